@@ -1,0 +1,64 @@
+// Imports point inward: apps → engine → adapters → ports → pure libraries (docs/decisions/0002-rooms.md).
+const pure = '^libs/(inbox|account|webhook|typeid)/'
+
+module.exports = {
+  forbidden: [
+    { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
+    { name: 'no-unresolved', severity: 'error', from: {}, to: { couldNotResolve: true } },
+    {
+      name: 'pure-stays-pure',
+      comment: 'A pure library knows no framework, no client, no clock, no randomness.',
+      severity: 'error',
+      from: { path: pure, pathNot: '\\.test\\.ts$' },
+      to: { pathNot: [pure, '^node:buffer$', '^node_modules/typeid-js/'] },
+    },
+    {
+      name: 'libs-do-not-know-apps',
+      severity: 'error',
+      from: { path: '^libs/' },
+      to: { path: '^(apps|test)/' },
+    },
+    {
+      name: 'adapters-do-not-know-each-other',
+      comment: 'An adapter (libs/<port>/<engine>/) imports its own folder, its port and pure libraries.',
+      severity: 'error',
+      from: { path: '^libs/([^/]+)/(lmdb|kafka|redis|chdb)/' },
+      to: { path: '^libs/[^/]+/(lmdb|kafka|redis|chdb)/', pathNot: '^libs/$1/$2/' },
+    },
+    {
+      name: 'only-the-engine-chooses',
+      comment: 'Adapters are made in libs/engine and nowhere else.',
+      severity: 'error',
+      from: { pathNot: ['^libs/engine/', '^libs/[^/]+/(lmdb|kafka|redis|chdb)/', '^test/', '\\.test\\.ts$'] },
+      to: { path: '^libs/[^/]+/(lmdb|kafka|redis|chdb)/' },
+    },
+    {
+      name: 'apps-do-not-know-each-other',
+      comment: 'Only standalone composes other roles.',
+      severity: 'error',
+      from: { path: '^apps/([^/]+)/', pathNot: '^apps/standalone/' },
+      to: { path: '^apps/', pathNot: '^apps/$1/' },
+    },
+    {
+      name: 'no-test-code-in-production',
+      severity: 'error',
+      from: { path: '^(apps|libs)/', pathNot: '\\.(test|contract)\\.ts$' },
+      to: { path: '(^test/|\\.(test|contract)\\.ts$)' },
+    },
+    {
+      name: 'no-dev-dependency-in-production',
+      severity: 'error',
+      from: { path: '^(apps|libs)/', pathNot: '\\.(test|contract)\\.ts$' },
+      to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: {
+      conditionNames: ['source', 'import', 'node', 'default'],
+      exportsFields: ['exports'],
+    },
+  },
+}

@@ -1,0 +1,6 @@
+// Compiles every source file to dist/ (one tree, same layout), removing what is stale.
+import { execFileSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
+
+rmSync('dist', { recursive: true, force: true })
+execFileSync('swc', ['apps', 'libs', 'test', '-d', 'dist', '--quiet'], { stdio: 'inherit' })

@@ -1,0 +1,7 @@
+// Tests run on what ships: the build in dist/, as native ES modules, under the bundled Node.
+export default {
+  roots: ['<rootDir>/dist'],
+  testMatch: ['**/*.test.js'],
+  transform: {},
+  testTimeout: 30_000,
+}

@@ -1,0 +1,92 @@
+/** What the SMTP edge knew of a mail: the trace that other servers would write into Received headers. */
+export interface Envelope {
+  /** MAIL FROM; empty for the null reverse-path (RFC 5321, section 4.5.5). */
+  mailFrom: string
+  /** The one RCPT TO that this copy of the mail was accepted for. */
+  rcptTo: string
+  /** The client's EHLO or HELO argument. */
+  helo: string
+  remoteAddress: string
+  /** Null for a connection in the clear. */
+  tls: { version: string; cipher: string } | null
+}
+
+export interface Mailbox {
+  name: string | null
+  address: string
+}
+
+export interface Link {
+  href: string
+  /** The anchor's visible text; null for a bare URL. */
+  text: string | null
+}
+
+export interface OneTimeCode {
+  /** What a user types. */
+  value: string
+  /** What stands in the mail. */
+  text: string
+  /** 0 to 1. */
+  confidence: number
+}
+
+export interface Attachment {
+  index: number
+  filename: string | null
+  contentType: string
+  /** Bytes once decoded. */
+  size: number
+  contentId: string | null
+  isInline: boolean
+  /** Hex digest of the decoded bytes. */
+  sha256: string
+}
+
+export interface Header {
+  name: string
+  value: string
+}
+
+export interface Warning {
+  code: WarningCode
+  detail: string
+}
+
+export type WarningCode =
+  | 'too-many-headers'
+  | 'too-many-parts'
+  | 'too-many-attachments'
+  | 'too-many-links'
+  | 'text-truncated'
+  | 'html-truncated'
+  | 'invalid-date'
+  | 'parse-failed'
+  | 'parse-timeout'
+  | 'parse-out-of-memory'
+
+/** A mail, read: everything of an API message that follows from its source and envelope. */
+export interface ParsedMail {
+  subject: string | null
+  /** The first From address, else the envelope's MAIL FROM. */
+  sender: string
+  recipient: string
+  from: Mailbox[]
+  to: Mailbox[]
+  cc: Mailbox[]
+  replyTo: Mailbox[]
+  /** The Date header as RFC 3339 in UTC with milliseconds; null where missing or unreadable. */
+  date: string | null
+  text: string | null
+  html: string | null
+  links: Link[]
+  codes: OneTimeCode[]
+  attachments: Attachment[]
+  headers: Header[]
+  envelope: Envelope
+  /** Bytes of the source. */
+  size: number
+  /** Hex digest of the source. */
+  sha256: string
+  warnings: Warning[]
+}
