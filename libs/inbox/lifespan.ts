@@ -1,0 +1,25 @@
+/** How long an inbox lives, as its maker wrote it. */
+export interface Lifespan {
+  /** A whole number and one of m h d w: `30m`, `24h`, `7d`, `2w`. */
+  text: string
+  ms: number
+}
+
+const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
+const SHORTEST_MS = UNIT_MS.m
+const DEFAULT: Lifespan = { text: '24h', ms: 24 * UNIT_MS.h }
+
+/** Null where the text is no lifespan, or one under a minute. Fourteen digits and more are no lifespan. */
+export function parseLifespan(text: string): Lifespan | null {
+  const match = /^(\d{1,13})([mhdw])$/.exec(text)
+  if (match === null) return null
+  const [, count, unit] = match
+  if (unit !== 'm' && unit !== 'h' && unit !== 'd' && unit !== 'w') return null
+  const ms = Number(count) * UNIT_MS[unit]
+  return ms < SHORTEST_MS ? null : { text, ms }
+}
+
+/** A day, or the retention where that is shorter. */
+export function defaultLifespan(retention: Lifespan): Lifespan {
+  return retention.ms < DEFAULT.ms ? retention : DEFAULT
+}

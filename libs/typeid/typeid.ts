@@ -1,0 +1,33 @@
+import { TypeID } from 'typeid-js'
+
+/**
+ * Ids are TypeIDs: a prefix, an underscore and a UUID as 26 characters of Crockford's base32
+ * (https://github.com/jetify-com/typeid, version 0.3). UUIDv7 ids sort by the time they were made.
+ */
+export type Id<Prefix extends string> = string & { readonly __prefix: Prefix }
+
+export type InboxId = Id<'inb'>
+export type MessageId = Id<'msg'>
+export type AccountId = Id<'acc'>
+export type KeyId = Id<'key'>
+export type EventId = Id<'evt'>
+
+const SUFFIX = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/
+
+export function isId<Prefix extends string>(prefix: Prefix, text: string): text is Id<Prefix> {
+  return (
+    text.length === prefix.length + 27 &&
+    text.startsWith(`${prefix}_`) &&
+    SUFFIX.test(text.slice(prefix.length + 1))
+  )
+}
+
+/** An id from sixteen bytes, the same for the same bytes: for ids that several instances must agree on. */
+export function idFromBytes<Prefix extends string>(prefix: Prefix, bytes: Uint8Array): Id<Prefix> {
+  return brand(prefix, TypeID.fromUUIDBytes(prefix, bytes).toString())
+}
+
+export function brand<Prefix extends string>(prefix: Prefix, text: string): Id<Prefix> {
+  if (!isId(prefix, text)) throw new TypeError(`not a TypeID with prefix "${prefix}": ${text}`)
+  return text
+}
