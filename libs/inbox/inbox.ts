@@ -85,7 +85,19 @@ function ended(
   endedBy: KeyId | null,
 ): EndedInbox {
   const { id, accountId, environment, keyId, address, labels, createdAt, messageCount } = inbox
-  return { id, accountId, environment, keyId, address, labels, createdAt, messageCount, state, endedAt, endedBy }
+  return {
+    id,
+    accountId,
+    environment,
+    keyId,
+    address,
+    labels,
+    createdAt,
+    messageCount,
+    state,
+    endedAt,
+    endedBy,
+  }
 }
 
 /** How an inbox stands at a moment: past its expiry it has ended, whether or not the event has come. */

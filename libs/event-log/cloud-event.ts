@@ -1,0 +1,110 @@
+import { brand, isId, type AccountId, type EventId, type KeyId } from '#libs/typeid/typeid.js'
+import type { LogRecord } from './event-log.js'
+
+/**
+ * An event and what is said about it: the attributes of CloudEvents 1.0, which stand as `ce_` headers in the
+ * binary mode of its Kafka binding (sections 3.2 and 3.2.3).
+ */
+export interface Recorded<Event> {
+  id: EventId
+  time: Date
+  /** The role that recorded it: `/mayfly/api`, `/mayfly/smtp`, `/mayfly/lifecycle`. */
+  source: string
+  accountId: AccountId
+  environment: string
+  keyId: KeyId | null
+  event: Event
+}
+
+export type Decoded<Event> =
+  | { kind: 'event'; recorded: Recorded<Event> }
+  /** Written by a newer version than this one: its consumer must be deployed first. */
+  | { kind: 'newer'; type: string; version: number }
+  | { kind: 'undecodable'; reason: string }
+
+/** How one type of event is written: its name and version on the log, and its data. */
+export interface EventForm<Event> {
+  /** The attribute `type`. */
+  name: string
+  version: number
+  contentType: 'application/json' | 'application/cbor'
+  encode(event: Event): Uint8Array
+  /** Takes data of this version and every older one; throws where it is neither. */
+  decode(value: Uint8Array, version: number): Event
+}
+
+/** Begins the name of every type of event. */
+export const TYPE_PREFIX = 'mayfly.'
+
+/** Encodes and decodes the events of one topic. */
+export class EventCodec<Event extends { type: string }> {
+  private readonly byName: ReadonlyMap<string, EventForm<Event>>
+
+  /** `keyOf` gives the record's key, which decides the partition, and the attribute `subject`. */
+  constructor(
+    private readonly forms: Readonly<Record<Event['type'], EventForm<Event>>>,
+    private readonly keyOf: (event: Event) => string,
+  ) {
+    this.byName = new Map(Object.values<EventForm<Event>>(forms).map((form) => [form.name, form]))
+  }
+
+  encode(recorded: Recorded<Event>): LogRecord {
+    const type: Event['type'] = recorded.event.type
+    const form = this.forms[type]
+    const key = this.keyOf(recorded.event)
+    return {
+      key,
+      headers: {
+        ce_specversion: '1.0',
+        ce_id: recorded.id,
+        ce_type: form.name,
+        ce_source: recorded.source,
+        ce_subject: key,
+        ce_time: recorded.time.toISOString(),
+        ce_accountid: recorded.accountId,
+        ce_environment: recorded.environment,
+        ...(recorded.keyId === null ? {} : { ce_keyid: recorded.keyId }),
+        ce_schemaversion: String(form.version),
+        'content-type': form.contentType,
+      },
+      value: form.encode(recorded.event),
+    }
+  }
+
+  decode({ headers, value }: Pick<LogRecord, 'headers' | 'value'>): Decoded<Event> {
+    const form = this.byName.get(headers.ce_type ?? '')
+    const version = Number(headers.ce_schemaversion)
+    if (form === undefined) {
+      const type = headers.ce_type ?? ''
+      // A type of Mayfly's that this version has not heard of was written by a newer one.
+      if (type.startsWith(TYPE_PREFIX)) return { kind: 'newer', type, version }
+      return { kind: 'undecodable', reason: `unknown type "${type}"` }
+    }
+    if (!Number.isInteger(version) || version < 1) {
+      return { kind: 'undecodable', reason: `no schema version: "${headers.ce_schemaversion ?? ''}"` }
+    }
+    if (version > form.version) return { kind: 'newer', type: form.name, version }
+    try {
+      const { ce_keyid: keyId = null, ce_environment: environment = '', ce_source: source = '' } = headers
+      const recorded = {
+        id: brand('evt', headers.ce_id ?? ''),
+        time: readTime(headers.ce_time),
+        source,
+        accountId: brand('acc', headers.ce_accountid ?? ''),
+        environment,
+        keyId: keyId !== null && isId('key', keyId) ? keyId : null,
+        event: form.decode(value, version),
+      }
+      return { kind: 'event', recorded }
+    } catch (error) {
+      return { kind: 'undecodable', reason: error instanceof Error ? error.message : String(error) }
+    }
+  }
+}
+
+/** RFC 3339 in UTC, to the millisecond. */
+export function readTime(text: string | undefined): Date {
+  const time = new Date(text ?? '')
+  if (Number.isNaN(time.getTime())) throw new TypeError(`not a time: "${text ?? ''}"`)
+  return time
+}

@@ -1,0 +1,59 @@
+import { Encoder } from 'cbor-x'
+import Type from 'typebox'
+import { Compile } from 'typebox/compile'
+import { TYPE_PREFIX, type EventForm } from './cloud-event.js'
+
+/** Plain CBOR (RFC 8949), without the extensions of its encoder: any reader takes it. */
+const cbor = new Encoder({ useRecords: false, tagUint8Array: false, variableMapSize: true })
+
+export const Text = Type.String()
+export const Time = Type.String({ format: 'date-time' })
+export const Count = Type.Integer({ minimum: 0 })
+export const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' })
+/** Sealed bytes in JSON: base64 (RFC 4648, section 4). */
+export const SealedText = Type.String({ contentEncoding: 'base64' })
+/** Sealed bytes in CBOR: a byte string. */
+export const SealedBytes = Type.Refine(Type.Unsafe<Uint8Array>({}), (value) => value instanceof Uint8Array)
+
+export function IdText(prefix: string): Type.TString {
+  return Type.String({ pattern: `^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$` })
+}
+
+interface FormOptions<Event, Schema extends Type.TProperties> {
+  /** Without the prefix that every type has. */
+  name: string
+  contentType: EventForm<Event>['contentType']
+  properties: Schema
+  toData(event: Event): Type.Static<Type.TObject<Schema>>
+  fromData(data: Type.Static<Type.TObject<Schema>>): Event
+}
+
+/** A form whose data is checked against a JSON Schema, as it stands in docs/events.md. */
+export function eventForm<Event, const Schema extends Type.TProperties>(
+  options: FormOptions<Event, Schema>,
+): EventForm<Event> & { schema: Type.TObject<Schema> } {
+  const { contentType, toData, fromData } = options
+  const schema = Type.Object(options.properties)
+  const validator = Compile(schema)
+  return {
+    name: TYPE_PREFIX + options.name,
+    version: 1,
+    contentType,
+    schema,
+    encode(event) {
+      const data = toData(event)
+      return contentType === 'application/cbor' ? cbor.encode(data) : Buffer.from(JSON.stringify(data))
+    },
+    decode(value) {
+      const data: unknown =
+        contentType === 'application/cbor' ? cbor.decode(value) : JSON.parse(Buffer.from(value).toString())
+      if (!validator.Check(data)) {
+        const [error] = validator.Errors(data)
+        throw new TypeError(
+          `data does not fit the schema: ${error?.instancePath ?? ''} ${error?.message ?? ''}`,
+        )
+      }
+      return fromData(data)
+    },
+  }
+}

@@ -1,0 +1,16 @@
+/** Names without the configured prefix. */
+export type TopicName = SourceTopic | `${SourceTopic}.dead-letter`
+export type SourceTopic = 'inbox-events' | 'account-events'
+
+export function deadLetterOf(topic: TopicName): TopicName {
+  return isDeadLetter(topic) ? topic : `${topic}.dead-letter`
+}
+
+function isDeadLetter(topic: TopicName): topic is `${SourceTopic}.dead-letter` {
+  return topic.endsWith('.dead-letter')
+}
+
+/** An account's events keep one order among all accounts, and dead letters have no order to keep. */
+export function partitionCount(topic: TopicName, partitions: number): number {
+  return topic === 'inbox-events' ? partitions : 1
+}
