@@ -1,0 +1,171 @@
+import { open as openFile, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { open, type RootDatabase } from 'lmdb'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import { KeyForgottenError, type KeyLookup, type KeyVault } from '../key-vault.js'
+import type { MasterKeys, WrappedKey } from '../master-key.js'
+import { makeSecretKey, type SecretKey } from '../seal.js'
+
+/*
+ * Relies on: lmdb 3 without `overlappingSync`, where a visible commit has been synced to disk; a compact backup
+ * that copies live pages only, so that what stood in freed pages is not in the copy; rename(2) being atomic.
+ */
+
+export interface LmdbKeyVaultOptions {
+  /** A file of its own: it is rewritten whole. */
+  path: string
+  masterKeys: MasterKeys
+  /** Longest time from a key's being forgotten to its leaving the file. */
+  rewriteWithinMs: number
+  now(): Date
+  /** Told where the rewrite failed; it is tried again. */
+  onRewriteError(error: unknown): void
+}
+
+type KeyRecord = WrappedKey | { forgottenAt: Date }
+
+/** Where it is kept that the file still holds forgotten keys, and since when. */
+const UNCLEAN_SINCE = 'unclean-since'
+const RETRY_MS = 60_000
+
+export class LmdbKeyVault implements KeyVault {
+  private root: RootDatabase<KeyRecord | Date, string>
+  private timer: NodeJS.Timeout | null = null
+  /** Forgetting and rewriting, one after the other. */
+  private queue: Promise<unknown> = Promise.resolve()
+  /** There while the rewritten file takes the old one's place: nothing may read or write meanwhile. */
+  private swap: Promise<void> | null = null
+  private isClosed = false
+
+  constructor(private readonly options: LmdbKeyVaultOptions) {
+    this.root = openVault(options.path)
+    this.scheduleRewrite()
+  }
+
+  async create(inboxId: InboxId): Promise<SecretKey> {
+    const { masterKeys } = this.options
+    while (this.swap !== null) await this.swap
+    const key = makeSecretKey()
+    const wrapped = masterKeys.wrap(inboxId, key)
+    const existing = await this.root.transaction(() => {
+      const record = this.root.get(inboxId)
+      if (record === undefined) this.root.putSync(inboxId, wrapped)
+      return record
+    })
+    if (existing === undefined) return key
+    const found = this.read(inboxId, existing)
+    if (found.state !== 'known') throw new KeyForgottenError(inboxId)
+    return found.key
+  }
+
+  async find(inboxId: InboxId): Promise<KeyLookup> {
+    while (this.swap !== null) await this.swap
+    return this.read(inboxId, this.root.get(inboxId))
+  }
+
+  async forget(inboxIds: readonly InboxId[]): Promise<void> {
+    await this.exclusively(async () => {
+      const forgottenAt = this.options.now()
+      await this.root.transaction(() => {
+        let isUnclean = this.root.get(UNCLEAN_SINCE) !== undefined
+        for (const inboxId of inboxIds) {
+          const record = this.root.get(inboxId)
+          if (record !== undefined && 'forgottenAt' in record) continue
+          this.root.putSync(inboxId, { forgottenAt })
+          if (!isUnclean) this.root.putSync(UNCLEAN_SINCE, forgottenAt)
+          isUnclean = true
+        }
+      })
+    })
+    this.scheduleRewrite()
+  }
+
+  /** Rewrites the file without what was freed in it, where anything was. */
+  async rewrite(): Promise<void> {
+    await this.exclusively(async () => {
+      if (this.isClosed || this.root.get(UNCLEAN_SINCE) === undefined) return
+      const { promise, resolve } = Promise.withResolvers<undefined>()
+      this.swap = promise
+      try {
+        await this.swapForCopy()
+      } finally {
+        this.swap = null
+        resolve(undefined)
+      }
+    })
+  }
+
+  /** Killed at any point of it, the path holds either file, whole; the old one says that it is unclean. */
+  private async swapForCopy(): Promise<void> {
+    const { path } = this.options
+    const copy = `${path}.rewritten`
+    await Promise.all([copy, `${copy}-lock`].map((file) => rm(file, { force: true })))
+    await this.root.committed
+    await this.root.backup(copy, true)
+    const copied = openVault(copy)
+    await copied.remove(UNCLEAN_SINCE)
+    await copied.close()
+    await sync(copy)
+    await this.root.close()
+    try {
+      await rename(copy, path)
+      await sync(dirname(path))
+    } finally {
+      this.root = openVault(path)
+      await rm(`${copy}-lock`, { force: true })
+    }
+  }
+
+  private read(inboxId: InboxId, record: KeyRecord | Date | undefined): KeyLookup {
+    if (record === undefined || record instanceof Date) return { state: 'unknown' }
+    if ('forgottenAt' in record) return { state: 'forgotten' }
+    return { state: 'known', key: this.options.masterKeys.unwrap(inboxId, record) }
+  }
+
+  async close(): Promise<void> {
+    if (this.timer !== null) clearTimeout(this.timer)
+    await this.exclusively(async () => {
+      this.isClosed = true
+      await this.root.close()
+    })
+  }
+
+  private scheduleRewrite(retryMs = 0): void {
+    const since = this.root.get(UNCLEAN_SINCE)
+    if (this.timer !== null || this.isClosed || !(since instanceof Date)) return
+    const dueMs = since.getTime() + this.options.rewriteWithinMs / 2 - this.options.now().getTime()
+    const delay = Math.max(dueMs, retryMs, 0)
+    this.timer = setTimeout(() => {
+      this.timer = null
+      this.rewrite().then(
+        () => this.scheduleRewrite(),
+        (error: unknown) => {
+          this.options.onRewriteError(error)
+          this.scheduleRewrite(RETRY_MS)
+        },
+      )
+    }, delay).unref()
+  }
+
+  private exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.queue.then(work)
+    this.queue = result.then(
+      () => undefined,
+      () => undefined,
+    )
+    return result
+  }
+}
+
+function openVault(path: string): RootDatabase<KeyRecord | Date, string> {
+  return open<KeyRecord | Date, string>({ path, overlappingSync: false })
+}
+
+async function sync(path: string): Promise<void> {
+  const file = await openFile(path, 'r')
+  try {
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}

@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import { seal, secretKey, SECRET_KEY_BYTES, unseal, type SecretKey } from './seal.js'
+
+/** An inbox's key as it may be stored: sealed with the master key that `masterKeyId` names. */
+export interface WrappedKey {
+  masterKeyId: string
+  wrapped: Uint8Array
+}
+
+/**
+ * The keys that wrap inbox keys. The first serves new inboxes; the others, retired ones, still open what they
+ * wrapped.
+ */
+export class MasterKeys {
+  private readonly byId: ReadonlyMap<string, SecretKey>
+  private readonly currentId: string
+
+  private constructor(
+    private readonly current: SecretKey,
+    retired: readonly SecretKey[],
+  ) {
+    this.byId = new Map([current, ...retired].map((key) => [idOf(key), key]))
+    this.currentId = idOf(current)
+  }
+
+  /** Reads keys of 32 bytes in base64, separated by commas, the current one first; null where one is none. */
+  static parse(text: string): MasterKeys | null {
+    const [current, ...retired] = text.split(',').map(parseKey)
+    if (current == null || retired.includes(null)) return null
+    return new MasterKeys(
+      current,
+      retired.filter((key) => key !== null),
+    )
+  }
+
+  wrap(inboxId: InboxId, key: SecretKey): WrappedKey {
+    return { masterKeyId: this.currentId, wrapped: seal(this.current, wrapContext(inboxId), key) }
+  }
+
+  /** Throws MasterKeyMissingError where the master key that wrapped it is not among these. */
+  unwrap(inboxId: InboxId, { masterKeyId, wrapped }: WrappedKey): SecretKey {
+    const master = this.byId.get(masterKeyId)
+    if (master === undefined) throw new MasterKeyMissingError(masterKeyId)
+    return secretKey(unseal(master, wrapContext(inboxId), wrapped))
+  }
+}
+
+export class MasterKeyMissingError extends Error {
+  override readonly name = 'MasterKeyMissingError'
+
+  constructor(masterKeyId: string) {
+    super(
+      `an inbox key was wrapped by the master key ${masterKeyId}, which is not configured: ` +
+        `add it to MAYFLY_MASTER_KEY behind the current one`,
+    )
+  }
+}
+
+function parseKey(text: string): SecretKey | null {
+  const bytes = Buffer.from(text.trim(), 'base64')
+  return bytes.length === SECRET_KEY_BYTES ? secretKey(bytes) : null
+}
+
+/** Tells master keys apart without telling anything of them. */
+function idOf(key: SecretKey): string {
+  return createHash('sha256').update('mayfly master key id').update(key).digest('hex').slice(0, 16)
+}
+
+function wrapContext(inboxId: InboxId): string {
+  return `inbox-key:${inboxId}`
+}
