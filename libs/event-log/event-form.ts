@@ -24,8 +24,8 @@ interface FormOptions<Event, Schema extends Type.TProperties> {
   name: string
   contentType: EventForm<Event>['contentType']
   properties: Schema
-  toData(event: Event): Type.Static<Type.TObject<Schema>>
-  fromData(data: Type.Static<Type.TObject<Schema>>): Event
+  toData: (event: Event) => Type.Static<Type.TObject<Schema>>
+  fromData: (data: Type.Static<Type.TObject<Schema>>) => Event
 }
 
 /** A form whose data is checked against a JSON Schema, as it stands in docs/events.md. */

@@ -43,18 +43,17 @@ export class PartitionConsumer {
     const { signal } = this.stopping
     while (!signal.aborted) {
       try {
-        const records = this.source.read(this.offset)
-        if (records.length === 0) await new Promise<void>((resolve) => (this.wakeUp = resolve))
-        else await this.handle(records, signal)
+        await this.handleNext(signal)
       } catch (error) {
-        if (signal.aborted) return
         this.spec.onError(error, this.partition)
         await this.pauseBeforeRetry(signal)
       }
     }
   }
 
-  private async handle(records: StoredRecord[], signal: AbortSignal): Promise<void> {
+  private async handleNext(signal: AbortSignal): Promise<void> {
+    const records = this.source.read(this.offset)
+    if (records.length === 0) return new Promise((resolve) => (this.wakeUp = resolve))
     const { topic, partition } = this.partition
     const outcome = await this.spec.handle({ topic, partition, records }, signal)
     this.offset = outcome === 'done' ? (records.at(-1)?.offset ?? this.offset) + 1 : outcome.seekTo

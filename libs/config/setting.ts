@@ -1,0 +1,100 @@
+/** One environment variable: how it is read, and what `mayfly config` says of it. */
+export interface Setting<Value> {
+  variable: string
+  help: string
+  /** As text, for people; null where there is none. */
+  defaultText: string | null
+  /** Throws an Error that says what would be right. An unset or empty variable comes as undefined. */
+  read(text: string | undefined): Value
+}
+
+interface Description<Value> {
+  help: string
+  default: Value
+}
+
+function setting<Value>(
+  variable: string,
+  help: string,
+  defaultValue: Value,
+  parse: (text: string) => Value,
+): Setting<Value> {
+  return {
+    variable,
+    help,
+    defaultText: defaultValue === null ? null : String(defaultValue),
+    read: (text) => (text === undefined ? defaultValue : parse(text)),
+  }
+}
+
+export function text(variable: string, { help, default: fallback }: Description<string>): Setting<string> {
+  return setting(variable, help, fallback, (value) => value)
+}
+
+export function optionalText(
+  variable: string,
+  help: string,
+  isRight: (value: string) => boolean = () => true,
+  expectation = '',
+): Setting<string | null> {
+  return setting<string | null>(variable, help, null, (value) => {
+    if (!isRight(value)) throw new Error(expectation)
+    return value
+  })
+}
+
+export function matching(
+  variable: string,
+  pattern: RegExp,
+  expectation: string,
+  { help, default: fallback }: Description<string>,
+): Setting<string> {
+  return setting(variable, help, fallback, (value) => {
+    if (!pattern.test(value)) throw new Error(expectation)
+    return value
+  })
+}
+
+export function oneOf<const Choice extends string>(
+  variable: string,
+  choices: readonly Choice[],
+  { help, default: fallback }: Description<Choice>,
+): Setting<Choice> {
+  return setting(variable, help, fallback, (value) => {
+    const choice = choices.find((name) => name === value)
+    if (choice === undefined) throw new Error(`must be one of ${choices.join(', ')}`)
+    return choice
+  })
+}
+
+export function wholeNumber(
+  variable: string,
+  range: { least: number; most: number },
+  { help, default: fallback }: Description<number>,
+): Setting<number> {
+  return setting(variable, help, fallback, (value) => parseWhole(value, range))
+}
+
+export function port(variable: string, description: Description<number>): Setting<number> {
+  return wholeNumber(variable, { least: 0, most: 65_535 }, description)
+}
+
+export function optionalPort(variable: string, help: string): Setting<number | null> {
+  return setting<number | null>(variable, help, null, (value) =>
+    parseWhole(value, { least: 0, most: 65_535 }),
+  )
+}
+
+export function optionalUrl(variable: string, help: string): Setting<string | null> {
+  return setting<string | null>(variable, help, null, (value) => {
+    const url = URL.parse(value)
+    if (url === null || !/^https?:$/.test(url.protocol)) throw new Error('must be an http or https URL')
+    return url.href.replace(/\/+$/, '')
+  })
+}
+
+function parseWhole(value: string, { least, most }: { least: number; most: number }): number {
+  const number = /^\d{1,15}$/.test(value) ? Number(value) : NaN
+  if (!(number >= least && number <= most)) throw new Error(`must be a whole number from ${least} to ${most}`)
+  return number
+}

@@ -1,0 +1,17 @@
+import type { KeyVault } from '#libs/erasure/key-vault.js'
+import type { EventLog } from '#libs/event-log/event-log.js'
+import type { ProjectionStore } from '#libs/read-model/projection-store.js'
+import type { AccountQueries, DueInboxes, InboxQueries } from '#libs/read-model/queries.js'
+import type { Signals } from '#libs/signals/signals.js'
+
+/** Every port, with the adapters of one engine behind them. */
+export interface Engine {
+  log: EventLog
+  vault: KeyVault
+  projections: ProjectionStore
+  inboxes: InboxQueries & DueInboxes
+  accounts: AccountQueries
+  signals: Signals
+  /** Lets go of every resource; what was acknowledged is durable. */
+  close(): Promise<void>
+}

@@ -1,0 +1,33 @@
+import type { AccountEvent } from '#libs/account/events.js'
+import type { InboxEvent } from '#libs/inbox/events.js'
+import { mintId } from '#libs/typeid/mint.js'
+import { accountEventCodec } from './account-events.js'
+import type { Recorded } from './cloud-event.js'
+import type { EventLog, Position } from './event-log.js'
+import { inboxEventCodec } from './inbox-events.js'
+
+/** Whom an event concerns and who caused it. */
+export type Attribution = Pick<Recorded<unknown>, 'accountId' | 'environment' | 'keyId'>
+
+/** Appends domain events to the log on behalf of one role. Rejects as `EventLog.append` does. */
+export class Recorder {
+  constructor(
+    private readonly log: EventLog,
+    private readonly source: '/mayfly/api' | '/mayfly/smtp' | '/mayfly/lifecycle',
+    private readonly now: () => Date,
+  ) {}
+
+  /** Resolves with the event's position once it is durable. */
+  recordInboxEvent(event: InboxEvent, attribution: Attribution): Promise<Position> {
+    return this.log.append('inbox-events', inboxEventCodec.encode(this.recorded(event, attribution)))
+  }
+
+  /** Resolves with the event's position once it is durable. */
+  recordAccountEvent(event: AccountEvent, attribution: Attribution): Promise<Position> {
+    return this.log.append('account-events', accountEventCodec.encode(this.recorded(event, attribution)))
+  }
+
+  private recorded<Event>(event: Event, { accountId, environment, keyId }: Attribution): Recorded<Event> {
+    return { id: mintId('evt'), time: this.now(), source: this.source, accountId, environment, keyId, event }
+  }
+}

@@ -1,0 +1,25 @@
+import type { EventLog } from '#libs/event-log/event-log.js'
+import type { SourceTopic } from '#libs/event-log/topics.js'
+import type { InboxQueries } from './queries.js'
+
+export interface Backlog {
+  /** Records on the log that the views don't show yet. */
+  records: number
+  /** Whether any partition's views have not reached the log's end of when they were begun. */
+  isCatchingUp: boolean
+}
+
+export async function measureBacklog(
+  log: EventLog,
+  queries: Pick<InboxQueries, 'progress'>,
+  topic: SourceTopic,
+): Promise<Backlog> {
+  const { partitions } = await log.topology(topic)
+  const backlog: Backlog = { records: 0, isCatchingUp: false }
+  for (const { partition, first, end } of partitions) {
+    const progress = await queries.progress({ topic, partition })
+    backlog.records += Math.max(end - (progress?.position ?? first), 0)
+    if (progress === null || progress.position < progress.target) backlog.isCatchingUp = true
+  }
+  return backlog
+}

@@ -1,0 +1,74 @@
+import type { AccountSlice } from '#libs/account/account.js'
+import type { PartitionRange } from '#libs/event-log/event-log.js'
+import type { AccountId, InboxId, KeyId } from '#libs/typeid/typeid.js'
+import type { MessageKey, ProjectionStore, Step, StepOutcome } from '../projection-store.js'
+import type { InboxRow, MessageRow } from '../views.js'
+import { applyChange, putContent, removeInbox } from './changes.js'
+import type { SlotRow, Tables } from './tables.js'
+
+/** Changes with what a row holds: views of another form are rebuilt from the log. */
+const FORM = 1
+const RESET_CHUNK = 200
+
+export class LmdbProjectionStore implements ProjectionStore {
+  constructor(private readonly tables: Tables) {}
+
+  async begin(logId: string, range: PartitionRange): Promise<number> {
+    const { topic, partition, first, end } = range
+    const slot = this.tables.slots.get([topic, partition])
+    const isUsable = slot !== undefined && slot.logId === logId && slot.form === FORM && slot.position <= end
+    // What the log no longer holds can't be applied any more: the views go on from its first record.
+    const position = isUsable ? Math.max(slot.position, first) : first
+    if (!isUsable) await this.clear(range)
+    await this.tables.slots.put([topic, partition], { logId, form: FORM, position, target: end })
+    return position
+  }
+
+  inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]> {
+    return Promise.resolve(ids.map((id) => this.tables.inboxes.get(id) ?? null))
+  }
+
+  messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]> {
+    return Promise.resolve(
+      keys.map(({ inboxId, messageId }) => this.tables.messages.get([inboxId, messageId]) ?? null),
+    )
+  }
+
+  accountSlice(accountId: AccountId, keyId: KeyId | null): Promise<AccountSlice> {
+    const account = this.tables.accounts.get(accountId) ?? null
+    const key = keyId === null ? null : (this.tables.keys.get(keyId) ?? null)
+    return Promise.resolve({ account, key })
+  }
+
+  apply(step: Step): Promise<StepOutcome> {
+    const { topic, partition, from, to, changes, contents } = step
+    return this.tables.root.transaction((): StepOutcome => {
+      const slot = this.tables.slots.get([topic, partition])
+      if (slot?.position !== from) return { standsAt: slot?.position ?? 0 }
+      for (const content of contents) putContent(this.tables, content)
+      for (const change of changes) applyChange(this.tables, partition, change)
+      this.tables.slots.putSync([topic, partition], { ...slot, position: to } satisfies SlotRow)
+      return 'applied'
+    })
+  }
+
+  /** Killed midway, there is no slot: the next one to begin clears the rest. */
+  private async clear({ topic, partition }: PartitionRange): Promise<void> {
+    const { slots, accounts, keys, keyHashes, inboxes, root } = this.tables
+    await slots.remove([topic, partition])
+    if (topic === 'account-events') {
+      await Promise.all([accounts, keys, keyHashes].map((table) => table.clearAsync()))
+      return
+    }
+    const ids: InboxId[] = []
+    for (const { key, value } of inboxes.getRange({})) if (value.partition === partition) ids.push(key)
+    for (let at = 0; at < ids.length; at += RESET_CHUNK) {
+      await root.transaction(() => {
+        for (const id of ids.slice(at, at + RESET_CHUNK)) {
+          const row = inboxes.get(id)
+          if (row !== undefined) removeInbox(this.tables, row.inbox)
+        }
+      })
+    }
+  }
+}

@@ -1,0 +1,171 @@
+import type { Account, ApiKey } from '#libs/account/account.js'
+import type { Partition } from '#libs/event-log/event-log.js'
+import type { Address } from '#libs/inbox/address.js'
+import { asOf, type Inbox } from '#libs/inbox/inbox.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import type { MessageKey } from '../projection-store.js'
+import type {
+  AccountQueries,
+  DueInboxes,
+  InboxListQuery,
+  InboxQueries,
+  MessageRangeQuery,
+  Progress,
+} from '../queries.js'
+import type { InboxRow, MessageRow } from '../views.js'
+import type { DueKey, Tables } from './tables.js'
+
+const LEASE_MS = 10_000
+const LAST_ID = 'inb_~' as InboxId
+const FIRST_ID = 'inb_' as InboxId
+
+export class LmdbQueries implements InboxQueries, AccountQueries, DueInboxes {
+  /** When each lease ends. One process holds the folder, so nobody else need know of them. */
+  private readonly leases = new Map<InboxId, number>()
+
+  constructor(private readonly tables: Tables) {}
+
+  progress({ topic, partition }: Partition): Promise<Progress | null> {
+    const slot = this.tables.slots.get([topic, partition])
+    if (slot === undefined) return Promise.resolve(null)
+    return Promise.resolve({ topic, partition, position: slot.position, target: slot.target })
+  }
+
+  inbox(id: InboxId): Promise<InboxRow | null> {
+    return Promise.resolve(this.tables.inboxes.get(id) ?? null)
+  }
+
+  inboxIdAt(address: Address): Promise<InboxId | null> {
+    return Promise.resolve(this.tables.addresses.get(address) ?? null)
+  }
+
+  listInboxes(query: InboxListQuery): Promise<Inbox[]> {
+    const inboxes: Inbox[] = []
+    for (const id of this.candidates(query)) {
+      const row = this.tables.inboxes.get(id)
+      if (row === undefined) continue
+      const inbox = asOf(row.inbox, query.now)
+      if (inbox.state !== query.state || !hasLabels(inbox, query)) continue
+      inboxes.push(inbox)
+      if (inboxes.length === query.limit) break
+    }
+    return Promise.resolve(inboxes)
+  }
+
+  message({ inboxId, messageId }: MessageKey): Promise<MessageRow | null> {
+    return Promise.resolve(this.tables.messages.get([inboxId, messageId]) ?? null)
+  }
+
+  listMessages({ inboxId, order, from, to, limit }: MessageRangeQuery): Promise<MessageRow[]> {
+    const rows: MessageRow[] = []
+    const range =
+      order === 'asc'
+        ? { start: [inboxId, from] as [InboxId, number], end: [inboxId, to] as [InboxId, number] }
+        : { start: [inboxId, to - 1] as [InboxId, number], end: [inboxId, from - 1] as [InboxId, number] }
+    for (const { value } of this.tables.messageIndex.getRange({
+      ...range,
+      limit,
+      reverse: order === 'desc',
+    })) {
+      const row = this.tables.messages.get([inboxId, value])
+      if (row !== undefined) rows.push(row)
+    }
+    return Promise.resolve(rows)
+  }
+
+  body({ messageId }: MessageKey): Promise<Uint8Array | null> {
+    return Promise.resolve(this.tables.bodies.get(messageId) ?? null)
+  }
+
+  raw({ messageId }: MessageKey): Promise<Uint8Array | null> {
+    return Promise.resolve(this.tables.raws.get(messageId) ?? null)
+  }
+
+  keyByHash(secretHash: string): Promise<{ account: Account; key: ApiKey } | null> {
+    const keyId = this.tables.keyHashes.get(secretHash)
+    const key = keyId === undefined ? undefined : this.tables.keys.get(keyId)
+    const account = key === undefined ? undefined : this.tables.accounts.get(key.accountId)
+    return Promise.resolve(key === undefined || account === undefined ? null : { account, key })
+  }
+
+  hasAccounts(): Promise<boolean> {
+    for (const _ of this.tables.accounts.getKeys({ limit: 1 })) return Promise.resolve(true)
+    return Promise.resolve(false)
+  }
+
+  leaseDue(now: Date, limit: number): Promise<InboxId[]> {
+    const nowMs = now.getTime()
+    for (const [id, until] of this.leases) if (until <= nowMs) this.leases.delete(id)
+    const due: InboxId[] = []
+    for (const [, id] of this.dueUntil(now)) {
+      if (this.leases.has(id)) continue
+      this.leases.set(id, nowMs + LEASE_MS)
+      due.push(id)
+      if (due.length === limit) break
+    }
+    return Promise.resolve(due)
+  }
+
+  private dueUntil(now: Date): Iterable<DueKey> {
+    return this.tables.due.getKeys({ start: [0, FIRST_ID], end: [now.getTime(), LAST_ID] })
+  }
+
+  /** Ids that may be asked for, in order; those past their expiry still stand among the active ones. */
+  private candidates(query: InboxListQuery): Iterable<InboxId> {
+    const listed = this.listed(query)
+    if (query.state !== 'expired') return listed
+    const isBehind = (id: InboxId) =>
+      query.after === null || (query.order === 'asc' ? id > query.after : id < query.after)
+    const due = [...this.dueUntil(query.now)].map(([, id]) => id).filter(isBehind)
+    return merge(listed, due.sort(), query.order)
+  }
+
+  private *listed({
+    accountId,
+    environment,
+    state,
+    labels,
+    order,
+    after,
+  }: InboxListQuery): Iterable<InboxId> {
+    const [label] = labels
+    const [from, to] = order === 'asc' ? [after ?? FIRST_ID, LAST_ID] : [after ?? LAST_ID, FIRST_ID]
+    const options = { reverse: order === 'desc', exclusiveStart: true } as const
+    const scope = [accountId, environment, state] as const
+    const keys =
+      label === undefined
+        ? this.tables.listing.getKeys({ start: [...scope, from], end: [...scope, to], ...options })
+        : this.tables.labels.getKeys({
+            start: [...scope, ...label, from],
+            end: [...scope, ...label, to],
+            ...options,
+          })
+    for (const key of keys) {
+      const id = key.at(-1)
+      if (id !== undefined) yield id as InboxId
+    }
+  }
+}
+
+function hasLabels(inbox: Inbox, { accountId, environment, labels }: InboxListQuery): boolean {
+  if (inbox.accountId !== accountId || inbox.environment !== environment) return false
+  return labels.every(([name, value]) => inbox.labels[name] === value)
+}
+
+/** Two ordered runs as one; `ascending` is turned where the order asks for it. */
+function* merge(run: Iterable<InboxId>, ascending: InboxId[], order: 'asc' | 'desc'): Iterable<InboxId> {
+  const rest = order === 'asc' ? ascending : ascending.reverse()
+  let at = 0
+  for (const id of run) {
+    for (let other = rest[at]; other !== undefined && comesBefore(other, id, order); other = rest[at]) {
+      yield other
+      at += 1
+    }
+    yield id
+  }
+  yield* rest.slice(at)
+}
+
+function comesBefore(one: InboxId, other: InboxId, order: 'asc' | 'desc'): boolean {
+  return order === 'asc' ? one < other : one > other
+}

@@ -1,0 +1,19 @@
+import { LmdbProjectionStore } from './lmdb-projection-store.js'
+import { LmdbQueries } from './lmdb-queries.js'
+import { openTables } from './tables.js'
+
+export interface LmdbReadModel {
+  store: LmdbProjectionStore
+  queries: LmdbQueries
+  close(): Promise<void>
+}
+
+/** Throws where the file at `path` can't be opened. */
+export function openLmdbReadModel(path: string): LmdbReadModel {
+  const tables = openTables(path)
+  return {
+    store: new LmdbProjectionStore(tables),
+    queries: new LmdbQueries(tables),
+    close: () => tables.root.close(),
+  }
+}

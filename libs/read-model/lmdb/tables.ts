@@ -1,0 +1,88 @@
+import { open, type Database, type RootDatabase } from 'lmdb'
+import type { Account, ApiKey } from '#libs/account/account.js'
+import type { Inbox } from '#libs/inbox/inbox.js'
+import type { AccountId, InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
+import type { InboxRow, MessageRow } from '../views.js'
+
+/*
+ * Relies on: lmdb 3 with `overlappingSync`, where a commit is seen at once and synced to disk soon after, and
+ * where a crash leaves the last synced commit whole: views may lose their tail, never their sense.
+ */
+
+export interface SlotRow {
+  logId: string
+  /** The form of the views; another one is rebuilt. */
+  form: number
+  position: number
+  target: number
+}
+
+export interface PartitionedInboxRow extends InboxRow {
+  /** Of inbox-events. */
+  partition: number
+}
+
+export type ListKey = [account: AccountId, environment: string, state: Inbox['state'], id: InboxId]
+export type LabelKey = [
+  account: AccountId,
+  environment: string,
+  state: Inbox['state'],
+  name: string,
+  value: string,
+  id: InboxId,
+]
+export type DueKey = [expiresAtMs: number, id: InboxId]
+export type MessageIndexKey = [inbox: InboxId, offset: number]
+export type MessageRowKey = [inbox: InboxId, message: MessageId]
+
+export interface Tables {
+  root: RootDatabase<unknown, string>
+  slots: Database<SlotRow, [topic: string, partition: number]>
+  inboxes: Database<PartitionedInboxRow, InboxId>
+  addresses: Database<InboxId, string>
+  listing: Database<true, ListKey>
+  labels: Database<true, LabelKey>
+  due: Database<true, DueKey>
+  messageIndex: Database<MessageId, MessageIndexKey>
+  messages: Database<MessageRow, MessageRowKey>
+  bodies: Database<Buffer, MessageId>
+  raws: Database<Buffer, MessageId>
+  accounts: Database<Account, AccountId>
+  keys: Database<ApiKey, KeyId>
+  keyHashes: Database<KeyId, string>
+}
+
+export function openTables(path: string): Tables {
+  const root = open<unknown, string>({ path, maxDbs: 24 })
+  const binary = { encoding: 'binary' } as const
+  return {
+    root,
+    slots: root.openDB({ name: 'slots' }),
+    inboxes: root.openDB({ name: 'inboxes' }),
+    addresses: root.openDB({ name: 'addresses' }),
+    listing: root.openDB({ name: 'listing' }),
+    labels: root.openDB({ name: 'labels' }),
+    due: root.openDB({ name: 'due' }),
+    messageIndex: root.openDB({ name: 'message-index' }),
+    messages: root.openDB({ name: 'messages' }),
+    bodies: root.openDB({ name: 'bodies', ...binary }),
+    raws: root.openDB({ name: 'raws', ...binary }),
+    accounts: root.openDB({ name: 'accounts' }),
+    keys: root.openDB({ name: 'keys' }),
+    keyHashes: root.openDB({ name: 'key-hashes' }),
+  }
+}
+
+/** The ranges that hold an inbox's messages, in the index and in the rows. */
+export function messageRangesOf(inboxId: InboxId): {
+  index: { start: MessageIndexKey; end: MessageIndexKey }
+  rows: { start: MessageRowKey; end: MessageRowKey }
+} {
+  return {
+    index: { start: [inboxId, 0], end: [inboxId, Infinity] },
+    rows: { start: [inboxId, FIRST_MESSAGE_ID], end: [inboxId, BEHIND_MESSAGE_IDS] },
+  }
+}
+
+const FIRST_MESSAGE_ID = 'msg_' as MessageId
+const BEHIND_MESSAGE_IDS = 'msg_~' as MessageId

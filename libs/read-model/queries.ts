@@ -1,0 +1,70 @@
+import type { Account, ApiKey } from '#libs/account/account.js'
+import type { Inbox } from '#libs/inbox/inbox.js'
+import type { Partition } from '#libs/event-log/event-log.js'
+import type { Address } from '#libs/inbox/address.js'
+import type { AccountId, InboxId } from '#libs/typeid/typeid.js'
+import type { MessageKey } from './projection-store.js'
+import type { InboxRow, MessageRow } from './views.js'
+
+/** How far a partition's views have come. */
+export interface Progress extends Partition {
+  /** The next record to be applied. */
+  position: number
+  /** Short of it the views are catching up: what they don't know may yet exist. */
+  target: number
+}
+
+export interface InboxListQuery {
+  accountId: AccountId
+  environment: string
+  state: Inbox['state']
+  /** Every one of them must hold. */
+  labels: readonly (readonly [name: string, value: string])[]
+  order: 'asc' | 'desc'
+  /** Only inboxes behind this one, in the order asked for. */
+  after: InboxId | null
+  limit: number
+  /** Inboxes past their expiry at this moment count as expired. */
+  now: Date
+}
+
+export interface MessageRangeQuery {
+  inboxId: InboxId
+  order: 'asc' | 'desc'
+  /** Offsets from `from` up to, not including, `to`. */
+  from: number
+  to: number
+  limit: number
+}
+
+/** What the HTTP API and the SMTP edge ask of the views. */
+export interface InboxQueries {
+  /** Null for a partition that no projector has begun. */
+  progress(partition: Partition): Promise<Progress | null>
+  inbox(id: InboxId): Promise<InboxRow | null>
+  inboxIdAt(address: Address): Promise<InboxId | null>
+  /** Ordered by id, which is the order of making. */
+  listInboxes(query: InboxListQuery): Promise<Inbox[]>
+  message(key: MessageKey): Promise<MessageRow | null>
+  /** Messages that are there, not deleted ones. */
+  listMessages(query: MessageRangeQuery): Promise<MessageRow[]>
+  /** The sealed parsed mail. */
+  body(key: MessageKey): Promise<Uint8Array | null>
+  /** The sealed envelope and source. */
+  raw(key: MessageKey): Promise<Uint8Array | null>
+}
+
+export interface AccountQueries {
+  /** By the hex SHA-256 of a key's secret. */
+  keyByHash(secretHash: string): Promise<{ account: Account; key: ApiKey } | null>
+  /** Whether any account has been opened. */
+  hasAccounts(): Promise<boolean>
+}
+
+export interface DueInboxes {
+  /**
+   * Inboxes whose expiry has passed but whose end the views don't show, earliest first. They are leased: for a
+   * while no other caller is given them.
+   */
+  leaseDue(now: Date, limit: number): Promise<InboxId[]>
+}

@@ -1,0 +1,38 @@
+import type { Account, ApiKey } from '#libs/account/account.js'
+import type { Inbox, Message } from '#libs/inbox/inbox.js'
+import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+
+/** An inbox as the view has it. Offsets are those of its partition of inbox-events. */
+export interface InboxRow {
+  inbox: Inbox
+  /** Just past the last event that changed it: where its messages end, as far as this row knows. */
+  endOffset: number
+}
+
+/** A message as the view has it, without content. A deleted one stays as a mark. */
+export interface MessageRow {
+  message: Message
+  /** Of its MessageReceived: messages of an inbox are in this order. */
+  offset: number
+}
+
+/** A message's content, sealed with its inbox's key. */
+export interface MessageContent {
+  inboxId: InboxId
+  messageId: MessageId
+  /** The parsed mail (libs/mail/message.ts) as sealed JSON. */
+  body: Uint8Array
+  /** Envelope and source, sealed, as they stand on the log. */
+  raw: Uint8Array
+  /** From then on it may be dropped by the store. */
+  expiresAt: Date
+}
+
+/** What a step does to the views. Applying one twice is applying it once. */
+export type Change =
+  | { type: 'put-inbox'; row: InboxRow; previous: Inbox | null }
+  | { type: 'put-message'; inboxId: InboxId; row: MessageRow }
+  /** Removes an ended inbox's messages, marks and content. */
+  | { type: 'drop-messages'; inboxId: InboxId }
+  | { type: 'put-account'; account: Account }
+  | { type: 'put-key'; key: ApiKey }

@@ -1,0 +1,43 @@
+import type { Partition, Position } from '#libs/event-log/event-log.js'
+import { Doorbell } from '#libs/signals/doorbell.js'
+import type { Signals } from '#libs/signals/signals.js'
+import type { InboxQueries } from './queries.js'
+
+/** Signalled when a partition's views have moved. */
+export function movedChannel({ topic, partition }: Partition): string {
+  return `moved:${topic}:${partition}`
+}
+
+const RELOOK_MS = 500
+
+/** Lets who appended wait until the views show it: read-your-writes. */
+export class Watermark {
+  constructor(
+    private readonly queries: Pick<InboxQueries, 'progress'>,
+    private readonly signals: Signals,
+  ) {}
+
+  /** Resolves with whether the views came past a position within the time given. */
+  async hasPassed(position: Position, withinMs: number): Promise<boolean> {
+    if (await this.isPast(position)) return true
+    const deadline = Date.now() + withinMs
+    const bell = new Doorbell()
+    const unsubscribe = await this.signals.subscribe(movedChannel(position), () => bell.ring())
+    try {
+      // The views may have moved between the look and the subscription: each turn begins with a look.
+      while (!(await this.isPast(position))) {
+        const leftMs = deadline - Date.now()
+        if (leftMs <= 0) return false
+        await bell.wait(Math.min(leftMs, RELOOK_MS))
+      }
+      return true
+    } finally {
+      unsubscribe()
+    }
+  }
+
+  private async isPast(position: Position): Promise<boolean> {
+    const progress = await this.queries.progress(position)
+    return progress !== null && progress.position > position.offset
+  }
+}
