@@ -17,6 +17,8 @@ export default tseslint.config(
       '@typescript-eslint/no-extraneous-class': ['error', { allowWithDecorator: true }],
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
+      // Nest declares its options as classes and takes plain objects.
+      '@typescript-eslint/no-unsafe-class-instance-assignment': 'off',
       'no-empty': 'error',
     },
   },

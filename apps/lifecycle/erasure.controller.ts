@@ -1,0 +1,48 @@
+import { Controller, UseFilters } from '@nestjs/common'
+import { EventPattern, Payload } from '@nestjs/microservices'
+import type { Logger } from 'pino'
+import type { KeyVault } from '#libs/erasure/key-vault.js'
+import { decodeBatch } from '#libs/event-log/decode-batch.js'
+import type { BatchOutcome, RecordBatch } from '#libs/event-log/event-log.js'
+import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
+import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'
+import { LifecycleMetrics } from './lifecycle-metrics.js'
+
+/** What the lifecycle works with, made by who composes it. */
+export abstract class LifecyclePorts {
+  abstract readonly vault: KeyVault
+  abstract readonly logger: Logger
+}
+
+/**
+ * Forgets the key of every inbox that has ended. The group's offset is committed behind that, so that a process
+ * killed at any moment leaves no end without its erasure.
+ */
+@Controller()
+@UseFilters(PassErrorsOn)
+export class ErasureController {
+  constructor(
+    private readonly ports: LifecyclePorts,
+    private readonly metrics: LifecycleMetrics,
+  ) {}
+
+  @EventPattern('inbox-events')
+  async forgetEnded(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    const { vault, logger } = this.ports
+    const { events, outcome } = await decodeBatch(inboxEventCodec, batch, leaveToProjector)
+    const ended = events.flatMap(({ recorded: { event } }) =>
+      event.type === 'InboxDeleted' || event.type === 'InboxExpired' ? [event.inboxId] : [],
+    )
+    if (ended.length > 0) {
+      await vault.forget(ended)
+      this.metrics.forgotten.inc(ended.length)
+      logger.info({ keys: ended.length, partition: batch.partition }, 'keys have been forgotten')
+    }
+    return outcome
+  }
+}
+
+/** The projector sets such a record aside. */
+function leaveToProjector(): void {
+  return
+}

@@ -1,0 +1,82 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Recorder } from '#libs/event-log/recorder.js'
+import { decide } from '#libs/inbox/decide.js'
+import type { DueInboxes, InboxQueries } from '#libs/read-model/queries.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import type { LifecycleMetrics } from './lifecycle-metrics.js'
+
+export interface ExpiryOptions {
+  inboxes: InboxQueries & DueInboxes
+  recorder: Recorder
+  now: () => Date
+  logger: Logger
+  metrics: LifecycleMetrics
+}
+
+const LOOK_EVERY_MS = 500
+const CHUNK = 500
+
+/**
+ * Ends inboxes whose time is over, also those whose time came while nobody looked. Two of it may run: an inbox
+ * that is ended twice has ended once.
+ */
+export class Expiry {
+  private readonly stopping = new AbortController()
+  private loop: Promise<void> = Promise.resolve()
+
+  constructor(private readonly options: ExpiryOptions) {}
+
+  start(): void {
+    this.loop = this.run()
+  }
+
+  /** Resolves once the look under way is over. */
+  async stop(): Promise<void> {
+    this.stopping.abort()
+    await this.loop
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.stopping
+    while (!signal.aborted) {
+      const isMore = await this.expireDue()
+      if (!isMore) await pauseUnless(signal)
+    }
+  }
+
+  /** Whether there may be more that is due already. */
+  private async expireDue(): Promise<boolean> {
+    const { inboxes, now, logger, metrics } = this.options
+    try {
+      const due = await inboxes.leaseDue(now(), CHUNK)
+      const ended = await Promise.all(due.map((inboxId) => this.expire(inboxId)))
+      const count = ended.filter(Boolean).length
+      if (count > 0) logger.info({ inboxes: count }, 'inboxes have expired')
+      metrics.expired.inc(count)
+      return due.length === CHUNK
+    } catch (error) {
+      // The leases run out, and the inboxes are given out again.
+      logger.error({ err: error }, 'inboxes that are due could not be ended: tried again')
+      return false
+    }
+  }
+
+  private async expire(inboxId: InboxId): Promise<boolean> {
+    const { inboxes, recorder, now } = this.options
+    const row = await inboxes.inbox(inboxId)
+    const command = { type: 'ExpireInbox', inboxId, now: now() } as const
+    const { events } = decide({ inbox: row?.inbox ?? null, message: null }, command)
+    if (row === null) return false
+    const { accountId, environment } = row.inbox
+    for (const event of events)
+      await recorder.recordInboxEvent(event, { accountId, environment, keyId: null })
+    return events.length > 0
+  }
+}
+
+async function pauseUnless(signal: AbortSignal): Promise<void> {
+  await pause(LOOK_EVERY_MS, undefined, { signal }).catch((error: unknown) => {
+    if (!signal.aborted) throw error
+  })
+}

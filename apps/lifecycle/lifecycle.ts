@@ -1,0 +1,67 @@
+import { Module } from '@nestjs/common'
+import { NestFactory } from '@nestjs/core'
+import type { CustomStrategy } from '@nestjs/microservices'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { Engine } from '#libs/engine/engine.js'
+import { Recorder } from '#libs/event-log/recorder.js'
+import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
+import { ErasureController, LifecyclePorts } from './erasure.controller.js'
+import { Expiry } from './expiry.js'
+import { LifecycleMetrics } from './lifecycle-metrics.js'
+
+/*
+ * The lifecycle looks for inboxes whose time is over and emits InboxExpired; it consumes InboxExpired and
+ * InboxDeleted and forgets their keys.
+ */
+
+export interface LifecycleOptions {
+  engine: Pick<Engine, 'log' | 'vault' | 'inboxes'>
+  now: () => Date
+  logger: Logger
+  registry: Registry
+}
+
+export interface Lifecycle {
+  /** Resolves once what is under way is done. */
+  close(): Promise<void>
+}
+
+export async function startLifecycle({
+  engine,
+  now,
+  logger,
+  registry,
+}: LifecycleOptions): Promise<Lifecycle> {
+  const metrics = new LifecycleMetrics(registry)
+  const recorder = new Recorder(engine.log, '/mayfly/lifecycle', now)
+
+  @Module({
+    controllers: [ErasureController],
+    providers: [
+      { provide: LifecyclePorts, useValue: { vault: engine.vault, logger } },
+      { provide: LifecycleMetrics, useValue: metrics },
+    ],
+  })
+  class LifecycleModule {}
+
+  const strategy = new EventLogStrategy({
+    log: engine.log,
+    group: 'lifecycle',
+    startAt: () => Promise.resolve('committed'),
+    onError: (error, partition) => logger.error({ err: error, ...partition }, 'a batch failed: tried again'),
+  })
+  const service = await NestFactory.createMicroservice<CustomStrategy>(LifecycleModule, {
+    strategy,
+    logger: false,
+  })
+  await service.listen()
+  const expiry = new Expiry({ inboxes: engine.inboxes, recorder, now, logger, metrics })
+  expiry.start()
+  return {
+    async close() {
+      await expiry.stop()
+      await service.close()
+    },
+  }
+}

@@ -1,0 +1,71 @@
+import type { KeyVault } from '#libs/erasure/key-vault.js'
+import type { DecodedBatch } from '#libs/event-log/decode-batch.js'
+import type { Partition } from '#libs/event-log/event-log.js'
+import type { InboxEvent } from '#libs/inbox/events.js'
+import {
+  projectInboxEvents,
+  rowsConcerned,
+  type InboxProjection,
+  type InboxRows,
+  type PlacedEvent,
+} from '#libs/read-model/inbox-projection.js'
+import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
+import type { MessageContent } from '#libs/read-model/views.js'
+import type { ParseTask } from './parse-task.js'
+import type { ParserPool } from './parser-pool.js'
+
+/** Turns a run of an inbox partition's events into one step of the views. */
+export class InboxProjector {
+  constructor(
+    private readonly store: ProjectionStore,
+    private readonly vault: KeyVault,
+    private readonly parser: ParserPool,
+  ) {}
+
+  /** Resolves once the views show the events, or the store has said that it stands elsewhere. */
+  async project(
+    place: Partition,
+    from: number,
+    { events: decoded, next: to }: DecodedBatch<InboxEvent>,
+  ): Promise<StepOutcome> {
+    const events = decoded.map(({ offset, recorded }) => ({ offset, event: recorded.event }))
+    const { changes, received } = projectInboxEvents(await this.rowsBefore(events), events)
+    const contents = await this.read(received)
+    const { topic, partition } = place
+    return this.store.apply({ topic, partition, from, to, changes, contents })
+  }
+
+  private async rowsBefore(events: readonly PlacedEvent<InboxEvent>[]): Promise<InboxRows> {
+    const { inboxIds, messageKeys } = rowsConcerned(events)
+    const [inboxes, messages] = await Promise.all([
+      this.store.inboxes(inboxIds),
+      this.store.messages(messageKeys),
+    ])
+    return {
+      inboxes: new Map(inboxes.flatMap((row) => (row === null ? [] : [[row.inbox.id, row]]))),
+      messages: new Map(messages.flatMap((row) => (row === null ? [] : [[row.message.id, row]]))),
+    }
+  }
+
+  private async read(received: InboxProjection['received']): Promise<MessageContent[]> {
+    const opened = await Promise.all(
+      received.map(async ({ event, expiresAt }) => {
+        const lookup = await this.vault.find(event.inboxId)
+        if (lookup.state === 'unknown') throw new Error(`the key of ${event.inboxId} has not come yet`)
+        // Its inbox has ended further on in the log: there is nothing left to read.
+        return lookup.state === 'forgotten' ? [] : [{ event, expiresAt, key: lookup.key }]
+      }),
+    )
+    const readable = opened.flat()
+    const tasks = readable.map(({ event, key }): ParseTask => {
+      const { inboxId, messageId, sealed } = event
+      return { inboxId, messageId, key, sealed }
+    })
+    const bodies = await this.parser.parse(tasks)
+    return readable.map(({ event: { inboxId, messageId, sealed: raw }, expiresAt }) => {
+      const body = bodies.get(messageId)
+      if (body === undefined) throw new Error(`the parser gave no answer for ${messageId}`)
+      return { inboxId, messageId, body, raw, expiresAt }
+    })
+  }
+}

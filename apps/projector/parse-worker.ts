@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto'
+import { bodyContext, sealJson, unsealMail } from '#libs/erasure/content.js'
+import { secretKey } from '#libs/erasure/seal.js'
+import type { Envelope, ParsedMail, Warning } from '#libs/mail/message.js'
+import { parseMail } from '#libs/mail/parse.js'
+import type { ParseJob, ParseResult, ParseTask } from './parse-task.js'
+
+/** Runs in a thread of its own: opens, parses and seals again a few mails. */
+export default async function parse({ tasks, defeat }: ParseJob): Promise<ParseResult[]> {
+  const results: ParseResult[] = []
+  for (const task of tasks) results.push(await parseOne(task, defeat))
+  return results
+}
+
+async function parseOne(task: ParseTask, defeat: Warning | null): Promise<ParseResult> {
+  const { inboxId, messageId, sealed } = task
+  const key = secretKey(Buffer.from(task.key))
+  const { envelope, raw } = await unsealMail(key, inboxId, messageId, sealed)
+  const mail = defeat === null ? await read(raw, envelope) : unread(raw, envelope, defeat)
+  return { messageId, body: sealJson(key, bodyContext(inboxId, messageId), mail) }
+}
+
+async function read(raw: Buffer, envelope: Envelope): Promise<ParsedMail> {
+  try {
+    return await parseMail(raw, envelope)
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : String(error)
+    return unread(raw, envelope, { code: 'parse-failed', detail })
+  }
+}
+
+/** What can be said of a mail that defeats the parser: its envelope and its source. */
+function unread(raw: Buffer, envelope: Envelope, warning: Warning): ParsedMail {
+  return {
+    subject: null,
+    sender: envelope.mailFrom,
+    recipient: envelope.rcptTo,
+    from: [],
+    to: [],
+    cc: [],
+    replyTo: [],
+    date: null,
+    text: null,
+    html: null,
+    links: [],
+    codes: [],
+    attachments: [],
+    headers: [],
+    envelope,
+    size: raw.length,
+    sha256: createHash('sha256').update(raw).digest('hex'),
+    warnings: [warning],
+  }
+}

@@ -1,0 +1,77 @@
+import { Module } from '@nestjs/common'
+import { NestFactory } from '@nestjs/core'
+import type { CustomStrategy } from '@nestjs/microservices'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { Settings } from '#libs/config/settings.js'
+import type { Engine } from '#libs/engine/engine.js'
+import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
+import { InboxProjector } from './inbox-projector.js'
+import { ParserPool } from './parser-pool.js'
+import { ProjectorMetrics } from './projector-metrics.js'
+import { ProjectorController, ProjectorPorts } from './projector.controller.js'
+
+/*
+ * The projector consumes inbox-events and account-events, parses mail in threads, and moves the views: a message
+ * is in them once it is whole. It begins where the views stand, not where its group does, and so neither skips
+ * nor repeats whatever was killed or restored.
+ */
+
+export interface ProjectorOptions {
+  engine: Pick<Engine, 'log' | 'vault' | 'projections' | 'signals'>
+  settings: Pick<Settings, 'parseThreads' | 'parseTimeoutMs' | 'parseMemoryMib'>
+  logger: Logger
+  registry: Registry
+}
+
+export interface Projector {
+  /** Resolves once the batches under way are in the views, or given up. */
+  close(): Promise<void>
+}
+
+/** Resolves once every partition's views have been made ready: from then on they tell what they don't know yet. */
+export async function startProjector({
+  engine,
+  settings,
+  logger,
+  registry,
+}: ProjectorOptions): Promise<Projector> {
+  const parser = new ParserPool({
+    threads: settings.parseThreads,
+    timeoutMs: settings.parseTimeoutMs,
+    memoryMib: settings.parseMemoryMib,
+  })
+
+  @Module({
+    controllers: [ProjectorController],
+    providers: [
+      { provide: ProjectorPorts, useValue: { ...engine, logger } },
+      { provide: InboxProjector, useValue: new InboxProjector(engine.projections, engine.vault, parser) },
+      { provide: ProjectorMetrics, useValue: new ProjectorMetrics(registry) },
+    ],
+  })
+  class ProjectorModule {}
+
+  const strategy = new EventLogStrategy({
+    log: engine.log,
+    group: 'projector',
+    startAt: async (range) => {
+      const { logId } = await engine.log.topology(range.topic)
+      const offset = await engine.projections.begin(logId, range)
+      if (offset < range.end) logger.info({ ...range, offset }, 'views are catching up with the log')
+      return { offset }
+    },
+    onError: (error, partition) => logger.error({ err: error, ...partition }, 'a batch failed: tried again'),
+  })
+  const service = await NestFactory.createMicroservice<CustomStrategy>(ProjectorModule, {
+    strategy,
+    logger: false,
+  })
+  await service.listen()
+  return {
+    async close() {
+      await service.close()
+      await parser.close()
+    },
+  }
+}

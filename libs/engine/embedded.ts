@@ -1,0 +1,71 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Settings } from '#libs/config/settings.js'
+import { LmdbKeyVault } from '#libs/erasure/lmdb/lmdb-key-vault.js'
+import { MasterKeys } from '#libs/erasure/master-key.js'
+import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
+import type { TopicName } from '#libs/event-log/topics.js'
+import { openLmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
+import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
+import { DataDirError, masterKeyText, takeDataDir } from './data-dir.js'
+import type { Engine } from './engine.js'
+
+/** Partitions of inbox-events: enough that one slow mail holds back few inboxes, few enough for large batches. */
+const PARTITIONS = 8
+const REWRITE_KEYS_WITHIN_MS = 3_600_000
+const DAY_MS = 86_400_000
+
+export interface EmbeddedEngineOptions {
+  settings: Pick<Settings, 'dataDir' | 'masterKey'>
+  now: () => Date
+  /** Told of faults in the background, each of which is tried again. */
+  onError: (error: unknown, during: string) => void
+}
+
+/** Every port in this process, on files in the data folder. Throws DataDirError where they can't be used. */
+export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEngineOptions): Promise<Engine> {
+  const dataDir = takeDataDir(settings.dataDir)
+  const closers: (() => Promise<void>)[] = []
+  const close = async () => {
+    for (const closeOne of closers.reverse()) await closeOne()
+    dataDir.release()
+  }
+  try {
+    const masterKeys = MasterKeys.parse(masterKeyText(dataDir.path, settings.masterKey))
+    if (masterKeys === null) throw new DataDirError('the master key is not 32 bytes in base64')
+    const log = await LmdbEventLog.open({
+      path: fileIn(dataDir.path, 'event-log', 'log.mdb'),
+      partitions: PARTITIONS,
+      retentionMs,
+      now,
+      onPruneError: (error) => onError(error, 'removing old events'),
+    })
+    closers.push(() => log.close())
+    const vault = new LmdbKeyVault({
+      path: fileIn(dataDir.path, 'keys', 'keys.mdb'),
+      masterKeys,
+      rewriteWithinMs: REWRITE_KEYS_WITHIN_MS,
+      now,
+      onRewriteError: (error) => onError(error, 'rewriting the key file'),
+    })
+    closers.push(() => vault.close())
+    const readModel = openLmdbReadModel(fileIn(dataDir.path, 'read-model', 'views.mdb'))
+    closers.push(() => readModel.close())
+    const { store: projections, queries } = readModel
+    const signals = new InProcessSignals()
+    return { log, vault, projections, inboxes: queries, accounts: queries, signals, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function fileIn(dataDir: string, folder: string, file: string): string {
+  mkdirSync(join(dataDir, folder), { recursive: true, mode: 0o700 })
+  return join(dataDir, folder, file)
+}
+
+/** Mail and dead letters for 90 days, three times the longest life of an inbox; accounts for ever. */
+function retentionMs(topic: TopicName): number | null {
+  return topic === 'account-events' ? null : 90 * DAY_MS
+}

@@ -1,0 +1,81 @@
+import { Catch, type RpcExceptionFilter } from '@nestjs/common'
+import { BaseRpcContext, Server, type CustomTransportStrategy } from '@nestjs/microservices'
+import { lastValueFrom, throwError, type Observable } from 'rxjs'
+import type {
+  BatchOutcome,
+  Consumer,
+  EventLog,
+  Partition,
+  PartitionRange,
+  RecordBatch,
+  StartPosition,
+} from '#libs/event-log/event-log.js'
+import type { SourceTopic } from '#libs/event-log/topics.js'
+
+export interface EventLogStrategyOptions {
+  log: EventLog
+  /** The role's name; its instances share the partitions. */
+  group: string
+  startAt: (range: PartitionRange) => Promise<StartPosition>
+  onError: (error: unknown, partition: Partition) => void
+}
+
+/**
+ * Gives a Nest microservice batches of the event log: a method marked `@EventPattern(topic)` takes a RecordBatch
+ * and resolves with its BatchOutcome. What it throws reaches the log's consumer, which comes again with the
+ * same records.
+ */
+export class EventLogStrategy extends Server implements CustomTransportStrategy {
+  override readonly propagatesEventHandlerErrors = true
+  private consumers: Consumer[] = []
+
+  constructor(private readonly options: EventLogStrategyOptions) {
+    super()
+  }
+
+  listen(callback: (error?: unknown) => void): void {
+    this.consumeAll().then(
+      () => callback(),
+      (error: unknown) => callback(error),
+    )
+  }
+
+  /** Resolves once the batches under way have been handled. */
+  async close(): Promise<void> {
+    await Promise.all(this.consumers.map((consumer) => consumer.stop()))
+    this.consumers = []
+  }
+
+  override on(): never {
+    throw new Error('the event log has no events of its own')
+  }
+
+  override unwrap(): never {
+    throw new Error('the event log is reached through its port')
+  }
+
+  private async consumeAll(): Promise<void> {
+    const { log, group, startAt, onError } = this.options
+    for (const topic of this.messageHandlers.keys()) {
+      const handle = (batch: RecordBatch) => this.dispatch(topic, batch)
+      const consumer = await log.consume({ group, topic: topic as SourceTopic, startAt, handle, onError })
+      this.consumers.push(consumer)
+    }
+  }
+
+  private async dispatch(topic: string, batch: RecordBatch): Promise<BatchOutcome> {
+    const handler = this.messageHandlers.get(topic)
+    if (handler === undefined) throw new Error(`nothing handles ${topic}`)
+    const result: unknown = await handler(batch, new BaseRpcContext([]))
+    const outcome: unknown = await lastValueFrom(this.transformToObservable(result))
+    return outcome as BatchOutcome
+  }
+}
+
+/** Hands errors on as they are: Nest's own filter would replace them by "Internal server error". */
+@Catch()
+export class PassErrorsOn implements RpcExceptionFilter {
+  catch(error: unknown): Observable<never> {
+    return throwError(() => error)
+  }
+}
