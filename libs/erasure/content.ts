@@ -72,7 +72,11 @@ export function sealJson(key: SecretKey, context: string, value: unknown): Buffe
 }
 
 export function unsealJson(key: SecretKey, context: string, sealed: Uint8Array): unknown {
-  return JSON.parse(zstdDecompressSync(unseal(key, context, sealed)).toString())
+  return JSON.parse(unsealJsonText(key, context, sealed))
+}
+
+export function unsealJsonText(key: SecretKey, context: string, sealed: Uint8Array): string {
+  return zstdDecompressSync(unseal(key, context, sealed)).toString()
 }
 
 export function detailsContext(inboxId: InboxId): string {

@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto'
+import { prefixOf } from '#libs/account/api-key.js'
+import { SCOPES } from '#libs/account/scope.js'
+import type { Settings } from '#libs/config/settings.js'
+import type { Engine } from '#libs/engine/engine.js'
+import type { Recorder } from '#libs/event-log/recorder.js'
+import { Watermark } from '#libs/read-model/watermark.js'
+import { idFromBytes } from '#libs/typeid/typeid.js'
+import { hashSecret, randomSecret } from './credentials.js'
+
+export interface BootstrapOptions {
+  engine: Pick<Engine, 'log' | 'inboxes' | 'accounts' | 'signals'>
+  settings: Pick<Settings, 'bootstrapApiKey'>
+  recorder: Recorder
+  now: () => Date
+  /** Shows a key that was made to whoever starts Mayfly: the only time that it is seen. */
+  announce: (secret: string) => void
+}
+
+const ENVIRONMENT = 'development'
+const PATIENCE_MS = 600_000
+
+/**
+ * Sees to it that the first key works: the configured one, else one made now where no account exists. Resolves
+ * with the secret, or null where there is nothing new to tell. Ids are derived from the secret, so that several
+ * instances that start at once write the same events, and a repeat changes nothing.
+ */
+export async function bootstrapAccount(options: BootstrapOptions): Promise<string | null> {
+  const { engine, settings, announce } = options
+  await accountsKnown(options)
+  if (settings.bootstrapApiKey !== null) {
+    const isKnown = (await engine.accounts.keyByHash(hashSecret(settings.bootstrapApiKey))) !== null
+    if (!isKnown) await issue(settings.bootstrapApiKey, options)
+    return settings.bootstrapApiKey
+  }
+  if (await engine.accounts.hasAccounts()) return null
+  const secret = randomSecret(ENVIRONMENT)
+  // Shown before it is made: killed in between, the next start makes and shows another.
+  announce(secret)
+  await issue(secret, options)
+  return secret
+}
+
+/** Waits until the views have every account that the log holds. */
+async function accountsKnown({ engine }: BootstrapOptions): Promise<void> {
+  const { partitions } = await engine.log.topology('account-events')
+  const watermark = new Watermark(engine.inboxes, engine.signals)
+  for (const { topic, partition, first, end } of partitions) {
+    if (end === first) continue
+    const isCaughtUp = await watermark.hasPassed({ topic, partition, offset: end - 1 }, PATIENCE_MS)
+    if (!isCaughtUp) throw new Error('the views of accounts did not catch up with the log')
+  }
+}
+
+async function issue(secret: string, { engine, recorder, now }: BootstrapOptions): Promise<void> {
+  const accountId = idFromBytes('acc', digest(`account of ${secret}`))
+  const keyId = idFromBytes('key', digest(`key of ${secret}`))
+  const attribution = { accountId, environment: ENVIRONMENT, keyId }
+  const opened = { type: 'AccountOpened', accountId, name: 'bootstrap', plan: 'enterprise' } as const
+  await recorder.recordAccountEvent({ ...opened, openedAt: now() }, attribution)
+  const position = await recorder.recordAccountEvent(
+    {
+      type: 'ApiKeyIssued',
+      accountId,
+      keyId,
+      name: 'bootstrap',
+      environment: ENVIRONMENT,
+      scopes: SCOPES,
+      secretHash: hashSecret(secret),
+      prefix: prefixOf(secret),
+      issuedAt: now(),
+    },
+    attribution,
+  )
+  const isVisible = await new Watermark(engine.inboxes, engine.signals).hasPassed(position, PATIENCE_MS)
+  if (!isVisible) throw new Error('the first API key did not reach the views')
+}
+
+function digest(text: string): Uint8Array {
+  return createHash('sha256').update(text).digest().subarray(0, 16)
+}

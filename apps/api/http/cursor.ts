@@ -1,0 +1,59 @@
+import { crc32 } from 'node:zlib'
+import { isId, type InboxId } from '#libs/typeid/typeid.js'
+import { invalid, type Problem } from './problems.js'
+
+/**
+ * A place among an inbox's messages, as offsets of its partition. What a client gets is opaque, and is checked
+ * against the inbox it was given for.
+ */
+export interface MessageCursor {
+  /** The first offset to be looked at. */
+  from: number
+  /** The first one not to be looked at any more; null for the inbox's end. Only a descending page sets it. */
+  to: number | null
+  /** The inbox's end as the first page read it. */
+  end: number | null
+}
+
+const OFFSET_BYTES = 6
+const FIELDS = 3
+const NONE = 2 ** (8 * OFFSET_BYTES) - 1
+const LENGTH = FIELDS * OFFSET_BYTES + 4
+
+export function writeMessageCursor(inboxId: InboxId, { from, to, end }: MessageCursor): string {
+  const bytes = Buffer.alloc(LENGTH)
+  const fields = [from, to ?? NONE, end ?? NONE]
+  for (const [index, field] of fields.entries()) bytes.writeUIntBE(field, index * OFFSET_BYTES, OFFSET_BYTES)
+  bytes.writeUInt32BE(sumOf(inboxId, bytes), LENGTH - 4)
+  return bytes.toString('base64url')
+}
+
+/** Throws invalid-request where the text is no cursor of this inbox. */
+export function readMessageCursor(inboxId: InboxId, text: string): MessageCursor {
+  const bytes = Buffer.from(text, 'base64url')
+  const isWhole = bytes.length === LENGTH && bytes.toString('base64url') === text
+  if (!isWhole || bytes.readUInt32BE(LENGTH - 4) !== sumOf(inboxId, bytes)) throw badCursor()
+  const field = (index: number): number => bytes.readUIntBE(index * OFFSET_BYTES, OFFSET_BYTES)
+  const optional = (index: number): number | null => (field(index) === NONE ? null : field(index))
+  return { from: field(0), to: optional(1), end: optional(2) }
+}
+
+/** A list of inboxes goes on behind one of them. */
+export function writeInboxCursor(inboxId: InboxId): string {
+  return Buffer.from(inboxId).toString('base64url')
+}
+
+/** Throws invalid-request where the text is no cursor of a list of inboxes. */
+export function readInboxCursor(text: string): InboxId {
+  const inboxId = Buffer.from(text, 'base64url').toString()
+  if (!isId('inb', inboxId)) throw badCursor()
+  return inboxId
+}
+
+function sumOf(inboxId: InboxId, bytes: Buffer): number {
+  return crc32(bytes.subarray(0, LENGTH - 4), crc32(inboxId))
+}
+
+function badCursor(): Problem {
+  return invalid({ detail: 'the cursor is not one that this list gave', parameter: 'cursor' })
+}

@@ -1,0 +1,2 @@
+/** The query of a path that takes none: whatever is in it is a fault. */
+export class NoParameters {}

@@ -1,0 +1,81 @@
+import { Catch, HttpException, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { LogUnavailableError } from '#libs/event-log/event-log.js'
+import { Problem, PROBLEMS, unavailable } from './problems.js'
+import type { MethodTable } from './method-table.js'
+
+/** Answers every error as problem details (RFC 9457); what nobody expected is logged once and not shown. */
+@Catch()
+export class ProblemFilter implements ExceptionFilter {
+  constructor(
+    private readonly publicUrl: () => string,
+    private readonly methods: MethodTable,
+  ) {}
+
+  async catch(error: unknown, host: ArgumentsHost): Promise<void> {
+    const http = host.switchToHttp()
+    const request = http.getRequest<FastifyRequest>()
+    const reply = http.getResponse<FastifyReply>()
+    const problem = this.problemOf(error, request)
+    if (problem.code === 'internal-error') request.log.error({ err: error }, 'a request failed')
+    const { status, title, fix } = PROBLEMS[problem.code]
+    const { detail, errors, headers = {}, members = {} } = problem.options
+    await reply
+      .code(status)
+      .headers(headers)
+      .type('application/problem+json')
+      .send(
+        JSON.stringify({
+          type: `${this.publicUrl()}/problems/${problem.code}`,
+          title,
+          status,
+          detail,
+          code: problem.code,
+          fix,
+          request_id: request.id,
+          ...members,
+          ...(errors === undefined ? {} : { errors }),
+        }),
+      )
+  }
+
+  private problemOf(error: unknown, request: FastifyRequest): Problem {
+    if (error instanceof Problem) return error
+    if (error instanceof LogUnavailableError) {
+      return unavailable('log-unavailable', 'The event log did not take the change, or may not have.')
+    }
+    switch (statusOf(error)) {
+      case 404:
+        return this.noRoute(request)
+      case 413:
+        return new Problem('body-too-large', { detail: `A body may have ${request.routeOptions.bodyLimit} bytes.` })
+      case 415:
+        return new Problem('unsupported-media-type', { detail: 'Only application/json is taken.' })
+      case 400:
+        return new Problem('malformed-json', { detail: messageOf(error) })
+      default:
+        return new Problem('internal-error', { detail: 'The request could not be answered.' })
+    }
+  }
+
+  private noRoute({ method, url }: FastifyRequest): Problem {
+    const [path = '/'] = url.split('?', 1)
+    const allowed = this.methods.allowedAt(path)
+    if (allowed.length === 0 || allowed.includes(method)) {
+      return new Problem('not-found', { detail: `There is nothing at ${path.slice(0, 200)}.` })
+    }
+    const detail = `${method} is not taken here, only ${allowed.join(', ')}.`
+    return new Problem('method-not-allowed', { detail, headers: { allow: allowed.join(', ') } })
+  }
+}
+
+/** The status that Nest or Fastify has given an error of its own. */
+function statusOf(error: unknown): number {
+  if (error instanceof HttpException) return error.getStatus()
+  if (error instanceof Error && 'statusCode' in error) return Number(error.statusCode)
+  return 500
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,140 @@
+/** Every error that the API answers with: what it is called, its status, and what to do about it. */
+export const PROBLEMS = {
+  'invalid-request': {
+    status: 400,
+    title: 'The request is not right',
+    fix: 'Mend what `errors` names and send the request again.',
+  },
+  'malformed-json': {
+    status: 400,
+    title: 'The body is not JSON',
+    fix: 'Send a JSON object as the body, or no body.',
+  },
+  'missing-api-key': {
+    status: 401,
+    title: 'An API key is needed',
+    fix: 'Send the header `Authorization: Bearer <key>`.',
+  },
+  'invalid-api-key': {
+    status: 401,
+    title: 'The API key is not known',
+    fix: 'Check the key for slips in copying, or issue another one.',
+  },
+  'plan-lacks-api-access': {
+    status: 403,
+    title: 'The plan has no API access',
+    fix: 'Move the account to a plan with API access.',
+  },
+  'missing-scope': {
+    status: 403,
+    title: 'The key lacks a scope',
+    fix: 'Use a key that has one of the scopes named in `detail`.',
+  },
+  'not-found': {
+    status: 404,
+    title: 'There is no such thing',
+    fix: 'Check the path and the id, and that the key belongs to its account and environment.',
+  },
+  'method-not-allowed': {
+    status: 405,
+    title: 'The path does not take this method',
+    fix: 'Use one of the methods that the header `Allow` names.',
+  },
+  'not-acceptable': {
+    status: 406,
+    title: 'The answer has no form that the client accepts',
+    fix: 'Accept the media type named in `detail`.',
+  },
+  'inbox-deleted': {
+    status: 410,
+    title: 'The inbox has been deleted',
+    fix: 'Create another inbox: its mail is gone for good.',
+  },
+  'inbox-expired': {
+    status: 410,
+    title: 'The inbox has expired',
+    fix: 'Create another inbox, with a longer `duration` where needed: its mail is gone for good.',
+  },
+  'message-deleted': {
+    status: 410,
+    title: 'The message has been deleted',
+    fix: 'Have it sent again: its content is gone for good.',
+  },
+  'body-too-large': {
+    status: 413,
+    title: 'The body is too large',
+    fix: 'Send a body within the limit named in `detail`.',
+  },
+  'unsupported-media-type': {
+    status: 415,
+    title: 'The body has a media type that is not taken',
+    fix: 'Send JSON with `Content-Type: application/json`.',
+  },
+  'internal-error': {
+    status: 500,
+    title: 'Something went wrong here',
+    fix: 'Try again; if it stays, report it with the `request_id`.',
+  },
+  'catching-up': {
+    status: 503,
+    title: 'The views are catching up with the log',
+    fix: 'Try again after the time that `Retry-After` names.',
+  },
+  'log-unavailable': {
+    status: 503,
+    title: 'The event log is out of reach',
+    fix: 'Try again after the time that `Retry-After` names.',
+  },
+  'shutting-down': {
+    status: 503,
+    title: 'This instance is shutting down',
+    fix: 'Try again after the time that `Retry-After` names.',
+  },
+} as const satisfies Record<string, { status: number; title: string; fix: string }>
+
+export type ProblemCode = keyof typeof PROBLEMS
+
+/** One fault of a request, and where it stands: in the body (RFC 6901), the query, the path or a header. */
+export type Fault = { detail: string } & ({ pointer: string } | { parameter: string } | { header: string })
+
+export interface ProblemOptions {
+  detail: string
+  errors?: readonly Fault[]
+  headers?: Readonly<Record<string, string>>
+  /** Further members of the problem, in snake_case. */
+  members?: Readonly<Record<string, unknown>>
+}
+
+/** An answer that is an error: thrown anywhere in the API, sent as RFC 9457 problem details. */
+export class Problem extends Error {
+  override readonly name = 'Problem'
+
+  constructor(
+    readonly code: ProblemCode,
+    readonly options: ProblemOptions,
+  ) {
+    super(options.detail)
+  }
+
+  get status(): number {
+    return PROBLEMS[this.code].status
+  }
+}
+
+/** Seconds after which a client may come again: views catch up and logs come back in about that. */
+const RETRY_AFTER = { 'retry-after': '1' }
+
+export function unavailable(
+  code: 'catching-up' | 'log-unavailable' | 'shutting-down',
+  detail: string,
+): Problem {
+  return new Problem(code, { detail, headers: RETRY_AFTER })
+}
+
+export function notFound(detail: string): Problem {
+  return new Problem('not-found', { detail })
+}
+
+export function invalid(...errors: [Fault, ...Fault[]]): Problem {
+  return new Problem('invalid-request', { detail: errors.map(({ detail }) => detail).join('; '), errors })
+}

@@ -1,0 +1,55 @@
+import type { KeyVault } from '#libs/erasure/key-vault.js'
+import type { EventLog, Partition, Position } from '#libs/event-log/event-log.js'
+import { partitionOf } from '#libs/event-log/partitioner.js'
+import type { AccountQueries, InboxQueries } from '#libs/read-model/queries.js'
+import { Watermark } from '#libs/read-model/watermark.js'
+import type { Signals } from '#libs/signals/signals.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import { unavailable } from './problems.js'
+
+const VISIBLE_WITHIN_MS = 5_000
+
+/** The read model as the API sees it: queries, and whether they can be believed yet. */
+export class Views {
+  private readonly watermark: Watermark
+
+  constructor(
+    private readonly log: Pick<EventLog, 'topology'>,
+    readonly inboxes: InboxQueries,
+    readonly accounts: AccountQueries,
+    readonly vault: KeyVault,
+    signals: Signals,
+  ) {
+    this.watermark = new Watermark(inboxes, signals)
+  }
+
+  async isCatchingUp(partition: Partition): Promise<boolean> {
+    const progress = await this.inboxes.progress(partition)
+    return progress === null || progress.position < progress.target
+  }
+
+  /** Throws catching-up where what an inbox's partition does not show may yet exist. */
+  async mustKnow(inboxId: InboxId): Promise<void> {
+    const { partitions } = await this.log.topology('inbox-events')
+    const partition = partitionOf(inboxId, partitions.length)
+    if (await this.isCatchingUp({ topic: 'inbox-events', partition })) {
+      throw unavailable('catching-up', 'What this inbox holds can not be told yet.')
+    }
+  }
+
+  /** Throws catching-up where any inbox may be missing. */
+  async mustKnowAll(): Promise<void> {
+    const { partitions } = await this.log.topology('inbox-events')
+    for (const { topic, partition } of partitions) {
+      if (await this.isCatchingUp({ topic, partition })) {
+        throw unavailable('catching-up', 'The list of inboxes is not complete yet.')
+      }
+    }
+  }
+
+  /** Resolves once a change of one's own can be read; throws catching-up where that takes too long. */
+  async mustShow(position: Position): Promise<void> {
+    if (await this.watermark.hasPassed(position, VISIBLE_WITHIN_MS)) return
+    throw unavailable('catching-up', 'The change is stored, but can not be read yet: look for it again soon.')
+  }
+}

@@ -1,0 +1,38 @@
+import type { ActiveInbox, EndedInbox } from '#libs/inbox/inbox.js'
+import type { InboxDetails } from '#libs/inbox/events.js'
+
+/** An active inbox as the contract has it. */
+export function inboxJson(inbox: ActiveInbox, { name }: InboxDetails) {
+  return {
+    id: inbox.id,
+    address: inbox.address,
+    state: inbox.state,
+    duration: inbox.duration,
+    password_protected: false,
+    name,
+    labels: inbox.labels,
+    environment: inbox.environment,
+    created_at: inbox.createdAt.toISOString(),
+    expires_at: inbox.expiresAt.toISOString(),
+    message_count: inbox.messageCount,
+    last_message_at: inbox.lastMessageAt?.toISOString() ?? null,
+  }
+}
+
+/** An ended inbox in a list. */
+export function endedInboxJson(inbox: EndedInbox) {
+  return {
+    id: inbox.id,
+    address: inbox.address,
+    state: inbox.state,
+    labels: inbox.labels,
+    created_at: inbox.createdAt.toISOString(),
+    ended_at: inbox.endedAt.toISOString(),
+    message_count: inbox.messageCount,
+  }
+}
+
+/** The answer to a deletion, and to every repeat of it. */
+export function deletedInboxJson({ id, address, state, endedAt }: EndedInbox) {
+  return { id, address, state, deleted_at: endedAt.toISOString() }
+}

@@ -1,0 +1,86 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Caller, NeedsScope, type Principal } from '../access/authentication.guard.js'
+import { readInboxCursor, writeInboxCursor, writeMessageCursor } from '../http/cursor.js'
+import { familyOf, linkNext } from '../http/link.js'
+import { CreateInbox } from './create-inbox.dto.js'
+import { deletedInboxJson, endedInboxJson, inboxJson } from './inbox-json.js'
+import { Inboxes, type OpenInbox } from './inboxes.service.js'
+import { parseLabel } from './labels.js'
+import { ListInboxes } from './list-inboxes.dto.js'
+import { NoParameters } from '../http/no-parameters.dto.js'
+import { unavailable } from '../http/problems.js'
+import type { Inbox } from '#libs/inbox/inbox.js'
+
+/** An inbox's address book: made, listed, read, deleted. Both families of paths come here. */
+@Controller(['v1/inboxes', 'v1/emails'])
+export class InboxesController {
+  constructor(private readonly inboxes: Inboxes) {}
+
+  @Post()
+  @HttpCode(201)
+  @NeedsScope('inboxes')
+  async create(
+    @Caller() principal: Principal,
+    @Body() body: CreateInbox,
+    @Query() _query: NoParameters,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const created = await this.inboxes.create(principal, body)
+    void reply.header('location', `${familyOf(request)}/${created.inbox.id}`)
+    setCursor(reply, created)
+    return inboxJson(created.inbox, created.details)
+  }
+
+  @Get()
+  @NeedsScope('inboxes', 'read')
+  async list(
+    @Caller() principal: Principal,
+    @Query() query: ListInboxes,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const { state, order, limit, cursor } = query
+    const labels = (query.label ?? []).map(parseLabel).filter((label) => label !== null)
+    const after = cursor === undefined ? null : readInboxCursor(cursor)
+    const found = await this.inboxes.list(principal, { state, order, labels, after, limit: limit + 1 })
+    const page = found.slice(0, limit)
+    const last = page.at(-1)
+    if (found.length > limit && last !== undefined) linkNext(request, reply, writeInboxCursor(last.id))
+    const items = await Promise.all(page.map((inbox) => this.listed(inbox)))
+    return items.filter((item) => item !== null)
+  }
+
+  @Get(':inboxId')
+  @NeedsScope('inboxes', 'read')
+  async get(
+    @Caller() principal: Principal,
+    @Param('inboxId') inboxId: string,
+    @Query() _query: NoParameters,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const found = await this.inboxes.open(principal, inboxId)
+    setCursor(reply, found)
+    const details = await this.inboxes.details(found.inbox)
+    if (details === null) throw unavailable('catching-up', `The inbox ${inboxId} is coming to its end.`)
+    return inboxJson(found.inbox, details)
+  }
+
+  @Delete(':inboxId')
+  @NeedsScope('inboxes', 'admin')
+  async delete(@Caller() principal: Principal, @Param('inboxId') inboxId: string, @Query() _query: NoParameters) {
+    return deletedInboxJson(await this.inboxes.delete(principal, inboxId))
+  }
+
+  /** Null for an inbox that comes to its end just now. */
+  private async listed(inbox: Inbox) {
+    if (inbox.state !== 'active') return endedInboxJson(inbox)
+    const details = await this.inboxes.details(inbox)
+    return details === null ? null : inboxJson(inbox, details)
+  }
+}
+
+function setCursor(reply: FastifyReply, { inbox, endOffset }: OpenInbox): void {
+  void reply.header('mayfly-cursor', writeMessageCursor(inbox.id, { from: endOffset, to: null, end: null }))
+}

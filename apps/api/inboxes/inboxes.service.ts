@@ -1,0 +1,145 @@
+import { randomBytes } from 'node:crypto'
+import { Injectable } from '@nestjs/common'
+import { detailsContext, sealJson, unsealJson } from '#libs/erasure/content.js'
+import type { Recorder } from '#libs/event-log/recorder.js'
+import { ADDRESS_BYTES, makeAddress } from '#libs/inbox/address.js'
+import { decide } from '#libs/inbox/decide.js'
+import type { InboxDetails } from '#libs/inbox/events.js'
+import { asOf, evolve, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/inbox/inbox.js'
+import { defaultLifespan, parseLifespan, type Lifespan } from '#libs/inbox/lifespan.js'
+import type { InboxListQuery } from '#libs/read-model/queries.js'
+import { mintId } from '#libs/typeid/mint.js'
+import { isId } from '#libs/typeid/typeid.js'
+import type { Principal } from '../access/authentication.guard.js'
+import { invalid, notFound, Problem } from '../http/problems.js'
+import { Views } from '../http/views.js'
+import type { CreateInbox } from './create-inbox.dto.js'
+
+/** What the inbox handlers need to know of this instance. */
+export abstract class InboxContext {
+  abstract readonly recorder: Recorder
+  abstract readonly now: () => Date
+  abstract readonly mailDomain: string
+}
+
+/** An inbox that can be used, and where its messages end as of the reading. */
+export interface OpenInbox {
+  inbox: ActiveInbox
+  endOffset: number
+}
+
+@Injectable()
+export class Inboxes {
+  constructor(
+    private readonly views: Views,
+    private readonly context: InboxContext,
+  ) {}
+
+  /** Resolves once the inbox is durable and can be read. */
+  async create(principal: Principal, wanted: CreateInbox): Promise<OpenInbox & { details: InboxDetails }> {
+    const { recorder, now, mailDomain } = this.context
+    const { accountId, environment, keyId, plan } = principal
+    const lifespan = lifespanOf(wanted.duration, plan.retention)
+    const inboxId = mintId('inb')
+    const details: InboxDetails = { name: wanted.name ?? null }
+    const key = await this.views.vault.create(inboxId)
+    const { events } = decide(
+      { inbox: null, message: null },
+      {
+        type: 'CreateInbox',
+        inboxId,
+        accountId,
+        environment,
+        keyId,
+        address: makeAddress(randomBytes(ADDRESS_BYTES), mailDomain),
+        lifespan,
+        retention: plan.retention,
+        labels: wanted.labels ?? {},
+        maxMessages: plan.maxMessages,
+        sealed: sealJson(key, detailsContext(inboxId), details),
+        now: now(),
+      },
+    )
+    const [created] = events
+    if (created === undefined) throw overRetention(plan.retention)
+    const position = await recorder.recordInboxEvent(created, principal)
+    await this.views.mustShow(position)
+    const { inbox } = evolve({ inbox: null, message: null }, created)
+    if (inbox?.state !== 'active') throw new Error('a created inbox is not active')
+    return { inbox, endOffset: position.offset + 1, details }
+  }
+
+  /** Throws not-found, or the 410 of an inbox that has ended. */
+  async open(principal: Principal, id: string): Promise<OpenInbox> {
+    const { inbox, endOffset } = await this.find(principal, id)
+    if (inbox.state !== 'active') throw hasEnded(inbox)
+    return { inbox, endOffset }
+  }
+
+  /** What only the inbox's key reveals of it; null where it is forgotten, the inbox's end being on the log. */
+  async details(inbox: ActiveInbox): Promise<InboxDetails | null> {
+    const lookup = await this.views.vault.find(inbox.id)
+    if (lookup.state !== 'known') return null
+    return unsealJson(lookup.key, detailsContext(inbox.id), inbox.sealed) as InboxDetails
+  }
+
+  async list(principal: Principal, query: Omit<InboxListQuery, 'accountId' | 'environment' | 'now'>): Promise<Inbox[]> {
+    await this.views.mustKnowAll()
+    const { accountId, environment } = principal
+    return this.views.inboxes.listInboxes({ ...query, accountId, environment, now: this.context.now() })
+  }
+
+  /** Resolves once the end is durable and in force here; a repeat resolves with the first end. */
+  async delete(principal: Principal, id: string): Promise<EndedInbox> {
+    const { inbox } = await this.find(principal, id)
+    const { keyId } = principal
+    const now = this.context.now()
+    const command = { type: 'DeleteInbox', inboxId: inbox.id, keyId, now } as const
+    const { events, refusal } = decide({ inbox, message: null }, command)
+    if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
+    for (const event of events) {
+      await this.views.mustShow(await this.context.recorder.recordInboxEvent(event, principal))
+    }
+    const row = await this.views.inboxes.inbox(inbox.id)
+    if (row === null || row.inbox.state === 'active') throw new Error('a deleted inbox is still active')
+    if (row.inbox.state !== 'deleted') throw hasEnded(row.inbox)
+    return row.inbox
+  }
+
+  /** Another tenant's inbox is answered exactly as one that is not there. */
+  private async find(principal: Principal, id: string): Promise<{ inbox: Inbox; endOffset: number }> {
+    const { accountId, environment } = principal
+    const row = isId('inb', id) ? await this.views.inboxes.inbox(id) : null
+    if (row !== null && row.inbox.accountId === accountId && row.inbox.environment === environment) {
+      return { inbox: asOf(row.inbox, this.context.now()), endOffset: row.endOffset }
+    }
+    if (isId('inb', id)) await this.views.mustKnow(id)
+    throw notFound(`There is no inbox ${id.slice(0, 60)}.`)
+  }
+}
+
+function lifespanOf(duration: string | undefined, retention: Lifespan): Lifespan {
+  const lifespan = duration === undefined ? defaultLifespan(retention) : parseLifespan(duration)
+  if (lifespan === null) {
+    throw invalid({
+      detail: 'duration must be a whole number and one of m, h, d, w, and at least "1m": "30m", "24h", "7d", "2w"',
+      pointer: '/duration',
+    })
+  }
+  return lifespan
+}
+
+function overRetention({ text }: Lifespan): Problem {
+  return invalid({ detail: `duration may be at most ${text}, the plan's retention`, pointer: '/duration' })
+}
+
+/** The 410 of an inbox that has ended, with when and by which key. */
+export function hasEnded({ id, state, endedAt, endedBy }: EndedInbox): Problem {
+  const by = endedBy === null ? '' : ` by ${endedBy}`
+  const ended = endedAt.toISOString()
+  return new Problem(state === 'deleted' ? 'inbox-deleted' : 'inbox-expired', {
+    detail: `The inbox ${id} was ${state}${by} at ${ended}.`,
+    members: { ended_at: ended, ended_by: endedBy },
+  })
+}
+

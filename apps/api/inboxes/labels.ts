@@ -1,0 +1,33 @@
+import { ValidateBy } from 'class-validator'
+
+const MOST_LABELS = 16
+const NAME = /^[^:\p{Cc}]{1,64}$/u
+const VALUE = /^\P{Cc}{0,128}$/u
+
+/** At most 16 pairs; names of up to 64 characters, none of them a colon; values of up to 128. */
+export function IsLabels(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isLabels',
+    validator: {
+      validate: isLabels,
+      defaultMessage: () =>
+        `labels must be at most ${MOST_LABELS} pairs: names of 1 to 64 characters without colons, ` +
+        `values of up to 128 characters`,
+    },
+  })
+}
+
+function isLabels(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const pairs = Object.entries(value)
+  return (
+    pairs.length <= MOST_LABELS &&
+    pairs.every(([name, text]) => NAME.test(name) && typeof text === 'string' && VALUE.test(text))
+  )
+}
+
+/** `<name>:<value>`, as it stands in a query; null where it is none. */
+export function parseLabel(text: string): readonly [name: string, value: string] | null {
+  const colon = text.indexOf(':')
+  return colon < 1 ? null : [text.slice(0, colon), text.slice(colon + 1)]
+}

@@ -1,0 +1,64 @@
+import { IsBoolean, IsIn, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator'
+import { FromDigits, FromTrueOrFalse } from '../http/query-values.js'
+
+const MOST_CHARACTERS = 1_000
+
+function IsPattern(): PropertyDecorator {
+  const text = IsString({ message: '$property must come once' })
+  const bound = MaxLength(MOST_CHARACTERS, { message: `$property may have ${MOST_CHARACTERS} characters` })
+  return (target, property) => {
+    IsOptional()(target, property)
+    text(target, property)
+    bound(target, property)
+  }
+}
+
+/** What a message must be like: all that is given must hold, letters in either case. */
+export class MatchFilters {
+  @IsPattern()
+  subject?: string
+
+  /** Address or name. */
+  @IsPattern()
+  sender?: string
+
+  @IsPattern()
+  recipient?: string
+
+  /** In the text, or the visible text of the HTML. */
+  @IsPattern()
+  text?: string
+
+  @IsOptional()
+  @FromTrueOrFalse()
+  @IsBoolean({ message: 'has_code must be true or false' })
+  has_code?: boolean
+
+  @IsOptional()
+  @FromTrueOrFalse()
+  @IsBoolean({ message: 'has_link must be true or false' })
+  has_link?: boolean
+}
+
+/** The query of GET /v1/inboxes/{id}/messages. */
+export class ListMessages extends MatchFilters {
+  @FromDigits()
+  @IsInt({ message: 'limit must be a whole number' })
+  @Min(1, { message: 'limit must be at least 1' })
+  @Max(100, { message: 'limit must be at most 100' })
+  limit: number = 25
+
+  @IsIn(['asc', 'desc'], { message: 'order must be asc or desc' })
+  order: 'asc' | 'desc' = 'asc'
+
+  @IsOptional()
+  @IsString({ message: 'cursor must come once' })
+  cursor?: string
+}
+
+/** The query of GET /v1/inboxes/{id}/messages/{message_id}. */
+export class ReadMessage {
+  @FromTrueOrFalse()
+  @IsBoolean({ message: 'raw must be true or false' })
+  raw: boolean = true
+}

@@ -1,0 +1,62 @@
+import { isUtf8 } from 'node:buffer'
+import type { ParsedMail } from '#libs/mail/message.js'
+import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+
+/** A message as the views have it, opened. */
+export interface OpenedMessage {
+  id: MessageId
+  inboxId: InboxId
+  receivedAt: Date
+  mail: ParsedMail
+}
+
+/** A message as the contract has it, without its source. `family` is the path that links begin with. */
+export function messageJson({ id, inboxId, receivedAt, mail }: OpenedMessage, family: string) {
+  const { envelope } = mail
+  return {
+    id,
+    inbox_id: inboxId,
+    received_at: receivedAt.toISOString(),
+    subject: mail.subject,
+    sender: mail.sender,
+    recipient: mail.recipient,
+    from: mail.from,
+    to: mail.to,
+    cc: mail.cc,
+    reply_to: mail.replyTo,
+    date: mail.date,
+    text: mail.text,
+    html: mail.html,
+    links: mail.links,
+    codes: mail.codes,
+    attachments: mail.attachments.map((attachment) => ({
+      index: attachment.index,
+      filename: attachment.filename,
+      content_type: attachment.contentType,
+      size: attachment.size,
+      content_id: attachment.contentId,
+      inline: attachment.isInline,
+      sha256: attachment.sha256,
+    })),
+    headers: mail.headers,
+    envelope: {
+      mail_from: envelope.mailFrom,
+      rcpt_to: envelope.rcptTo,
+      helo: envelope.helo,
+      remote_address: envelope.remoteAddress,
+      tls: envelope.tls,
+    },
+    authentication: { spf: null, dkim: [], dmarc: null },
+    size: mail.size,
+    sha256: mail.sha256,
+    raw_url: `${family}/${inboxId}/messages/${id}/raw`,
+    warnings: mail.warnings,
+  }
+}
+
+/** The source as a string: as it is where it is UTF-8, in base64 where not. */
+export function rawJson(raw: Buffer) {
+  return isUtf8(raw)
+    ? ({ raw: raw.toString('utf8'), raw_encoding: 'utf-8' } as const)
+    : ({ raw: raw.toString('base64'), raw_encoding: 'base64' } as const)
+}

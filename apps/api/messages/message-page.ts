@@ -1,0 +1,68 @@
+import { Injectable } from '@nestjs/common'
+import type { MessageCursor } from '../http/cursor.js'
+import { Views } from '../http/views.js'
+import type { OpenInbox } from '../inboxes/inboxes.service.js'
+import type { ListMessages } from './list-messages.dto.js'
+import { matches } from './match.js'
+import type { OpenedMessage } from './message-json.js'
+import { MessageReader } from './message-reader.js'
+
+export interface MessagePage {
+  messages: OpenedMessage[]
+  /** Where the client has read to: given back, it yields exactly what came after. */
+  cursor: MessageCursor
+  /** Where the list goes on; null where there is no more now. */
+  next: MessageCursor | null
+}
+
+/** A page ends early past it, with at least one message. */
+const PAGE_CHARACTERS = 8_000_000
+/** Rows at a time; in between other requests have their turn. */
+const CHUNK = 50
+
+/** Reads an inbox's messages page by page, in the order of the log. */
+@Injectable()
+export class MessagePages {
+  constructor(
+    private readonly views: Views,
+    private readonly reader: MessageReader,
+  ) {}
+
+  async read({ inbox, endOffset }: OpenInbox, query: ListMessages, cursor: MessageCursor | null): Promise<MessagePage> {
+    const { order, limit } = query
+    const from = cursor?.from ?? 0
+    const to = cursor?.to ?? Math.max(endOffset, from)
+    const end = cursor?.end ?? to
+    const key = await this.reader.keyOf(inbox.id)
+    const messages: OpenedMessage[] = []
+    let characters = 0
+
+    let range = { from, to }
+    for (;;) {
+      const rows = await this.views.inboxes.listMessages({ inboxId: inbox.id, order, ...range, limit: CHUNK })
+      for (const { message, offset } of rows) {
+        if (message.state !== 'present') continue
+        const opened = await this.reader.open(key, inbox.id, message)
+        if (!matches(opened.mail, query)) continue
+        const isFull = messages.length === limit || (messages.length > 0 && characters + opened.characters > PAGE_CHARACTERS)
+        if (isFull) return pageUpTo(offset)
+        messages.push(opened)
+        characters += opened.characters
+      }
+      const last = rows.at(-1)
+      if (last === undefined || rows.length < CHUNK) break
+      range = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
+      await new Promise(setImmediate)
+    }
+    return { messages, cursor: { from: order === 'asc' ? to : end, to: null, end: null }, next: null }
+
+    /** A page that ends before a message which belongs to the next one. */
+    function pageUpTo(offset: number): MessagePage {
+      if (order === 'asc') {
+        const place = { from: offset, to: null, end: null }
+        return { messages, cursor: place, next: cursor?.to == null ? place : { ...place, to: cursor.to } }
+      }
+      return { messages, cursor: { from: end, to: null, end: null }, next: { from, to: offset + 1, end } }
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import { Controller, Delete, Get, Param, Query, Req, Res } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Caller, NeedsScope, type Principal } from '../access/authentication.guard.js'
+import { readMessageCursor, writeMessageCursor } from '../http/cursor.js'
+import { familyOf, linkNext } from '../http/link.js'
+import { Produces, ProducesAnything } from '../http/media.js'
+import { NoParameters } from '../http/no-parameters.dto.js'
+import { notFound } from '../http/problems.js'
+import { Views } from '../http/views.js'
+import { Inboxes } from '../inboxes/inboxes.service.js'
+import { attachmentHeaders } from './attachment-headers.js'
+import { AttachmentPool } from './attachment-pool.js'
+import { ListMessages, ReadMessage } from './list-messages.dto.js'
+import { messageJson, rawJson } from './message-json.js'
+import { MessagePages } from './message-page.js'
+import { MessageReader } from './message-reader.js'
+import { Messages } from './messages.service.js'
+
+/** An inbox's mail. Both families of paths come here. */
+@Controller(['v1/inboxes/:inboxId/messages', 'v1/emails/:inboxId/messages'])
+export class MessagesController {
+  constructor(
+    private readonly views: Views,
+    private readonly inboxes: Inboxes,
+    private readonly messages: Messages,
+    private readonly pages: MessagePages,
+    private readonly reader: MessageReader,
+    private readonly attachments: AttachmentPool,
+  ) {}
+
+  @Get()
+  @NeedsScope('inboxes', 'read')
+  async list(
+    @Caller() principal: Principal,
+    @Param('inboxId') inboxId: string,
+    @Query() query: ListMessages,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const found = await this.inboxes.open(principal, inboxId)
+    const { id } = found.inbox
+    await this.views.mustKnow(id)
+    const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
+    const page = await this.pages.read(found, query, cursor)
+    void reply.header('mayfly-cursor', writeMessageCursor(id, page.cursor))
+    if (page.next !== null) linkNext(request, reply, writeMessageCursor(id, page.next))
+    return page.messages.map((message) => messageJson(message, familyOf(request)))
+  }
+
+  @Get(':messageId')
+  @NeedsScope('inboxes', 'read')
+  async get(
+    @Caller() principal: Principal,
+    @Param('inboxId') inboxId: string,
+    @Param('messageId') messageId: string,
+    @Query() query: ReadMessage,
+    @Req() request: FastifyRequest,
+  ) {
+    const { inbox } = await this.inboxes.open(principal, inboxId)
+    const message = await this.reader.find(inbox, messageId)
+    const key = await this.reader.keyOf(inbox.id)
+    const opened = await this.reader.open(key, inbox.id, message)
+    const json = messageJson(opened, familyOf(request))
+    return query.raw ? { ...json, ...rawJson(await this.reader.raw(key, inbox.id, message.id)) } : json
+  }
+
+  @Get(':messageId/raw')
+  @NeedsScope('inboxes', 'read')
+  @Produces('message/rfc822')
+  async raw(
+    @Caller() principal: Principal,
+    @Param('inboxId') inboxId: string,
+    @Param('messageId') messageId: string,
+    @Query() _query: NoParameters,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    void reply.headers({ 'content-type': 'message/rfc822', 'x-content-type-options': 'nosniff' })
+    return this.source(principal, inboxId, messageId)
+  }
+
+  @Get(':messageId/attachments/:index')
+  @NeedsScope('inboxes', 'read')
+  @ProducesAnything()
+  async attachment(
+    @Caller() principal: Principal,
+    @Param('inboxId') inboxId: string,
+    @Param('messageId') messageId: string,
+    @Param('index') index: string,
+    @Query() _query: NoParameters,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const source = await this.source(principal, inboxId, messageId)
+    const found = /^\d{1,6}$/.test(index) ? await this.attachments.read(source, Number(index)) : null
+    if (found === null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
+    void reply.headers(attachmentHeaders(found.meta))
+    return Buffer.from(found.content)
+  }
+
+  @Delete(':messageId')
+  @NeedsScope('inboxes')
+  async delete(
+    @Caller() principal: Principal,
+    @Param('inboxId') inboxId: string,
+    @Param('messageId') messageId: string,
+    @Query() _query: NoParameters,
+  ) {
+    const { id, deletedAt } = await this.messages.delete(principal, inboxId, messageId)
+    return { id, deleted_at: deletedAt.toISOString() }
+  }
+
+  private async source(principal: Principal, inboxId: string, messageId: string): Promise<Buffer> {
+    const { inbox } = await this.inboxes.open(principal, inboxId)
+    const message = await this.reader.find(inbox, messageId)
+    const key = await this.reader.keyOf(inbox.id)
+    return this.reader.raw(key, inbox.id, message.id)
+  }
+}

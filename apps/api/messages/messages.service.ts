@@ -1,0 +1,42 @@
+import { Injectable } from '@nestjs/common'
+import { decide } from '#libs/inbox/decide.js'
+import type { MessageId } from '#libs/typeid/typeid.js'
+import { isId } from '#libs/typeid/typeid.js'
+import type { Principal } from '../access/authentication.guard.js'
+import { Views } from '../http/views.js'
+import { InboxContext, Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
+import { notFound } from '../http/problems.js'
+
+/** What changes messages. */
+@Injectable()
+export class Messages {
+  constructor(
+    private readonly views: Views,
+    private readonly inboxes: Inboxes,
+    private readonly context: InboxContext,
+  ) {}
+
+  /** Resolves once the deletion is durable and in force here; a repeat resolves with the first one. */
+  async delete(principal: Principal, inboxId: string, id: string): Promise<{ id: MessageId; deletedAt: Date }> {
+    const { inbox } = await this.inboxes.open(principal, inboxId)
+    if (!isId('msg', id)) throw notFound(`There is no message ${id.slice(0, 60)} in this inbox.`)
+    const key = { inboxId: inbox.id, messageId: id }
+    const row = await this.views.inboxes.message(key)
+    const now = this.context.now()
+    const command = { type: 'DeleteMessage', ...key, keyId: principal.keyId, now } as const
+    const { events, refusal } = decide({ inbox, message: row?.message ?? null }, command)
+    if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
+    if (refusal !== null) {
+      await this.views.mustKnow(inbox.id)
+      throw notFound(`There is no message ${id} in this inbox.`)
+    }
+    for (const event of events) {
+      await this.views.mustShow(await this.context.recorder.recordInboxEvent(event, principal))
+    }
+    const after = await this.views.inboxes.message(key)
+    if (after?.message.state === 'deleted') return { id, deletedAt: after.message.deletedAt }
+    // The inbox has ended meanwhile, and took its messages along.
+    await this.inboxes.open(principal, inboxId)
+    throw new Error('a deleted message is still there')
+  }
+}

@@ -1,0 +1,38 @@
+import { crc32 } from 'node:zlib'
+
+/** `[a-z][a-z0-9-]{0,31}`: what a key's environment may be called. */
+export const ENVIRONMENT = /^[a-z][a-z0-9-]{0,31}$/
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const FORM = /^(mf_[a-z][a-z0-9-]{0,31}_[0-9A-Za-z]{32}_)([0-9A-Za-z]{6})$/
+
+/** Random digits from 0 to 61 that a secret is made of. */
+export const SECRET_DIGITS = 32
+
+/** `mf_<environment>_<32 base62>_<6 base62: CRC-32 (ISO 3309) of all before it>`. */
+export function makeSecret(environment: string, digits: readonly number[]): string {
+  if (digits.length !== SECRET_DIGITS) throw new RangeError(`a secret takes ${SECRET_DIGITS} digits`)
+  const body = `mf_${environment}_${digits.map((digit) => ALPHABET.charAt(digit)).join('')}_`
+  return body + checksum(body)
+}
+
+/** Whether a text has a key's form but not its checksum: a slip in copying, to be told without a look-up. */
+export function isMistyped(secret: string): boolean {
+  const [, body = '', sum] = FORM.exec(secret) ?? []
+  return sum !== undefined && checksum(body) !== sum
+}
+
+/** As much of a secret as may be shown again. */
+export function prefixOf(secret: string): string {
+  return secret.slice(0, Math.min(Math.floor(secret.length / 3), 'mf__'.length + 32 + 4))
+}
+
+function checksum(text: string): string {
+  let rest = crc32(text)
+  let digits = ''
+  for (let place = 0; place < 6; place += 1) {
+    digits = ALPHABET.charAt(rest % 62) + digits
+    rest = Math.floor(rest / 62)
+  }
+  return digits
+}
