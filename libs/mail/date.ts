@@ -1,0 +1,75 @@
+const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
+
+/** Hours east of UTC (RFC 5322, section 4.3); other names carry no known offset and count as UTC. */
+const namedZones = new Map([
+  ['edt', -4],
+  ['est', -5],
+  ['cdt', -5],
+  ['cst', -6],
+  ['mdt', -6],
+  ['mst', -7],
+  ['pdt', -7],
+  ['pst', -8],
+])
+
+const mailDate =
+  /^(?:[a-z]{2,9}\.?,?\s+)?(\d{1,2})[\s-]+([a-z]{3})[a-z]{0,6}\.?,?[\s-]+(\d{2,4})\s+(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d{1,9})?)?\s*(?:(?:gmt|utc)?([+-]\d{2}):?(\d{2})|([a-z]{1,5}))?$/
+
+const isoDate = /^\d{4}-\d{2}-\d{2}[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})$/
+
+/**
+ * A Date header's value as RFC 3339 in UTC with milliseconds, or null where it names no moment. Reads RFC 5322
+ * with its obsolete forms, and ISO 8601 with a zone. `new Date` would read nearly anything, in the machine's
+ * own zone.
+ */
+export function readDate(value: string): string | null {
+  const text = withoutComments(value).toLowerCase()
+  if (isoDate.test(text)) return fromEpoch(Date.parse(text.replace(' ', 't').toUpperCase()))
+
+  const match = mailDate.exec(text)
+  if (match === null) return null
+  const [, day, monthName = '', yearText = '', hour, minute, second = '0', zoneHour, zoneMinute, zoneName] =
+    match
+  const month = months.indexOf(monthName)
+  const moment = Date.UTC(
+    fullYear(yearText),
+    month,
+    Number(day),
+    Number(hour),
+    Number(minute),
+    // A leap second has no place in Unix time.
+    Math.min(Number(second), 59),
+  )
+  if (month < 0 || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return null
+  if (new Date(moment).getUTCDate() !== Number(day)) return null
+
+  const sign = zoneHour?.startsWith('-') === true ? -1 : 1
+  const offsetMinutes =
+    zoneHour === undefined
+      ? (namedZones.get(zoneName ?? '') ?? 0) * 60
+      : sign * (Math.abs(Number(zoneHour)) * 60 + Number(zoneMinute))
+  return fromEpoch(moment - offsetMinutes * 60_000)
+}
+
+/** RFC 5322, section 4.3: two digits up to 49 are this century's, other short years count from 1900. */
+function fullYear(text: string): number {
+  const year = Number(text)
+  if (text.length === 2) return year < 50 ? 2000 + year : 1900 + year
+  return text.length === 3 ? 1900 + year : year
+}
+
+function withoutComments(value: string): string {
+  if (!value.includes('(')) return value.trim()
+  let depth = 0
+  let text = ''
+  for (const character of value) {
+    if (character === '(') depth++
+    else if (character === ')') depth = Math.max(0, depth - 1)
+    else if (depth === 0) text += character
+  }
+  return text.trim()
+}
+
+function fromEpoch(milliseconds: number): string | null {
+  return Number.isNaN(milliseconds) ? null : new Date(milliseconds).toISOString()
+}

@@ -1,0 +1,72 @@
+import { hash } from 'node:crypto'
+import { findCodes } from './codes.js'
+import { readDate } from './date.js'
+import { firstValue } from './headers.js'
+import { cutToBytes, defaultMailLimits, type MailLimits } from './limits.js'
+import { findLinks } from './links.js'
+import type { Envelope, ParsedMail, Warning } from './message.js'
+import { readMime } from './mime.js'
+import { readHtml } from './visible-text.js'
+
+/**
+ * Reads a mail. Whatever can be read is given, with a warning for each thing that could not; rejects with an
+ * Error only if the MIME parser itself is defeated. Takes no part in limiting time or memory.
+ */
+export async function parseMail(
+  raw: Buffer,
+  envelope: Envelope,
+  limits: MailLimits = defaultMailLimits,
+): Promise<ParsedMail> {
+  const mime = await readMime(raw, limits)
+  const warnings = [...mime.warnings]
+  const subject = firstValue(mime.headers, 'subject')
+  const text = joinParts(mime.texts, limits.maxTextBytes, 'text-truncated', warnings)
+  const html = joinParts(mime.htmls, limits.maxHtmlBytes, 'html-truncated', warnings)
+  const seen = html === null ? null : readHtml(html)
+  const links = findLinks(seen, text, limits.maxLinks)
+  if (links.isCut) {
+    warnings.push({ code: 'too-many-links', detail: `Only the first ${limits.maxLinks} links are listed.` })
+  }
+  return {
+    subject,
+    sender: mime.from[0]?.address ?? envelope.mailFrom,
+    recipient: envelope.rcptTo,
+    from: mime.from,
+    to: mime.to,
+    cc: mime.cc,
+    replyTo: mime.replyTo,
+    date: dateOf(firstValue(mime.headers, 'date'), warnings),
+    text,
+    html,
+    links: links.found,
+    codes: findCodes(subject, text, seen?.text ?? null, limits.maxCodes),
+    attachments: mime.attachments,
+    headers: mime.headers,
+    envelope,
+    size: raw.length,
+    sha256: hash('sha256', raw),
+    warnings,
+  }
+}
+
+/** Several parts of one kind (a mailing list's footer, text around an image) follow each other line by line. */
+function joinParts(
+  parts: string[],
+  maxBytes: number,
+  code: 'text-truncated' | 'html-truncated',
+  warnings: Warning[],
+): string | null {
+  if (parts.length === 0) return null
+  const whole = parts.join('\n')
+  const kept = cutToBytes(whole, maxBytes)
+  if (kept.length < whole.length)
+    warnings.push({ code, detail: `Only the first ${maxBytes} bytes are kept.` })
+  return kept
+}
+
+function dateOf(value: string | null, warnings: Warning[]): string | null {
+  if (value === null) return null
+  const date = readDate(value)
+  if (date === null) warnings.push({ code: 'invalid-date', detail: 'The Date header names no moment.' })
+  return date
+}
