@@ -1,4 +1,10 @@
-import { createParamDecorator, Injectable, SetMetadata, type CanActivate, type ExecutionContext } from '@nestjs/common'
+import {
+  createParamDecorator,
+  Injectable,
+  SetMetadata,
+  type CanActivate,
+  type ExecutionContext,
+} from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
 import type { FastifyRequest } from 'fastify'
 import { isMistyped } from '#libs/account/api-key.js'
@@ -52,7 +58,9 @@ export class AuthenticationGuard implements CanActivate {
     const principal = await this.authenticate(request)
     Object.assign(request, { [PRINCIPAL]: principal })
     if (!principal.plan.hasApiAccess) {
-      throw new Problem('plan-lacks-api-access', { detail: `The plan ${principal.plan.name} has no API access.` })
+      throw new Problem('plan-lacks-api-access', {
+        detail: `The plan ${principal.plan.name} has no API access.`,
+      })
     }
     if (!allows(principal.scopes, wanted)) {
       throw new Problem('missing-scope', {
@@ -71,7 +79,8 @@ export class AuthenticationGuard implements CanActivate {
       })
     }
     const [, secret] = /^bearer +(\S{1,300})$/i.exec(authorization) ?? []
-    if (secret === undefined) throw invalidKey('The header Authorization does not have the form `Bearer <key>`.')
+    if (secret === undefined)
+      throw invalidKey('The header Authorization does not have the form `Bearer <key>`.')
     const found = await this.views.accounts.keyByHash(hashSecret(secret))
     if (found !== null) {
       const { account, key } = found

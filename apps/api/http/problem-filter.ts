@@ -48,7 +48,9 @@ export class ProblemFilter implements ExceptionFilter {
       case 404:
         return this.noRoute(request)
       case 413:
-        return new Problem('body-too-large', { detail: `A body may have ${request.routeOptions.bodyLimit} bytes.` })
+        return new Problem('body-too-large', {
+          detail: `A body may have ${request.routeOptions.bodyLimit} bytes.`,
+        })
       case 415:
         return new Problem('unsupported-media-type', { detail: 'Only application/json is taken.' })
       case 400:

@@ -69,7 +69,11 @@ export class InboxesController {
 
   @Delete(':inboxId')
   @NeedsScope('inboxes', 'admin')
-  async delete(@Caller() principal: Principal, @Param('inboxId') inboxId: string, @Query() _query: NoParameters) {
+  async delete(
+    @Caller() principal: Principal,
+    @Param('inboxId') inboxId: string,
+    @Query() _query: NoParameters,
+  ) {
     return deletedInboxJson(await this.inboxes.delete(principal, inboxId))
   }
 

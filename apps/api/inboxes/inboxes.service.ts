@@ -83,7 +83,10 @@ export class Inboxes {
     return unsealJson(lookup.key, detailsContext(inbox.id), inbox.sealed) as InboxDetails
   }
 
-  async list(principal: Principal, query: Omit<InboxListQuery, 'accountId' | 'environment' | 'now'>): Promise<Inbox[]> {
+  async list(
+    principal: Principal,
+    query: Omit<InboxListQuery, 'accountId' | 'environment' | 'now'>,
+  ): Promise<Inbox[]> {
     await this.views.mustKnowAll()
     const { accountId, environment } = principal
     return this.views.inboxes.listInboxes({ ...query, accountId, environment, now: this.context.now() })
@@ -122,7 +125,8 @@ function lifespanOf(duration: string | undefined, retention: Lifespan): Lifespan
   const lifespan = duration === undefined ? defaultLifespan(retention) : parseLifespan(duration)
   if (lifespan === null) {
     throw invalid({
-      detail: 'duration must be a whole number and one of m, h, d, w, and at least "1m": "30m", "24h", "7d", "2w"',
+      detail:
+        'duration must be a whole number and one of m, h, d, w, and at least "1m": "30m", "24h", "7d", "2w"',
       pointer: '/duration',
     })
   }
@@ -142,4 +146,3 @@ export function hasEnded({ id, state, endedAt, endedBy }: EndedInbox): Problem {
     members: { ended_at: ended, ended_by: endedBy },
   })
 }
-

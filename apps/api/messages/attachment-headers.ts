@@ -1,7 +1,8 @@
 import { create as contentDisposition } from 'content-disposition'
 import type { Attachment } from '#libs/mail/message.js'
 
-const MEDIA_TYPE = /^(?:text\/(?:plain|csv|calendar)|image\/(?:png|jpeg|gif|webp|bmp|tiff)|audio\/[\w.+-]{1,80}|video\/[\w.+-]{1,80}|font\/[\w.+-]{1,80}|message\/rfc822|application\/(?:pdf|zip|gzip|json|octet-stream|msword|rtf|vnd\.[\w.+-]{1,80}))$/i
+const MEDIA_TYPE =
+  /^(?:text\/(?:plain|csv|calendar)|image\/(?:png|jpeg|gif|webp|bmp|tiff)|audio\/[\w.+-]{1,80}|video\/[\w.+-]{1,80}|font\/[\w.+-]{1,80}|message\/rfc822|application\/(?:pdf|zip|gzip|json|octet-stream|msword|rtf|vnd\.[\w.+-]{1,80}))$/i
 
 /** An attachment is saved, never shown: what a sender made must not run in anybody's browser. */
 export function attachmentHeaders({ filename, contentType }: Attachment): Record<string, string> {

@@ -28,7 +28,11 @@ export class MessagePages {
     private readonly reader: MessageReader,
   ) {}
 
-  async read({ inbox, endOffset }: OpenInbox, query: ListMessages, cursor: MessageCursor | null): Promise<MessagePage> {
+  async read(
+    { inbox, endOffset }: OpenInbox,
+    query: ListMessages,
+    cursor: MessageCursor | null,
+  ): Promise<MessagePage> {
     const { order, limit } = query
     const from = cursor?.from ?? 0
     const to = cursor?.to ?? Math.max(endOffset, from)
@@ -44,7 +48,9 @@ export class MessagePages {
         if (message.state !== 'present') continue
         const opened = await this.reader.open(key, inbox.id, message)
         if (!matches(opened.mail, query)) continue
-        const isFull = messages.length === limit || (messages.length > 0 && characters + opened.characters > PAGE_CHARACTERS)
+        const isFull =
+          messages.length === limit ||
+          (messages.length > 0 && characters + opened.characters > PAGE_CHARACTERS)
         if (isFull) return pageUpTo(offset)
         messages.push(opened)
         characters += opened.characters

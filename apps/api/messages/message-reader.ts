@@ -37,7 +37,11 @@ export class MessageReader {
     return lookup.key
   }
 
-  async open(key: SecretKey, inboxId: InboxId, message: PresentMessage): Promise<OpenedMessage & { characters: number }> {
+  async open(
+    key: SecretKey,
+    inboxId: InboxId,
+    message: PresentMessage,
+  ): Promise<OpenedMessage & { characters: number }> {
     const { id, receivedAt } = message
     const body = await this.views.inboxes.body({ inboxId, messageId: id })
     if (body === null) throw comingToItsEnd(inboxId)

@@ -17,7 +17,11 @@ export class Messages {
   ) {}
 
   /** Resolves once the deletion is durable and in force here; a repeat resolves with the first one. */
-  async delete(principal: Principal, inboxId: string, id: string): Promise<{ id: MessageId; deletedAt: Date }> {
+  async delete(
+    principal: Principal,
+    inboxId: string,
+    id: string,
+  ): Promise<{ id: MessageId; deletedAt: Date }> {
     const { inbox } = await this.inboxes.open(principal, inboxId)
     if (!isId('msg', id)) throw notFound(`There is no message ${id.slice(0, 60)} in this inbox.`)
     const key = { inboxId: inbox.id, messageId: id }

@@ -1,0 +1,126 @@
+import type { AddressInfo } from 'node:net'
+import { Module } from '@nestjs/common'
+import { APP_FILTER, APP_GUARD, APP_PIPE, NestFactory } from '@nestjs/core'
+import type { NestFastifyApplication } from '@nestjs/platform-fastify'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { Settings } from '#libs/config/settings.js'
+import type { Engine } from '#libs/engine/engine.js'
+import { Recorder } from '#libs/event-log/recorder.js'
+import { AuthenticationGuard } from './access/authentication.guard.js'
+import { ContractPipe } from './http/contract-pipe.js'
+import { AcceptGuard } from './http/media.js'
+import { MethodTable } from './http/method-table.js'
+import { ProblemFilter } from './http/problem-filter.js'
+import { makeServer } from './http/server.js'
+import { Views } from './http/views.js'
+import { InboxContext, Inboxes } from './inboxes/inboxes.service.js'
+import { InboxesController } from './inboxes/inboxes.controller.js'
+import { AttachmentPool } from './messages/attachment-pool.js'
+import { MessagePages } from './messages/message-page.js'
+import { MessageReader } from './messages/message-reader.js'
+import { MessagesController } from './messages/messages.controller.js'
+import { Messages } from './messages/messages.service.js'
+import { ApiMetrics } from './operations/api-metrics.js'
+import { startMetricsServer } from './operations/metrics-server.js'
+import { OperationsContext, OperationsController } from './operations/operations.controller.js'
+
+/*
+ * The API answers queries from the views, and commands once what they led to is durable on the log and shows in
+ * the views. It consumes nothing.
+ */
+
+export interface ApiOptions {
+  engine: Engine
+  settings: Settings
+  now: () => Date
+  logger: Logger
+  registry: Registry
+  /** Whether every role beside the API has started: until then /readyz says no. */
+  isStarted: () => boolean
+}
+
+export interface Api {
+  /** The base of every path, and of links in problems. */
+  url: string
+  /** Takes no more requests, answers those under way, and lets go of its resources. */
+  close(): Promise<void>
+}
+
+/** Resolves once the API listens. Rejects where its port can't be had. */
+export async function startApi({
+  engine,
+  settings,
+  now,
+  logger,
+  registry,
+  isStarted,
+}: ApiOptions): Promise<Api> {
+  const { log, inboxes, accounts, vault, signals } = engine
+  const methods = new MethodTable()
+  let url = settings.publicUrl ?? ''
+  let isShuttingDown = false
+
+  const inboxContext: InboxContext = {
+    recorder: new Recorder(log, '/mayfly/api', now),
+    now,
+    mailDomain: settings.mailDomain,
+  }
+  const operationsContext: OperationsContext = {
+    log,
+    registry,
+    hasMetricsPort: settings.metricsPort !== null,
+    isStarted,
+  }
+
+  @Module({
+    controllers: [InboxesController, MessagesController, OperationsController],
+    providers: [
+      { provide: APP_PIPE, useClass: ContractPipe },
+      { provide: APP_GUARD, useClass: AcceptGuard },
+      { provide: APP_GUARD, useClass: AuthenticationGuard },
+      { provide: APP_FILTER, useValue: new ProblemFilter(() => url, methods) },
+      { provide: Views, useValue: new Views(log, inboxes, accounts, vault, signals) },
+      { provide: InboxContext, useValue: inboxContext },
+      { provide: OperationsContext, useValue: operationsContext },
+      Inboxes,
+      Messages,
+      MessagePages,
+      MessageReader,
+      AttachmentPool,
+    ],
+  })
+  class ApiModule {}
+
+  const server = makeServer({
+    logger,
+    metrics: new ApiMetrics(registry),
+    methods,
+    isShuttingDown: () => isShuttingDown,
+  })
+  const app = await NestFactory.create<NestFastifyApplication>(ApiModule, server, {
+    logger: false,
+    abortOnError: false,
+  })
+  await app.listen(settings.httpPort, settings.httpHost)
+  const { port } = app.getHttpServer().address() as AddressInfo
+  if (url === '') url = `http://${urlHost(settings.httpHost)}:${port}`
+  const metricsServer =
+    settings.metricsPort === null
+      ? null
+      : await startMetricsServer(registry, settings.httpHost, settings.metricsPort)
+  return {
+    url,
+    async close() {
+      isShuttingDown = true
+      metricsServer?.close()
+      await app.close()
+    },
+  }
+}
+
+/** A host as it stands in a URL: IPv6 in brackets (RFC 3986, section 3.2.2). */
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost'
+  return host.includes(':') ? `[${host}]` : host
+}

@@ -1,0 +1,20 @@
+import { Histogram, type Registry } from 'prom-client'
+
+/** What the API counts. */
+export class ApiMetrics {
+  private readonly requestSeconds: Histogram<'method' | 'route' | 'status'>
+
+  constructor(registry: Registry) {
+    this.requestSeconds = new Histogram({
+      name: 'mayfly_http_request_seconds',
+      help: 'Time from a request being read to its answer being sent.',
+      labelNames: ['method', 'route', 'status'],
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60],
+      registers: [registry],
+    })
+  }
+
+  observe(method: string, route: string, status: number, ms: number): void {
+    this.requestSeconds.observe({ method, route, status: String(status) }, ms / 1000)
+  }
+}

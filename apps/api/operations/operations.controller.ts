@@ -1,0 +1,74 @@
+import { Controller, Get, Param, Res } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
+import type { Registry } from 'prom-client'
+import type { EventLog } from '#libs/event-log/event-log.js'
+import { measureBacklog } from '#libs/read-model/backlog.js'
+import { Produces } from '../http/media.js'
+import { notFound, PROBLEMS, unavailable, type ProblemCode } from '../http/problems.js'
+import { Views } from '../http/views.js'
+import { problemPage } from './problem-page.js'
+
+/** What the operations handlers need to know of this instance. */
+export abstract class OperationsContext {
+  abstract readonly log: EventLog
+  abstract readonly registry: Registry
+  /** Whether /metrics has a port of its own. */
+  abstract readonly hasMetricsPort: boolean
+  /** Whether the first key is in place and every role has started. */
+  abstract readonly isStarted: () => boolean
+}
+
+/** For those who run Mayfly. No key is needed. */
+@Controller()
+export class OperationsController {
+  constructor(
+    private readonly context: OperationsContext,
+    private readonly views: Views,
+  ) {}
+
+  /** The process lives. */
+  @Get('healthz')
+  healthz() {
+    return { status: 'ok' }
+  }
+
+  /** The process can answer for all that the log holds. */
+  @Get('readyz')
+  async readyz() {
+    const { log } = this.context
+    const [inboxes, accounts] = await Promise.all([
+      measureBacklog(log, this.views.inboxes, 'inbox-events'),
+      measureBacklog(log, this.views.inboxes, 'account-events'),
+    ])
+    const backlog = inboxes.records + accounts.records
+    if (!this.context.isStarted()) throw unavailable('catching-up', 'This instance is starting.')
+    if (inboxes.isCatchingUp || accounts.isCatchingUp) {
+      throw unavailable('catching-up', `The views are ${backlog} records behind the log.`)
+    }
+    return { status: 'ready', backlog }
+  }
+
+  @Get('metrics')
+  @Produces('text/plain')
+  async metrics(@Res({ passthrough: true }) reply: FastifyReply) {
+    const { registry, hasMetricsPort } = this.context
+    if (hasMetricsPort) throw notFound('The metrics are served on a port of their own.')
+    void reply.type(registry.contentType)
+    return registry.metrics()
+  }
+
+  @Get('problems/:code')
+  @Produces('text/html')
+  problem(@Param('code') code: string, @Res({ passthrough: true }) reply: FastifyReply) {
+    if (!isProblemCode(code)) throw notFound('There is no problem of that name.')
+    void reply.type('text/html; charset=utf-8').headers({
+      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
+      'x-content-type-options': 'nosniff',
+    })
+    return problemPage(code)
+  }
+}
+
+function isProblemCode(code: string): code is ProblemCode {
+  return Object.hasOwn(PROBLEMS, code)
+}
