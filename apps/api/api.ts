@@ -100,6 +100,7 @@ export async function startApi({
   })
   const app = await NestFactory.create<NestFastifyApplication>(ApiModule, server, {
     logger: false,
+    bodyParser: false,
     abortOnError: false,
   })
   await app.listen(settings.httpPort, settings.httpHost)

@@ -17,28 +17,31 @@ export interface BootstrapOptions {
   announce: (secret: string) => void
 }
 
+/** Where the first API key comes from: made at this start, at an earlier one, or configured. */
+export type FirstKey = { made: string } | 'made-before' | 'configured'
+
 const ENVIRONMENT = 'development'
 const PATIENCE_MS = 600_000
 
 /**
  * Sees to it that the first key works: the configured one, else one made now where no account exists. Resolves
- * with the secret, or null where there is nothing new to tell. Ids are derived from the secret, so that several
+ * with where that key comes from. Ids are derived from the secret, so that several
  * instances that start at once write the same events, and a repeat changes nothing.
  */
-export async function bootstrapAccount(options: BootstrapOptions): Promise<string | null> {
+export async function bootstrapAccount(options: BootstrapOptions): Promise<FirstKey> {
   const { engine, settings, announce } = options
   await accountsKnown(options)
   if (settings.bootstrapApiKey !== null) {
     const isKnown = (await engine.accounts.keyByHash(hashSecret(settings.bootstrapApiKey))) !== null
     if (!isKnown) await issue(settings.bootstrapApiKey, options)
-    return settings.bootstrapApiKey
+    return 'configured'
   }
-  if (await engine.accounts.hasAccounts()) return null
+  if (await engine.accounts.hasAccounts()) return 'made-before'
   const secret = randomSecret(ENVIRONMENT)
   // Shown before it is made: killed in between, the next start makes and shows another.
   announce(secret)
   await issue(secret, options)
-  return secret
+  return { made: secret }
 }
 
 /** Waits until the views have every account that the log holds. */

@@ -17,12 +17,15 @@ export class ContractPipe implements PipeTransform {
     }
     const instance: unknown = plainToInstance(metatype, plain, { exposeUnsetFields: false })
     if (typeof instance !== 'object' || instance === null) throw new TypeError('a class made no instance')
-    const errors = await validate(instance, { whitelist: true, forbidNonWhitelisted: true })
+    const errors = await validate(instance, EXACTLY)
     const [first, ...others] = errors.map((error) => faultOf(type, error))
     if (first !== undefined) throw invalid(first, ...others)
     return instance
   }
 }
+
+/** A class without rules takes nothing: its properties are judged like any other's. */
+const EXACTLY = { whitelist: true, forbidNonWhitelisted: true, forbidUnknownValues: false }
 
 function faultOf(type: 'body' | 'query', { property, constraints = {} }: ValidationError): Fault {
   const isUnknown = 'whitelistValidation' in constraints

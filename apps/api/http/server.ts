@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { LogController, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { principalOf } from '../access/authentication.guard.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
@@ -23,7 +23,7 @@ export interface ServerOptions {
 export function makeServer({ logger, metrics, methods, isShuttingDown }: ServerOptions): FastifyAdapter {
   const adapter = new FastifyAdapter({
     loggerInstance: logger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => `req_${randomUUID().replaceAll('-', '')}`,
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
