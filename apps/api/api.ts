@@ -7,6 +7,7 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
+import { measureBacklog } from '#libs/read-model/backlog.js'
 import { AuthenticationGuard } from './access/authentication.guard.js'
 import { ContractPipe } from './http/contract-pipe.js'
 import { AcceptGuard } from './http/media.js'
@@ -94,7 +95,10 @@ export async function startApi({
 
   const server = makeServer({
     logger,
-    metrics: new ApiMetrics(registry),
+    metrics: new ApiMetrics(
+      registry,
+      async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
+    ),
     methods,
     isShuttingDown: () => isShuttingDown,
   })

@@ -1,16 +1,25 @@
-import { Histogram, type Registry } from 'prom-client'
+import { Gauge, Histogram, type Registry } from 'prom-client'
 
 /** What the API counts. */
 export class ApiMetrics {
   private readonly requestSeconds: Histogram<'method' | 'route' | 'status'>
 
-  constructor(registry: Registry) {
+  /** `readBacklog` is asked at each scrape. */
+  constructor(registry: Registry, readBacklog: () => Promise<number>) {
     this.requestSeconds = new Histogram({
       name: 'mayfly_http_request_seconds',
       help: 'Time from a request being read to its answer being sent.',
       labelNames: ['method', 'route', 'status'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60],
       registers: [registry],
+    })
+    new Gauge({
+      name: 'mayfly_backlog_records',
+      help: 'Records on the log that the views of inboxes do not show yet.',
+      registers: [registry],
+      async collect() {
+        this.set(await readBacklog())
+      },
     })
   }
 
