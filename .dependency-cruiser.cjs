@@ -10,7 +10,7 @@ module.exports = {
       comment: 'A pure library knows no framework, no client, no clock, no randomness.',
       severity: 'error',
       from: { path: pure, pathNot: '\\.test\\.ts$' },
-      to: { pathNot: [pure, '^node:(buffer|zlib)$', '^node_modules/typeid-js/'] },
+      to: { pathNot: [pure, '^(node:)?(buffer|zlib)$', '^node_modules/typeid-js/'] },
     },
     {
       name: 'libs-do-not-know-apps',

@@ -50,11 +50,12 @@ export class ParserPool {
 
   private run(job: ParseJob): Promise<Attempt> {
     return this.whenThreadIsFree(async () => {
+      // Without the parser nothing takes long, and there is no other way out.
+      if (job.defeat !== null) return { results: await this.pool.run(job), defeat: null }
       const signal = AbortSignal.timeout(this.options.timeoutMs)
       try {
         return { results: await this.pool.run(job, { signal }), defeat: null }
       } catch (error) {
-        if (job.defeat !== null) throw error
         if (signal.aborted) return { results: [], defeat: TIMEOUT }
         if (isOutOfMemory(error)) return { results: [], defeat: OUT_OF_MEMORY }
         throw error
@@ -87,5 +88,10 @@ function jobsOf(tasks: readonly ParseTask[]): ParseTask[][] {
 }
 
 function isOutOfMemory(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    'code' in error &&
+    error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+  )
 }

@@ -1,0 +1,95 @@
+import { bodyContext, packSource, sealMail, unsealJson } from '#libs/erasure/content.js'
+import { makeSecretKey } from '#libs/erasure/seal.js'
+import type { Envelope, ParsedMail } from '#libs/mail/message.js'
+import { mintId } from '#libs/typeid/mint.js'
+import type { ParseTask } from './parse-task.js'
+import { ParserPool, type ParserPoolOptions } from './parser-pool.js'
+
+const envelope: Envelope = {
+  mailFrom: 'a@example.com',
+  rcptTo: 'b@mayfly.test',
+  helo: 'client',
+  remoteAddress: '127.0.0.1',
+  tls: null,
+}
+
+async function taskOf(
+  raw: Buffer,
+): Promise<ParseTask & { open: (body: Uint8Array | undefined) => ParsedMail }> {
+  const [inboxId, messageId, key] = [mintId('inb'), mintId('msg'), makeSecretKey()]
+  const sealed = sealMail(key, inboxId, messageId, envelope, await packSource(raw))
+  const open = (body: Uint8Array | undefined) => {
+    if (body === undefined) throw new Error('the mail got no answer')
+    return unsealJson(key, bodyContext(inboxId, messageId), body) as ParsedMail
+  }
+  return { inboxId, messageId, key, sealed, open }
+}
+
+function smallMail(subject: string): Buffer {
+  return Buffer.from(`From: a@example.com\r\nSubject: ${subject}\r\n\r\nHello.\r\n`)
+}
+
+/** Few bytes that become many objects. */
+function manyRecipients(count: number): Buffer {
+  const recipients = Array.from({ length: count }, (_, n) => `${n}@a.b`).join(',\r\n ')
+  return Buffer.from(`To: ${recipients}\r\nCc: ${recipients}\r\nSubject: many\r\n\r\nHello.\r\n`)
+}
+
+async function withPool(
+  options: Partial<ParserPoolOptions>,
+  use: (pool: ParserPool) => Promise<void>,
+): Promise<void> {
+  const pool = new ParserPool({ threads: 2, timeoutMs: 20_000, memoryMib: 256, ...options })
+  try {
+    await use(pool)
+  } finally {
+    await pool.close()
+  }
+}
+
+describe('the pool of parsing threads', () => {
+  it('answers for every mail, each under its own key', async () => {
+    const tasks = await Promise.all(Array.from({ length: 100 }, (_, n) => taskOf(smallMail(`mail ${n}`))))
+    await withPool({}, async (pool) => {
+      const bodies = await pool.parse(tasks.map(({ open: _, ...task }) => task))
+      const subjects = tasks.map(({ messageId, open }) => open(bodies.get(messageId)).subject)
+      expect(subjects).toEqual(tasks.map((_, n) => `mail ${n}`))
+    })
+  })
+
+  it('says so of a mail that takes more memory than allowed, and reads the others', async () => {
+    const [before, bomb, after] = await Promise.all([
+      taskOf(smallMail('before')),
+      taskOf(manyRecipients(40_000)),
+      taskOf(smallMail('after')),
+    ])
+    await withPool({ memoryMib: 24 }, async (pool) => {
+      const bodies = await pool.parse([before, bomb, after].map(({ open: _, ...task }) => task))
+      const [first, defeated, last] = [before, bomb, after].map(({ messageId, open }) =>
+        open(bodies.get(messageId)),
+      )
+      expect([first?.subject, last?.subject]).toEqual(['before', 'after'])
+      expect(defeated).toMatchObject({
+        subject: null,
+        recipient: 'b@mayfly.test',
+        warnings: [{ code: 'parse-out-of-memory' }],
+      })
+    })
+  })
+
+  it('says so of a mail that takes longer than allowed', async () => {
+    const slow = await taskOf(manyRecipients(40_000))
+    await withPool({ timeoutMs: 1, threads: 1 }, async (pool) => {
+      const { open: _, ...task } = slow
+      const bodies = await pool.parse([task])
+      expect(slow.open(bodies.get(slow.messageId)).warnings).toMatchObject([{ code: 'parse-timeout' }])
+    })
+  })
+
+  it('rejects what was sealed with another key', async () => {
+    const { open: _, ...task } = await taskOf(smallMail('x'))
+    await withPool({}, async (pool) => {
+      await expect(pool.parse([{ ...task, key: makeSecretKey() }])).rejects.toThrow(/do not open/)
+    })
+  })
+})
