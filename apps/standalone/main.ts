@@ -7,6 +7,7 @@ import { startStandalone } from './standalone.js'
 import { welcomeText } from './welcome.js'
 
 const DRAIN_WITHIN_MS = 60_000
+const PARENT_LOOK_MS = 250
 
 try {
   await main()
@@ -42,6 +43,7 @@ async function main(): Promise<void> {
 /** Resolves at the first signal to end; at a second one the process ends at once. */
 function endedBySignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
+    if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(() => resolve('SIGTERM'))
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       process.once(signal, () => {
         process.once(signal, () => process.exit(1))
@@ -49,6 +51,16 @@ function endedBySignal(): Promise<NodeJS.Signals> {
       })
     }
   })
+}
+
+/** The shell between npm and this process dies of a signal without handing it on. */
+function whenOrphaned(end: () => void): void {
+  const parent = process.ppid
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(timer)
+    end()
+  }, PARENT_LOOK_MS).unref()
 }
 
 function giveUp(logger: Logger): void {
