@@ -58,13 +58,12 @@ export class Connection extends SMTPConnection {
   }
 
   /**
-   * smtp-server holds its greeting back by 100 ms. One turn of the event loop is enough to see what a client
-   * has sent already without waiting for it (RFC 5321, section 4.3.1), and which is then refused.
+   * Without the 100 ms by which smtp-server holds its greeting back. `connectionReady` itself takes a turn of the
+   * event loop, enough to see what a client has sent already instead of waiting (RFC 5321, section 4.3.1): such
+   * a client is refused.
    */
   override init(): void {
-    this._setListeners(() => {
-      setImmediate(() => this.connectionReady())
-    })
+    this._setListeners(() => this.connectionReady())
   }
 
   /** Closes the session with 421, after the mail under way where there is one. */

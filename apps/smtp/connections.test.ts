@@ -6,6 +6,7 @@ import { Dialogue, eventually } from '#test/smtp/dialogue.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
 
 let room: MailRoom
+let drip: NodeJS.Timeout | undefined
 const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
 
 async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void> {
@@ -14,6 +15,7 @@ async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void
 }
 
 afterEach(async () => {
+  clearInterval(drip)
   Dialogue.closeAll()
   await room.close()
 })
@@ -43,10 +45,9 @@ describe('SMTP connections', () => {
     const silent = await Dialogue.open(room.port)
     const trickling = await Dialogue.open(room.port)
     await trickling.reply()
-    const drip = setInterval(() => trickling.send('x'), 50)
+    drip = setInterval(() => trickling.send('x'), 50)
     expect(await silent.rest()).toMatch(/421 /)
     expect(await trickling.rest()).toMatch(/^421 4\.4\.2 /)
-    clearInterval(drip)
   })
 
   it('are closed where a mail takes too long in all', async () => {
@@ -55,9 +56,8 @@ describe('SMTP connections', () => {
     const client = await Dialogue.open(room.port)
     await client.address(address)
     expect(await client.ask('DATA')).toMatch(/^354/)
-    const drip = setInterval(() => client.send('x'), 50)
+    drip = setInterval(() => client.send('x'), 50)
     expect(await client.rest()).toMatch(/^421 4\.4\.2 /)
-    clearInterval(drip)
     expect(await room.received()).toEqual([])
   })
 
