@@ -2,6 +2,7 @@
 export default {
   roots: ['<rootDir>/dist'],
   testMatch: ['**/*.test.js'],
+  testEnvironment: '<rootDir>/dist/test/one-realm-environment.js',
   transform: {},
   testTimeout: 30_000,
 }

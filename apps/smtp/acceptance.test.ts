@@ -1,0 +1,68 @@
+import { LogUnavailableError } from '#libs/event-log/event-log.js'
+import { Recorder } from '#libs/event-log/recorder.js'
+import { MailRoom } from '#test/smtp/mail-room.js'
+import { Acceptance, type AcceptanceOptions } from './acceptance.js'
+import { MemoryBudget } from './memory-budget.js'
+import { REFUSALS } from './replies.js'
+
+const TRACE = { mailFrom: 'a@x.test', helo: 'client.test', remoteAddress: '127.0.0.1', tls: null }
+
+let room: MailRoom
+
+beforeEach(async () => {
+  room = await MailRoom.open()
+})
+
+afterEach(() => room.close())
+
+/** Accepts a mail for three inboxes on a log that is out of reach for the appends named, counted from 1. */
+async function accept(isAway: (append: number) => boolean, withinMs: number) {
+  const recorder = new Recorder(room.log, '/mayfly/smtp', room.now)
+  let appends = 0
+  const recordInboxEvent: AcceptanceOptions['recorder']['recordInboxEvent'] = (event, attribution) => {
+    appends += 1
+    return isAway(appends)
+      ? Promise.reject(new LogUnavailableError('away'))
+      : recorder.recordInboxEvent(event, attribution)
+  }
+  const acceptance = new Acceptance({
+    vault: room.vault,
+    inboxes: room.views.queries,
+    recorder: { recordInboxEvent },
+    // Room for one copy at a time.
+    sealedBytes: new MemoryBudget(1),
+    now: room.now,
+    onError: () => undefined,
+  })
+  const recipients = []
+  for (let i = 0; i < 3; i += 1) {
+    const { id, address } = await room.createInbox()
+    recipients.push({ inboxId: id, rcptTo: address })
+  }
+  const deadlineMs = performance.now() + withinMs
+  const raw = Buffer.from('Subject: x\r\n')
+  const outcome = await acceptance.accept({ raw, trace: TRACE, recipients, deadlineMs })
+  return { outcome, appends, recipients }
+}
+
+describe('acceptance', () => {
+  it('tries what is missing again once one record is durable, until all are', async () => {
+    const { outcome, recipients } = await accept((append) => append === 2 || append === 4, 10_000)
+    const mails = await room.received()
+    const idOf = (inboxId: string) => mails.find(({ event }) => event.inboxId === inboxId)?.event.messageId
+    expect(outcome).toEqual(recipients.map(({ inboxId }) => idOf(inboxId)))
+    expect(mails).toHaveLength(3)
+  })
+
+  it('gives up at the deadline, and says that some records stand', async () => {
+    const { outcome } = await accept((append) => append > 1, 300)
+    expect(outcome).toBe(REFUSALS.partialAppend)
+    expect(await room.received()).toHaveLength(1)
+  })
+
+  it('gives up at once where no record is durable, without trying them all', async () => {
+    const { outcome, appends } = await accept(() => true, 60_000)
+    expect(outcome).toBe(REFUSALS.logUnavailable)
+    expect(appends).toBe(1)
+  })
+})

@@ -1,0 +1,164 @@
+import { hash } from 'node:crypto'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { packSource, sealMail, type PackedSource } from '#libs/erasure/content.js'
+import type { KeyVault } from '#libs/erasure/key-vault.js'
+import { SEAL_OVERHEAD_BYTES, type SecretKey } from '#libs/erasure/seal.js'
+import type { Recorder } from '#libs/event-log/recorder.js'
+import { decide } from '#libs/inbox/decide.js'
+import type { Inbox } from '#libs/inbox/inbox.js'
+import type { Envelope } from '#libs/mail/message.js'
+import type { InboxQueries } from '#libs/read-model/queries.js'
+import { mintId } from '#libs/typeid/mint.js'
+import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { MemoryBudget } from './memory-budget.js'
+import { refusalOf } from './recipients.js'
+import { Refusal, REFUSALS } from './replies.js'
+
+export interface Recipient {
+  inboxId: InboxId
+  rcptTo: string
+}
+
+export interface IncomingMail {
+  raw: Buffer
+  trace: Omit<Envelope, 'rcptTo'>
+  recipients: readonly Recipient[]
+  /** On the clock of `performance.now()`: until then what is missing is tried again. */
+  deadlineMs: number
+}
+
+export interface AcceptanceOptions {
+  vault: Pick<KeyVault, 'find'>
+  inboxes: Pick<InboxQueries, 'inbox'>
+  recorder: Pick<Recorder, 'recordInboxEvent'>
+  /** Sealed copies on their way to the log, of all mails. */
+  sealedBytes: MemoryBudget
+  now: () => Date
+  onError: (error: unknown) => void
+}
+
+/** One recipient's record to be. Its message id stays over retries, so that a record written twice counts once. */
+interface Copy {
+  inbox: Inbox
+  key: SecretKey
+  messageId: MessageId
+  envelope: Envelope
+}
+
+interface Sealing {
+  source: PackedSource
+  receivedAt: Date
+}
+
+const RETRY_MS = { first: 100, most: 5_000 }
+/** Sealing this much takes a millisecond or two, for which others wait. */
+const YIELD_FROM_BYTES = 1024 * 1024
+const ENVELOPE_BYTES = 1024
+
+/** Turns a mail into one MessageReceived for each recipient. */
+export class Acceptance {
+  constructor(private readonly options: AcceptanceOptions) {}
+
+  /**
+   * Resolves with the message ids, in the order of the recipients, once every record is durable, or with why
+   * there is none. Nothing is appended before every recipient has been judged: where some can't be served any
+   * more the sender is to try again, and then learns which at RCPT TO.
+   *
+   * Past the deadline with some records durable and others not it answers `partialAppend`, and where the log
+   * could not say whether it took a record, `logUnavailable`: the sender's retry may then double a mail, which
+   * is the lesser evil next to losing one (RFC 5321, section 6.1).
+   */
+  async accept({ raw, trace, recipients, deadlineMs }: IncomingMail): Promise<MessageId[] | Refusal> {
+    const receivedAt = this.options.now()
+    const judged = await Promise.all(recipients.map((one) => this.prepare(one, trace, receivedAt)))
+    const copies = judged.flatMap((one) => (one instanceof Refusal ? [] : [one]))
+    const refusal = judged.find((one) => one instanceof Refusal)
+    if (refusal !== undefined) return copies.length === 0 ? refusal : REFUSALS.recipientsChanged
+
+    const sealing = { source: await packSource(raw), receivedAt }
+    let missing = await this.appendEach(copies, sealing)
+    if (missing.length === copies.length) return REFUSALS.logUnavailable
+    for (let ms = RETRY_MS.first; missing.length > 0; ms = Math.min(ms * 2, RETRY_MS.most)) {
+      if (performance.now() + ms >= deadlineMs) return REFUSALS.partialAppend
+      await pause(ms)
+      missing = await this.appendEach(missing, sealing)
+    }
+    return copies.map(({ messageId }) => messageId)
+  }
+
+  private async prepare(
+    { inboxId, rcptTo }: Recipient,
+    trace: Omit<Envelope, 'rcptTo'>,
+    now: Date,
+  ): Promise<Copy | Refusal> {
+    try {
+      const row = await this.options.inboxes.inbox(inboxId)
+      if (row === null) return REFUSALS.catchingUp
+      const refusal = refusalOf(row.inbox, now)
+      if (refusal !== null) return refusal
+      const found = await this.options.vault.find(inboxId)
+      if (found.state === 'forgotten') return REFUSALS.unknownRecipient
+      if (found.state === 'unknown') return REFUSALS.readModelUnavailable
+      return { inbox: row.inbox, key: found.key, messageId: mintId('msg'), envelope: { ...trace, rcptTo } }
+    } catch (error) {
+      this.options.onError(error)
+      return REFUSALS.readModelUnavailable
+    }
+  }
+
+  /** Resolves with the copies whose records are not known to be durable. */
+  private async appendEach(copies: readonly Copy[], sealing: Sealing): Promise<Copy[]> {
+    const { sealedBytes, onError } = this.options
+    const bytes = sealing.source.zstd.length + SEAL_OVERHEAD_BYTES + ENVELOPE_BYTES
+    const missing: Copy[] = []
+    let durable = 0
+    const appends: Promise<void>[] = []
+    for (const copy of copies) {
+      await sealedBytes.take(bytes)
+      if (missing.length > 0 && durable === 0) {
+        // The log is out of reach: what is not tried costs no sealing.
+        sealedBytes.giveBack(bytes)
+        missing.push(copy)
+        continue
+      }
+      appends.push(
+        this.append(copy, sealing)
+          .then(
+            () => {
+              durable += 1
+            },
+            (error: unknown) => {
+              missing.push(copy)
+              onError(error)
+            },
+          )
+          .finally(() => sealedBytes.giveBack(bytes)),
+      )
+      if (bytes >= YIELD_FROM_BYTES) await nextTurn()
+    }
+    await Promise.all(appends)
+    return missing
+  }
+
+  private async append({ inbox, key, messageId, envelope }: Copy, sealing: Sealing): Promise<void> {
+    const { source, receivedAt } = sealing
+    const sealed = sealMail(key, inbox.id, messageId, envelope, source)
+    const { events, refusal } = decide(
+      { inbox, message: null },
+      {
+        type: 'ReceiveMessage',
+        inboxId: inbox.id,
+        messageId,
+        size: source.size,
+        digest: hash('sha256', sealed, 'hex'),
+        sealed,
+        now: receivedAt,
+      },
+    )
+    if (refusal !== null) throw new Error(`${refusal.code}, though ${inbox.id} was just judged to take mail`)
+    const { accountId, environment } = inbox
+    for (const event of events) {
+      await this.options.recorder.recordInboxEvent(event, { accountId, environment, keyId: null })
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import type { Logger } from 'pino'
+import type { MessageId } from '#libs/typeid/typeid.js'
+import type { IncomingMail } from './acceptance.js'
+import type { SmtpMetrics } from './metrics.js'
+import type { RefusalReason } from './replies.js'
+
+/** Whose session a line is about. */
+export interface SessionMark {
+  id: string
+  remoteAddress: string
+}
+
+const MOST_IDS = 20
+
+/** One wide log line and one count for each mail and each refusal. No content, no addresses. */
+export class Journal {
+  constructor(
+    private readonly logger: Logger,
+    private readonly metrics: SmtpMetrics,
+  ) {}
+
+  mailAccepted(
+    { id, remoteAddress }: SessionMark,
+    { raw, recipients, trace }: IncomingMail,
+    messageIds: readonly MessageId[],
+    { receiveMs, acceptMs }: { receiveMs: number; acceptMs: number },
+  ): void {
+    this.metrics.mailAccepted(raw.length, acceptMs)
+    this.logger.info(
+      {
+        connectionId: id,
+        remoteAddress,
+        recipients: recipients.length,
+        inboxIds: recipients.slice(0, MOST_IDS).map(({ inboxId }) => inboxId),
+        messageIds: messageIds.slice(0, MOST_IDS),
+        bytes: raw.length,
+        isEncrypted: trace.tls !== null,
+        receiveMs: round(receiveMs),
+        acceptMs: round(acceptMs),
+      },
+      'mail accepted',
+    )
+  }
+
+  /** Any answer 4yz or 5yz; `code` is null where nobody was there to be answered. */
+  refused({ id, remoteAddress }: SessionMark, reason: RefusalReason, code: number | null): void {
+    this.metrics.refusedFor(reason)
+    const isOurs = reason === 'partial-append' || reason === 'log-unavailable' || reason === 'internal-error'
+    this.logger[isOurs ? 'warn' : 'info']({ connectionId: id, remoteAddress, reason, code }, 'refused')
+  }
+
+  /** A fault on this side, or a bug: told beside the refusal that it leads to. */
+  failed(error: unknown): void {
+    this.logger.error({ err: error }, 'smtp edge failed')
+  }
+
+  /** A socket that broke: the client's affair. */
+  connectionBroke(error: unknown): void {
+    this.logger.debug({ err: error }, 'connection broke')
+  }
+
+  connectionsAre(count: number): void {
+    this.metrics.connectionsAre(count)
+  }
+}
+
+function round(ms: number): number {
+  return Math.round(ms * 100) / 100
+}

@@ -1,0 +1,102 @@
+import fc from 'fast-check'
+import { MailData } from './mail-data.js'
+import { MemoryBudget } from './memory-budget.js'
+
+function begin(maxBytes = 1_000, declaredBytes: number | null = null, budget = new MemoryBudget(1 << 20)) {
+  const data = MailData.begin({ maxBytes, declaredBytes }, budget)
+  if (data === null) throw new Error('no room')
+  return data
+}
+
+/** Feeds a mail cut into pieces; what came behind its end, or null. */
+function feed(data: MailData, wire: string, pieceBytes: number): string | null {
+  const bytes = Buffer.from(wire, 'latin1')
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    const rest = data.write(bytes.subarray(at, at + pieceBytes))
+    if (rest !== null) return rest.toString('latin1') + bytes.toString('latin1', at + pieceBytes)
+  }
+  return null
+}
+
+const MAILS = [
+  { wire: '.\r\n', raw: '' },
+  { wire: '\r\n.\r\n', raw: '\r\n' },
+  { wire: 'a\r\n.\r\n', raw: 'a\r\n' },
+  { wire: '..\r\n.\r\n', raw: '.\r\n' },
+  { wire: '..a\r\n...\r\n.b\r\n.\r\n', raw: '.a\r\n..\r\nb\r\n' },
+  { wire: 'a.\r\n a .\r\n.\r\n', raw: 'a.\r\n a .\r\n' },
+  { wire: '\x00\xff\x80\r\n.\r\n', raw: '\x00\xff\x80\r\n' },
+]
+
+const SMUGGLING = [
+  '\n.\n',
+  '\r.\r',
+  '\r\n.\n',
+  '\n.\r\n',
+  '\r\n.\r',
+  '\r.\r\n',
+  '\r\n.\r\r\n',
+  '\r\r\n',
+  '\n',
+  '\r',
+]
+
+describe('mail data', () => {
+  it.each(MAILS)('takes $wire for $raw however it is cut', ({ wire, raw }) => {
+    for (let pieceBytes = 1; pieceBytes <= wire.length + 5; pieceBytes += 1) {
+      const data = begin()
+      expect(feed(data, `${wire}QUIT\r\n`, pieceBytes)).toBe('QUIT\r\n')
+      expect(data.content()).toEqual({ state: 'whole', raw: Buffer.from(raw, 'latin1') })
+      data.release()
+    }
+  })
+
+  it.each(SMUGGLING)('neither ends at %j nor lets it pass', (sequence) => {
+    for (let pieceBytes = 1; pieceBytes <= 12; pieceBytes += 1) {
+      const data = begin()
+      expect(feed(data, `a${sequence}MAIL`, pieceBytes)).toBeNull()
+      expect(feed(data, 'b\r\n.\r\nQUIT', pieceBytes)).toBe('QUIT')
+      expect(data.content()).toEqual({ state: 'bare-line-break' })
+    }
+  })
+
+  it('gives back what was stuffed, for any content and any cut', () => {
+    const line = fc.string({ unit: fc.constantFrom('.', 'a', '\xff', ' '), maxLength: 6 })
+    fc.assert(
+      fc.property(fc.array(line), fc.integer({ min: 1, max: 20 }), (lines, pieceBytes) => {
+        const raw = lines.map((text) => `${text}\r\n`).join('')
+        const wire = `${raw.replace(/(^|\n)\./g, '$1..')}.\r\n`
+        const data = begin()
+        expect(feed(data, wire, pieceBytes)).toBe('')
+        const content = data.content()
+        expect(content.state === 'whole' && content.raw.toString('latin1')).toBe(raw)
+      }),
+    )
+  })
+
+  it('takes a mail of just the limit, and reads past a larger one without keeping it', () => {
+    const budget = new MemoryBudget(100_000)
+    const fits = begin(20_000, null, budget)
+    feed(fits, `${'x'.repeat(19_998)}\r\n.\r\n`, 1_000)
+    expect(fits.content().state).toBe('whole')
+    fits.release()
+    const data = begin(20_000, null, budget)
+    expect(feed(data, `${'x'.repeat(19_999)}\r\n.\r\nQUIT`, 1_000)).toBe('QUIT')
+    expect(data.content()).toEqual({ state: 'too-large' })
+    expect(budget.tryTake(100_000)).toBe(true)
+  })
+
+  it('counts what it allocates, and gives it all back', () => {
+    const budget = new MemoryBudget(40_000)
+    expect(MailData.begin({ maxBytes: 50_000, declaredBytes: 45_000 }, budget)).toBeNull()
+    const one = begin(50_000, 30_000, budget)
+    expect(budget.hasRoomFor(10_001)).toBe(false)
+    const other = begin(50_000, null, budget)
+    expect(feed(other, `${'x'.repeat(9_000)}\r\n.\r\n`, 4_096)).toBe('')
+    expect(other.content()).toEqual({ state: 'memory-full' })
+    one.release()
+    one.release()
+    expect(budget.hasRoomFor(40_000)).toBe(true)
+    expect(budget.hasRoomFor(40_001)).toBe(false)
+  })
+})

@@ -1,0 +1,64 @@
+import { addressReached, type Address } from '#libs/inbox/address.js'
+import { asOf, type Inbox } from '#libs/inbox/inbox.js'
+import type { InboxQueries } from '#libs/read-model/queries.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import type { BacklogWatch } from './backlog-watch.js'
+import { REFUSALS, type Refusal } from './replies.js'
+
+export interface RecipientsOptions {
+  inboxes: Pick<InboxQueries, 'inboxIdAt' | 'inbox'>
+  backlog: BacklogWatch
+  mailDomain: string
+  maxBacklog: number
+  now: () => Date
+  onError: (error: unknown) => void
+}
+
+/** Says from the views whether mail is taken, and for whom. */
+export class Recipients {
+  constructor(private readonly options: RecipientsOptions) {}
+
+  /** Null where mail may come, whoever it is for. */
+  async refusalOfMail(): Promise<Refusal | null> {
+    const { backlog, maxBacklog } = this.options
+    return this.orUnavailable(async () => {
+      const { records } = backlog.recent() ?? (await backlog.measure())
+      return records > maxBacklog ? REFUSALS.behind : null
+    })
+  }
+
+  /** The inbox that a RCPT TO reaches, or why it takes no mail. */
+  async resolve(recipient: string): Promise<InboxId | Refusal> {
+    const address = addressReached(recipient, this.options.mailDomain)
+    if (address === null) return REFUSALS.unknownRecipient
+    return this.orUnavailable(() => this.look(address))
+  }
+
+  private async look(address: Address): Promise<InboxId | Refusal> {
+    const { inboxes, now } = this.options
+    const id = await inboxes.inboxIdAt(address)
+    const row = id === null ? null : await inboxes.inbox(id)
+    if (id === null || row === null) {
+      // While they catch up, what the views don't know may yet exist.
+      const { isCatchingUp } = await this.options.backlog.measure()
+      return isCatchingUp ? REFUSALS.catchingUp : REFUSALS.unknownRecipient
+    }
+    return refusalOf(row.inbox, now()) ?? id
+  }
+
+  private async orUnavailable<Result>(look: () => Promise<Result>): Promise<Result | Refusal> {
+    try {
+      return await look()
+    } catch (error) {
+      this.options.onError(error)
+      return REFUSALS.readModelUnavailable
+    }
+  }
+}
+
+/** Why an inbox takes no mail at a moment; null where it does. */
+export function refusalOf(inbox: Inbox, now: Date): Refusal | null {
+  const current = asOf(inbox, now)
+  if (current.state !== 'active') return REFUSALS.unknownRecipient
+  return current.messageCount >= current.maxMessages ? REFUSALS.inboxFull : null
+}

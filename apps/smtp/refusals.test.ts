@@ -1,0 +1,163 @@
+import { mintId } from '#libs/typeid/mint.js'
+import { Dialogue, eventually } from '#test/smtp/dialogue.js'
+import { MailRoom } from '#test/smtp/mail-room.js'
+
+let room: MailRoom
+const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
+
+async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void> {
+  room = await MailRoom.open(...settings)
+  await room.start()
+}
+
+afterEach(async () => {
+  Dialogue.closeAll()
+  await room.close()
+})
+
+async function deliver(recipients: string[], wire: string | Buffer = MAIL): Promise<string> {
+  const client = await Dialogue.open(room.port)
+  const last = await client.address(...recipients)
+  const reply = last.startsWith('250') ? await client.data(wire) : last
+  client.close()
+  return reply
+}
+
+describe('SMTP refusals', () => {
+  it('takes no mail for an inbox that is full, deleted or past its expiry', async () => {
+    await open()
+    const full = await room.createInbox(1)
+    expect(await deliver([full.address])).toMatch(/^250 /)
+    await room.project()
+    expect(await deliver([full.address])).toMatch(/^552 5\.2\.2 /)
+
+    const deleted = await room.createInbox()
+    await room.record({
+      type: 'InboxDeleted',
+      inboxId: deleted.id,
+      keyId: mintId('key'),
+      deletedAt: room.now(),
+    })
+    await room.project()
+    expect(await deliver([deleted.address])).toMatch(/^550 5\.1\.1 /)
+
+    const expiring = await room.createInbox()
+    room.advance(3_600_000)
+    expect(await deliver([expiring.address])).toMatch(/^550 5\.1\.1 /)
+    expect(await room.received()).toHaveLength(1)
+  })
+
+  it('judges again at the end of DATA: what ended meanwhile gets no mail', async () => {
+    await open()
+    const [one, other] = [await room.createInbox(), await room.createInbox()]
+    const alone = await Dialogue.open(room.port)
+    await alone.address(one.address)
+    const both = await Dialogue.open(room.port)
+    await both.address(one.address, other.address)
+    await room.vault.forget([one.id])
+    expect(await alone.data(MAIL)).toMatch(/^550 5\.1\.1 /)
+    expect(await both.data(MAIL)).toMatch(/^451 4\.3\.0 a recipient changed/)
+    expect(await room.received()).toEqual([])
+  })
+
+  it('asks to try again while the views catch up, unless it knows the address', async () => {
+    await open()
+    const { address } = await room.createInbox()
+    const { logId, partitions } = await room.log.topology('inbox-events')
+    const [range] = partitions
+    if (range === undefined) throw new Error('no partition')
+    await room.views.store.begin(logId, { ...range, end: range.end + 5 })
+    expect(await deliver(['00000000000000000000@mayfly.test'])).toMatch(/^451 4\.3\.0 /)
+    expect(await deliver([address])).toMatch(/^250 /)
+  })
+
+  it('takes no mail while the views are too far behind, and takes it again after', async () => {
+    await open({ maxBacklog: 2 })
+    const { address } = await room.createInbox()
+    for (let i = 0; i < 3; i += 1) {
+      await room.record({ type: 'InboxExpired', inboxId: mintId('inb'), expiredAt: room.now() })
+    }
+    const client = await Dialogue.open(room.port)
+    await client.reply()
+    await client.ask('EHLO client.test')
+    expect(await client.ask('MAIL FROM:<a@x.test>')).toMatch(/^451 4\.3\.0 /)
+    await room.project()
+    await eventually(async () => (await client.ask('MAIL FROM:<a@x.test>')).startsWith('250'))
+    expect(await client.ask(`RCPT TO:<${address}>`)).toMatch(/^250/)
+  })
+
+  it('says 552 at the end of a mail larger than it was said to be, and keeps the session', async () => {
+    await open({ maxMessageBytes: 50_000 })
+    const { address } = await room.createInbox()
+    const client = await Dialogue.open(room.port)
+    await client.reply()
+    await client.ask('EHLO client.test')
+    for (const parameter of ['', ' SIZE=10']) {
+      await client.ask(`MAIL FROM:<a@x.test>${parameter}`)
+      await client.ask(`RCPT TO:<${address}>`)
+      expect(await client.data(`${'x'.repeat(80_000)}\r\n.\r\n`)).toMatch(/^552 5\.3\.4 /)
+    }
+    await client.ask('MAIL FROM:<a@x.test>')
+    await client.ask(`RCPT TO:<${address}>`)
+    expect(await client.data(`${'x'.repeat(49_998)}\r\n.\r\n`)).toMatch(/^250 /)
+    expect(await room.received()).toHaveLength(1)
+  })
+
+  it('refuses what memory has no room for, until there is room', async () => {
+    await open({ maxMessageBytes: 80_000, smtpMemoryBytes: 100_000 })
+    const { address } = await room.createInbox()
+    const holder = await Dialogue.open(room.port)
+    await holder.reply()
+    await holder.ask('EHLO client.test')
+    await holder.ask('MAIL FROM:<a@x.test> SIZE=70000')
+    await holder.ask(`RCPT TO:<${address}>`)
+    expect(await holder.ask('DATA')).toMatch(/^354/)
+
+    const client = await Dialogue.open(room.port)
+    await client.reply()
+    await client.ask('EHLO client.test')
+    expect(await client.ask('MAIL FROM:<a@x.test> SIZE=40000')).toMatch(/^451 4\.3\.1 /)
+    await client.ask('MAIL FROM:<a@x.test>')
+    await client.ask(`RCPT TO:<${address}>`)
+    expect(await client.data(`${'x'.repeat(60_000)}\r\n.\r\n`)).toMatch(/^451 4\.3\.1 /)
+    holder.close()
+    await eventually(async () => (await client.ask('MAIL FROM:<a@x.test> SIZE=40000')).startsWith('250'))
+  })
+
+  it.each(['\n.\n', '\r.\r', '\r\n.\n', '\n.\r\n', '\r\n.\r'])(
+    'neither ends a mail at %j nor runs what is smuggled behind it',
+    async (sequence) => {
+      await open()
+      const { address } = await room.createInbox()
+      const smuggled = `MAIL FROM:<evil@x.test>\r\nRCPT TO:<${address}>\r\nDATA\r\nsmuggled\r\n.\r\n`
+      const client = await Dialogue.open(room.port)
+      await client.address(address)
+      expect(await client.data(`body${sequence}${smuggled}NOOP\r\n`)).toMatch(/^554 5\.6\.0 /)
+      expect(await client.reply()).toMatch(/^250 2\.0\.0 OK/)
+      expect(await room.received()).toEqual([])
+    },
+  )
+
+  it.each([
+    ['.\r\n', ''],
+    ['\r\n.\r\n', '\r\n'],
+    ['..\r\n...x\r\n.y\r\nno dot.\r\n.\r\n', '.\r\n..x\r\ny\r\nno dot.\r\n'],
+    ['8 bit: \xe4\xff\x00\r\n.\r\n', '8 bit: \xe4\xff\x00\r\n'],
+  ])('keeps %j byte for byte', async (wire, raw) => {
+    await open()
+    const { address } = await room.createInbox()
+    expect(await deliver([address], Buffer.from(wire, 'latin1'))).toMatch(/^250 /)
+    expect((await room.received()).map((mail) => mail.raw.toString('latin1'))).toEqual([raw])
+  })
+
+  it('asks to try again when the log is out of reach', async () => {
+    await open()
+    const { address } = await room.createInbox()
+    const client = await Dialogue.open(room.port)
+    await client.address(address)
+    await room.log.close()
+    expect(await client.data(MAIL)).toMatch(/^451 4\.3\.0 /)
+    expect(await room.metric('mayfly_mails_accepted_total')).toBe(0)
+    expect(room.logLines).toContainEqual(expect.objectContaining({ reason: 'log-unavailable', code: 451 }))
+  })
+})

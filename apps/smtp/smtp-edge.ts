@@ -1,0 +1,86 @@
+import { once } from 'node:events'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { Settings } from '#libs/config/settings.js'
+import type { Engine } from '#libs/engine/engine.js'
+import { Recorder } from '#libs/event-log/recorder.js'
+import { Acceptance } from './acceptance.js'
+import { BacklogWatch } from './backlog-watch.js'
+import { loadCertificate } from './certificate.js'
+import { Journal } from './journal.js'
+import { MemoryBudget } from './memory-budget.js'
+import { SmtpMetrics } from './metrics.js'
+import { Recipients } from './recipients.js'
+import { EdgeServer } from './server.js'
+
+export interface SmtpEdgeOptions {
+  engine: Pick<Engine, 'log' | 'vault' | 'inboxes'>
+  settings: Settings
+  /** Where the self-signed certificate is kept. */
+  tlsFolder: string
+  logger: Logger
+  registry: Registry
+  now: () => Date
+}
+
+export interface SmtpEdge {
+  port: number
+  /**
+   * Takes no new connections, closes the idle ones with 421, lets mails under way come to their end. Resolves
+   * once all are closed, within 20 seconds. Harmless to repeat.
+   */
+  drain(): Promise<void>
+}
+
+const DRAIN_MS = 20_000
+/** Of the memory for mail: sealed copies on their way to the log, beside the mails that they are made from. */
+const SEALED_SHARE = 4
+
+/**
+ * The SMTP edge: takes mail for active inboxes and puts it on the log.
+ *
+ * It consumes SMTP (RFC 5321) with PIPELINING, SIZE, 8BITMIME, SMTPUTF8, ENHANCEDSTATUSCODES and STARTTLS.
+ * MAIL FROM is refused while the views are too far behind or memory is full; RCPT TO is judged against the
+ * views; the mail is read under its limits, sealed with each recipient's key, and a MessageReceived appended
+ * for each. 250 is said once they are durable. It emits those events, a log line and counts for each mail.
+ *
+ * Resolves once it listens. Rejects where the port is taken or the certificate can't be read.
+ */
+export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
+  const { engine, settings, now } = options
+  const journal = new Journal(options.logger, new SmtpMetrics(options.registry))
+  const onError = (error: unknown) => journal.failed(error)
+
+  const recipients = new Recipients({
+    inboxes: engine.inboxes,
+    backlog: new BacklogWatch(engine.log, engine.inboxes),
+    mailDomain: settings.mailDomain,
+    maxBacklog: settings.maxBacklog,
+    now,
+    onError,
+  })
+  const acceptance = new Acceptance({
+    vault: engine.vault,
+    inboxes: engine.inboxes,
+    recorder: new Recorder(engine.log, '/mayfly/smtp', now),
+    sealedBytes: new MemoryBudget(settings.smtpMemoryBytes / SEALED_SHARE),
+    now,
+    onError,
+  })
+  const certificate = await loadCertificate({
+    certPath: settings.smtpTlsCert,
+    keyPath: settings.smtpTlsKey,
+    folder: options.tlsFolder,
+    domain: settings.mailDomain,
+    now,
+  })
+
+  const server = new EdgeServer({ settings, certificate, recipients, acceptance, journal })
+  const listening = server.listen(settings.smtpPort, settings.smtpHost)
+  await once(listening, 'listening')
+  const address = listening.address()
+  if (address === null || typeof address === 'string') throw new Error('the SMTP edge listens on no port')
+
+  let draining: Promise<void> | null = null
+  return { port: address.port, drain: () => (draining ??= server.drain(DRAIN_MS)) }
+}

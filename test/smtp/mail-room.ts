@@ -1,0 +1,203 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { randomBytes } from 'node:crypto'
+import { pino, type Logger } from 'pino'
+import { Registry } from 'prom-client'
+import { startSmtp, type SmtpEdge } from '#apps/smtp/smtp-edge.js'
+import { readSettings, type Settings } from '#libs/config/settings.js'
+import { unsealMail } from '#libs/erasure/content.js'
+import { LmdbKeyVault } from '#libs/erasure/lmdb/lmdb-key-vault.js'
+import { MasterKeys } from '#libs/erasure/master-key.js'
+import { makeSecretKey } from '#libs/erasure/seal.js'
+import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
+import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
+import { Recorder } from '#libs/event-log/recorder.js'
+import { ADDRESS_BYTES, makeAddress, type Address } from '#libs/inbox/address.js'
+import type { InboxEvent, MessageReceived } from '#libs/inbox/events.js'
+import type { Envelope } from '#libs/mail/message.js'
+import { projectInboxEvents, rowsConcerned } from '#libs/read-model/inbox-projection.js'
+import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
+import { mintId } from '#libs/typeid/mint.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
+
+export const DOMAIN = 'mayfly.test'
+const PARTITIONS = 4
+const HOUR_MS = 3_600_000
+
+export interface ReceivedMail {
+  event: MessageReceived
+  envelope: Envelope
+  raw: Buffer
+}
+
+/** The SMTP edge on the embedded adapters in a folder of its own, with what a test asks of them. */
+export class MailRoom {
+  readonly registry = new Registry()
+  readonly logLines: Record<string, unknown>[] = []
+  private nowMs = Date.now()
+  private edge: SmtpEdge | null = null
+
+  static async open(overrides: Partial<Settings> = {}): Promise<MailRoom> {
+    const folder = await mkdtemp(join(tmpdir(), 'mayfly-smtp-'))
+    const masterKeys = MasterKeys.parse(makeSecretKey().toString('base64'))
+    if (masterKeys === null) throw new Error('no master key')
+    const now = () => new Date()
+    const log = await LmdbEventLog.open({
+      path: join(folder, 'log.mdb'),
+      partitions: PARTITIONS,
+      retentionMs: () => null,
+      now,
+      onPruneError: rethrow,
+    })
+    const vault = new LmdbKeyVault({
+      path: join(folder, 'keys.mdb'),
+      masterKeys,
+      rewriteWithinMs: HOUR_MS,
+      now,
+      onRewriteError: rethrow,
+    })
+    const views = openLmdbReadModel(join(folder, 'views.mdb'))
+    const settings = { ...readSettings({ MAYFLY_SMTP_PORT: '0', MAYFLY_MAIL_DOMAIN: DOMAIN }), ...overrides }
+    const room = new MailRoom(folder, settings, log, vault, views)
+    const { logId, partitions } = await log.topology('inbox-events')
+    for (const range of partitions) await views.store.begin(logId, range)
+    return room
+  }
+
+  private constructor(
+    readonly folder: string,
+    readonly settings: Settings,
+    readonly log: LmdbEventLog,
+    readonly vault: LmdbKeyVault,
+    readonly views: LmdbReadModel,
+  ) {}
+
+  now = (): Date => new Date(this.nowMs)
+
+  advance(ms: number): void {
+    this.nowMs += ms
+  }
+
+  async start(logger: Logger = this.logger()): Promise<SmtpEdge> {
+    this.edge = await startSmtp({
+      engine: { log: this.log, vault: this.vault, inboxes: this.views.queries },
+      settings: this.settings,
+      tlsFolder: join(this.folder, 'tls'),
+      logger,
+      registry: this.registry,
+      now: this.now,
+    })
+    return this.edge
+  }
+
+  get port(): number {
+    if (this.edge === null) throw new Error('the edge was not started')
+    return this.edge.port
+  }
+
+  async drain(): Promise<void> {
+    await this.edge?.drain()
+  }
+
+  async createInbox(maxMessages = 1_000): Promise<{ id: InboxId; address: Address }> {
+    const id = mintId('inb')
+    const address = makeAddress(randomBytes(ADDRESS_BYTES), DOMAIN)
+    await this.vault.create(id)
+    const createdAt = this.now()
+    await this.record({
+      type: 'InboxCreated',
+      inboxId: id,
+      accountId: mintId('acc'),
+      environment: 'development',
+      keyId: mintId('key'),
+      address,
+      duration: '1h',
+      labels: {},
+      maxMessages,
+      createdAt,
+      expiresAt: new Date(createdAt.getTime() + HOUR_MS),
+      sealed: Buffer.from('details'),
+    })
+    await this.project()
+    return { id, address }
+  }
+
+  async record(event: InboxEvent): Promise<void> {
+    const attribution = { accountId: mintId('acc'), environment: 'development', keyId: null }
+    await new Recorder(this.log, '/mayfly/api', this.now).recordInboxEvent(event, attribution)
+  }
+
+  /** Brings the views to the log's end, as the projector would; content is left out. */
+  async project(): Promise<void> {
+    const { partitions } = await this.log.topology('inbox-events')
+    for (const range of partitions) {
+      const { topic, partition, end } = range
+      const progress = await this.views.queries.progress(range)
+      const from = progress?.position ?? 0
+      const events: { offset: number; event: InboxEvent }[] = []
+      for await (const records of this.log.read({ topic, partition, first: from, end })) {
+        for (const record of records) events.push({ offset: record.offset, event: decoded(record) })
+      }
+      const { inboxIds, messageKeys } = rowsConcerned(events)
+      const inboxRows = await this.views.store.inboxes(inboxIds)
+      const messageRows = await this.views.store.messages(messageKeys)
+      const before = {
+        inboxes: new Map(inboxRows.flatMap((row) => (row === null ? [] : [[row.inbox.id, row] as const]))),
+        messages: new Map(
+          messageRows.flatMap((row) => (row === null ? [] : [[row.message.id, row] as const])),
+        ),
+      }
+      const { changes } = projectInboxEvents(before, events)
+      await this.views.store.apply({ topic, partition, from, to: end, changes, contents: [] })
+    }
+  }
+
+  /** Every mail on the log, opened, in the order of its partition. */
+  async received(): Promise<ReceivedMail[]> {
+    const mails: ReceivedMail[] = []
+    for (const range of (await this.log.topology('inbox-events')).partitions) {
+      for await (const records of this.log.read(range)) {
+        for (const record of records) {
+          const event = decoded(record)
+          if (event.type !== 'MessageReceived') continue
+          const found = await this.vault.find(event.inboxId)
+          if (found.state !== 'known') throw new Error('the key of a mail is not known')
+          mails.push({
+            event,
+            ...(await unsealMail(found.key, event.inboxId, event.messageId, event.sealed)),
+          })
+        }
+      }
+    }
+    return mails
+  }
+
+  async metric(name: string): Promise<number> {
+    const values = (await this.registry.getSingleMetric(name)?.get())?.values ?? []
+    return values.reduce((sum, { value }) => sum + value, 0)
+  }
+
+  async close(): Promise<void> {
+    await this.drain()
+    await this.log.close()
+    await this.vault.close()
+    await this.views.close()
+    await rm(this.folder, { recursive: true })
+  }
+
+  private logger(): Logger {
+    const write = (line: string) => this.logLines.push(JSON.parse(line) as Record<string, unknown>)
+    return pino({ level: 'debug' }, { write })
+  }
+}
+
+function decoded(record: Parameters<typeof inboxEventCodec.decode>[0]): InboxEvent {
+  const result = inboxEventCodec.decode(record)
+  if (result.kind !== 'event') throw new Error(`a record of kind ${result.kind}`)
+  return result.recorded.event
+}
+
+function rethrow(error: unknown): never {
+  throw error
+}
