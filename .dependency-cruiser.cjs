@@ -1,5 +1,7 @@
 // Imports point inward: apps → engine → adapters → ports → pure libraries (docs/decisions/0002-rooms.md).
 const pure = '^libs/(inbox|account|webhook|typeid)/'
+// Tests, contract suites, and what only they are made of: arbitrary events, the words of given, when, then.
+const testOnly = '\\.(test|contract|arbitrary)\\.ts$|/given-when-then\\.ts$'
 
 module.exports = {
   forbidden: [
@@ -9,7 +11,7 @@ module.exports = {
       name: 'pure-stays-pure',
       comment: 'A pure library knows no framework, no client, no clock, no randomness.',
       severity: 'error',
-      from: { path: pure, pathNot: '\\.test\\.ts$' },
+      from: { path: pure, pathNot: testOnly },
       to: { pathNot: [pure, '^(node:)?(buffer|zlib)$', '^node_modules/typeid-js/'] },
     },
     {
@@ -42,13 +44,13 @@ module.exports = {
     {
       name: 'no-test-code-in-production',
       severity: 'error',
-      from: { path: '^(apps|libs)/', pathNot: '\\.(test|contract)\\.ts$' },
-      to: { path: '(^test/|\\.(test|contract)\\.ts$)' },
+      from: { path: '^(apps|libs)/', pathNot: testOnly },
+      to: { path: `^test/|${testOnly}` },
     },
     {
       name: 'no-dev-dependency-in-production',
       severity: 'error',
-      from: { path: '^(apps|libs)/', pathNot: '\\.(test|contract)\\.ts$' },
+      from: { path: '^(apps|libs)/', pathNot: testOnly },
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
     },
   ],

@@ -57,7 +57,12 @@ export class MasterKeyMissingError extends Error {
   }
 }
 
+/** 32 bytes in base64 (RFC 4648, section 4); 43 characters and one of padding, which may be left out. */
+const BASE64_KEY = /^[A-Za-z0-9+/]{43}=?$/
+
 function parseKey(text: string): SecretKey | null {
+  // Decoding alone would pass over what is not base64, and with it over keys behind a wrong separator.
+  if (!BASE64_KEY.test(text.trim())) return null
   const bytes = Buffer.from(text.trim(), 'base64')
   return bytes.length === SECRET_KEY_BYTES ? secretKey(bytes) : null
 }

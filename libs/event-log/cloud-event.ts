@@ -1,4 +1,4 @@
-import { brand, isId, type AccountId, type EventId, type KeyId } from '#libs/typeid/typeid.js'
+import { brand, type AccountId, type EventId, type KeyId } from '#libs/typeid/typeid.js'
 import type { LogRecord } from './event-log.js'
 
 /**
@@ -92,7 +92,7 @@ export class EventCodec<Event extends { type: string }> {
         source,
         accountId: brand('acc', headers.ce_accountid ?? ''),
         environment,
-        keyId: keyId !== null && isId('key', keyId) ? keyId : null,
+        keyId: keyId === null ? null : brand('key', keyId),
         event: form.decode(value, version),
       }
       return { kind: 'event', recorded }

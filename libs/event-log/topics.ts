@@ -1,6 +1,10 @@
 /** Names without the configured prefix. */
 export type TopicName = SourceTopic | `${SourceTopic}.dead-letter`
-export type SourceTopic = 'inbox-events' | 'account-events'
+export type SourceTopic = (typeof SOURCE_TOPICS)[number]
+
+const SOURCE_TOPICS = ['inbox-events', 'account-events'] as const
+
+export const TOPICS: readonly TopicName[] = SOURCE_TOPICS.flatMap((topic) => [topic, deadLetterOf(topic)])
 
 export function deadLetterOf(topic: TopicName): TopicName {
   return isDeadLetter(topic) ? topic : `${topic}.dead-letter`

@@ -60,11 +60,11 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
       }
     }
     case 'MessageDeleted': {
-      if (message?.state !== 'present') return slice
-      return {
-        inbox: { ...inbox, messageCount: inbox.messageCount - 1 },
-        message: { state: 'deleted', id: message.id, deletedAt: event.deletedAt },
-      }
+      if (message?.state === 'deleted') return slice
+      const { messageId: id, deletedAt } = event
+      // A deletion ahead of its message marks it: replaying the two must not bring it to another end.
+      const messageCount = inbox.messageCount - (message === null ? 0 : 1)
+      return { inbox: { ...inbox, messageCount }, message: { state: 'deleted', id, deletedAt } }
     }
     case 'InboxExpired':
       return { inbox: ended(inbox, 'expired', event.expiredAt, null), message: null }

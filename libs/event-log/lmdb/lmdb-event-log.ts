@@ -2,19 +2,20 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { open, type Database, type RootDatabase } from 'lmdb'
 import { Batcher } from '../batcher.js'
-import type {
-  Consumer,
-  ConsumerSpec,
-  EventLog,
-  LogRecord,
-  Partition,
-  PartitionRange,
-  Position,
-  StoredRecord,
-  Topology,
+import {
+  LogUnavailableError,
+  type Consumer,
+  type ConsumerSpec,
+  type EventLog,
+  type LogRecord,
+  type Partition,
+  type PartitionRange,
+  type Position,
+  type StoredRecord,
+  type Topology,
 } from '../event-log.js'
 import { partitionOf } from '../partitioner.js'
-import { deadLetterOf, partitionCount, type TopicName } from '../topics.js'
+import { deadLetterOf, partitionCount, TOPICS, type TopicName } from '../topics.js'
 import { PartitionConsumer } from './partition-consumer.js'
 
 /*
@@ -62,7 +63,9 @@ export class LmdbEventLog implements EventLog {
   private readonly committed: Database<number, [group: string, topic: string, partition: number]>
   private readonly consumers = new Set<PartitionConsumer>()
   private readonly batcher: Batcher<Append, Position>
-  private readonly pruning: NodeJS.Timeout
+  private readonly pruneTimer: NodeJS.Timeout
+  private pruning: Promise<void> = Promise.resolve()
+  private isClosed = false
   private readonly logId: string
 
   /** Throws where the file can't be opened or was made with another number of partitions. */
@@ -102,12 +105,13 @@ export class LmdbEventLog implements EventLog {
       sizeOf: ({ record }) => record.value.length + RECORD_OVERHEAD_BYTES,
       write: (appends) => this.write(appends),
     })
-    this.pruning = setInterval(() => {
+    this.pruneTimer = setInterval(() => {
       this.prune().catch(options.onPruneError)
     }, PRUNE_EVERY_MS).unref()
   }
 
-  append(topic: TopicName, record: LogRecord): Promise<Position> {
+  async append(topic: TopicName, record: LogRecord): Promise<Position> {
+    if (this.isClosed) throw new LogUnavailableError('the event log is closed')
     const partition = partitionOf(record.key, this.rangesOf(topic).length)
     return this.batcher.add({ topic, partition, record })
   }
@@ -165,10 +169,22 @@ export class LmdbEventLog implements EventLog {
     await this.append(deadLetterOf(topic), { key: record.key, value: record.value, headers })
   }
 
+  /**
+   * Removes what is past its topic's retention, a chunk at a time so that appends pass in between. It happens by
+   * itself every hour; a second call waits for the first.
+   */
+  prune(): Promise<void> {
+    const previous = Promise.allSettled([this.pruning])
+    this.pruning = previous.then(() => this.pruneTopics())
+    return this.pruning
+  }
+
   async close(): Promise<void> {
-    clearInterval(this.pruning)
+    this.isClosed = true
+    clearInterval(this.pruneTimer)
     await this.batcher.close()
     await Promise.all([...this.consumers].map((consumer) => consumer.stop()))
+    await Promise.allSettled([this.pruning])
     await this.root.close()
   }
 
@@ -246,13 +262,14 @@ export class LmdbEventLog implements EventLog {
     return records
   }
 
-  /** Removes what is past its topic's retention, a chunk at a time so that appends pass in between. */
-  private async prune(): Promise<void> {
-    for (const [topic, ranges] of this.ranges) {
+  private async pruneTopics(): Promise<void> {
+    for (const topic of TOPICS) {
       const retentionMs = this.options.retentionMs(topic)
       if (retentionMs === null) continue
       const before = this.options.now().getTime() - retentionMs
-      for (const range of ranges) while (await this.pruneChunk(range, before)) await pause(0)
+      for (const range of this.isClosed ? [] : this.rangesOf(topic)) {
+        while (!this.isClosed && (await this.pruneChunk(range, before))) await pause(0)
+      }
     }
   }
 

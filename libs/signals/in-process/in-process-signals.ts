@@ -1,24 +1,38 @@
 import type { Signals } from '../signals.js'
 
+interface Subscription {
+  listener: () => void
+  isOpen: boolean
+}
+
 /** Signals between the roles of one process. */
 export class InProcessSignals implements Signals {
-  private readonly listeners = new Map<string, Set<() => void>>()
+  private readonly subscriptions = new Map<string, Set<Subscription>>()
 
   publish(channel: string): void {
-    for (const listener of this.listeners.get(channel) ?? []) queueMicrotask(listener)
+    for (const subscription of this.subscriptions.get(channel) ?? []) {
+      queueMicrotask(() => {
+        if (subscription.isOpen) subscription.listener()
+      })
+    }
   }
 
   subscribe(channel: string, listener: () => void): Promise<() => void> {
-    const listeners = this.listeners.get(channel) ?? new Set()
-    this.listeners.set(channel, listeners.add(listener))
+    const subscription = { listener, isOpen: true }
+    const others = this.subscriptions.get(channel) ?? new Set()
+    this.subscriptions.set(channel, others.add(subscription))
     return Promise.resolve(() => {
-      listeners.delete(listener)
-      if (listeners.size === 0 && this.listeners.get(channel) === listeners) this.listeners.delete(channel)
+      subscription.isOpen = false
+      others.delete(subscription)
+      if (others.size === 0 && this.subscriptions.get(channel) === others) this.subscriptions.delete(channel)
     })
   }
 
   close(): Promise<void> {
-    this.listeners.clear()
+    for (const subscription of [...this.subscriptions.values()].flatMap((each) => [...each])) {
+      subscription.isOpen = false
+    }
+    this.subscriptions.clear()
     return Promise.resolve()
   }
 }

@@ -1,0 +1,112 @@
+import { ConfigurationError, readSettings, SETTINGS, unknownVariables, type Environment } from './settings.js'
+import type { Setting } from './setting.js'
+
+function faultsOf(environment: Environment): readonly string[] {
+  try {
+    readSettings(environment)
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.faults
+    throw error
+  }
+  return []
+}
+
+describe('settings', () => {
+  it('stand at their defaults where nothing is set', () => {
+    expect(readSettings({})).toMatchObject({
+      httpHost: '127.0.0.1',
+      httpPort: 3000,
+      smtpHost: '127.0.0.1',
+      smtpPort: 2525,
+      metricsPort: null,
+      publicUrl: null,
+      mailDomain: 'mayfly.test',
+      dataDir: './data',
+      masterKey: null,
+      bootstrapApiKey: null,
+      maxMessageBytes: 26_214_400,
+      logLevel: 'info',
+    })
+  })
+
+  it('take an empty variable as one that is not set', () => {
+    const empty = Object.values<Setting<unknown>>(SETTINGS).map(({ variable }) => [variable, ''])
+    expect(readSettings(Object.fromEntries(empty) as Environment)).toEqual(readSettings({}))
+  })
+
+  test.each([
+    { variable: 'MAYFLY_HTTP_PORT', text: '0', expected: { httpPort: 0 } },
+    { variable: 'MAYFLY_HTTP_PORT', text: '65535', expected: { httpPort: 65_535 } },
+    { variable: 'MAYFLY_METRICS_PORT', text: '9100', expected: { metricsPort: 9100 } },
+    { variable: 'MAYFLY_HTTP_HOST', text: '::', expected: { httpHost: '::' } },
+    {
+      variable: 'MAYFLY_MAIL_DOMAIN',
+      text: 'mail.Example.org',
+      expected: { mailDomain: 'mail.Example.org' },
+    },
+    { variable: 'MAYFLY_MAIL_DOMAIN', text: 'localhost', expected: { mailDomain: 'localhost' } },
+    {
+      variable: 'MAYFLY_PUBLIC_URL',
+      text: 'https://mayfly.example/base//',
+      expected: { publicUrl: 'https://mayfly.example/base' },
+    },
+    { variable: 'MAYFLY_MAX_MESSAGE_BYTES', text: '1024', expected: { maxMessageBytes: 1024 } },
+    {
+      variable: 'MAYFLY_BOOTSTRAP_API_KEY',
+      text: 'k'.repeat(20),
+      expected: { bootstrapApiKey: 'k'.repeat(20) },
+    },
+    { variable: 'LOG_LEVEL', text: 'silent', expected: { logLevel: 'silent' } },
+  ])('$variable=$text is $expected', ({ variable, text, expected }) => {
+    expect(readSettings({ [variable]: text })).toEqual({ ...readSettings({}), ...expected })
+  })
+
+  test.each([
+    { variable: 'MAYFLY_HTTP_PORT', text: '65536', why: /whole number from 0 to 65535/ },
+    { variable: 'MAYFLY_HTTP_PORT', text: '-1', why: /whole number/ },
+    { variable: 'MAYFLY_HTTP_PORT', text: '80.5', why: /whole number/ },
+    { variable: 'MAYFLY_HTTP_PORT', text: '0x50', why: /whole number/ },
+    { variable: 'MAYFLY_HTTP_PORT', text: 'http', why: /whole number/ },
+    { variable: 'MAYFLY_METRICS_PORT', text: '70000', why: /whole number/ },
+    { variable: 'MAYFLY_MAX_MESSAGE_BYTES', text: '1023', why: /from 1024 to 268435456/ },
+    { variable: 'MAYFLY_MAX_MESSAGE_BYTES', text: '25MB', why: /whole number/ },
+    { variable: 'MAYFLY_MAIL_DOMAIN', text: 'not a domain', why: /must be a domain name/ },
+    { variable: 'MAYFLY_MAIL_DOMAIN', text: '-mayfly.test', why: /must be a domain name/ },
+    { variable: 'MAYFLY_MAIL_DOMAIN', text: 'mayfly..test', why: /must be a domain name/ },
+    { variable: 'MAYFLY_MAIL_DOMAIN', text: 'a'.repeat(201), why: /must be a domain name/ },
+    { variable: 'MAYFLY_PUBLIC_URL', text: 'mayfly.example', why: /http or https URL/ },
+    { variable: 'MAYFLY_PUBLIC_URL', text: 'ftp://mayfly.example', why: /http or https URL/ },
+    { variable: 'MAYFLY_BOOTSTRAP_API_KEY', text: 'k'.repeat(19), why: /20 to 200 visible ASCII/ },
+    { variable: 'MAYFLY_BOOTSTRAP_API_KEY', text: 'k'.repeat(201), why: /20 to 200 visible ASCII/ },
+    { variable: 'MAYFLY_BOOTSTRAP_API_KEY', text: `${'k'.repeat(20)} k`, why: /20 to 200 visible ASCII/ },
+    { variable: 'LOG_LEVEL', text: 'loud', why: /must be one of fatal, error/ },
+    { variable: 'MAYFLY_SMTP_TLS_CERT', text: 'cert.pem', why: /MAYFLY_SMTP_TLS_KEY must be set together/ },
+    { variable: 'MAYFLY_SMTP_TLS_KEY', text: 'key.pem', why: /must be set together/ },
+    { variable: 'KAFKA_BROKERS', text: 'localhost:9092', why: /embedded engine only/ },
+    { variable: 'REDIS_URL', text: 'redis://localhost', why: /embedded engine only/ },
+  ])('$variable=$text is a fault that names it and says why', ({ variable, text, why }) => {
+    const [fault, ...others] = faultsOf({ [variable]: text })
+    expect(others).toEqual([])
+    expect(fault).toMatch(why)
+    expect(fault).toContain(variable)
+  })
+
+  it('tell every fault at once', () => {
+    const environment = { MAYFLY_HTTP_PORT: 'x', MAYFLY_SMTP_TLS_CERT: 'a', LOG_LEVEL: 'x', REDIS_URL: 'x' }
+    expect(faultsOf(environment)).toHaveLength(4)
+    expect(() => readSettings(environment)).toThrow(
+      /MAYFLY_HTTP_PORT[^]*LOG_LEVEL[^]*REDIS_URL[^]*MAYFLY_SMTP_TLS_CERT/,
+    )
+  })
+
+  it('tell a slip of the pen from other programs’ variables', () => {
+    const environment = { MAYFLY_HTTP_PROT: '1', MAYFLY_HTTP_PORT: '1', HTTP_PORT: '1', mayfly_http: '1' }
+    expect(unknownVariables(environment)).toEqual(['MAYFLY_HTTP_PROT'])
+  })
+
+  it('each have a variable of their own, and help', () => {
+    const all = Object.values<Setting<unknown>>(SETTINGS)
+    expect(new Set(all.map(({ variable }) => variable)).size).toBe(all.length)
+    for (const { help } of all) expect(help).toMatch(/\.$/)
+  })
+})

@@ -1,0 +1,63 @@
+import fc from 'fast-check'
+import { makeSecretKey, seal, SEAL_OVERHEAD_BYTES, SealBrokenError, secretKey, unseal } from './seal.js'
+
+const anyBytes = fc.uint8Array({ maxLength: 500 })
+const anyKey = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => secretKey(Buffer.from(bytes)))
+
+describe('what is sealed', () => {
+  it('opens with the same key and context', () => {
+    fc.assert(
+      fc.property(anyKey, fc.string(), anyBytes, (key, context, plaintext) => {
+        const sealed = seal(key, context, plaintext)
+        expect(sealed).toHaveLength(plaintext.length + SEAL_OVERHEAD_BYTES)
+        expect(unseal(key, context, sealed)).toEqual(Buffer.from(plaintext))
+      }),
+    )
+  })
+
+  it('opens with no other key', () => {
+    fc.assert(
+      fc.property(anyKey, anyKey, anyBytes, (key, other, plaintext) => {
+        fc.pre(!key.equals(other))
+        expect(() => unseal(other, 'mail', seal(key, 'mail', plaintext))).toThrow(SealBrokenError)
+      }),
+    )
+  })
+
+  it('opens in no other context', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), anyBytes, (context, other, plaintext) => {
+        fc.pre(context !== other)
+        const key = makeSecretKey()
+        expect(() => unseal(key, other, seal(key, context, plaintext))).toThrow(SealBrokenError)
+      }),
+    )
+  })
+
+  it('does not open where any bit of it was changed, or its end cut off', () => {
+    fc.assert(
+      fc.property(anyBytes, fc.nat(), fc.integer({ min: 0, max: 7 }), (plaintext, at, bit) => {
+        const key = makeSecretKey()
+        const sealed = seal(key, 'mail', plaintext)
+        const index = at % sealed.length
+        const changed = Buffer.from(sealed)
+        changed.writeUInt8(changed.readUInt8(index) ^ (1 << bit), index)
+        expect(() => unseal(key, 'mail', changed)).toThrow(SealBrokenError)
+        expect(() => unseal(key, 'mail', sealed.subarray(0, index))).toThrow(SealBrokenError)
+      }),
+    )
+  })
+
+  it('never looks the same twice: no nonce is drawn again', () => {
+    const key = makeSecretKey()
+    const nonces = Array.from({ length: 2_000 }, () =>
+      seal(key, 'mail', Buffer.alloc(0)).toString('hex', 1, 13),
+    )
+    expect(new Set(nonces).size).toBe(nonces.length)
+  })
+
+  it('is sealed with 32 bytes, no fewer and no more', () => {
+    expect(() => secretKey(Buffer.alloc(31))).toThrow(RangeError)
+    expect(() => secretKey(Buffer.alloc(33))).toThrow(RangeError)
+  })
+})

@@ -1,0 +1,98 @@
+import fc from 'fast-check'
+import type { InboxEvent } from '#libs/inbox/events.js'
+import { created, deleted, expired, messageDeleted, minute, received } from '#libs/inbox/given-when-then.js'
+import { anyId, anyInboxEvent, anyTime } from '#libs/inbox/inbox-events.arbitrary.js'
+import { anyAccountEvent } from '#libs/account/account-events.arbitrary.js'
+import { idFromBytes } from '#libs/typeid/typeid.js'
+import { accountEventCodec } from './account-events.js'
+import type { Recorded } from './cloud-event.js'
+import { inboxEventCodec } from './inbox-events.js'
+
+function anyRecorded<Event>(event: fc.Arbitrary<Event>): fc.Arbitrary<Recorded<Event>> {
+  return fc.record({
+    id: anyId('evt'),
+    time: anyTime,
+    source: fc.constantFrom('/mayfly/api', '/mayfly/smtp', '/mayfly/lifecycle'),
+    accountId: anyId('acc'),
+    environment: fc.stringMatching(/^[a-z][a-z0-9-]{0,31}$/),
+    keyId: fc.option(anyId('key')),
+    event,
+  })
+}
+
+describe('every event comes back from its record as it was', () => {
+  it('of an inbox', () => {
+    fc.assert(
+      fc.property(anyRecorded(anyInboxEvent), (recorded) => {
+        expect(inboxEventCodec.decode(inboxEventCodec.encode(recorded))).toEqual({ kind: 'event', recorded })
+      }),
+    )
+  })
+
+  it('of an account', () => {
+    fc.assert(
+      fc.property(anyRecorded(anyAccountEvent), (recorded) => {
+        const decoded = accountEventCodec.decode(accountEventCodec.encode(recorded))
+        expect(decoded).toEqual({ kind: 'event', recorded })
+      }),
+    )
+  })
+
+  it('with its times to the millisecond', () => {
+    fc.assert(
+      fc.property(anyRecorded(fc.constant(received(minute(1)))), anyTime, (recorded, receivedAt) => {
+        const event: InboxEvent = { ...recorded.event, receivedAt }
+        const decoded = inboxEventCodec.decode(inboxEventCodec.encode({ ...recorded, event }))
+        expect(decoded).toEqual({ kind: 'event', recorded: { ...recorded, event } })
+      }),
+    )
+  })
+})
+
+const id = idFromBytes('evt', Buffer.alloc(16, 4))
+const { accountId, keyId, inboxId } = created
+
+describe('the record of an event', () => {
+  test.each([
+    { event: created, type: 'mayfly.inbox.created', contentType: 'application/json' },
+    { event: received(minute(1)), type: 'mayfly.inbox.message-received', contentType: 'application/cbor' },
+    {
+      event: messageDeleted(minute(2)),
+      type: 'mayfly.inbox.message-deleted',
+      contentType: 'application/json',
+    },
+    { event: expired, type: 'mayfly.inbox.expired', contentType: 'application/json' },
+    { event: deleted(minute(3)), type: 'mayfly.inbox.deleted', contentType: 'application/json' },
+  ])('$type has exactly the attributes of the envelope', ({ event, type, contentType }) => {
+    const time = minute(5)
+    const about = { id, time, source: '/mayfly/api', accountId, environment: 'staging', keyId }
+    const record = inboxEventCodec.encode({ ...about, event })
+    expect(record.key).toBe(inboxId)
+    expect(record.headers).toEqual({
+      ce_specversion: '1.0',
+      ce_id: id,
+      ce_type: type,
+      ce_source: '/mayfly/api',
+      ce_subject: inboxId,
+      ce_time: '2026-01-01T00:05:00.000Z',
+      ce_accountid: accountId,
+      ce_environment: 'staging',
+      ce_keyid: keyId,
+      ce_schemaversion: '1',
+      'content-type': contentType,
+    })
+  })
+
+  it('names no key where none caused it', () => {
+    const about = { id, time: minute(5), source: '/mayfly/lifecycle', accountId, environment: 'staging' }
+    const { headers } = inboxEventCodec.encode({ ...about, keyId: null, event: expired })
+    expect(headers).not.toHaveProperty('ce_keyid')
+  })
+
+  it('carries a mail once: a 1 MB mail costs little more than its bytes', () => {
+    const sealed = Buffer.alloc(1 << 20, 7)
+    const about = { id, time: minute(5), source: '/mayfly/smtp', accountId, environment: 'staging', keyId }
+    const { value } = inboxEventCodec.encode({ ...about, event: { ...received(minute(1)), sealed } })
+    expect(value.length).toBeLessThan(sealed.length + 512)
+  })
+})

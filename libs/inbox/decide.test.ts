@@ -1,0 +1,175 @@
+import type { InboxCommand } from './decide.js'
+import type { EndedInbox } from './inbox.js'
+import {
+  created,
+  createInbox,
+  deleted,
+  deleteInbox,
+  deleteMessage,
+  expired,
+  expireInbox,
+  FACTS,
+  given,
+  KEY_ID,
+  LIFESPAN,
+  messageDeleted,
+  minute,
+  OTHER_MESSAGE_ID,
+  received,
+  receiveMessage,
+} from './given-when-then.js'
+
+function ended(state: EndedInbox['state'], endedAt: Date, messageCount = 0): EndedInbox {
+  const { inboxId: id, maxMessages: _maxMessages, sealed: _sealed, ...facts } = FACTS
+  const endedBy = state === 'deleted' ? KEY_ID : null
+  return { id, ...facts, createdAt: minute(0), messageCount, state, endedAt, endedBy }
+}
+
+const [one, two] = [received(minute(1)), received(minute(2), OTHER_MESSAGE_ID)]
+const unknown = { code: 'unknown-inbox' } as const
+
+describe('CreateInbox', () => {
+  it('makes an inbox that expires a lifespan from now', () => {
+    given()
+      .when(createInbox(minute(0)))
+      .then([created])
+  })
+
+  it('is refused over the retention, which the refusal names', () => {
+    const retention = { text: '29m', ms: 29 * 60_000 }
+    given()
+      .when(createInbox(minute(0), retention))
+      .thenRefused({ code: 'over-retention', retention })
+  })
+
+  it('is taken up to the retention', () => {
+    given()
+      .when(createInbox(minute(0), LIFESPAN))
+      .then([created])
+  })
+})
+
+describe('ReceiveMessage', () => {
+  it('adds a message to an active inbox', () => {
+    given(created)
+      .when(receiveMessage(minute(1)))
+      .then([one])
+  })
+
+  it('is refused once the inbox holds as many as it may', () => {
+    given(created, one, two)
+      .when(receiveMessage(minute(3)))
+      .thenRefused({ code: 'inbox-full', maxMessages: 2 })
+  })
+
+  it('is taken again once one of them was deleted', () => {
+    const third = receiveMessage(minute(4), OTHER_MESSAGE_ID)
+    given(created, one, messageDeleted(minute(3)))
+      .when(third)
+      .then([received(minute(4), OTHER_MESSAGE_ID)])
+  })
+})
+
+describe('DeleteMessage', () => {
+  it('deletes a message that is there', () => {
+    given(created, one)
+      .when(deleteMessage(minute(3)))
+      .then([messageDeleted(minute(3))])
+  })
+
+  it('has nothing left to do the second time', () => {
+    given(created, one, messageDeleted(minute(3)))
+      .when(deleteMessage(minute(4)))
+      .then([])
+  })
+
+  it('is refused for a message that the inbox never had', () => {
+    given(created, two)
+      .when(deleteMessage(minute(3)))
+      .thenRefused({ code: 'unknown-message' })
+  })
+})
+
+describe('DeleteInbox', () => {
+  it('ends an active inbox, with or without mail', () => {
+    given(created)
+      .when(deleteInbox(minute(3)))
+      .then([deleted(minute(3))])
+    given(created, one, two)
+      .when(deleteInbox(minute(3)))
+      .then([deleted(minute(3))])
+  })
+
+  it('has nothing left to do the second time', () => {
+    given(created, deleted(minute(3)))
+      .when(deleteInbox(minute(4)))
+      .then([])
+    given(created, deleted(minute(3)))
+      .when(deleteInbox(minute(31)))
+      .then([])
+  })
+
+  it('is refused for an inbox that has expired, whether or not the event has come', () => {
+    const refusal = { code: 'inbox-ended', inbox: ended('expired', minute(30)) } as const
+    given(created)
+      .when(deleteInbox(minute(30)))
+      .thenRefused(refusal)
+    given(created, expired)
+      .when(deleteInbox(minute(31)))
+      .thenRefused(refusal)
+  })
+})
+
+describe('ExpireInbox', () => {
+  it('ends an inbox at its expiry, not at the time of looking', () => {
+    given(created)
+      .when(expireInbox(minute(30)))
+      .then([expired])
+    given(created, one)
+      .when(expireInbox(minute(55)))
+      .then([expired])
+  })
+
+  it('leaves alone what is not yet due, or has ended already', () => {
+    given(created)
+      .when(expireInbox(new Date(minute(30).getTime() - 1)))
+      .then([])
+    given(created, expired)
+      .when(expireInbox(minute(31)))
+      .then([])
+    given(created, deleted(minute(3)))
+      .when(expireInbox(minute(31)))
+      .then([])
+  })
+})
+
+const concerningAMessageOrEnd: { name: string; command: (now: Date) => InboxCommand }[] = [
+  { name: 'ReceiveMessage', command: receiveMessage },
+  { name: 'DeleteMessage', command: deleteMessage },
+  { name: 'DeleteInbox', command: deleteInbox },
+  { name: 'ExpireInbox', command: expireInbox },
+]
+
+describe('a command for an inbox that is not there', () => {
+  test.each(concerningAMessageOrEnd)('$name is refused as unknown', ({ command }) => {
+    given()
+      .when(command(minute(1)))
+      .thenRefused(unknown)
+  })
+
+  test.each(concerningAMessageOrEnd.slice(0, 2))('$name is refused after its deletion', ({ command }) => {
+    given(created, one, deleted(minute(3)))
+      .when(command(minute(4)))
+      .thenRefused({ code: 'inbox-ended', inbox: ended('deleted', minute(3), 1) })
+  })
+
+  test.each(concerningAMessageOrEnd.slice(0, 2))('$name is refused from its expiry on', ({ command }) => {
+    const refusal = { code: 'inbox-ended', inbox: ended('expired', minute(30), 1) } as const
+    given(created, one)
+      .when(command(minute(30)))
+      .thenRefused(refusal)
+    given(created, one, expired)
+      .when(command(minute(31)))
+      .thenRefused(refusal)
+  })
+})

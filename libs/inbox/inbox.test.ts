@@ -1,0 +1,146 @@
+import fc from 'fast-check'
+import { anyHistory, anyInboxEvent, anySequence } from './inbox-events.arbitrary.js'
+import {
+  created,
+  deleted,
+  expired,
+  FACTS,
+  given,
+  KEY_ID,
+  MESSAGE_ID,
+  messageDeleted,
+  minute,
+  received,
+  replay,
+  sliceFor,
+} from './given-when-then.js'
+import { asOf, evolve } from './inbox.js'
+
+const one = received(minute(1))
+
+describe('an inbox', () => {
+  it('begins active and empty', () => {
+    const { inboxId: id, ...facts } = FACTS
+    expect(given(created).view.inbox).toEqual({
+      ...facts,
+      id,
+      state: 'active',
+      duration: '30m',
+      createdAt: minute(0),
+      expiresAt: minute(30),
+      messageCount: 0,
+      lastMessageAt: null,
+    })
+  })
+
+  it('counts a message, and tells when the last one came', () => {
+    const { inbox, messages } = given(created, one).view
+    expect(inbox).toMatchObject({ messageCount: 1, lastMessageAt: minute(1) })
+    expect(messages.get(MESSAGE_ID)).toEqual({
+      state: 'present',
+      id: MESSAGE_ID,
+      receivedAt: minute(1),
+      size: one.size,
+    })
+  })
+
+  it('keeps a mark of a deleted message', () => {
+    const { inbox, messages } = given(created, one, messageDeleted(minute(2))).view
+    expect(inbox).toMatchObject({ messageCount: 0, lastMessageAt: minute(1) })
+    expect(messages.get(MESSAGE_ID)).toEqual({ state: 'deleted', id: MESSAGE_ID, deletedAt: minute(2) })
+  })
+
+  it('does not take a message whose deletion came first', () => {
+    const { inbox, messages } = given(created, messageDeleted(minute(2)), one).view
+    expect(inbox).toMatchObject({ messageCount: 0, lastMessageAt: null })
+    expect(messages.get(MESSAGE_ID)).toMatchObject({ state: 'deleted' })
+  })
+
+  test.each([
+    { event: deleted(minute(3)), state: 'deleted', endedAt: minute(3), endedBy: KEY_ID },
+    { event: expired, state: 'expired', endedAt: minute(30), endedBy: null },
+  ])('keeps nothing sealed once $state', ({ event, ...end }) => {
+    const { inbox, messages } = given(created, one, event).view
+    expect(inbox).toMatchObject({ ...end, messageCount: 1, address: FACTS.address, labels: FACTS.labels })
+    expect(inbox).not.toHaveProperty('sealed')
+    expect(messages.size).toBe(0)
+  })
+
+  it('has ended from its expiry on, whether or not the event has come', () => {
+    const active = given(created, one).view.inbox
+    if (active === null) throw new Error('the example has no inbox')
+    expect(asOf(active, new Date(minute(30).getTime() - 1))).toBe(active)
+    expect(asOf(active, minute(30))).toEqual(given(created, one, expired).view.inbox)
+    const gone = given(created, deleted(minute(3))).view.inbox
+    expect(gone === null ? null : asOf(gone, minute(31))).toBe(gone)
+  })
+})
+
+describe('evolve', () => {
+  it('is total, and gives back the same slice the second time', () => {
+    fc.assert(
+      fc.property(anySequence, anyInboxEvent, (sequence, event) => {
+        const slice = sliceFor(replay(sequence), event)
+        const once = evolve(slice, event)
+        expect(evolve(once, event)).toBe(once)
+      }),
+    )
+  })
+
+  it('never changes the slice that it was given', () => {
+    fc.assert(
+      fc.property(anySequence, anyInboxEvent, (sequence, event) => {
+        const slice = sliceFor(replay(sequence), event)
+        const before = structuredClone(slice)
+        evolve(slice, event)
+        expect(slice).toEqual(before)
+      }),
+    )
+  })
+
+  it('makes the same view of a history with any event in it twice', () => {
+    fc.assert(
+      fc.property(anySequence, fc.nat(), (sequence, at) => {
+        const index = sequence.length === 0 ? 0 : at % sequence.length
+        const doubled = [...sequence.slice(0, index + 1), ...sequence.slice(index)]
+        expect(replay(doubled)).toEqual(replay(sequence))
+      }),
+    )
+  })
+
+  it('makes the same view of a history with any suffix of it replayed', () => {
+    fc.assert(
+      fc.property(anyHistory, fc.nat(), (history, at) => {
+        const view = replay(history)
+        expect(replay(history.slice(at % history.length), view)).toEqual(view)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('counts the messages that are present', () => {
+    fc.assert(
+      fc.property(anySequence, (sequence) => {
+        const { inbox, messages } = replay(sequence)
+        const present = [...messages.values()].filter(({ state }) => state === 'present')
+        if (inbox?.state === 'active') expect(inbox.messageCount).toBe(present.length)
+        else expect(present).toEqual([])
+      }),
+    )
+  })
+
+  it('changes nothing after an end', () => {
+    fc.assert(
+      fc.property(
+        anyHistory,
+        fc.constantFrom(expired, deleted(minute(3))),
+        anySequence,
+        (history, end, rest) => {
+          const ended = replay([...history, end])
+          expect(ended.inbox?.state).not.toBe('active')
+          expect(replay(rest, ended)).toEqual(ended)
+        },
+      ),
+    )
+  })
+})

@@ -1,0 +1,33 @@
+import { Doorbell } from './doorbell.js'
+
+const LONG_MS = 60_000
+
+describe('a doorbell', () => {
+  it('wakes who waits', async () => {
+    const bell = new Doorbell()
+    const woken = bell.wait(LONG_MS)
+    bell.ring()
+    await woken
+  })
+
+  it('keeps one ring for who comes later, however often it was rung', async () => {
+    const bell = new Doorbell()
+    bell.ring()
+    bell.ring()
+    await bell.wait(LONG_MS)
+    let isWoken = false
+    const next = bell.wait(LONG_MS).then(() => (isWoken = true))
+    await new Promise(setImmediate)
+    expect(isWoken).toBe(false)
+    bell.ring()
+    await next
+  })
+
+  it('lets go once the time is over, and can be waited for again', async () => {
+    const bell = new Doorbell()
+    await bell.wait(1)
+    const woken = bell.wait(LONG_MS)
+    bell.ring()
+    await woken
+  })
+})
