@@ -26,6 +26,10 @@ export interface StartOptions {
   env?: Readonly<Record<string, string>>
   dataDir?: string
   apiKey?: string
+  /** Runs it as this user and group. */
+  user?: number
+  /** A command that runs it, its own arguments in front: it must leave the process id as it is. */
+  through?: readonly [command: string, ...args: string[]]
 }
 
 /** A process that did not come up, with what it said. */
@@ -48,7 +52,10 @@ const NODE_FLAGS = ['--enable-source-maps', '--disable-warning=ExperimentalWarni
 export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'mayfly-')))
   const apiKey = options.apiKey ?? 'a-key-for-the-end-to-end-suites'
-  const child = spawn(process.execPath, [...NODE_FLAGS, MAIN], {
+  const command = [process.execPath, ...NODE_FLAGS, MAIN]
+  const [program = '', ...args] = [...(options.through ?? []), ...command]
+  const child = spawn(program, args, {
+    ...(options.user === undefined ? {} : { uid: options.user, gid: options.user }),
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,

@@ -1,13 +1,14 @@
 import { open as openFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { open, type RootDatabase } from 'lmdb'
+import type { RootDatabase } from 'lmdb'
+import { closeLmdbFile, commit, openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import { KeyForgottenError, type KeyLookup, type KeyVault } from '../key-vault.js'
 import type { MasterKeys, WrappedKey } from '../master-key.js'
 import { makeSecretKey, type SecretKey } from '../seal.js'
 
 /*
- * Relies on: lmdb 3 without `overlappingSync`, where a visible commit has been synced to disk; a compact backup
+ * Relies on: lmdb 3 synced before seen, where a visible commit has been synced to disk; a compact backup
  * that copies live pages only, so that what stood in freed pages is not in the copy; rename(2) being atomic.
  */
 
@@ -47,7 +48,7 @@ export class LmdbKeyVault implements KeyVault {
     while (this.swap !== null) await this.swap
     const key = makeSecretKey()
     const wrapped = masterKeys.wrap(inboxId, key)
-    const existing = await this.root.transaction(() => {
+    const existing = await commit(this.root, () => {
       const record = this.root.get(inboxId)
       if (record === undefined) this.root.putSync(inboxId, wrapped)
       return record
@@ -66,7 +67,7 @@ export class LmdbKeyVault implements KeyVault {
   async forget(inboxIds: readonly InboxId[]): Promise<void> {
     await this.exclusively(async () => {
       const forgottenAt = this.options.now()
-      await this.root.transaction(() => {
+      await commit(this.root, () => {
         let isUnclean = this.root.get(UNCLEAN_SINCE) !== undefined
         for (const inboxId of inboxIds) {
           const record = this.root.get(inboxId)
@@ -103,10 +104,10 @@ export class LmdbKeyVault implements KeyVault {
     await this.root.committed
     await this.root.backup(copy, true)
     const copied = openVault(copy)
-    await copied.remove(UNCLEAN_SINCE)
-    await copied.close()
+    await commit(copied, () => copied.removeSync(UNCLEAN_SINCE))
+    await closeLmdbFile(copied)
     await sync(copy)
-    await this.root.close()
+    await closeLmdbFile(this.root)
     try {
       await rename(copy, path)
       await sync(dirname(path))
@@ -126,7 +127,7 @@ export class LmdbKeyVault implements KeyVault {
     if (this.timer !== null) clearTimeout(this.timer)
     await this.exclusively(async () => {
       this.isClosed = true
-      await this.root.close()
+      await closeLmdbFile(this.root)
     })
   }
 
@@ -158,7 +159,7 @@ export class LmdbKeyVault implements KeyVault {
 }
 
 function openVault(path: string): RootDatabase<KeyRecord | Date, string> {
-  return open<KeyRecord | Date, string>({ path, overlappingSync: false })
+  return openLmdbFile<KeyRecord | Date, string>({ path, isSynced: 'before-seen' })
 }
 
 async function sync(path: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { open, type Database, type RootDatabase } from 'lmdb'
+import type { Database, RootDatabase } from 'lmdb'
+import { closeLmdbFile, commit, openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import { Batcher } from '../batcher.js'
 import {
   LogUnavailableError,
@@ -19,7 +20,7 @@ import { deadLetterOf, partitionCount, TOPICS, type TopicName } from '../topics.
 import { PartitionConsumer } from './partition-consumer.js'
 
 /*
- * Relies on: lmdb 3 without `overlappingSync`, where a commit that is visible has been synced to disk, so that
+ * Relies on: lmdb 3 synced before seen, where a commit that is visible has been synced to disk, so that
  * an append's promise and a reader's view both mean "durable"; one process per folder, which libs/engine holds.
  */
 
@@ -70,11 +71,11 @@ export class LmdbEventLog implements EventLog {
 
   /** Throws where the file can't be opened or was made with another number of partitions. */
   static async open(options: LmdbEventLogOptions): Promise<LmdbEventLog> {
-    const root = open<unknown, string>({ path: options.path, overlappingSync: false, maxDbs: 16 })
+    const root = openLmdbFile<unknown, string>({ path: options.path, isSynced: 'before-seen', maxDbs: 16 })
     try {
       const meta = root.openDB<string | number, string>({ name: 'meta' })
       if (meta.get('log-id') === undefined) {
-        await meta.transaction(() => {
+        await commit(root, () => {
           meta.putSync('log-id', randomUUID())
           meta.putSync('partitions', options.partitions)
         })
@@ -88,7 +89,7 @@ export class LmdbEventLog implements EventLog {
       }
       return new LmdbEventLog(root, String(meta.get('log-id')), options)
     } catch (error) {
-      await root.close()
+      await closeLmdbFile(root)
       throw error
     }
   }
@@ -126,7 +127,7 @@ export class LmdbEventLog implements EventLog {
         return new PartitionConsumer(spec, range, offset, {
           read: (from) => this.readBatch(range, from),
           commit: async (next) => {
-            if (isCommitting) await this.committed.put(key, next)
+            if (isCommitting) await commit(this.root, () => this.committed.putSync(key, next))
           },
         })
       }),
@@ -185,7 +186,7 @@ export class LmdbEventLog implements EventLog {
     await this.batcher.close()
     await Promise.all([...this.consumers].map((consumer) => consumer.stop()))
     await Promise.allSettled([this.pruning])
-    await this.root.close()
+    await closeLmdbFile(this.root)
   }
 
   private topicOf(topic: TopicName): Database<Row, RowKey> {
@@ -233,7 +234,7 @@ export class LmdbEventLog implements EventLog {
       return { topic, partition, offset }
     })
     const t = this.options.now().getTime()
-    await this.root.transaction(() => {
+    await commit(this.root, () => {
       for (const [index, { topic, partition, record }] of appends.entries()) {
         const offset = positions[index]?.offset ?? 0
         const row = { t, k: record.key, h: record.headers, v: record.value }
@@ -287,7 +288,7 @@ export class LmdbEventLog implements EventLog {
     }
     const last = old.at(-1)
     if (last === undefined) return false
-    await this.root.transaction(() => {
+    await commit(this.root, () => {
       for (const key of old) rows.removeSync(key)
       this.committed.putSync(['', range.topic, partition], last[1] + 1)
     })

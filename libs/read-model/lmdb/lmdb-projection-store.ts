@@ -1,6 +1,7 @@
 import type { AccountSlice } from '#libs/account/account.js'
 import type { PartitionRange } from '#libs/event-log/event-log.js'
 import type { AccountId, InboxId, KeyId } from '#libs/typeid/typeid.js'
+import { commit } from '#libs/lmdb-file/lmdb-file.js'
 import type { MessageKey, ProjectionStore, Step, StepOutcome } from '../projection-store.js'
 import type { InboxRow, MessageRow } from '../views.js'
 import { applyChange, putContent, removeInbox } from './changes.js'
@@ -20,7 +21,8 @@ export class LmdbProjectionStore implements ProjectionStore {
     // What the log no longer holds can't be applied any more: the views go on from its first record.
     const position = isUsable ? Math.max(slot.position, first) : first
     if (!isUsable) await this.clear(range)
-    await this.tables.slots.put([topic, partition], { logId, form: FORM, position, target: end })
+    const row: SlotRow = { logId, form: FORM, position, target: end }
+    await commit(this.tables.root, () => this.tables.slots.putSync([topic, partition], row))
     return position
   }
 
@@ -42,7 +44,7 @@ export class LmdbProjectionStore implements ProjectionStore {
 
   apply(step: Step): Promise<StepOutcome> {
     const { topic, partition, from, to, changes, contents } = step
-    return this.tables.root.transaction((): StepOutcome => {
+    return commit(this.tables.root, (): StepOutcome => {
       const slot = this.tables.slots.get([topic, partition])
       if (slot?.position !== from) return { standsAt: slot?.position ?? 0 }
       for (const content of contents) putContent(this.tables, content)
@@ -55,7 +57,7 @@ export class LmdbProjectionStore implements ProjectionStore {
   /** Killed midway, there is no slot: the next one to begin clears the rest. */
   private async clear({ topic, partition }: PartitionRange): Promise<void> {
     const { slots, accounts, keys, keyHashes, inboxes, root } = this.tables
-    await slots.remove([topic, partition])
+    await commit(root, () => slots.removeSync([topic, partition]))
     if (topic === 'account-events') {
       await Promise.all([accounts, keys, keyHashes].map((table) => table.clearAsync()))
       return
@@ -63,7 +65,7 @@ export class LmdbProjectionStore implements ProjectionStore {
     const ids: InboxId[] = []
     for (const { key, value } of inboxes.getRange({})) if (value.partition === partition) ids.push(key)
     for (let at = 0; at < ids.length; at += RESET_CHUNK) {
-      await root.transaction(() => {
+      await commit(root, () => {
         for (const id of ids.slice(at, at + RESET_CHUNK)) {
           const row = inboxes.get(id)
           if (row !== undefined) removeInbox(this.tables, row.inbox)

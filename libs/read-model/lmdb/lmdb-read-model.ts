@@ -1,3 +1,4 @@
+import { closeLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import { LmdbProjectionStore } from './lmdb-projection-store.js'
 import { LmdbQueries } from './lmdb-queries.js'
 import { openTables } from './tables.js'
@@ -14,6 +15,6 @@ export function openLmdbReadModel(path: string): LmdbReadModel {
   return {
     store: new LmdbProjectionStore(tables),
     queries: new LmdbQueries(tables),
-    close: () => tables.root.close(),
+    close: () => closeLmdbFile(tables.root),
   }
 }

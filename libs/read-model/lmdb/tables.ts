@@ -1,11 +1,12 @@
-import { open, type Database, type RootDatabase } from 'lmdb'
+import type { Database, RootDatabase } from 'lmdb'
 import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
+import { openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import type { InboxRow, MessageRow } from '../views.js'
 
 /*
- * Relies on: lmdb 3 with `overlappingSync`, where a commit is seen at once and synced to disk soon after, and
+ * Relies on: lmdb 3 synced after seen, where a commit is seen at once and synced to disk soon after, and
  * where a crash leaves the last synced commit whole: views may lose their tail, never their sense.
  */
 
@@ -53,7 +54,7 @@ export interface Tables {
 }
 
 export function openTables(path: string): Tables {
-  const root = open<unknown, string>({ path, maxDbs: 24 })
+  const root = openLmdbFile<unknown, string>({ path, isSynced: 'after-seen', maxDbs: 24 })
   const binary = { encoding: 'binary' } as const
   return {
     root,

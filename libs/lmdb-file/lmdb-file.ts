@@ -1,0 +1,49 @@
+import { open, type Key, type RootDatabase } from 'lmdb'
+
+/*
+ * How Mayfly opens LMDB and writes to it. Relies on lmdb 3.5: a failed commit (a full disk) rejects each
+ * transaction with an Error whose `commitError` is a promise that rejects with the cause, and, with
+ * `eventTurnBatching`, one more promise that nobody is given. Node ends a process for a rejection that nobody
+ * handles, so the batching is off and `commit` handles the cause.
+ */
+
+export interface LmdbFileOptions {
+  path: string
+  /** Most named databases in the file. */
+  maxDbs?: number
+  /** `before-seen`: what is committed has been synced. `after-seen`: it is seen at once and synced soon after. */
+  isSynced: 'before-seen' | 'after-seen'
+}
+
+/** Throws where the file can't be opened. */
+export function openLmdbFile<Value, LmdbKey extends Key>({
+  path,
+  maxDbs,
+  isSynced,
+}: LmdbFileOptions): RootDatabase<Value, LmdbKey> {
+  return open<Value, LmdbKey>({
+    path,
+    overlappingSync: isSynced === 'after-seen',
+    eventTurnBatching: false,
+    ...(maxDbs === undefined ? {} : { maxDbs }),
+  })
+}
+
+/** Runs `work` as one transaction; resolves once it is committed, rejects with why it could not be. */
+export async function commit<Result>(
+  root: Pick<RootDatabase, 'transaction'>,
+  work: () => Result,
+): Promise<Result> {
+  try {
+    return await root.transaction(work)
+  } catch (error) {
+    if (error instanceof Error && 'commitError' in error) await error.commitError
+    throw error
+  }
+}
+
+/** Syncs and closes. lmdb would wait for ever for the sync of a commit that failed: an empty one clears it. */
+export async function closeLmdbFile(root: Pick<RootDatabase, 'transaction' | 'close'>): Promise<void> {
+  await commit(root, () => undefined)
+  await root.close()
+}

@@ -1,0 +1,83 @@
+import { execFileSync } from 'node:child_process'
+import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { until } from '#test/harness/until.js'
+import { sha256Of } from './ledger.js'
+
+/*
+ * A file size limit stands in for a full disk: it fails the same writes, needs no mount and no root, and can be
+ * raised while the process runs.
+ */
+
+const LIMIT_BYTES = 2 << 20
+const BODY = 'x'.repeat(60_000)
+
+describe('a disk that is full', () => {
+  let mayfly: Mayfly
+  let inbox: InboxJson
+  const accepted = new Map<string, string>()
+
+  beforeAll(async () => {
+    const limited = ['bash', '-c', `ulimit -S -f ${LIMIT_BYTES >> 10}; exec "$0" "$@"`] as const
+    mayfly = await startMayfly({ through: limited })
+    inbox = await createInbox(mayfly)
+  })
+  afterAll(() => mayfly.dispose())
+
+  it('is told to senders as 451 and to clients as 503, by a process that goes on', async () => {
+    const refusal = await sendUntilRefused()
+    expect(refusal).toMatch(/^451 4\.3\.0 /)
+    const create = await until('a refusal to make an inbox', async () => {
+      const answer = await call<{ code: string }>(mayfly, 'POST', '/v1/inboxes', { body: {} })
+      return answer.status === 201 ? null : answer
+    })
+    expect(create.status).toBe(503)
+    // Which file is full first decides.
+    expect(['log-unavailable', 'catching-up']).toContain(create.body.code)
+    expect(create.headers.get('retry-after')).toMatch(/^\d+$/)
+    expect((await call(mayfly, 'GET', '/healthz')).status).toBe(200)
+    expect((await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}`)).status).toBe(200)
+  })
+
+  it('is used again once there is room, without a restart', async () => {
+    execFileSync('prlimit', ['--pid', String(mayfly.pid), '--fsize=unlimited:unlimited'])
+    await until('a mail to be taken', async () => (await sendOne()) === null)
+    await everyAcceptedMailIsThere(mayfly)
+  })
+
+  it('has cost nothing that was accepted, after a restart too', async () => {
+    expect(await mayfly.end('SIGTERM')).toBe(0)
+    mayfly = await startMayfly({ dataDir: mayfly.dataDir })
+    await everyAcceptedMailIsThere(mayfly)
+    expect(accepted.size).toBeGreaterThan(3)
+  })
+
+  /** Null where the mail was taken, else the refusal. */
+  async function sendOne(): Promise<string | null> {
+    // Random text, since what repeats itself is packed.
+    const text = BODY.replace(/x/g, () => Math.random().toString(36).charAt(2)).replace(/.{70}/g, '$&\r\n')
+    const source = mail(`Mail ${accepted.size}`, text)
+    try {
+      const reply = await send(mayfly, inbox.address, source)
+      const [, id = ''] = /^250 2\.0\.0 (\S+)/.exec(reply) ?? []
+      accepted.set(id, sha256Of(source))
+      return null
+    } catch (error) {
+      return String((error as { response?: unknown }).response)
+    }
+  }
+
+  async function sendUntilRefused(): Promise<string> {
+    for (let sent = 0; sent < 200; sent += 1) {
+      const refusal = await sendOne()
+      if (refusal !== null) return refusal
+    }
+    throw new Error('the disk does not get full')
+  }
+
+  async function everyAcceptedMailIsThere(target: Mayfly): Promise<void> {
+    const messages = await messagesOf(target, inbox.id, accepted.size)
+    const found = new Map(messages.map(({ id, sha256 }) => [id, sha256]))
+    for (const [id, sha256] of accepted) expect(found.get(id)).toBe(sha256)
+  }
+})
