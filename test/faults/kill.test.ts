@@ -1,0 +1,82 @@
+import { call, createInbox, type InboxJson } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { answerToRcpt } from '#test/harness/smtp.js'
+import { until } from '#test/harness/until.js'
+import { Ledger } from './ledger.js'
+import { startLoad } from './load.js'
+
+const ROUNDS = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 5)
+const ROUND_MS = 30_000
+const MOST_PROMISES = 150
+
+describe('killed at random moments under load', () => {
+  const ledger = new Ledger()
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+    for (let count = 0; count < 5; count += 1) {
+      const inbox = await createInbox(mayfly)
+      ledger.inboxes.set(inbox.id, inbox)
+    }
+  })
+  afterAll(() => mayfly.dispose())
+
+  it(
+    `keeps every promise, over ${ROUNDS} rounds on one folder`,
+    async () => {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const acceptedBefore = new Set(ledger.accepted.keys())
+        const load = startLoad(mayfly, ledger, { senders: 6, creators: 2 })
+        const enough = 1 + Math.floor(Math.random() * MOST_PROMISES)
+        await until(`${enough} promises`, () => load.promises() >= enough)
+        await mayfly.end('SIGKILL')
+        await load.stop()
+
+        mayfly = await mayfly.startAgain()
+        await knownMustStayKnown(mayfly, [...ledger.inboxes.values()].slice(-20))
+        await ledger.mustHold(mayfly)
+        const fresh = [...ledger.accepted.keys()].filter((id) => !acceptedBefore.has(id))
+        await ledger.sourcesMustHold(mayfly, fresh)
+        await everyInboxIsListed(mayfly)
+      }
+      await ledger.sourcesMustHold(mayfly, ledger.accepted.keys())
+      expect(ledger.accepted.size).toBeGreaterThan(ROUNDS)
+      process.stdout.write(
+        `kill: ${ROUNDS} rounds, ${ledger.accepted.size} mails and ${ledger.inboxes.size} inboxes promised and kept\n`,
+      )
+    },
+    ROUNDS * ROUND_MS,
+  )
+
+  /** From the first moment on, and until the views have caught up. */
+  async function knownMustStayKnown(target: Mayfly, inboxes: readonly InboxJson[]): Promise<void> {
+    for (const { id, address } of inboxes) {
+      const answers = await Promise.all([
+        call(target, 'GET', `/v1/inboxes/${id}`),
+        call(target, 'GET', `/v1/inboxes/${id}/messages`),
+        call(target, 'GET', '/v1/inboxes'),
+      ])
+      for (const { status } of answers) expect([200, 503]).toContain(status)
+      if (answers[2].status === 200) expect(answers[2].body).not.toHaveLength(0)
+      expect(await answerToRcpt(target, address)).toMatch(/^(250|451) /)
+    }
+    await until('readiness', async () => (await call(target, 'GET', '/readyz')).status === 200)
+  }
+
+  async function everyInboxIsListed(target: Mayfly): Promise<void> {
+    const listed = new Set<string>()
+    let path: string | undefined = '/v1/inboxes?limit=1000'
+    while (path !== undefined) {
+      const answer: Awaited<ReturnType<typeof call<InboxJson[]>>> = await call(target, 'GET', path)
+      expect(answer.status).toBe(200)
+      for (const { id, state } of answer.body) {
+        expect(state).toBe('active')
+        expect(listed.has(id)).toBe(false)
+        listed.add(id)
+      }
+      path = /<([^>]+)>; rel="next"/.exec(answer.headers.get('link') ?? '')?.[1]?.replace(target.url, '')
+    }
+    for (const id of ledger.inboxes.keys()) expect(listed).toContain(id)
+  }
+})
