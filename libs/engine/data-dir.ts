@@ -70,6 +70,6 @@ export function masterKeyText(path: string, configured: string | null): string {
   return readFileSync(file, 'utf8').trim()
 }
 
-function messageOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

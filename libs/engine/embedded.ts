@@ -1,13 +1,13 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Settings } from '#libs/config/settings.js'
 import { LmdbKeyVault } from '#libs/erasure/lmdb/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
 import type { TopicName } from '#libs/event-log/topics.js'
-import { openLmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
+import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
 import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
-import { DataDirError, masterKeyText, takeDataDir } from './data-dir.js'
+import { DataDirError, masterKeyText, messageOf, takeDataDir } from './data-dir.js'
 import type { Engine } from './engine.js'
 
 /** Partitions of inbox-events: enough that one slow mail holds back few inboxes, few enough for large batches. */
@@ -33,23 +33,27 @@ export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEng
   try {
     const masterKeys = MasterKeys.parse(masterKeyText(dataDir.path, settings.masterKey))
     if (masterKeys === null) throw new DataDirError('the master key is not 32 bytes in base64')
-    const log = await LmdbEventLog.open({
-      path: fileIn(dataDir.path, 'event-log', 'log.mdb'),
-      partitions: PARTITIONS,
-      retentionMs,
-      now,
-      onPruneError: (error) => onError(error, 'removing old events'),
-    })
+    const log = await orDataDirError(() =>
+      LmdbEventLog.open({
+        path: fileIn(dataDir.path, 'event-log', 'log.mdb'),
+        partitions: PARTITIONS,
+        retentionMs,
+        now,
+        onPruneError: (error) => onError(error, 'removing old events'),
+      }),
+    )
     closers.push(() => log.close())
-    const vault = new LmdbKeyVault({
-      path: fileIn(dataDir.path, 'keys', 'keys.mdb'),
-      masterKeys,
-      rewriteWithinMs: REWRITE_KEYS_WITHIN_MS,
-      now,
-      onRewriteError: (error) => onError(error, 'rewriting the key file'),
-    })
+    const vault = await orDataDirError(() =>
+      LmdbKeyVault.open({
+        path: fileIn(dataDir.path, 'keys', 'keys.mdb'),
+        masterKeys,
+        rewriteWithinMs: REWRITE_KEYS_WITHIN_MS,
+        now,
+        onRewriteError: (error) => onError(error, 'rewriting the key file'),
+      }),
+    )
     closers.push(() => vault.close())
-    const readModel = openLmdbReadModel(fileIn(dataDir.path, 'read-model', 'views.mdb'))
+    const readModel = await openOrRebuild(fileIn(dataDir.path, 'read-model', 'views.mdb'), onError)
     closers.push(() => readModel.close())
     const { store: projections, queries } = readModel
     const signals = new InProcessSignals()
@@ -57,6 +61,29 @@ export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEng
   } catch (error) {
     await close()
     throw error
+  }
+}
+
+/** Opening fails for what is on the disk, or what is configured for it: an operator's affair. */
+async function orDataDirError<Opened>(open: () => Promise<Opened>): Promise<Opened> {
+  try {
+    return await open()
+  } catch (cause) {
+    throw new DataDirError(messageOf(cause), { cause })
+  }
+}
+
+/** Views that can't be opened are removed: the projector rebuilds them from the log. */
+async function openOrRebuild(
+  path: string,
+  onError: EmbeddedEngineOptions['onError'],
+): Promise<LmdbReadModel> {
+  try {
+    return await openLmdbReadModel(path)
+  } catch (error) {
+    onError(error, 'opening the views')
+    for (const file of [path, `${path}-lock`]) rmSync(file, { force: true })
+    return openLmdbReadModel(path)
   }
 }
 

@@ -17,11 +17,11 @@ export class MasterKeys {
   private readonly currentId: string
 
   private constructor(
-    private readonly current: SecretKey,
+    private readonly currentKey: SecretKey,
     retired: readonly SecretKey[],
   ) {
-    this.byId = new Map([current, ...retired].map((key) => [idOf(key), key]))
-    this.currentId = idOf(current)
+    this.byId = new Map([currentKey, ...retired].map((key) => [idOf(key), key]))
+    this.currentId = idOf(currentKey)
   }
 
   /** Reads keys of 32 bytes in base64, separated by commas, the current one first; null where one is none. */
@@ -34,8 +34,18 @@ export class MasterKeys {
     )
   }
 
+  /** Tells which one serves new inboxes. */
+  get current(): string {
+    return this.currentId
+  }
+
+  /** Throws MasterKeyMissingError where that master key is not among these. */
+  mustHave(masterKeyId: string): void {
+    if (!this.byId.has(masterKeyId)) throw new MasterKeyMissingError(masterKeyId)
+  }
+
   wrap(inboxId: InboxId, key: SecretKey): WrappedKey {
-    return { masterKeyId: this.currentId, wrapped: seal(this.current, wrapContext(inboxId), key) }
+    return { masterKeyId: this.currentId, wrapped: seal(this.currentKey, wrapContext(inboxId), key) }
   }
 
   /** Throws MasterKeyMissingError where the master key that wrapped it is not among these. */
@@ -51,7 +61,7 @@ export class MasterKeyMissingError extends Error {
 
   constructor(masterKeyId: string) {
     super(
-      `an inbox key was wrapped by the master key ${masterKeyId}, which is not configured: ` +
+      `inbox keys were wrapped by the master key ${masterKeyId}, which is not configured: ` +
         `add it to MAYFLY_MASTER_KEY behind the current one`,
     )
   }

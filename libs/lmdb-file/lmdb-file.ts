@@ -1,3 +1,4 @@
+import { refuseDamaged } from './damage.js'
 import { open, type Key, type RootDatabase } from 'lmdb'
 
 /*
@@ -15,12 +16,13 @@ export interface LmdbFileOptions {
   isSynced: 'before-seen' | 'after-seen'
 }
 
-/** Throws where the file can't be opened. */
+/** Throws where the file can't be opened, DamagedFileError where that is seen beforehand. */
 export function openLmdbFile<Value, LmdbKey extends Key>({
   path,
   maxDbs,
   isSynced,
 }: LmdbFileOptions): RootDatabase<Value, LmdbKey> {
+  refuseDamaged(path)
   return open<Value, LmdbKey>({
     path,
     overlappingSync: isSynced === 'after-seen',

@@ -19,7 +19,7 @@ async function makeVault() {
   const dir = await mkdtemp(join(tmpdir(), 'mayfly-vault-'))
   const path = join(dir, 'keys.mdb')
   const open = (text?: string) =>
-    new LmdbKeyVault({
+    LmdbKeyVault.open({
       path,
       masterKeys: masterKeys(text),
       rewriteWithinMs: 3_600_000,
@@ -30,10 +30,10 @@ async function makeVault() {
     })
   const harness = {
     path,
-    vault: open(),
+    vault: await open(),
     async reopen(text?: string) {
       await harness.vault.close()
-      harness.vault = open(text)
+      harness.vault = await open(text)
       return harness.vault
     },
     async close() {

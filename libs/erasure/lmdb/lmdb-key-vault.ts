@@ -24,13 +24,15 @@ export interface LmdbKeyVaultOptions {
 }
 
 type KeyRecord = WrappedKey | { forgottenAt: Date }
+type VaultRow = KeyRecord | Date | string
 
 /** Where it is kept that the file still holds forgotten keys, and since when. */
 const UNCLEAN_SINCE = 'unclean-since'
+/** Where it is kept which master key served new inboxes last: without it few keys would open. */
+const MASTER_KEY_ID = 'master-key-id'
 const RETRY_MS = 60_000
 
 export class LmdbKeyVault implements KeyVault {
-  private root: RootDatabase<KeyRecord | Date, string>
   private timer: NodeJS.Timeout | null = null
   /** Forgetting and rewriting, one after the other. */
   private queue: Promise<unknown> = Promise.resolve()
@@ -38,8 +40,27 @@ export class LmdbKeyVault implements KeyVault {
   private swap: Promise<void> | null = null
   private isClosed = false
 
-  constructor(private readonly options: LmdbKeyVaultOptions) {
-    this.root = openVault(options.path)
+  /** Rejects where the file can't be opened, with MasterKeyMissingError where its keys could not be. */
+  static async open(options: LmdbKeyVaultOptions): Promise<LmdbKeyVault> {
+    const { path, masterKeys } = options
+    const root = openVault(path)
+    try {
+      const masterKeyId = root.get(MASTER_KEY_ID)
+      if (typeof masterKeyId === 'string') masterKeys.mustHave(masterKeyId)
+      if (masterKeyId !== masterKeys.current) {
+        await commit(root, () => root.putSync(MASTER_KEY_ID, masterKeys.current))
+      }
+      return new LmdbKeyVault(options, root)
+    } catch (error) {
+      await root.close()
+      throw error
+    }
+  }
+
+  private constructor(
+    private readonly options: LmdbKeyVaultOptions,
+    private root: RootDatabase<VaultRow, string>,
+  ) {
     this.scheduleRewrite()
   }
 
@@ -71,7 +92,7 @@ export class LmdbKeyVault implements KeyVault {
         let isUnclean = this.root.get(UNCLEAN_SINCE) !== undefined
         for (const inboxId of inboxIds) {
           const record = this.root.get(inboxId)
-          if (record !== undefined && 'forgottenAt' in record) continue
+          if (typeof record === 'object' && 'forgottenAt' in record) continue
           this.root.putSync(inboxId, { forgottenAt })
           if (!isUnclean) this.root.putSync(UNCLEAN_SINCE, forgottenAt)
           isUnclean = true
@@ -117,8 +138,8 @@ export class LmdbKeyVault implements KeyVault {
     }
   }
 
-  private read(inboxId: InboxId, record: KeyRecord | Date | undefined): KeyLookup {
-    if (record === undefined || record instanceof Date) return { state: 'unknown' }
+  private read(inboxId: InboxId, record: VaultRow | undefined): KeyLookup {
+    if (typeof record !== 'object' || record instanceof Date) return { state: 'unknown' }
     if ('forgottenAt' in record) return { state: 'forgotten' }
     return { state: 'known', key: this.options.masterKeys.unwrap(inboxId, record) }
   }
@@ -158,8 +179,8 @@ export class LmdbKeyVault implements KeyVault {
   }
 }
 
-function openVault(path: string): RootDatabase<KeyRecord | Date, string> {
-  return openLmdbFile<KeyRecord | Date, string>({ path, isSynced: 'before-seen' })
+function openVault(path: string): RootDatabase<VaultRow, string> {
+  return openLmdbFile<VaultRow, string>({ path, isSynced: 'before-seen' })
 }
 
 async function sync(path: string): Promise<void> {

@@ -10,8 +10,8 @@ export interface LmdbReadModel {
 }
 
 /** Throws where the file at `path` can't be opened. */
-export function openLmdbReadModel(path: string): LmdbReadModel {
-  const tables = openTables(path)
+export async function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
+  const tables = await openTables(path)
   return {
     store: new LmdbProjectionStore(tables),
     queries: new LmdbQueries(tables),

@@ -53,8 +53,18 @@ export interface Tables {
   keyHashes: Database<KeyId, string>
 }
 
-export function openTables(path: string): Tables {
+/** Rejects where the file can't be opened, or what it says of its tables can't be read. */
+export async function openTables(path: string): Promise<Tables> {
   const root = openLmdbFile<unknown, string>({ path, isSynced: 'after-seen', maxDbs: 24 })
+  try {
+    return tablesIn(root)
+  } catch (error) {
+    await root.close()
+    throw error
+  }
+}
+
+function tablesIn(root: RootDatabase<unknown, string>): Tables {
   const binary = { encoding: 'binary' } as const
   return {
     root,
