@@ -1,7 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
+import { generate } from 'selfsigned'
 import { startStandalone } from '#apps/standalone/standalone.js'
 import { readSettings } from '#libs/config/settings.js'
 import type { Target } from './client.js'
@@ -21,15 +22,22 @@ const API_KEY = 'a-key-for-the-end-to-end-suites'
 
 /** Resolves once all roles run. */
 export async function startRoles({ dataDir, now }: RolesOptions): Promise<Roles> {
+  const tls = await makeFolder()
+  const [certificate, key] = [join(tls.path, 'cert.pem'), join(tls.path, 'key.pem')]
+  const made = await generate([{ name: 'commonName', value: 'mayfly.test' }])
+  await Promise.all([writeFile(certificate, made.cert), writeFile(key, made.private)])
   const settings = readSettings({
     MAYFLY_DATA_DIR: dataDir,
     MAYFLY_HTTP_PORT: '0',
     MAYFLY_SMTP_PORT: '0',
+    MAYFLY_SMTP_TLS_CERT: certificate,
+    MAYFLY_SMTP_TLS_KEY: key,
     MAYFLY_PARSE_THREADS: '1',
     MAYFLY_BOOTSTRAP_API_KEY: API_KEY,
   })
   const logger = pino({ level: 'silent' })
   const started = await startStandalone({ settings, logger, now, announce: () => undefined })
+  await tls.remove()
   return { ...started, apiKey: API_KEY, dataDir }
 }
 

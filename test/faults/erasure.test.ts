@@ -1,0 +1,184 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { open } from 'lmdb'
+import { call, createInbox, messagesOf, send, type InboxJson } from '#test/harness/client.js'
+import { makeFolder, startRoles, type Roles } from '#test/harness/standalone.js'
+import { answerToRcpt } from '#test/harness/smtp.js'
+import { until } from '#test/harness/until.js'
+import { openVault } from './log-file.js'
+
+const MINUTE_MS = 60_000
+
+/** What only the mail and the inbox's maker know. Long enough not to stand anywhere by chance. */
+const MARKERS = {
+  subject: 'marker-subject-quahfeix',
+  body: 'marker-body-ohghaech',
+  html: 'marker-html-thaequee',
+  sender: 'marker-sender-eeshoova',
+  attachment: 'marker-attachment-iegahgee',
+  content: 'marker-content-wohquiru',
+  name: 'marker-name-ohchaesh',
+  helo: 'marker-helo-aethiegh',
+}
+
+const SOURCE = [
+  `From: Someone <${MARKERS.sender}@example.com>`,
+  `Subject: ${MARKERS.subject}`,
+  'MIME-Version: 1.0',
+  'Content-Type: multipart/mixed; boundary=b',
+  '',
+  '--b',
+  'Content-Type: text/plain; charset=utf-8',
+  '',
+  MARKERS.body,
+  '--b',
+  'Content-Type: text/html; charset=utf-8',
+  '',
+  `<p>${MARKERS.html}</p>`,
+  '--b',
+  'Content-Type: application/octet-stream',
+  `Content-Disposition: attachment; filename="${MARKERS.attachment}.bin"`,
+  'Content-Transfer-Encoding: base64',
+  '',
+  Buffer.from(MARKERS.content).toString('base64'),
+  '--b--',
+  '',
+].join('\r\n')
+
+describe('what an ended inbox held', () => {
+  const folder = makeFolder()
+  let clock = Date.now()
+  let roles: Roles
+  let deleted: InboxJson
+  let expired: InboxJson
+  let messageIds: Record<string, string>
+  let wrapped: Buffer[]
+
+  beforeAll(async () => {
+    roles = await startRoles({ dataDir: (await folder).path, now: () => new Date(clock) })
+    deleted = await createInbox(roles, { name: MARKERS.name })
+    expired = await createInbox(roles, { name: MARKERS.name, duration: '1m' })
+    messageIds = {}
+    for (const { id, address } of [deleted, expired]) {
+      await send(roles, address, SOURCE)
+      const [message] = await messagesOf(roles, id, 1)
+      messageIds[id] = message?.id ?? ''
+    }
+  })
+  afterAll(async () => {
+    await roles.close()
+    await (await folder).remove()
+  })
+
+  it('stands in clear in no file before its end', async () => {
+    const { body } = await call<{ text: string }>(roles, 'GET', pathsOf(deleted)[2] ?? '')
+    expect(body).toMatchObject({ subject: MARKERS.subject, attachments: [{ filename: `${MARKERS.attachment}.bin` }] })
+    expect(await leaks(roles.dataDir)).toEqual([])
+    wrapped = await wrappedKeys(roles.dataDir, [deleted.id, expired.id])
+  })
+
+  it('is answered 410 everywhere after the deletion', async () => {
+    expect((await call(roles, 'DELETE', `/v1/inboxes/${deleted.id}`)).status).toBe(200)
+    await allGone(deleted, 'inbox-deleted')
+  })
+
+  it('is answered 410 everywhere from its expiry on', async () => {
+    clock += MINUTE_MS
+    await allGone(expired, 'inbox-expired')
+    await until('the end to be in the list', async () => {
+      const { body } = await call<InboxJson[]>(roles, 'GET', '/v1/inboxes?state=expired')
+      return body.some(({ id }) => id === expired.id)
+    })
+  })
+
+  it('is behind a key that is forgotten, and leaves the key file with its rewriting', async () => {
+    const ids = [deleted.id, expired.id]
+    await until('both keys to be forgotten', async () => {
+      const keys = await readFile(join(roles.dataDir, 'keys', 'keys.mdb'))
+      return ids.every((id) => keys.includes(id)) && (await forgottenCount(roles.dataDir)) === 2
+    })
+    await roles.close()
+    const vault = await openVault(roles.dataDir)
+    await vault.rewrite()
+    for (const id of ids) expect(await vault.find(id as never)).toEqual({ state: 'forgotten' })
+    await vault.close()
+    const files = await contentsOf(roles.dataDir)
+    for (const key of wrapped) expect(files.filter(({ bytes }) => bytes.includes(key))).toEqual([])
+    roles = await startRoles({ dataDir: roles.dataDir, now: () => new Date(clock) })
+  })
+
+  it('stays gone after a restart, and stands in clear in no file', async () => {
+    await allGone(deleted, 'inbox-deleted')
+    await allGone(expired, 'inbox-expired')
+    expect(await leaks(roles.dataDir)).toEqual([])
+  })
+
+  function pathsOf({ id }: InboxJson): string[] {
+    const messages = `/v1/inboxes/${id}/messages`
+    const message = `${messages}/${messageIds[id] ?? ''}`
+    return [`/v1/inboxes/${id}`, messages, message, `${message}/raw`, `${message}/attachments/0`]
+  }
+
+  async function allGone(inbox: InboxJson, code: string): Promise<void> {
+    for (const path of [...pathsOf(inbox), ...pathsOf(inbox).map((one) => one.replace('inboxes', 'emails'))]) {
+      expect(await call(roles, 'GET', path)).toMatchObject({ status: 410, body: { code } })
+    }
+    expect(await answerToRcpt(roles, inbox.address)).toMatch(/^550 5\.1\.1 /)
+  }
+})
+
+/** The markers that stand in any file of the folder, in a form that a mail could have them in. */
+async function leaks(dataDir: string): Promise<string[]> {
+  const found: string[] = []
+  for (const { file, bytes } of await contentsOf(dataDir)) {
+    for (const [what, marker] of Object.entries(MARKERS)) {
+      if (formsOf(marker).some((form) => bytes.includes(form))) found.push(`${what} in ${file}`)
+    }
+  }
+  return found
+}
+
+/** UTF-8, UTF-16, quoted-printable with every byte encoded, and base64 at each of its three alignments. */
+function formsOf(marker: string): Buffer[] {
+  const bytes = Buffer.from(marker)
+  const quoted = [...bytes].map((byte) => `=${byte.toString(16).toUpperCase()}`).join('')
+  const base64 = [0, 1, 2].map((shift) => {
+    const text = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64')
+    return text.slice(shift === 0 ? 0 : 4, -4)
+  })
+  return [bytes, Buffer.from(marker, 'utf16le'), ...[quoted, quoted.toLowerCase(), ...base64].map((text) => Buffer.from(text))]
+}
+
+async function contentsOf(dataDir: string): Promise<{ file: string; bytes: Buffer }[]> {
+  const entries = await readdir(dataDir, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+  return Promise.all(files.map(async (file) => ({ file, bytes: await readFile(file) })))
+}
+
+type KeyRow = { wrapped: Buffer } | { forgottenAt: Date }
+
+/** Reads a copy, since one process opens a file once. */
+async function keyRows(dataDir: string): Promise<Map<string, KeyRow>> {
+  const copy = await makeFolder()
+  const path = join(copy.path, 'keys.mdb')
+  const { copyFile } = await import('node:fs/promises')
+  await copyFile(join(dataDir, 'keys', 'keys.mdb'), path)
+  const root = open<KeyRow, string>({ path, readOnly: true })
+  const rows = new Map([...root.getRange({})].map(({ key, value }) => [key, value]))
+  await root.close()
+  await copy.remove()
+  return rows
+}
+
+async function wrappedKeys(dataDir: string, ids: readonly string[]): Promise<Buffer[]> {
+  const rows = await keyRows(dataDir)
+  return ids.map((id) => {
+    const row = rows.get(id)
+    if (row === undefined || !('wrapped' in row)) throw new Error(`${id} has no key`)
+    return Buffer.from(row.wrapped)
+  })
+}
+
+async function forgottenCount(dataDir: string): Promise<number> {
+  return [...(await keyRows(dataDir)).values()].filter((row) => Object.hasOwn(row, 'forgottenAt')).length
+}
