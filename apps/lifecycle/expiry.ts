@@ -1,5 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { EventLog } from '#libs/event-log/event-log.js'
+import { partitionOf } from '#libs/event-log/partitioner.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import { decide } from '#libs/inbox/decide.js'
 import type { DueInboxes, InboxQueries } from '#libs/read-model/queries.js'
@@ -7,6 +9,7 @@ import type { InboxId } from '#libs/typeid/typeid.js'
 import type { LifecycleMetrics } from './lifecycle-metrics.js'
 
 export interface ExpiryOptions {
+  log: Pick<EventLog, 'topology'>
   inboxes: InboxQueries & DueInboxes
   recorder: Recorder
   now: () => Date
@@ -64,6 +67,7 @@ export class Expiry {
 
   private async expire(inboxId: InboxId): Promise<boolean> {
     const { inboxes, recorder, now } = this.options
+    if (await this.mayHaveEnded(inboxId)) return false
     const row = await inboxes.inbox(inboxId)
     const command = { type: 'ExpireInbox', inboxId, now: now() } as const
     const { events } = decide({ inbox: row?.inbox ?? null, message: null }, command)
@@ -72,6 +76,15 @@ export class Expiry {
     for (const event of events)
       await recorder.recordInboxEvent(event, { accountId, environment, keyId: null })
     return events.length > 0
+  }
+
+  /** While the views catch up, the end that they don't show may stand further on in the log. */
+  private async mayHaveEnded(inboxId: InboxId): Promise<boolean> {
+    const { log, inboxes } = this.options
+    const { partitions } = await log.topology('inbox-events')
+    const partition = partitionOf(inboxId, partitions.length)
+    const progress = await inboxes.progress({ topic: 'inbox-events', partition })
+    return progress === null || progress.position < progress.target
   }
 }
 

@@ -56,7 +56,7 @@ export async function startLifecycle({
     logger: false,
   })
   await service.listen()
-  const expiry = new Expiry({ inboxes: engine.inboxes, recorder, now, logger, metrics })
+  const expiry = new Expiry({ log: engine.log, inboxes: engine.inboxes, recorder, now, logger, metrics })
   expiry.start()
   return {
     async close() {

@@ -72,7 +72,10 @@ describe('what an ended inbox held', () => {
 
   it('stands in clear in no file before its end', async () => {
     const { body } = await call<{ text: string }>(roles, 'GET', pathsOf(deleted)[2] ?? '')
-    expect(body).toMatchObject({ subject: MARKERS.subject, attachments: [{ filename: `${MARKERS.attachment}.bin` }] })
+    expect(body).toMatchObject({
+      subject: MARKERS.subject,
+      attachments: [{ filename: `${MARKERS.attachment}.bin` }],
+    })
     expect(await leaks(roles.dataDir)).toEqual([])
     wrapped = await wrappedKeys(roles.dataDir, [deleted.id, expired.id])
   })
@@ -120,7 +123,10 @@ describe('what an ended inbox held', () => {
   }
 
   async function allGone(inbox: InboxJson, code: string): Promise<void> {
-    for (const path of [...pathsOf(inbox), ...pathsOf(inbox).map((one) => one.replace('inboxes', 'emails'))]) {
+    for (const path of [
+      ...pathsOf(inbox),
+      ...pathsOf(inbox).map((one) => one.replace('inboxes', 'emails')),
+    ]) {
       expect(await call(roles, 'GET', path)).toMatchObject({ status: 410, body: { code } })
     }
     expect(await answerToRcpt(roles, inbox.address)).toMatch(/^550 5\.1\.1 /)
@@ -146,7 +152,11 @@ function formsOf(marker: string): Buffer[] {
     const text = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64')
     return text.slice(shift === 0 ? 0 : 4, -4)
   })
-  return [bytes, Buffer.from(marker, 'utf16le'), ...[quoted, quoted.toLowerCase(), ...base64].map((text) => Buffer.from(text))]
+  return [
+    bytes,
+    Buffer.from(marker, 'utf16le'),
+    ...[quoted, quoted.toLowerCase(), ...base64].map((text) => Buffer.from(text)),
+  ]
 }
 
 async function contentsOf(dataDir: string): Promise<{ file: string; bytes: Buffer }[]> {

@@ -7,9 +7,10 @@ import { MasterKeys } from '#libs/erasure/master-key.js'
 import type { LogRecord } from '#libs/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
+import type { InboxEvent } from '#libs/inbox/events.js'
 import { commit, openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import { mintId } from '#libs/typeid/mint.js'
-import { brand, type InboxId, type MessageId } from '#libs/typeid/typeid.js'
+import { brand, type InboxId } from '#libs/typeid/typeid.js'
 
 /*
  * The files of a data folder that no process holds, opened by the test itself.
@@ -56,17 +57,35 @@ export async function makeMailRecords(
     const lookup = await vault.find(inboxId)
     if (lookup.state !== 'known') throw new Error(`the key of ${inboxId} is ${lookup.state}`)
     const messageId = mintId('msg')
-    const envelope = { mailFrom: 'a@example.com', rcptTo: 'b@mayfly.test', helo: 'tests', remoteAddress: '::1', tls: null }
+    const envelope = {
+      mailFrom: 'a@example.com',
+      rcptTo: 'b@mayfly.test',
+      helo: 'tests',
+      remoteAddress: '::1',
+      tls: null,
+    }
     const packed = await packSource(Buffer.from(source))
     const sealed = sealMail(lookup.key, inboxId, messageId, envelope, packed)
-    records.push(recordOf(inboxId, messageId, packed.size, sealed))
+    const digest = createHash('sha256').update(sealed).digest('hex')
+    const receivedAt = new Date()
+    records.push(
+      recordOf({
+        type: 'MessageReceived',
+        inboxId,
+        messageId,
+        receivedAt,
+        size: packed.size,
+        digest,
+        sealed,
+      }),
+    )
   }
   await vault.close()
   return records
 }
 
-function recordOf(inboxId: InboxId, messageId: MessageId, size: number, sealed: Buffer): LogRecord {
-  const digest = createHash('sha256').update(sealed).digest('hex')
+/** An event as the roles record it. */
+export function recordOf(event: InboxEvent): LogRecord {
   return inboxEventCodec.encode({
     id: mintId('evt'),
     time: new Date(),
@@ -74,8 +93,25 @@ function recordOf(inboxId: InboxId, messageId: MessageId, size: number, sealed: 
     accountId: mintId('acc'),
     environment: 'development',
     keyId: null,
-    event: { type: 'MessageReceived', inboxId, messageId, receivedAt: new Date(), size, digest, sealed },
+    event,
   })
+}
+
+/** What the log holds of one inbox, in order. */
+export async function eventsOf(dataDir: string, inboxId: InboxId): Promise<InboxEvent[]> {
+  const log = await openLog(dataDir)
+  const events: InboxEvent[] = []
+  const { partitions } = await log.topology('inbox-events')
+  for (const range of partitions) {
+    for await (const records of log.read(range)) {
+      for (const record of records) {
+        const decoded = record.key === inboxId ? inboxEventCodec.decode(record) : null
+        if (decoded?.kind === 'event') events.push(decoded.recorded.event)
+      }
+    }
+  }
+  await log.close()
+  return events
 }
 
 /** Takes the last records of each partition away, as a crash does with what was not flushed. Returns how many went. */

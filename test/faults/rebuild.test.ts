@@ -11,7 +11,8 @@ import { mintId } from '#libs/typeid/mint.js'
 
 const MAILS = 4_000
 const INBOXES = 16
-const PROSE = 'A paragraph of ordinary length, with a link to https://app.example/verify?t=1 in it.\r\n'.repeat(100)
+const PROSE =
+  'A paragraph of ordinary length, with a link to https://app.example/verify?t=1 in it.\r\n'.repeat(100)
 
 /** An id of no inbox, in the partition of one. */
 function strangerBeside(inboxId: string): string {
@@ -36,7 +37,9 @@ describe('views that are gone', () => {
     await call(mayfly, 'DELETE', `/v1/inboxes/${ended?.id ?? ''}`)
     await mayfly.end('SIGTERM')
 
-    const sources = Array.from({ length: MAILS }, (_, index) => mail(`Your code is ${100_000 + index}`, PROSE))
+    const sources = Array.from({ length: MAILS }, (_, index) =>
+      mail(`Your code is ${100_000 + index}`, PROSE),
+    )
     const ids = inboxes.slice(1).map(({ id }) => id)
     const records = await makeMailRecords(mayfly.dataDir, ids, sources)
     const log = await openLog(mayfly.dataDir)
@@ -45,7 +48,11 @@ describe('views that are gone', () => {
 
     mayfly = await mayfly.startAgain()
     await untilReady(mayfly)
-    before = await everyAnswer(mayfly, inboxes.map(({ id }) => id), 3)
+    before = await everyAnswer(
+      mayfly,
+      inboxes.map(({ id }) => id),
+      3,
+    )
     await mayfly.end('SIGTERM')
     await rm(join(mayfly.dataDir, 'read-model'), { recursive: true })
     mayfly = await mayfly.startAgain()
@@ -92,7 +99,11 @@ describe('views that are gone', () => {
   }, 70_000)
 
   it('are afterwards as they were, byte for byte', async () => {
-    const after = await everyAnswer(mayfly, inboxes.map(({ id }) => id), 3)
+    const after = await everyAnswer(
+      mayfly,
+      inboxes.map(({ id }) => id),
+      3,
+    )
     expect(before.size).toBeGreaterThan(INBOXES * 6)
     expect([...after.keys()]).toEqual([...before.keys()])
     for (const [path, answer] of before) expect(`${path} ${after.get(path) ?? ''}`).toBe(`${path} ${answer}`)

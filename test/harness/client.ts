@@ -13,6 +13,7 @@ export interface InboxJson {
   address: string
   state: string
   message_count: number
+  expires_at: string
   labels: Record<string, string>
 }
 

@@ -1,0 +1,178 @@
+import { cp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
+import { makeFolder, startRoles, type Roles } from '#test/harness/standalone.js'
+import { answerToRcpt } from '#test/harness/smtp.js'
+import { until } from '#test/harness/until.js'
+import { untilReady } from './answers.js'
+import { eventsOf, makeMailRecords, openLog, openVault, PARTITIONS, recordOf } from './log-file.js'
+import { partitionOf } from '#libs/event-log/partitioner.js'
+import { mintId } from '#libs/typeid/mint.js'
+import { brand, type InboxId } from '#libs/typeid/typeid.js'
+
+const MINUTE_MS = 60_000
+const MARKER = 'marker-aexoothu'
+
+describe('a data folder', () => {
+  let folder: Awaited<ReturnType<typeof makeFolder>>
+  let clock = Date.now()
+  let roles: Roles
+
+  const start = async () => {
+    roles = await startRoles({ dataDir: join(folder.path, 'data'), now: () => new Date(clock) })
+  }
+  /** Puts a part of the folder aside, or back in place of what stands there. */
+  const keep = (part: string) =>
+    cp(join(folder.path, 'data', part), join(folder.path, part), { recursive: true })
+  const putBack = async (part: string) => {
+    await rm(join(folder.path, 'data', part), { recursive: true })
+    await cp(join(folder.path, part), join(folder.path, 'data', part), { recursive: true })
+  }
+  const restartAfter = async (work: () => Promise<void>) => {
+    await roles.close()
+    await work()
+    await start()
+  }
+
+  beforeEach(async () => {
+    folder = await makeFolder()
+    await start()
+  })
+  afterEach(async () => {
+    await roles.close()
+    await folder.remove()
+  })
+
+  async function inboxWithMail(body: unknown = {}): Promise<InboxJson> {
+    const inbox = await createInbox(roles, body)
+    await send(roles, inbox.address, mail(MARKER))
+    await messagesOf(roles, inbox.id, 1)
+    return inbox
+  }
+
+  /** What the API says of an inbox, each answer searched for what must not come back. */
+  async function statusesOf({ id }: InboxJson): Promise<number[]> {
+    const paths = [`/v1/inboxes/${id}`, `/v1/inboxes/${id}/messages`]
+    const answers = await Promise.all(paths.map((path) => call(roles, 'GET', path)))
+    for (const { body } of answers) expect(JSON.stringify(body)).not.toContain(MARKER)
+    return answers.map(({ status }) => status)
+  }
+
+  it('with an old copy of its views brings nothing of an ended inbox back', async () => {
+    const inbox = await inboxWithMail()
+    await restartAfter(() => keep('read-model'))
+    expect((await call(roles, 'DELETE', `/v1/inboxes/${inbox.id}`)).status).toBe(200)
+    await untilForgotten(1)
+    await restartAfter(() => putBack('read-model'))
+    for (const status of await statusesOf(inbox)) expect([410, 503]).toContain(status)
+    await untilReady(roles)
+    expect(await statusesOf(inbox)).toEqual([410, 410])
+    expect(await answerToRcpt(roles, inbox.address)).toMatch(/^550 /)
+  })
+
+  it('with an old copy of its log rebuilds its views from that, and goes on', async () => {
+    const kept = await inboxWithMail()
+    const ended = await inboxWithMail()
+    await restartAfter(() => keep('event-log'))
+    const lost = await inboxWithMail()
+    await send(roles, kept.address, mail('lost'))
+    await messagesOf(roles, kept.id, 2)
+    await call(roles, 'DELETE', `/v1/inboxes/${ended.id}`)
+    await untilForgotten(1)
+    await restartAfter(() => putBack('event-log'))
+    await untilReady(roles)
+    expect((await call(roles, 'GET', `/v1/inboxes/${lost.id}`)).status).toBe(404)
+    expect((await messagesOf(roles, kept.id, 1)).map(({ subject }) => subject)).toEqual([MARKER])
+    expect(await statusesOf(ended)).not.toContain(200)
+    await send(roles, kept.address, mail('anew'))
+    expect((await messagesOf(roles, kept.id, 2)).map(({ subject }) => subject)).toEqual([MARKER, 'anew'])
+  })
+
+  it('left between the end of an inbox and its erasure gets that done at the next start', async () => {
+    const inbox = await inboxWithMail()
+    await restartAfter(async () => {
+      const log = await openLog(roles.dataDir)
+      const event = {
+        type: 'InboxDeleted',
+        inboxId: idOf(inbox),
+        keyId: mintId('key'),
+        deletedAt: new Date(),
+      } as const
+      await log.append('inbox-events', recordOf(event))
+      await log.close()
+      const vault = await openVault(roles.dataDir)
+      expect(await vault.find(idOf(inbox))).toMatchObject({ state: 'known' })
+      await vault.close()
+    })
+    await untilForgotten(1)
+    await untilReady(roles)
+    expect(await statusesOf(inbox)).toEqual([410, 410])
+  })
+
+  it('ends at start what came due while it was down, once, behind its mail', async () => {
+    const inbox = await inboxWithMail({ duration: '1m' })
+    await restartAfter(() => {
+      clock += 10 * MINUTE_MS
+      return Promise.resolve()
+    })
+    expect(await statusesOf(inbox)).toEqual([410, 410])
+    await untilExpired(1)
+    const { body } = await call<{ ended_at: string }>(roles, 'GET', `/v1/inboxes/${inbox.id}`)
+    expect(body.ended_at).toBe(inbox.expires_at)
+    await roles.close()
+    const events = await eventsOf(roles.dataDir, idOf(inbox))
+    expect(events.map(({ type }) => type)).toEqual(['InboxCreated', 'MessageReceived', 'InboxExpired'])
+  })
+
+  it('does not end again, while its views are rebuilt, what has ended', async () => {
+    const inbox = await inboxWithMail({ duration: '1m' })
+    const neighbour = await until('an inbox in the same partition', async () => {
+      const one = await createInbox(roles)
+      return partitionOf(one.id, PARTITIONS) === partitionOf(inbox.id, PARTITIONS) ? one : null
+    })
+    // Enough for several batches between its beginning and its end.
+    await restartAfter(async () => {
+      const sources = Array.from({ length: 4_500 }, (_, index) => mail(`Mail ${index}`))
+      const records = await makeMailRecords(roles.dataDir, [neighbour.id], sources)
+      const log = await openLog(roles.dataDir)
+      await Promise.all(records.map((record) => log.append('inbox-events', record)))
+      await log.close()
+    })
+    await untilReady(roles)
+    clock += 10 * MINUTE_MS
+    await untilExpired(1)
+    await restartAfter(() => rm(join(roles.dataDir, 'read-model'), { recursive: true }))
+    await untilReady(roles)
+    // An inbox made and ended now shows that the look for such has come round.
+    await inboxWithMail({ duration: '1m' })
+    clock += 10 * MINUTE_MS
+    await untilExpired(1)
+    await roles.close()
+    const events = await eventsOf(roles.dataDir, idOf(inbox))
+    expect(events.filter(({ type }) => type === 'InboxExpired')).toHaveLength(1)
+  }, 90_000)
+
+  /** Of the roles that run now, since their start. */
+  async function metric(name: string): Promise<number> {
+    const { body } = await call<string>(roles, 'GET', '/metrics')
+    return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(body)?.[1])
+  }
+
+  function untilForgotten(keys: number): Promise<boolean> {
+    return until(
+      `${keys} keys to be forgotten`,
+      async () => (await metric('mayfly_forgotten_keys_total')) >= keys,
+    )
+  }
+
+  function untilExpired(inboxes: number): Promise<boolean> {
+    return until(
+      `${inboxes} inboxes to end`,
+      async () => (await metric('mayfly_expired_inboxes_total')) >= inboxes,
+    )
+  }
+})
+
+function idOf({ id }: InboxJson): InboxId {
+  return brand('inb', id)
+}
