@@ -12,7 +12,10 @@ export async function converse(port: number, lines: readonly string[]): Promise<
     socket.once('close', () => resolve())
     socket.on('error', (error) => (answers.length === 0 ? reject(error) : resolve()))
   })
-  createInterface({ input: socket }).on('line', (line) => {
+  const lineReader = createInterface({ input: socket })
+  // It passes on what the socket has told already.
+  lineReader.on('error', () => lineReader.close())
+  lineReader.on('line', (line) => {
     if (/^\d{3}-/.test(line)) return
     const next = lines[answers.push(line) - 1]
     if (next !== undefined) socket.write(`${next}\r\n`)

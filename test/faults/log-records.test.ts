@@ -1,0 +1,109 @@
+import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { answerToRcpt } from '#test/harness/smtp.js'
+import { until } from '#test/harness/until.js'
+import { untilReady } from './answers.js'
+import { makeMailRecords, openLog, PARTITIONS } from './log-file.js'
+import type { LogRecord } from '#libs/event-log/event-log.js'
+import { partitionOf } from '#libs/event-log/partitioner.js'
+
+describe('a record of the log', () => {
+  let mayfly: Mayfly
+  let inbox: InboxJson
+  let elsewhere: InboxJson
+
+  beforeEach(async () => {
+    mayfly = await startMayfly()
+    inbox = await createInbox(mayfly)
+    elsewhere = await until('an inbox in another partition', async () => {
+      const one = await createInbox(mayfly)
+      return partitionOf(one.id, PARTITIONS) === partitionOf(inbox.id, PARTITIONS) ? null : one
+    })
+  })
+  afterEach(() => mayfly.dispose())
+
+  async function append(make: (dataDir: string) => Promise<LogRecord[]>): Promise<void> {
+    await mayfly.end('SIGTERM')
+    const records = await make(mayfly.dataDir)
+    const log = await openLog(mayfly.dataDir)
+    for (const record of records) await log.append('inbox-events', record)
+    await log.close()
+    mayfly = await mayfly.startAgain()
+  }
+
+  it('that comes twice counts once, in a batch or apart', async () => {
+    await append(async (dataDir) => {
+      const records = await makeMailRecords(dataDir, [inbox.id], [mail('one'), mail('two')])
+      return [...records, ...records]
+    })
+    await untilReady(mayfly)
+    await send(mayfly, inbox.address, mail('three'))
+    const subjects = async () => (await messagesOf(mayfly, inbox.id, 3)).map(({ subject }) => subject)
+    expect(await subjects()).toEqual(['one', 'two', 'three'])
+    await append(async (dataDir) => {
+      const log = await openLog(dataDir)
+      const { partitions } = await log.topology('inbox-events')
+      const all: LogRecord[] = []
+      for (const range of partitions) for await (const records of log.read(range)) all.push(...records)
+      await log.close()
+      return all
+    })
+    await untilReady(mayfly)
+    expect(await subjects()).toEqual(['one', 'two', 'three'])
+    expect((await call<InboxJson>(mayfly, 'GET', `/v1/inboxes/${inbox.id}`)).body.message_count).toBe(3)
+  })
+
+  it('that can not be decoded is set aside with its reason, and its partition goes on', async () => {
+    await append(async (dataDir) => {
+      const [good, other] = await makeMailRecords(dataDir, [inbox.id], [mail('good'), mail('spoilt')])
+      if (good === undefined || other === undefined) throw new Error('there are no records')
+      return [{ ...other, value: Buffer.from('no CBOR of ours') }, { ...other, headers: {} }, good]
+    })
+    await untilReady(mayfly)
+    expect((await messagesOf(mayfly, inbox.id, 1)).map(({ subject }) => subject)).toEqual(['good'])
+    await send(mayfly, inbox.address, mail('later'))
+    await messagesOf(mayfly, inbox.id, 2)
+    const metrics = await call<string>(mayfly, 'GET', '/metrics')
+    expect(metrics.body).toContain('mayfly_dead_letters_total{topic="inbox-events"} 2')
+    expect(mayfly.output().stderr).toMatch('a record could not be decoded: set aside')
+
+    await mayfly.end('SIGTERM')
+    const log = await openLog(mayfly.dataDir)
+    const { partitions } = await log.topology('inbox-events.dead-letter')
+    const aside: LogRecord[] = []
+    for (const range of partitions) for await (const records of log.read(range)) aside.push(...records)
+    await log.close()
+    const partition = partitionOf(inbox.id, PARTITIONS)
+    expect(aside).toHaveLength(2)
+    for (const { key, headers } of aside) {
+      expect(key).toBe(inbox.id)
+      expect(headers['dead-letter-origin']).toMatch(new RegExp(`^inbox-events/${partition}/\\d+$`))
+      expect(headers['dead-letter-reason']).toMatch(/./)
+    }
+    mayfly = await mayfly.startAgain()
+  })
+
+  it('of a newer version stops its partition and says so, and no other', async () => {
+    await append(async (dataDir) => {
+      const [first, second] = await makeMailRecords(dataDir, [inbox.id], [mail('before'), mail('newer')])
+      if (first === undefined || second === undefined) throw new Error('there are no records')
+      return [first, { ...second, headers: { ...second.headers, ce_schemaversion: '2' } }]
+    })
+    await until('the log line', () => mayfly.output().stderr.includes('schema version 2'))
+    expect(mayfly.output().stderr).toMatch(
+      /inbox-events\/\d+\/\d+ holds mayfly.inbox.message-received in schema version 2/,
+    )
+    expect(mayfly.output().stderr).toMatch('deploy a newer one')
+    expect(await call(mayfly, 'GET', '/readyz')).toMatchObject({ status: 503, body: { code: 'catching-up' } })
+    const listed = await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}/messages`)
+    expect(listed).toMatchObject({ status: 503, body: { code: 'catching-up' } })
+
+    // Mail is still accepted, here and elsewhere; it shows where the partition goes on.
+    expect(await answerToRcpt(mayfly, inbox.address)).toMatch(/^250 /)
+    expect(await send(mayfly, inbox.address, mail('waits'))).toMatch(/^250 2\.0\.0 /)
+    await send(mayfly, elsewhere.address, mail('elsewhere'))
+    expect((await messagesOf(mayfly, elsewhere.id, 1)).map(({ subject }) => subject)).toEqual(['elsewhere'])
+    const metrics = await call<string>(mayfly, 'GET', '/metrics')
+    expect(metrics.body).not.toMatch(/mayfly_dead_letters_total\{.*\} [1-9]/)
+  })
+})
