@@ -50,14 +50,14 @@ export class MailRoom {
       now,
       onPruneError: rethrow,
     })
-    const vault = new LmdbKeyVault({
+    const vault = await LmdbKeyVault.open({
       path: join(folder, 'keys.mdb'),
       masterKeys,
       rewriteWithinMs: HOUR_MS,
       now,
       onRewriteError: rethrow,
     })
-    const views = openLmdbReadModel(join(folder, 'views.mdb'))
+    const views = await openLmdbReadModel(join(folder, 'views.mdb'))
     const settings = { ...readSettings({ MAYFLY_SMTP_PORT: '0', MAYFLY_MAIL_DOMAIN: DOMAIN }), ...overrides }
     const room = new MailRoom(folder, settings, log, vault, views)
     const { logId, partitions } = await log.topology('inbox-events')
