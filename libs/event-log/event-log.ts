@@ -82,7 +82,7 @@ export interface EventLog {
   topology(topic: TopicName): Promise<Topology>
   /** Sets a record that can't be decoded aside on `<topic>.dead-letter`; resolves once that is durable. */
   setAside(batch: Partition, record: StoredRecord, reason: string): Promise<void>
-  /** Waits for appends under way, then lets go of every resource. */
+  /** Waits for appends under way, then lets go of every resource. Harmless to repeat. */
   close(): Promise<void>
 }
 

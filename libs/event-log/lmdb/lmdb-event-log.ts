@@ -66,7 +66,7 @@ export class LmdbEventLog implements EventLog {
   private readonly batcher: Batcher<Append, Position>
   private readonly pruneTimer: NodeJS.Timeout
   private pruning: Promise<void> = Promise.resolve()
-  private isClosed = false
+  private closing: Promise<void> | null = null
   private readonly logId: string
 
   /** Throws where the file can't be opened or was made with another number of partitions. */
@@ -180,8 +180,16 @@ export class LmdbEventLog implements EventLog {
     return this.pruning
   }
 
-  async close(): Promise<void> {
-    this.isClosed = true
+  close(): Promise<void> {
+    this.closing ??= this.closeAll()
+    return this.closing
+  }
+
+  private get isClosed(): boolean {
+    return this.closing !== null
+  }
+
+  private async closeAll(): Promise<void> {
     clearInterval(this.pruneTimer)
     await this.batcher.close()
     await Promise.all([...this.consumers].map((consumer) => consumer.stop()))
