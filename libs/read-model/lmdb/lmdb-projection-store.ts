@@ -15,13 +15,20 @@ export class LmdbProjectionStore implements ProjectionStore {
 
   async begin(logId: string, range: PartitionRange): Promise<number> {
     const { topic, partition, first, end } = range
-    const slot = this.tables.slots.get([topic, partition])
-    const isUsable = slot !== undefined && slot.logId === logId && slot.form === FORM && slot.position <= end
-    // What the log no longer holds can't be applied any more: the views go on from its first record.
-    const position = isUsable ? Math.max(slot.position, first) : first
-    if (!isUsable) await this.clear(range)
-    await this.tables.slots.put([topic, partition], { logId, form: FORM, position, target: end })
-    return position
+    const { root, slots } = this.tables
+    // Within one transaction, so that a step applied meanwhile is not taken back.
+    const standsAt = await root.transaction(() => {
+      const slot = slots.get([topic, partition])
+      if (slot?.logId !== logId || slot.form !== FORM || slot.position > end) return null
+      // What the log no longer holds can't be applied any more: the views go on from its first record.
+      const position = Math.max(slot.position, first)
+      slots.putSync([topic, partition], { ...slot, position, target: end })
+      return position
+    })
+    if (standsAt !== null) return standsAt
+    await this.clear(range)
+    await slots.put([topic, partition], { logId, form: FORM, position: first, target: end })
+    return first
   }
 
   inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]> {
