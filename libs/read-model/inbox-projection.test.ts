@@ -147,6 +147,17 @@ describe('the changes of a run of events', () => {
     expect(contents).toEqual([one, two].map((event) => ({ event, expiresAt: created.expiresAt })))
   })
 
+  it('bring no content of a message that is deleted in the same run', () => {
+    const { changes, received: contents } = new Views().apply(
+      placed([created, one, messageDeleted(minute(3))]),
+    )
+    expect(changes).toMatchObject([
+      { type: 'put-inbox', row: { inbox: { messageCount: 0 }, endOffset: 5 } },
+      { type: 'put-message', row: { message: { state: 'deleted' }, offset: 2 } },
+    ])
+    expect(contents).toEqual([])
+  })
+
   it('keep the offset of a message whose deletion comes later', () => {
     const views = new Views()
     views.apply(placed([created, one]))
