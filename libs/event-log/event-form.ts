@@ -13,7 +13,10 @@ export const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' })
 /** Sealed bytes in JSON: base64 (RFC 4648, section 4). */
 export const SealedText = Type.String({ contentEncoding: 'base64' })
 /** Sealed bytes in CBOR: a byte string. */
-export const SealedBytes = Type.Refine(Type.Unsafe<Uint8Array>({}), (value) => value instanceof Uint8Array)
+export const SealedBytes = Type.Refine(
+  Type.Unsafe<Uint8Array>({ description: 'a byte string of CBOR (RFC 8949, major type 2)' }),
+  (value) => value instanceof Uint8Array,
+)
 
 export function IdText(prefix: string): Type.TString {
   return Type.String({ pattern: `^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$` })

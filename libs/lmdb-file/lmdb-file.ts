@@ -31,13 +31,16 @@ export function openLmdbFile<Value, LmdbKey extends Key>({
   })
 }
 
-/** Runs `work` as one transaction; resolves once it is committed, rejects with why it could not be. */
+/**
+ * Runs `work` as one transaction; resolves once it is committed, rejects with why it could not be. A child
+ * transaction, since lmdb keeps what a plain one wrote before it threw.
+ */
 export async function commit<Result>(
-  root: Pick<RootDatabase, 'transaction'>,
+  root: Pick<RootDatabase, 'childTransaction'>,
   work: () => Result,
 ): Promise<Result> {
   try {
-    return await root.transaction(work)
+    return await root.childTransaction(work)
   } catch (error) {
     if (error instanceof Error && 'commitError' in error) await error.commitError
     throw error
@@ -45,7 +48,7 @@ export async function commit<Result>(
 }
 
 /** Syncs and closes. lmdb would wait for ever for the sync of a commit that failed: an empty one clears it. */
-export async function closeLmdbFile(root: Pick<RootDatabase, 'transaction' | 'close'>): Promise<void> {
+export async function closeLmdbFile(root: Pick<RootDatabase, 'childTransaction' | 'close'>): Promise<void> {
   await commit(root, () => undefined)
   await root.close()
 }

@@ -10,7 +10,7 @@ export interface Backlog {
 }
 
 export async function measureBacklog(
-  log: EventLog,
+  log: Pick<EventLog, 'topology'>,
   queries: Pick<InboxQueries, 'progress'>,
   topic: SourceTopic,
 ): Promise<Backlog> {

@@ -16,14 +16,21 @@ export class LmdbProjectionStore implements ProjectionStore {
 
   async begin(logId: string, range: PartitionRange): Promise<number> {
     const { topic, partition, first, end } = range
-    const slot = this.tables.slots.get([topic, partition])
-    const isUsable = slot !== undefined && slot.logId === logId && slot.form === FORM && slot.position <= end
-    // What the log no longer holds can't be applied any more: the views go on from its first record.
-    const position = isUsable ? Math.max(slot.position, first) : first
-    if (!isUsable) await this.clear(range)
-    const row: SlotRow = { logId, form: FORM, position, target: end }
-    await commit(this.tables.root, () => this.tables.slots.putSync([topic, partition], row))
-    return position
+    const { root, slots } = this.tables
+    // Within one transaction, so that a step applied meanwhile is not taken back.
+    const standsAt = await commit(root, () => {
+      const slot = slots.get([topic, partition])
+      if (slot?.logId !== logId || slot.form !== FORM || slot.position > end) return null
+      // What the log no longer holds can't be applied any more: the views go on from its first record.
+      const position = Math.max(slot.position, first)
+      slots.putSync([topic, partition], { ...slot, position, target: end })
+      return position
+    })
+    if (standsAt !== null) return standsAt
+    await this.clear(range)
+    const row: SlotRow = { logId, form: FORM, position: first, target: end }
+    await commit(root, () => slots.putSync([topic, partition], row))
+    return first
   }
 
   inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]> {

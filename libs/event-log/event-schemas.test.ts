@@ -1,0 +1,39 @@
+import { readFile } from 'node:fs/promises'
+import { EVENT_SCHEMAS, type EventSchema } from './event-schemas.js'
+import { TYPE_PREFIX } from './cloud-event.js'
+
+const SECTION =
+  /^### (?<type>\S+)\n\nTopic `(?<topic>[a-z-]+)`, schema version (?<version>\d+), `(?<contentType>[a-z/]+)`\.\n\n```json\n(?<schema>[^`]+)```$/gm
+
+async function writtenSchemas(): Promise<object[]> {
+  const text = await readFile('docs/events.md', 'utf8')
+  return [...text.matchAll(SECTION)].map(({ groups = {} }) => ({
+    ...groups,
+    version: Number(groups.version),
+    schema: JSON.parse(groups.schema ?? '') as object,
+  }))
+}
+
+describe('docs/events.md', () => {
+  it('has every event as it is written to the log (npm run docs:events brings it up to date)', async () => {
+    expect(await writtenSchemas()).toEqual<EventSchema[]>([...EVENT_SCHEMAS])
+  })
+
+  it('names no event that the log does not have', async () => {
+    const text = await readFile('docs/events.md', 'utf8')
+    const named = text.match(/^### .*$/gm) ?? []
+    expect(named).toEqual(EVENT_SCHEMAS.map(({ type }) => `### ${type}`))
+    for (const { type } of EVENT_SCHEMAS) expect(type.startsWith(TYPE_PREFIX)).toBe(true)
+  })
+})
+
+describe('a written schema', () => {
+  it('is JSON Schema alone: every property is required, and none is left open', () => {
+    for (const { schema } of EVENT_SCHEMAS) {
+      const { properties = {}, ...rest } = schema as { properties?: Record<string, object> }
+      expect(rest).toEqual({ type: 'object', required: Object.keys(properties) })
+      for (const property of Object.values(properties)) expect(property).not.toEqual({})
+      expect(JSON.stringify(schema)).not.toContain('~')
+    }
+  })
+})

@@ -1,0 +1,53 @@
+import { ACCOUNT_EVENT_FORMS } from './account-events.js'
+import { INBOX_EVENT_FORMS } from './inbox-events.js'
+import type { SourceTopic } from './topics.js'
+
+/** What another language's consumer must know of one type of event. */
+export interface EventSchema {
+  topic: SourceTopic
+  /** The attribute `type`. */
+  type: string
+  version: number
+  contentType: string
+  /** Of the event's data. */
+  schema: object
+}
+
+const FORMS = {
+  'inbox-events': INBOX_EVENT_FORMS,
+  'account-events': ACCOUNT_EVENT_FORMS,
+} as const satisfies Record<SourceTopic, object>
+
+/** Every type of event, as the written schema (docs/events.md) must have it. */
+export const EVENT_SCHEMAS: readonly EventSchema[] = [
+  ...Object.values(FORMS['inbox-events']).map((form) => describeForm('inbox-events', form)),
+  ...Object.values(FORMS['account-events']).map((form) => describeForm('account-events', form)),
+]
+
+function describeForm(
+  topic: SourceTopic,
+  form: { name: string; version: number; contentType: string; schema: object },
+): EventSchema {
+  const { name: type, version, contentType, schema } = form
+  return { topic, type, version, contentType, schema: plain(schema) }
+}
+
+/** Without what JSON Schema does not know: the checks that are functions stand under keys with a tilde. */
+function plain(schema: object): object {
+  const text = JSON.stringify(schema, (key, value: unknown) => (key.startsWith('~') ? undefined : value))
+  return JSON.parse(text) as object
+}
+
+/** The part of docs/events.md that follows from the code. */
+export function renderEventSchemas(): string {
+  return EVENT_SCHEMAS.map(
+    ({ topic, type, version, contentType, schema }) => `### ${type}
+
+Topic \`${topic}\`, schema version ${version}, \`${contentType}\`.
+
+\`\`\`json
+${JSON.stringify(schema, null, 2)}
+\`\`\`
+`,
+  ).join('\n')
+}
