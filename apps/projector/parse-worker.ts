@@ -1,9 +1,16 @@
 import { createHash } from 'node:crypto'
+import { setPriority } from 'node:os'
 import { bodyContext, sealJson, unsealMail } from '#libs/erasure/content.js'
 import { secretKey } from '#libs/erasure/seal.js'
 import type { Envelope, ParsedMail, Warning } from '#libs/mail/message.js'
 import { parseMail } from '#libs/mail/parse.js'
 import type { ParseJob, ParseResult, ParseTask } from './parse-task.js'
+
+const PARSING_NICENESS = 10
+
+// Accepting mail goes before reading it: what was not accepted is lost to its sender, what was can wait. On Linux a
+// priority is the thread's own.
+if (process.platform === 'linux') setPriority(PARSING_NICENESS)
 
 /** Runs in a thread of its own: opens, parses and seals again a few mails. */
 export default async function parse({ tasks, defeat }: ParseJob): Promise<ParseResult[]> {

@@ -119,11 +119,9 @@ describe('SMTP connections', () => {
     await open()
     const client = await Dialogue.open(room.port)
     await client.reply()
-    const begun = Date.now()
     await room.drain()
-    expect(Date.now() - begun).toBeLessThan(10_000)
     client.close()
-  })
+  }, 10_000)
 })
 
 describe('STARTTLS', () => {

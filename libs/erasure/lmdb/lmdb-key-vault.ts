@@ -31,6 +31,8 @@ const UNCLEAN_SINCE = 'unclean-since'
 /** Where it is kept which master key served new inboxes last: without it few keys would open. */
 const MASTER_KEY_ID = 'master-key-id'
 const RETRY_MS = 60_000
+/** Keys that were found last: to unwrap one costs more than to seal a mail with it. */
+const MOST_AT_HAND = 10_000
 
 export class LmdbKeyVault implements KeyVault {
   private timer: NodeJS.Timeout | null = null
@@ -39,6 +41,7 @@ export class LmdbKeyVault implements KeyVault {
   /** There while the rewritten file takes the old one's place: nothing may read or write meanwhile. */
   private swap: Promise<void> | null = null
   private isClosed = false
+  private readonly atHand = new Map<InboxId, SecretKey>()
 
   /** Rejects where the file can't be opened, with MasterKeyMissingError where its keys could not be. */
   static async open(options: LmdbKeyVaultOptions): Promise<LmdbKeyVault> {
@@ -82,7 +85,8 @@ export class LmdbKeyVault implements KeyVault {
 
   async find(inboxId: InboxId): Promise<KeyLookup> {
     while (this.swap !== null) await this.swap
-    return this.read(inboxId, this.root.get(inboxId))
+    const key = this.atHand.get(inboxId)
+    return key === undefined ? this.read(inboxId, this.root.get(inboxId)) : { state: 'known', key }
   }
 
   async forget(inboxIds: readonly InboxId[]): Promise<void> {
@@ -98,6 +102,7 @@ export class LmdbKeyVault implements KeyVault {
           isUnclean = true
         }
       })
+      for (const inboxId of inboxIds) this.atHand.delete(inboxId)
     })
     this.scheduleRewrite()
   }
@@ -141,7 +146,11 @@ export class LmdbKeyVault implements KeyVault {
   private read(inboxId: InboxId, record: VaultRow | undefined): KeyLookup {
     if (typeof record !== 'object' || record instanceof Date) return { state: 'unknown' }
     if ('forgottenAt' in record) return { state: 'forgotten' }
-    return { state: 'known', key: this.options.masterKeys.unwrap(inboxId, record) }
+    const key = this.options.masterKeys.unwrap(inboxId, record)
+    const [oldest] = this.atHand.keys()
+    if (oldest !== undefined && this.atHand.size >= MOST_AT_HAND) this.atHand.delete(oldest)
+    this.atHand.set(inboxId, key)
+    return { state: 'known', key }
   }
 
   async close(): Promise<void> {
