@@ -1,6 +1,6 @@
-import { Injectable, type ArgumentMetadata, type PipeTransform } from '@nestjs/common'
+import { Injectable, type ArgumentMetadata, type PipeTransform, type Type } from '@nestjs/common'
 import { plainToInstance } from 'class-transformer'
-import { validate, type ValidationError } from 'class-validator'
+import { getMetadataStorage, validate, type ValidationError } from 'class-validator'
 import { invalid, type Fault } from './problems.js'
 
 /**
@@ -11,27 +11,58 @@ import { invalid, type Fault } from './problems.js'
 export class ContractPipe implements PipeTransform {
   async transform(value: unknown, { type, metatype }: ArgumentMetadata): Promise<unknown> {
     if (metatype === undefined || (type !== 'body' && type !== 'query')) return value
-    const plain = value ?? {}
-    if (typeof plain !== 'object' || Array.isArray(plain)) {
+    const plain = value === undefined ? {} : value
+    if (typeof plain !== 'object' || plain === null || Array.isArray(plain)) {
       throw invalid({ detail: 'the body must be a JSON object', pointer: '' })
     }
-    const instance: unknown = plainToInstance(metatype, plain, { exposeUnsetFields: false })
-    if (typeof instance !== 'object' || instance === null) throw new TypeError('a class made no instance')
-    const errors = await validate(instance, EXACTLY)
-    const [first, ...others] = errors.map((error) => faultOf(type, error))
+    const names = namesIn(metatype)
+    const [known, unknown] = divide(Object.entries(plain), ([name]) => names.has(name))
+    const instance = instanceOf(metatype, type, Object.fromEntries(known))
+    const errors = await validate(instance, { forbidUnknownValues: false, stopAtFirstError: true })
+    const [first, ...others] = [
+      ...unknown
+        .slice(0, MOST_FAULTS)
+        .map(([name]) => faultAt(type, name, `there is no ${NOUN[type]} "${name}"`)),
+      ...errors.map((error) => faultOf(type, error)),
+    ]
     if (first !== undefined) throw invalid(first, ...others)
     return instance
   }
 }
 
-/** A class without rules takes nothing: its properties are judged like any other's. */
-const EXACTLY = { whitelist: true, forbidNonWhitelisted: true, forbidUnknownValues: false }
+/** Of those that nobody named beforehand: a body has room for many. */
+const MOST_FAULTS = 20
 
-function faultOf(type: 'body' | 'query', { property, constraints = {} }: ValidationError): Fault {
-  const isUnknown = 'whitelistValidation' in constraints
-  const noun = type === 'body' ? 'property' : 'query parameter'
-  const detail = isUnknown ? `there is no ${noun} "${property}"` : Object.values(constraints).join('; ')
+type Source = 'body' | 'query'
+
+const NOUN: Record<Source, string> = { body: 'property', query: 'query parameter' }
+
+/** What a class has rules for. class-validator's own whitelist takes `constructor` for a known name. */
+function namesIn(metatype: Type): Set<string> {
+  const rules = getMetadataStorage().getTargetValidationMetadatas(metatype, '', false, false)
+  return new Set(rules.map(({ propertyName }) => propertyName))
+}
+
+/** A query's values are text and are read as what the class wants; a body's stand as they came, however deep. */
+function instanceOf(metatype: Type, type: Source, known: Record<string, unknown>): object {
+  const instance: unknown =
+    type === 'query'
+      ? plainToInstance(metatype, known, { exposeUnsetFields: false })
+      : Object.assign(new metatype() as object, known)
+  if (typeof instance !== 'object' || instance === null) throw new TypeError('a class made no instance')
+  return instance
+}
+
+function divide<Item>(items: Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {
+  return [items.filter(isFirst), items.filter((item) => !isFirst(item))]
+}
+
+function faultOf(type: Source, { property, constraints = {} }: ValidationError): Fault {
+  return faultAt(type, property, Object.values(constraints).join('; '))
+}
+
+function faultAt(type: Source, name: string, detail: string): Fault {
   return type === 'body'
-    ? { detail, pointer: `/${property.replaceAll('~', '~0').replaceAll('/', '~1')}` }
-    : { detail, parameter: property }
+    ? { detail, pointer: `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}` }
+    : { detail, parameter: name }
 }

@@ -1,4 +1,4 @@
-import { Equals, IsObject, IsString, MaxLength, ValidateIf } from 'class-validator'
+import { Equals, IsString, MaxLength, ValidateBy, ValidateIf } from 'class-validator'
 import { IsLabels } from './labels.js'
 
 const isGiven = (_: unknown, value: unknown): boolean => value !== undefined
@@ -7,7 +7,6 @@ const isGiven = (_: unknown, value: unknown): boolean => value !== undefined
 export class CreateInbox {
   @ValidateIf(isGiven)
   @IsString({ message: 'duration must be a string such as "30m", "24h", "7d" or "2w"' })
-  @MaxLength(20, { message: 'duration must be a whole number and one of m, h, d, w' })
   duration?: string
 
   @ValidateIf(isGiven)
@@ -15,12 +14,23 @@ export class CreateInbox {
   password_protected?: boolean
 
   @ValidateIf((_, value) => value !== undefined && value !== null)
-  @IsString({ message: 'name must be a string' })
-  @MaxLength(200, { message: 'name may have 200 characters' })
+  @IsWellFormed()
+  @MaxLength(200, { message: 'name must be a string of at most 200 characters' })
+  @IsString({ message: 'name must be a string of at most 200 characters' })
   name?: string | null
 
   @ValidateIf(isGiven)
-  @IsObject({ message: 'labels must be an object of strings' })
   @IsLabels()
   labels?: Record<string, string>
+}
+
+/** Half of a surrogate pair is no character, and does not come back as it was given. */
+function IsWellFormed(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isWellFormed',
+    validator: {
+      validate: (value) => typeof value === 'string' && value.isWellFormed(),
+      defaultMessage: () => '$property must be Unicode text: it holds half a surrogate pair',
+    },
+  })
 }

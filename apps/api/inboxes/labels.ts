@@ -1,8 +1,9 @@
 import { ValidateBy } from 'class-validator'
 
 const MOST_LABELS = 16
-const NAME = /^[^:\p{Cc}]{1,64}$/u
-const VALUE = /^\P{Cc}{0,128}$/u
+/** A colon parts name and value in queries; `__proto__` is no name that every store and client keeps. */
+const NAME = /^(?!__proto__$)[^:\p{Cc}\p{Cs}]{1,64}$/u
+const VALUE = /^[^\p{Cc}\p{Cs}]{0,128}$/u
 
 /** At most 16 pairs; names of up to 64 characters, none of them a colon; values of up to 128. */
 export function IsLabels(): PropertyDecorator {
@@ -11,14 +12,14 @@ export function IsLabels(): PropertyDecorator {
     validator: {
       validate: isLabels,
       defaultMessage: () =>
-        `labels must be at most ${MOST_LABELS} pairs: names of 1 to 64 characters without colons, ` +
-        `values of up to 128 characters`,
+        `labels must be an object of at most ${MOST_LABELS} pairs: names of 1 to 64 characters, without colons ` +
+        `and not "__proto__"; values of up to 128 characters; no control characters, no half surrogate pairs`,
     },
   })
 }
 
 function isLabels(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const pairs = Object.entries(value)
   return (
     pairs.length <= MOST_LABELS &&

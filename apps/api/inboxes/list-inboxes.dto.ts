@@ -14,9 +14,9 @@ export class ListInboxes {
   label?: string[]
 
   @FromDigits()
-  @IsInt({ message: 'limit must be a whole number' })
   @Min(1, { message: 'limit must be at least 1' })
   @Max(1000, { message: 'limit must be at most 1000' })
+  @IsInt({ message: 'limit must be a whole number' })
   limit: number = 25
 
   @IsIn(['asc', 'desc'], { message: 'order must be asc or desc' })

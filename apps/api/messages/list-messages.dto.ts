@@ -43,9 +43,9 @@ export class MatchFilters {
 /** The query of GET /v1/inboxes/{id}/messages. */
 export class ListMessages extends MatchFilters {
   @FromDigits()
-  @IsInt({ message: 'limit must be a whole number' })
   @Min(1, { message: 'limit must be at least 1' })
   @Max(100, { message: 'limit must be at most 100' })
+  @IsInt({ message: 'limit must be a whole number' })
   limit: number = 25
 
   @IsIn(['asc', 'desc'], { message: 'order must be asc or desc' })
