@@ -4,6 +4,7 @@ import { LogController, type FastifyInstance, type FastifyRequest } from 'fastif
 import type { Logger } from 'pino'
 import { principalOf } from '../access/authentication.guard.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
+import { takeJson } from './bodies.js'
 import type { MethodTable } from './method-table.js'
 import { unavailable } from './problems.js'
 
@@ -49,16 +50,6 @@ export function makeServer({ logger, metrics, methods, isShuttingDown }: ServerO
     )
   })
   return adapter
-}
-
-/** JSON, or no body at all, which counts as `{}`. */
-function takeJson(server: FastifyInstance): void {
-  const parse = server.getDefaultJsonParser('error', 'error')
-  server.removeAllContentTypeParsers()
-  server.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body.trim() === '') done(null, {})
-    else void parse(request, body, done)
-  })
 }
 
 function who(request: FastifyRequest): Record<string, string> {
