@@ -9,9 +9,9 @@ const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as co
 const SHORTEST_MS = UNIT_MS.m
 const DEFAULT: Lifespan = { text: '24h', ms: 24 * UNIT_MS.h }
 
-/** Null where the text is no lifespan, or one under a minute. Fourteen digits and more are no lifespan. */
+/** Null where the text is no lifespan, or one under a minute. One of very many digits has no end: ms is Infinity. */
 export function parseLifespan(text: string): Lifespan | null {
-  const match = /^(\d{1,13})([mhdw])$/.exec(text)
+  const match = /^(\d+)([mhdw])$/.exec(text)
   if (match === null) return null
   const [, count, unit] = match
   if (unit !== 'm' && unit !== 'h' && unit !== 'd' && unit !== 'w') return null
