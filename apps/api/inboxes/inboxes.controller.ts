@@ -73,6 +73,7 @@ export class InboxesController {
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Query() _query: NoParameters,
+    @Body() _body: NoParameters,
   ) {
     return deletedInboxJson(await this.inboxes.delete(principal, inboxId))
   }

@@ -1,4 +1,4 @@
-import { Controller, Delete, Get, Param, Query, Req, Res } from '@nestjs/common'
+import { Body, Controller, Delete, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Caller, NeedsScope, type Principal } from '../access/authentication.guard.js'
 import { readMessageCursor, writeMessageCursor } from '../http/cursor.js'
@@ -103,6 +103,7 @@ export class MessagesController {
     @Param('inboxId') inboxId: string,
     @Param('messageId') messageId: string,
     @Query() _query: NoParameters,
+    @Body() _body: NoParameters,
   ) {
     const { id, deletedAt } = await this.messages.delete(principal, inboxId, messageId)
     return { id, deleted_at: deletedAt.toISOString() }

@@ -1,9 +1,10 @@
-import { Controller, Get, Param, Res } from '@nestjs/common'
+import { Controller, Get, Param, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import type { Registry } from 'prom-client'
 import type { EventLog } from '#libs/event-log/event-log.js'
 import { measureBacklog } from '#libs/read-model/backlog.js'
 import { Produces } from '../http/media.js'
+import { NoParameters } from '../http/no-parameters.dto.js'
 import { notFound, PROBLEMS, unavailable, type ProblemCode } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { problemPage } from './problem-page.js'
@@ -28,13 +29,13 @@ export class OperationsController {
 
   /** The process lives. */
   @Get('healthz')
-  healthz() {
+  healthz(@Query() _query: NoParameters) {
     return { status: 'ok' }
   }
 
   /** The process can answer for all that the log holds. */
   @Get('readyz')
-  async readyz() {
+  async readyz(@Query() _query: NoParameters) {
     const { log } = this.context
     const [inboxes, accounts] = await Promise.all([
       measureBacklog(log, this.views.inboxes, 'inbox-events'),
@@ -50,7 +51,7 @@ export class OperationsController {
 
   @Get('metrics')
   @Produces('text/plain')
-  async metrics(@Res({ passthrough: true }) reply: FastifyReply) {
+  async metrics(@Query() _query: NoParameters, @Res({ passthrough: true }) reply: FastifyReply) {
     const { registry, hasMetricsPort } = this.context
     if (hasMetricsPort) throw notFound('The metrics are served on a port of their own.')
     void reply.type(registry.contentType)
@@ -59,7 +60,11 @@ export class OperationsController {
 
   @Get('problems/:code')
   @Produces('text/html')
-  problem(@Param('code') code: string, @Res({ passthrough: true }) reply: FastifyReply) {
+  problem(
+    @Param('code') code: string,
+    @Query() _query: NoParameters,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
     if (!isProblemCode(code)) throw notFound('There is no problem of that name.')
     void reply.type('text/html; charset=utf-8').headers({
       'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
