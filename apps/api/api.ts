@@ -8,7 +8,8 @@ import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
 import { measureBacklog } from '#libs/read-model/backlog.js'
-import { AuthenticationGuard } from './access/authentication.guard.js'
+import { Authenticator } from './access/authenticator.js'
+import { ScopeGuard } from './access/scope.guard.js'
 import { ContractPipe } from './http/contract-pipe.js'
 import { AcceptGuard } from './http/media.js'
 import { MethodTable } from './http/method-table.js'
@@ -58,6 +59,8 @@ export async function startApi({
   isStarted,
 }: ApiOptions): Promise<Api> {
   const { log, inboxes, accounts, vault, signals } = engine
+  const views = new Views(log, inboxes, accounts, vault, signals)
+  const authenticator = new Authenticator(views)
   const methods = new MethodTable()
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
@@ -79,9 +82,9 @@ export async function startApi({
     providers: [
       { provide: APP_PIPE, useClass: ContractPipe },
       { provide: APP_GUARD, useClass: AcceptGuard },
-      { provide: APP_GUARD, useClass: AuthenticationGuard },
+      { provide: APP_GUARD, useClass: ScopeGuard },
       { provide: APP_FILTER, useValue: new ProblemFilter(() => url, methods) },
-      { provide: Views, useValue: new Views(log, inboxes, accounts, vault, signals) },
+      { provide: Views, useValue: views },
       { provide: InboxContext, useValue: inboxContext },
       { provide: OperationsContext, useValue: operationsContext },
       Inboxes,
@@ -101,6 +104,8 @@ export async function startApi({
     ),
     methods,
     isShuttingDown: () => isShuttingDown,
+    publicUrl: () => url,
+    authenticate: (request) => authenticator.authenticate(request),
   })
   const app = await NestFactory.create<NestFastifyApplication>(ApiModule, server, {
     logger: false,

@@ -1,8 +1,10 @@
 import { Catch, HttpException, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LogUnavailableError } from '#libs/event-log/event-log.js'
-import { Problem, PROBLEMS, unavailable } from './problems.js'
+import { pathOf } from './link.js'
 import type { MethodTable } from './method-table.js'
+import { PROBLEM_TYPE, problemBody } from './problem-answer.js'
+import { Problem, unavailable } from './problems.js'
 
 /** Answers every error as problem details (RFC 9457); what nobody expected is logged once and not shown. */
 @Catch()
@@ -18,28 +20,16 @@ export class ProblemFilter implements ExceptionFilter {
     const reply = http.getResponse<FastifyReply>()
     const problem = this.problemOf(error, request)
     if (problem.code === 'internal-error') request.log.error({ err: error }, 'a request failed')
-    const { status, title, fix } = PROBLEMS[problem.code]
-    const { detail, errors, headers = {}, members = {} } = problem.options
     await reply
-      .code(status)
-      .headers(headers)
-      .type('application/problem+json')
-      .send(
-        JSON.stringify({
-          type: `${this.publicUrl()}/problems/${problem.code}`,
-          title,
-          status,
-          detail,
-          code: problem.code,
-          fix,
-          request_id: request.id,
-          ...members,
-          ...(errors === undefined ? {} : { errors }),
-        }),
-      )
+      .code(problem.status)
+      .headers(problem.options.headers ?? {})
+      .type(PROBLEM_TYPE)
+      .send(problemBody(problem, request.id, this.publicUrl()))
   }
 
   private problemOf(error: unknown, request: FastifyRequest): Problem {
+    // That a path or method does not exist is said before anything of the body is judged.
+    if (request.is404 && isAboutBody(error)) return this.noRoute(request)
     if (error instanceof Problem) return error
     if (error instanceof LogUnavailableError) {
       return unavailable('log-unavailable', 'The event log did not take the change, or may not have.')
@@ -60,8 +50,9 @@ export class ProblemFilter implements ExceptionFilter {
     }
   }
 
-  private noRoute({ method, url }: FastifyRequest): Problem {
-    const [path = '/'] = url.split('?', 1)
+  private noRoute(request: FastifyRequest): Problem {
+    const { method } = request
+    const path = pathOf(request)
     const allowed = this.methods.allowedAt(path)
     if (allowed.length === 0 || allowed.includes(method)) {
       return new Problem('not-found', { detail: `There is nothing at ${path.slice(0, 200)}.` })
@@ -69,6 +60,10 @@ export class ProblemFilter implements ExceptionFilter {
     const detail = `${method} is not taken here, only ${allowed.join(', ')}.`
     return new Problem('method-not-allowed', { detail, headers: { allow: allowed.join(', ') } })
   }
+}
+
+function isAboutBody(error: unknown): boolean {
+  return [400, 413, 415].includes(error instanceof Problem ? error.status : statusOf(error))
 }
 
 /** The status that Nest or Fastify has given an error of its own. */

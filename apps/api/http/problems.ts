@@ -3,7 +3,7 @@ export const PROBLEMS = {
   'invalid-request': {
     status: 400,
     title: 'The request is not right',
-    fix: 'Mend what `errors` names and send the request again.',
+    fix: 'Mend what `detail` says, and `errors` in its parts, and send the request again.',
   },
   'malformed-json': {
     status: 400,

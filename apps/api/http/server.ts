@@ -2,30 +2,53 @@ import { randomUUID } from 'node:crypto'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
 import { LogController, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import { principalOf } from '../access/authentication.guard.js'
+import { principalOf } from '../access/authenticator.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
 import { takeJson } from './bodies.js'
+import {
+  answerBesideRequests,
+  answerClientErrors,
+  answerFrameworkErrors,
+  mustNameHost,
+} from './broken-requests.js'
 import type { MethodTable } from './method-table.js'
 import { unavailable } from './problems.js'
 
 const BODY_LIMIT_BYTES = 256 * 1024
 const REQUEST_TIMEOUT_MS = 60_000
 const KEEP_ALIVE_MS = 72_000
-const MOST_PARAM_CHARACTERS = 200
+/** Any length that the headers' limit lets through: an id that is too long is an unknown one. */
+const MOST_PARAM_CHARACTERS = 1 << 16
 
 export interface ServerOptions {
   logger: Logger
   metrics: ApiMetrics
   methods: MethodTable
   isShuttingDown: () => boolean
+  /** What links in problems begin with. */
+  publicUrl: () => string
+  /** Throws where the request needs a key and has no valid one. */
+  authenticate: (request: FastifyRequest) => Promise<void>
 }
 
 /** Fastify under Nest: request ids, bodies, one log line and one observation per request. */
-export function makeServer({ logger, metrics, methods, isShuttingDown }: ServerOptions): FastifyAdapter {
+export function makeServer({
+  logger,
+  metrics,
+  methods,
+  isShuttingDown,
+  publicUrl,
+  authenticate,
+}: ServerOptions): FastifyAdapter {
+  const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
+  const broken = { publicUrl, makeRequestId }
   const adapter = new FastifyAdapter({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
-    genReqId: () => `req_${randomUUID().replaceAll('-', '')}`,
+    genReqId: makeRequestId,
+    clientErrorHandler: answerClientErrors(broken),
+    frameworkErrors: answerFrameworkErrors(broken),
+    http: { requireHostHeader: false },
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -34,11 +57,14 @@ export function makeServer({ logger, metrics, methods, isShuttingDown }: ServerO
     routerOptions: { maxParamLength: MOST_PARAM_CHARACTERS },
   })
   const server: FastifyInstance = adapter.getInstance()
+  answerBesideRequests(server.server, broken)
   methods.watch(server)
   takeJson(server)
   server.addHook('onRequest', async (request, reply) => {
     void reply.header('x-request-id', request.id)
     if (isShuttingDown()) throw unavailable('shutting-down', 'This instance takes no more requests.')
+    mustNameHost(request)
+    await authenticate(request)
   })
   server.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.url ?? 'unknown'

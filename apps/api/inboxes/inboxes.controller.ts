@@ -1,6 +1,7 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Caller, NeedsScope, type Principal } from '../access/authentication.guard.js'
+import type { Principal } from '../access/authenticator.js'
+import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { readInboxCursor, writeInboxCursor, writeMessageCursor } from '../http/cursor.js'
 import { familyOf, linkNext } from '../http/link.js'
 import { CreateInbox } from './create-inbox.dto.js'

@@ -10,7 +10,7 @@ import { defaultLifespan, parseLifespan, type Lifespan } from '#libs/inbox/lifes
 import type { InboxListQuery } from '#libs/read-model/queries.js'
 import { mintId } from '#libs/typeid/mint.js'
 import { isId } from '#libs/typeid/typeid.js'
-import type { Principal } from '../access/authentication.guard.js'
+import type { Principal } from '../access/authenticator.js'
 import { invalid, notFound, Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import type { CreateInbox } from './create-inbox.dto.js'

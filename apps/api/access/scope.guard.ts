@@ -1,0 +1,52 @@
+import {
+  createParamDecorator,
+  Injectable,
+  SetMetadata,
+  type CanActivate,
+  type ExecutionContext,
+} from '@nestjs/common'
+import { Reflector } from '@nestjs/core'
+import type { FastifyRequest } from 'fastify'
+import { allows, type Scope } from '#libs/account/scope.js'
+import { Problem } from '../http/problems.js'
+import { principalOf, type Principal } from './authenticator.js'
+
+const SCOPES_WANTED = 'scopes-wanted'
+
+/** The handler needs a key with one of these scopes. A handler without it needs no key. */
+export function NeedsScope(...scopes: [Scope, ...Scope[]]): MethodDecorator {
+  return SetMetadata(SCOPES_WANTED, scopes)
+}
+
+/** Who calls a handler that needs a scope. */
+export const Caller = createParamDecorator((_: unknown, context: ExecutionContext): Principal =>
+  callerOf(context.switchToHttp().getRequest<FastifyRequest>()),
+)
+
+/** What a valid key may do: 403 with the challenge of RFC 6750, section 3. */
+@Injectable()
+export class ScopeGuard implements CanActivate {
+  constructor(private readonly reflector: Reflector) {}
+
+  canActivate(context: ExecutionContext): boolean {
+    const wanted = this.reflector.get<readonly Scope[] | undefined>(SCOPES_WANTED, context.getHandler())
+    if (wanted === undefined) return true
+    const { plan, scopes } = callerOf(context.switchToHttp().getRequest<FastifyRequest>())
+    if (!plan.hasApiAccess) {
+      throw new Problem('plan-lacks-api-access', { detail: `The plan ${plan.name} has no API access.` })
+    }
+    if (!allows(scopes, wanted)) {
+      throw new Problem('missing-scope', {
+        detail: `The key needs one of the scopes ${wanted.join(', ')}.`,
+        headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${wanted.join(' ')}"` },
+      })
+    }
+    return true
+  }
+}
+
+function callerOf(request: FastifyRequest): Principal {
+  const principal = principalOf(request)
+  if (principal === null) throw new Error('a handler needs a scope, but its path needs no key')
+  return principal
+}

@@ -1,0 +1,41 @@
+import { STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { PROBLEMS, type Problem } from './problems.js'
+
+/** Problem details (RFC 9457). */
+export const PROBLEM_TYPE = 'application/problem+json'
+
+/** A problem's body; `publicUrl` is what its type begins with. */
+export function problemBody({ code, options }: Problem, requestId: string, publicUrl: string): string {
+  const { status, title, fix } = PROBLEMS[code]
+  const { detail, errors, members = {} } = options
+  return JSON.stringify({
+    type: `${publicUrl}/problems/${code}`,
+    title,
+    status,
+    detail,
+    code,
+    fix,
+    request_id: requestId,
+    ...members,
+    ...(errors === undefined ? {} : { errors }),
+  })
+}
+
+/** Answers what never became a request, and closes the connection: behind it nothing can be told apart. */
+export function endWithProblem(socket: Duplex, problem: Problem, requestId: string, publicUrl: string): void {
+  if (!socket.writable) {
+    socket.destroy()
+    return
+  }
+  const body = problemBody(problem, requestId, publicUrl)
+  const head = [
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ''}`,
+    `content-type: ${PROBLEM_TYPE}; charset=utf-8`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${requestId}`,
+    'connection: close',
+  ]
+  // Reading on lets the client see the answer before it learns that the rest of what it sends is not wanted.
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
