@@ -1,4 +1,5 @@
 import { Equals, IsString, MaxLength, ValidateBy, ValidateIf } from 'class-validator'
+import { parseLifespan } from '#libs/inbox/lifespan.js'
 import { IsLabels } from './labels.js'
 
 const isGiven = (_: unknown, value: unknown): boolean => value !== undefined
@@ -6,7 +7,7 @@ const isGiven = (_: unknown, value: unknown): boolean => value !== undefined
 /** The body of POST /v1/inboxes. */
 export class CreateInbox {
   @ValidateIf(isGiven)
-  @IsString({ message: 'duration must be a string such as "30m", "24h", "7d" or "2w"' })
+  @IsDuration()
   duration?: string
 
   @ValidateIf(isGiven)
@@ -22,6 +23,17 @@ export class CreateInbox {
   @ValidateIf(isGiven)
   @IsLabels()
   labels?: Record<string, string>
+}
+
+function IsDuration(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isDuration',
+    validator: {
+      validate: (value) => typeof value === 'string' && parseLifespan(value) !== null,
+      defaultMessage: () =>
+        '$property must be a whole number and one of m, h, d, w, and at least "1m": "30m", "24h", "7d", "2w"',
+    },
+  })
 }
 
 /** Half of a surrogate pair is no character, and does not come back as it was given. */

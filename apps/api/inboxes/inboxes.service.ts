@@ -123,13 +123,7 @@ export class Inboxes {
 
 function lifespanOf(duration: string | undefined, retention: Lifespan): Lifespan {
   const lifespan = duration === undefined ? defaultLifespan(retention) : parseLifespan(duration)
-  if (lifespan === null) {
-    throw invalid({
-      detail:
-        'duration must be a whole number and one of m, h, d, w, and at least "1m": "30m", "24h", "7d", "2w"',
-      pointer: '/duration',
-    })
-  }
+  if (lifespan === null) throw new TypeError(`not a duration: ${String(duration)}`)
   return lifespan
 }
 
