@@ -1,11 +1,13 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common'
+import pLimit from 'p-limit'
 import { Piscina } from 'piscina'
 import { Problem } from '../http/problems.js'
 import type { AttachmentContent, AttachmentRequest } from './attachment-worker.js'
 
 const MEMORY_MIB = 512
 const TIMEOUT_MS = 30_000
-const MOST_WAITING = 64
+/** Sources in memory at once: who waits for the thread has not read its mail yet. */
+const MOST_SOURCES = 4
 const IDLE_MS = 10_000
 
 /** Reads attachments in a thread, which is there only while it is used: a large mail must not hold up requests. */
@@ -15,13 +17,21 @@ export class AttachmentPool implements OnApplicationShutdown {
     filename: new URL('./attachment-worker.js', import.meta.url).href,
     minThreads: 0,
     maxThreads: 1,
-    maxQueue: MOST_WAITING,
     idleTimeout: IDLE_MS,
     resourceLimits: { maxOldGenerationSizeMb: MEMORY_MIB },
   })
 
+  private readonly whenThereIsRoom = pLimit(MOST_SOURCES)
+
   /** Null where the mail has no attachment of that index. Throws internal-error where reading takes too long. */
-  async read(raw: Buffer, index: number): Promise<AttachmentContent | null> {
+  async read(source: () => Promise<Buffer>, index: number | null): Promise<AttachmentContent | null> {
+    return this.whenThereIsRoom(async () => {
+      const raw = await source()
+      return index === null ? null : this.cut(raw, index)
+    })
+  }
+
+  private async cut(raw: Buffer, index: number): Promise<AttachmentContent | null> {
     const signal = AbortSignal.timeout(TIMEOUT_MS)
     try {
       return await this.pool.run({ raw, index }, { signal })

@@ -16,7 +16,7 @@ export interface MessagePage {
 }
 
 /** A page ends early past it, with at least one message. */
-const PAGE_CHARACTERS = 8_000_000
+const PAGE_BYTES = 8_000_000
 /** Rows at a time; in between other requests have their turn. */
 const CHUNK = 50
 
@@ -39,7 +39,7 @@ export class MessagePages {
     const end = cursor?.end ?? to
     const key = await this.reader.keyOf(inbox.id)
     const messages: OpenedMessage[] = []
-    let characters = 0
+    let bytes = 0
 
     let range = { from, to }
     for (;;) {
@@ -47,13 +47,11 @@ export class MessagePages {
       for (const { message, offset } of rows) {
         if (message.state !== 'present') continue
         const opened = await this.reader.open(key, inbox.id, message)
-        if (!matches(opened.mail, query)) continue
-        const isFull =
-          messages.length === limit ||
-          (messages.length > 0 && characters + opened.characters > PAGE_CHARACTERS)
+        if (opened === null || !matches(opened.mail, query)) continue
+        const isFull = messages.length === limit || (messages.length > 0 && bytes + opened.bytes > PAGE_BYTES)
         if (isFull) return pageUpTo(offset)
         messages.push(opened)
-        characters += opened.characters
+        bytes += opened.bytes
       }
       const last = rows.at(-1)
       if (last === undefined || rows.length < CHUNK) break

@@ -37,23 +37,30 @@ export class MessageReader {
     return lookup.key
   }
 
+  /** Null where the message has gone since its row was read: deleted, or with its inbox. */
   async open(
     key: SecretKey,
     inboxId: InboxId,
     message: PresentMessage,
-  ): Promise<OpenedMessage & { characters: number }> {
+  ): Promise<(OpenedMessage & { bytes: number }) | null> {
     const { id, receivedAt } = message
     const body = await this.views.inboxes.body({ inboxId, messageId: id })
-    if (body === null) throw comingToItsEnd(inboxId)
+    if (body === null) return null
     const json = unsealJsonText(key, bodyContext(inboxId, id), body)
-    return { id, inboxId, receivedAt, mail: JSON.parse(json) as ParsedMail, characters: json.length }
+    const mail = JSON.parse(json) as ParsedMail
+    return { id, inboxId, receivedAt, mail, bytes: Buffer.byteLength(json) }
   }
 
-  /** The source, byte for byte. */
-  async raw(key: SecretKey, inboxId: InboxId, messageId: MessageId): Promise<Buffer> {
+  /** The source, byte for byte; null as with `open`. */
+  async raw(key: SecretKey, inboxId: InboxId, messageId: MessageId): Promise<Buffer | null> {
     const sealed = await this.views.inboxes.raw({ inboxId, messageId })
-    if (sealed === null) throw comingToItsEnd(inboxId)
-    return (await unsealMail(key, inboxId, messageId, sealed)).raw
+    return sealed === null ? null : (await unsealMail(key, inboxId, messageId, sealed)).raw
+  }
+
+  /** Throws what has become of a message that has gone since it was found. */
+  async explainGone(inbox: ActiveInbox, id: MessageId): Promise<never> {
+    await this.find(inbox, id)
+    throw comingToItsEnd(inbox.id)
   }
 }
 

@@ -43,6 +43,8 @@ export class MessagesController {
     await this.views.mustKnow(id)
     const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
     const page = await this.pages.read(found, query, cursor)
+    // Its end may have come while the page was read: an ended inbox is no empty list.
+    await this.inboxes.open(principal, inboxId)
     void reply.header('mayfly-cursor', writeMessageCursor(id, page.cursor))
     if (page.next !== null) linkNext(request, reply, writeMessageCursor(id, page.next))
     return page.messages.map((message) => messageJson(message, familyOf(request)))
@@ -60,9 +62,13 @@ export class MessagesController {
     const { inbox } = await this.inboxes.open(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
     const key = await this.reader.keyOf(inbox.id)
-    const opened = await this.reader.open(key, inbox.id, message)
+    const [opened, raw] = await Promise.all([
+      this.reader.open(key, inbox.id, message),
+      query.raw ? this.reader.raw(key, inbox.id, message.id) : null,
+    ])
+    if (opened === null || (query.raw && raw === null)) return this.reader.explainGone(inbox, message.id)
     const json = messageJson(opened, familyOf(request))
-    return query.raw ? { ...json, ...rawJson(await this.reader.raw(key, inbox.id, message.id)) } : json
+    return raw === null ? json : { ...json, ...rawJson(raw) }
   }
 
   @Get(':messageId/raw')
@@ -90,8 +96,8 @@ export class MessagesController {
     @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const source = await this.source(principal, inboxId, messageId)
-    const found = /^\d{1,6}$/.test(index) ? await this.attachments.read(source, Number(index)) : null
+    const source = () => this.source(principal, inboxId, messageId)
+    const found = await this.attachments.read(source, /^\d{1,6}$/.test(index) ? Number(index) : null)
     if (found === null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
     void reply.headers(attachmentHeaders(found.meta))
     return Buffer.from(found.content)
@@ -114,6 +120,7 @@ export class MessagesController {
     const { inbox } = await this.inboxes.open(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
     const key = await this.reader.keyOf(inbox.id)
-    return this.reader.raw(key, inbox.id, message.id)
+    const raw = await this.reader.raw(key, inbox.id, message.id)
+    return raw ?? this.reader.explainGone(inbox, message.id)
   }
 }
