@@ -49,6 +49,9 @@ export interface Api {
   close(): Promise<void>
 }
 
+/** After it a request that is still being sent, or whose client does not read, holds up the end no longer. */
+const ANSWERED_WITHIN_MS = 10_000
+
 /** Resolves once the API listens. Rejects where its port can't be had. */
 export async function startApi({
   engine,
@@ -124,7 +127,10 @@ export async function startApi({
     async close() {
       isShuttingDown = true
       metricsServer?.close()
+      const server = app.getHttpServer()
+      const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
       await app.close()
+      clearTimeout(timer)
     },
   }
 }
