@@ -12,17 +12,38 @@ export interface InboxJson {
   id: string
   address: string
   state: string
+  duration: string
+  created_at: string
+  expires_at: string
   message_count: number
   expires_at: string
+  last_message_at: string | null
   labels: Record<string, string>
 }
 
 export interface MessageJson {
   id: string
   subject: string | null
+  text: string | null
+  size: number
   sha256: string
+  raw_url: string
+  attachments: { index: number; filename: string | null; content_type: string }[]
   raw?: string
   raw_encoding?: string
+}
+
+export interface ProblemJson {
+  type: string
+  title: string
+  status: number
+  detail: string
+  code: string
+  fix: string
+  request_id: string
+  ended_at?: string
+  ended_by?: string | null
+  errors?: { detail: string; pointer?: string; parameter?: string; header?: string }[]
 }
 
 export type Target = Pick<Mayfly, 'url' | 'smtpPort' | 'apiKey'>
@@ -32,7 +53,7 @@ export interface RequestOptions {
   headers?: Record<string, string>
 }
 
-/** One request with the target's key; the body is read as JSON where it is JSON. */
+/** One request with the target's key, unless the headers say otherwise; the answer is read as JSON where it is JSON. */
 export async function call<Body = unknown>(
   target: Target,
   method: string,
@@ -46,11 +67,17 @@ export async function call<Body = unknown>(
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },
-    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    ...(body === undefined ? {} : { body: bodyOf(body) }),
   })
-  const isJson = /json/.test(response.headers.get('content-type') ?? '')
+  const isJson = method !== 'HEAD' && /json/.test(response.headers.get('content-type') ?? '')
   const read = isJson ? ((await response.json()) as Body) : ((await response.text()) as Body)
   return { status: response.status, headers: response.headers, body: read }
+}
+
+/** Text and bytes as they are, anything else as JSON. */
+function bodyOf(body: unknown): string | Uint8Array<ArrayBuffer> {
+  if (typeof body === 'string') return body
+  return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body)
 }
 
 /** Makes an inbox; fails on any answer but 201. */
@@ -92,4 +119,40 @@ export function mail(subject: string, text = 'Hello.'): string {
     text,
     '',
   ].join('\r\n')
+}
+
+/** Makes an inbox with a mail in it for each source, in their order. */
+export async function inboxWith(target: Target, ...sources: (string | Buffer)[]): Promise<InboxJson> {
+  const inbox = await createInbox(target)
+  for (const source of sources) await send(target, inbox.address, source)
+  await messagesOf(target, inbox.id, sources.length)
+  return inbox
+}
+
+/** The only one of a list; fails where there are none or several. */
+export function only<Item>(items: readonly Item[]): Item {
+  const [first, ...others] = items
+  if (first === undefined || others.length > 0) throw new Error(`${items.length} items, not one`)
+  return first
+}
+
+/** Where a list goes on, as its `Link` says; null at its end. */
+export function nextOf({ headers }: Pick<Answer<unknown>, 'headers'>): string | null {
+  const link = headers.get('link')
+  if (link === null) return null
+  const [, path = null] = /^<([^<>]+)>; rel="next"$/.exec(link) ?? []
+  if (path === null) throw new Error(`not a link to a next page: ${link}`)
+  return path
+}
+
+/** Every page of a list from a path on. */
+export async function pagesFrom<Item>(target: Target, path: string): Promise<Answer<Item[]>[]> {
+  const pages: Answer<Item[]>[] = []
+  for (let next: string | null = path; next !== null;) {
+    const page: Answer<Item[]> = await call<Item[]>(target, 'GET', next)
+    if (page.status !== 200) throw new Error(`${next}: ${page.status} ${JSON.stringify(page.body)}`)
+    pages.push(page)
+    next = nextOf(page)
+  }
+  return pages
 }

@@ -1,0 +1,134 @@
+import { connect } from 'node:net'
+import type { Target } from './client.js'
+import { until } from './until.js'
+
+/** A TCP connection on which bytes are sent as they are. */
+export interface Wire {
+  write(bytes: string | Buffer): void
+  /** Ends the sending half. */
+  end(): void
+  /** All that has come so far, one character a byte. */
+  received(): string
+  isClosed(): boolean
+  close(): void
+}
+
+const BOUND_MS = 15_000
+
+/** Resolves once connected; rejects where nobody listens. */
+export async function openWire(port: number): Promise<Wire> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).setEncoding('latin1')
+  let text = ''
+  let isClosed = false
+  socket.on('data', (more: string) => (text += more))
+  socket.on('end', () => (isClosed = true))
+  socket.on('close', () => (isClosed = true))
+  await new Promise<void>((resolve, reject) => {
+    socket.once('connect', resolve)
+    socket.once('error', reject)
+  })
+  // What the other end does to the connection shows in isClosed.
+  socket.on('error', () => (isClosed = true))
+  return {
+    write: (bytes) => void socket.write(bytes),
+    end: () => void socket.end(),
+    received: () => text,
+    isClosed: () => isClosed,
+    close: () => void socket.destroy(),
+  }
+}
+
+export function httpPort({ url }: Pick<Target, 'url'>): number {
+  return Number(new URL(url).port)
+}
+
+export interface WireAnswer {
+  status: number
+  headers: Headers
+  body: string
+}
+
+/** Sends bytes over HTTP's port and reads as many whole answers. */
+export async function speakHttp(
+  target: Pick<Target, 'url'>,
+  bytes: string | Buffer,
+  { answers = 1, ends = false }: { answers?: number; ends?: boolean } = {},
+): Promise<WireAnswer[]> {
+  const wire = await openWire(httpPort(target))
+  try {
+    wire.write(bytes)
+    if (ends) wire.end()
+    return await until(
+      `${answers} answers to ${bytes.toString('latin1').slice(0, 80)}`,
+      () => {
+        const read = readAnswers(wire.received())
+        return read.length >= answers ? read : null
+      },
+      BOUND_MS,
+    )
+  } finally {
+    wire.close()
+  }
+}
+
+/** The whole answers in a text; only Content-Length is understood. */
+export function readAnswers(text: string): WireAnswer[] {
+  const answers: WireAnswer[] = []
+  for (let rest = text; ;) {
+    const headEnd = rest.indexOf('\r\n\r\n')
+    if (headEnd < 0) return answers
+    const [statusLine = '', ...lines] = rest.slice(0, headEnd).split('\r\n')
+    const headers = new Headers(lines.map((line) => splitHeader(line)))
+    const bodyEnd = headEnd + 4 + Number(headers.get('content-length') ?? 0)
+    if (rest.length < bodyEnd) return answers
+    const body = Buffer.from(rest.slice(headEnd + 4, bodyEnd), 'latin1').toString()
+    const status = Number(statusLine.split(' ')[1])
+    if (status !== 100) answers.push({ status, headers, body })
+    rest = rest.slice(bodyEnd)
+  }
+}
+
+function splitHeader(line: string): [string, string] {
+  const colon = line.indexOf(':')
+  return [line.slice(0, colon), line.slice(colon + 1).trim()]
+}
+
+/**
+ * Sends what follows DATA as it is, already dot-stuffed and with its end, which no mail client lets through
+ * unchanged. Resolves with the server's last line.
+ */
+export async function sendBytes(target: Pick<Target, 'smtpPort'>, to: string, data: Buffer): Promise<string> {
+  const wire = await openWire(target.smtpPort)
+  const lines = [
+    'EHLO client.example',
+    'MAIL FROM:<sender@example.com> BODY=8BITMIME',
+    `RCPT TO:<${to}>`,
+    'DATA',
+  ]
+  try {
+    await reply(0)
+    for (const [index, line] of lines.entries()) {
+      wire.write(`${line}\r\n`)
+      await reply(index + 1)
+    }
+    wire.write(data)
+    return await reply(lines.length + 1)
+  } finally {
+    wire.close()
+  }
+
+  /** The last line of the reply with this number; a refusal is no reason to go on. */
+  async function reply(number: number): Promise<string> {
+    const line = await until(
+      `reply ${number} of SMTP`,
+      () =>
+        wire
+          .received()
+          .match(/^\d{3} .*\r\n/gm)
+          ?.[number]?.trim(),
+      BOUND_MS,
+    )
+    if (!/^[23]/.test(line)) throw new Error(line)
+    return line
+  }
+}
