@@ -1,0 +1,137 @@
+import {
+  call,
+  createInbox,
+  inboxWith,
+  mail,
+  only,
+  pagesFrom,
+  send,
+  type InboxJson,
+} from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+import { until } from '#test/harness/until.js'
+
+/** Every path of an inbox that its end concerns, but a repeated DELETE. */
+function pathsOf(inboxId: string, messageId: string): [method: string, path: string][] {
+  const message = `/v1/inboxes/${inboxId}/messages/${messageId}`
+  return [
+    ['GET', `/v1/inboxes/${inboxId}`],
+    ['GET', `/v1/inboxes/${inboxId}/messages`],
+    ['GET', `/v1/inboxes/${inboxId}/messages?order=desc&subject=x`],
+    ['GET', message],
+    ['GET', `${message}?raw=false`],
+    ['GET', `${message}/raw`],
+    ['GET', `${message}/attachments/0`],
+    ['DELETE', message],
+  ]
+}
+
+describe('an inbox that has ended', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  const messageIn = async (inboxId: string) =>
+    only((await call<{ id: string }[]>(mayfly, 'GET', `/v1/inboxes/${inboxId}/messages`)).body).id
+
+  it('is deleted for good, and a repeat repeats the answer', async () => {
+    const { id, address } = await inboxWith(mayfly, mail('gone'))
+    const first = await call<{ deleted_at: string }>(mayfly, 'DELETE', `/v1/inboxes/${id}`)
+    expect(first.status).toBe(200)
+    expect(first.body).toEqual({
+      id,
+      address,
+      state: 'deleted',
+      deleted_at: expect.stringMatching(/^\d{4}-.+\.\d{3}Z$/) as unknown,
+    })
+    for (let repeat = 0; repeat < 3; repeat += 1) {
+      const again = await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)
+      expect({ status: again.status, body: again.body }).toEqual({ status: 200, body: first.body })
+    }
+    await expect(send(mayfly, address, mail('too late'))).rejects.toThrow(/550/)
+  })
+
+  it('answers the same to deletions that race', async () => {
+    const { id } = await createInbox(mayfly)
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => call(mayfly, 'DELETE', `/v1/inboxes/${id}`)),
+    )
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+    expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1)
+  })
+
+  it('says on every path when it was deleted and by which key', async () => {
+    const { id } = await inboxWith(mayfly, mail('gone'))
+    const messageId = await messageIn(id)
+    const { body } = await call<{ deleted_at: string }>(mayfly, 'DELETE', `/v1/inboxes/${id}`)
+    for (const [method, path] of pathsOf(id, messageId)) {
+      const problem = expectProblem(await call(mayfly, method, path), { status: 410, code: 'inbox-deleted' })
+      expect(problem).toMatchObject({
+        ended_at: body.deleted_at,
+        ended_by: expect.stringMatching(/^key_/) as unknown,
+      })
+      expect(problem.detail).toContain(body.deleted_at)
+      expect(problem.detail).toContain(problem.ended_by)
+    }
+  })
+
+  it('is never an empty list, however close to its end it is asked', async () => {
+    const { id } = await inboxWith(mayfly, ...Array.from({ length: 20 }, (_, index) => mail(String(index))))
+    const reading = Array.from({ length: 4 }, async () => {
+      const seen: { status: number; count: number }[] = []
+      for (;;) {
+        const { status, body } = await call<unknown[]>(mayfly, 'GET', `/v1/inboxes/${id}/messages`)
+        seen.push({ status, count: status === 200 ? body.length : 0 })
+        if (status === 410) return seen
+      }
+    })
+    const { status } = await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)
+    expect(status).toBe(200)
+    const seen = (await Promise.all(reading)).flat()
+    for (const { status, count } of seen) {
+      if (status === 200) expect(count).toBe(20)
+      else expect([410, 503]).toContain(status)
+    }
+    expect(seen.at(-1)?.status).toBe(410)
+  })
+
+  it('stays ended over a restart', async () => {
+    const { id } = await createInbox(mayfly)
+    const { body } = await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)
+    expect(await mayfly.end('SIGTERM')).toBe(0)
+    mayfly = await mayfly.startAgain()
+    expectProblem(await call(mayfly, 'GET', `/v1/inboxes/${id}`), { status: 410, code: 'inbox-deleted' })
+    expect((await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)).body).toEqual(body)
+  })
+
+  // The shortest life is a minute: the one test that takes as long.
+  it('has expired once its time is over, at once and on every path', async () => {
+    const labels = { story: 'expiry' }
+    const inbox = await createInbox(mayfly, { duration: '1m', labels })
+    const { id, address, created_at, expires_at } = inbox
+    expect(Date.parse(expires_at) - Date.parse(created_at)).toBe(60_000)
+    await send(mayfly, address, mail('short life'))
+    const messageId = await until('the message', () => messageIn(id).catch(() => null))
+
+    const statusAfter = async (method: string, path: string) => (await call(mayfly, method, path)).status
+    await until('the end', async () => (await statusAfter('GET', `/v1/inboxes/${id}`)) === 410, 75_000)
+    const lateMs = Date.now() - Date.parse(expires_at)
+    expect(lateMs).toBeGreaterThanOrEqual(0)
+    expect(lateMs).toBeLessThan(2_000)
+
+    for (const [method, path] of [...pathsOf(id, messageId), ['DELETE', `/v1/inboxes/${id}`] as const]) {
+      const problem = expectProblem(await call(mayfly, method, path), { status: 410, code: 'inbox-expired' })
+      expect(problem).toMatchObject({ ended_at: expires_at, ended_by: null })
+    }
+    await expect(send(mayfly, address, mail('too late'))).rejects.toThrow(/550/)
+    const expired = await pagesFrom<InboxJson>(mayfly, '/v1/inboxes?state=expired&label=story:expiry')
+    expect(expired.flatMap(({ body }) => body)).toEqual([
+      { id, address, state: 'expired', labels, created_at, ended_at: expires_at, message_count: 1 },
+    ])
+    expect((await call(mayfly, 'GET', '/v1/inboxes?label=story:expiry')).body).toEqual([])
+  }, 100_000)
+})

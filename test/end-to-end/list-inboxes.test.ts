@@ -1,0 +1,143 @@
+import {
+  call,
+  createInbox,
+  inboxWith,
+  mail,
+  nextOf,
+  pagesFrom,
+  type InboxJson,
+} from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+
+describe('the list of inboxes', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  const idsAt = async (query: string) => {
+    const { status, body } = await call<InboxJson[]>(mayfly, 'GET', `/v1/inboxes?${query}`)
+    expect(status).toBe(200)
+    return body.map(({ id }) => id)
+  }
+
+  const make = async (count: number, labels: Record<string, string>) => {
+    const ids: string[] = []
+    for (let made = 0; made < count; made += 1) ids.push((await createInbox(mayfly, { labels })).id)
+    return ids
+  }
+
+  it('shows the active ones, newest first, each as it is by itself', async () => {
+    const made = await make(3, { story: 'order' })
+    const { body } = await call<InboxJson[]>(mayfly, 'GET', '/v1/inboxes?limit=3')
+    expect(body.map(({ id }) => id)).toEqual(made.toReversed())
+    const alone = await call(mayfly, 'GET', `/v1/inboxes/${made[2] ?? ''}`)
+    expect(body[0]).toEqual(alone.body)
+  })
+
+  it('is narrowed by every label given', async () => {
+    const [both = ''] = await make(1, { story: 'labels', run: '1', 'a b&c': 'x=y:z' })
+    const [one = ''] = await make(1, { story: 'labels', run: '2' })
+    expect(await idsAt('label=story:labels')).toEqual([one, both])
+    expect(await idsAt('label=story:labels&label=run:1')).toEqual([both])
+    expect(await idsAt('label=run:1&label=story:labels')).toEqual([both])
+    expect(await idsAt('label=run:1&label=run:2')).toEqual([])
+    expect(await idsAt(`label=${encodeURIComponent('a b&c:x=y:z')}`)).toEqual([both])
+    expect(await idsAt('label=run:')).toEqual([])
+    expect(await idsAt('label=RUN:1')).toEqual([])
+  })
+
+  it.each([1, 2, 3, 7, 1000])('comes in pages of %d, without gap or repeat', async (limit) => {
+    const story = `pages of ${limit}`
+    const made = await make(7, { story })
+    const query = new URLSearchParams({ label: `story:${story}`, limit: String(limit) })
+    const pages = await pagesFrom<InboxJson>(mayfly, `/v1/inboxes?${query.toString()}`)
+    expect(pages.flatMap(({ body }) => body.map(({ id }) => id))).toEqual(made.toReversed())
+    expect(pages).toHaveLength(Math.ceil(7 / limit))
+    for (const { body } of pages.slice(0, -1)) expect(body).toHaveLength(limit)
+  })
+
+  it('has pages of 25 where no limit is given', async () => {
+    await make(26, { story: 'default limit' })
+    const page = await call<InboxJson[]>(mayfly, 'GET', '/v1/inboxes?label=story:default%20limit')
+    expect(page.body).toHaveLength(25)
+    expect(nextOf(page)).not.toBeNull()
+  })
+
+  it('goes on behind an inbox that has been deleted meanwhile, and leaves new ones out', async () => {
+    const made = await make(4, { story: 'moving' })
+    const first = await call<InboxJson[]>(mayfly, 'GET', '/v1/inboxes?label=story:moving&limit=2')
+    expect(first.body.map(({ id }) => id)).toEqual([made[3], made[2]])
+    await call(mayfly, 'DELETE', `/v1/inboxes/${made[2] ?? ''}`)
+    await make(1, { story: 'moving' })
+    const rest = await pagesFrom<InboxJson>(mayfly, nextOf(first) ?? '')
+    expect(rest.flatMap(({ body }) => body.map(({ id }) => id))).toEqual([made[1], made[0]])
+  })
+
+  it('shows deleted ones with what stays of them', async () => {
+    const { id } = await inboxWith(mayfly, mail('one'), mail('two'))
+    const { body: before } = await call<InboxJson>(mayfly, 'GET', `/v1/inboxes/${id}`)
+    const { body: deleted } = await call<{ deleted_at: string }>(mayfly, 'DELETE', `/v1/inboxes/${id}`)
+    const { body } = await call<InboxJson[]>(mayfly, 'GET', '/v1/inboxes?state=deleted&limit=1000')
+    expect(body.filter((inbox) => inbox.id === id)).toEqual([
+      {
+        id,
+        address: before.address,
+        state: 'deleted',
+        labels: {},
+        created_at: before.created_at,
+        ended_at: deleted.deleted_at,
+        message_count: 2,
+      },
+    ])
+    expect(await idsAt('state=active&limit=1000')).not.toContain(id)
+    expect(await idsAt('state=expired&limit=1000')).not.toContain(id)
+  })
+
+  it('finds deleted ones by their labels', async () => {
+    const [id = ''] = await make(1, { story: 'ended' })
+    await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)
+    expect(await idsAt('state=deleted&label=story:ended')).toEqual([id])
+    expect(await idsAt('label=story:ended')).toEqual([])
+  })
+
+  it.each([
+    { query: 'limit=0', parameter: 'limit' },
+    { query: 'limit=1001', parameter: 'limit' },
+    { query: 'limit=-1', parameter: 'limit' },
+    { query: 'limit=1.5', parameter: 'limit' },
+    { query: 'limit=1e2', parameter: 'limit' },
+    { query: 'limit=', parameter: 'limit' },
+    { query: 'limit=%zz', parameter: 'limit' },
+    { query: 'limit=1&limit=2', parameter: 'limit' },
+    { query: 'state=gone', parameter: 'state' },
+    { query: 'state=', parameter: 'state' },
+    { query: 'state=active&state=deleted', parameter: 'state' },
+    { query: 'label=x', parameter: 'label' },
+    { query: 'label=:x', parameter: 'label' },
+    { query: 'label=', parameter: 'label' },
+    { query: 'label=a:b&label=x', parameter: 'label' },
+    { query: 'label[]=a:b', parameter: 'label[]' },
+    { query: 'cursor=', parameter: 'cursor' },
+    { query: 'cursor=garbage', parameter: 'cursor' },
+    { query: 'cursor=a&cursor=b', parameter: 'cursor' },
+    { query: 'nope=1', parameter: 'nope' },
+    { query: 'constructor=1', parameter: 'constructor' },
+    { query: '__proto__=1', parameter: '__proto__' },
+    { query: 'STATE=active', parameter: 'STATE' },
+    { query: '=', parameter: '' },
+  ])('refuses ?$query, naming $parameter', async ({ query, parameter }) => {
+    const answer = await call(mayfly, 'GET', `/v1/inboxes?${query}`)
+    expectProblem(answer, { status: 400, code: 'invalid-request', at: [{ parameter }] })
+  })
+
+  it("refuses a cursor of an inbox's messages", async () => {
+    const { headers } = await call(mayfly, 'POST', '/v1/inboxes')
+    const cursor = headers.get('mayfly-cursor') ?? ''
+    const answer = await call(mayfly, 'GET', `/v1/inboxes?cursor=${cursor}`)
+    expectProblem(answer, { status: 400, code: 'invalid-request', at: [{ parameter: 'cursor' }] })
+  })
+})

@@ -1,0 +1,290 @@
+import { createHash } from 'node:crypto'
+import {
+  call,
+  createInbox,
+  inboxWith,
+  mail,
+  messagesOf,
+  only,
+  send,
+  type InboxJson,
+  type MessageJson,
+} from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+
+const IMAGE = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk', 'base64')
+const PDF = Buffer.from('%PDF-1.4\n% nothing in it\n')
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+describe('a message', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  it('has every property of the contract', async () => {
+    const inbox = await createInbox(mayfly)
+    const source = richMail(inbox.address)
+    const answer = await send(mayfly, inbox.address, source)
+    const { id } = only(await messagesOf(mayfly, inbox.id, 1))
+    expect(answer).toContain(id)
+    const path = `/v1/inboxes/${inbox.id}/messages/${id}`
+    const { status, body } = await call<MessageJson & { received_at: string }>(mayfly, 'GET', path)
+    expect(status).toBe(200)
+    expect(body).toEqual({
+      id: expect.stringMatching(/^msg_[0-7][0-9a-z]{25}$/) as unknown,
+      inbox_id: inbox.id,
+      received_at: expect.stringMatching(TIME) as unknown,
+      subject: 'Grüße: your code is 493201 ✓',
+      sender: 'no-reply@app.example',
+      recipient: inbox.address,
+      from: [
+        { name: 'Äpp', address: 'no-reply@app.example' },
+        { name: null, address: 'second@app.example' },
+      ],
+      to: [
+        { name: 'Jo, the tester', address: inbox.address },
+        { name: null, address: 'other@example.com' },
+      ],
+      cc: [{ name: 'Carbon', address: 'cc@example.com' }],
+      reply_to: [{ name: 'Support', address: 'support@app.example' }],
+      date: '2026-03-01T10:00:00.000Z',
+      text: expect.stringContaining(
+        'Your code is 493-201 – vérifiez: https://app.example/verify?t=1',
+      ) as unknown,
+      html: expect.stringContaining('<a href="https://app.example/verify?t=1&amp;x=2">Verify</a>') as unknown,
+      links: [
+        { href: 'https://app.example/verify?t=1&x=2', text: 'Verify' },
+        { href: 'https://app.example/verify?t=1', text: null },
+      ],
+      codes: expect.arrayContaining([
+        {
+          value: '493201',
+          text: expect.stringMatching(/^493-?201$/) as unknown,
+          confidence: expect.any(Number) as unknown,
+        },
+      ]) as unknown,
+      attachments: [
+        {
+          index: 0,
+          filename: 'logo.png',
+          content_type: 'image/png',
+          size: IMAGE.length,
+          content_id: 'logo@app.example',
+          inline: true,
+          sha256: sha256(IMAGE),
+        },
+        {
+          index: 1,
+          filename: 'Rechnung März.pdf',
+          content_type: 'application/pdf',
+          size: PDF.length,
+          content_id: null,
+          inline: false,
+          sha256: sha256(PDF),
+        },
+      ],
+      headers: expect.arrayContaining([
+        { name: 'Subject', value: 'Grüße: your code is 493201 ✓' },
+        { name: 'X-Trace', value: 'folded over lines' },
+      ]) as unknown,
+      envelope: {
+        mail_from: 'sender@example.com',
+        rcpt_to: inbox.address,
+        helo: expect.any(String) as unknown,
+        remote_address: '127.0.0.1',
+        tls: null,
+      },
+      authentication: { spf: null, dkim: [], dmarc: null },
+      size: Buffer.byteLength(source),
+      sha256: sha256(source),
+      raw_url: `${path}/raw`,
+      warnings: [],
+      raw: source,
+      raw_encoding: 'utf-8',
+    })
+    expect(Math.abs(Date.parse(body.received_at) - Date.now())).toBeLessThan(60_000)
+    expect((body as unknown as { headers: { name: string }[] }).headers.map(({ name }) => name)).toEqual([
+      'Received',
+      'Received',
+      'From',
+      'To',
+      'Cc',
+      'Reply-To',
+      'Subject',
+      'X-Trace',
+      'Date',
+      'MIME-Version',
+      'Content-Type',
+    ])
+  })
+
+  it('is the same in a list and by id, but for its source', async () => {
+    const inbox = await inboxWith(mayfly, mail('the same'))
+    const listed = only(await messagesOf(mayfly, inbox.id, 1))
+    expect(listed).not.toHaveProperty('raw')
+    expect(listed).not.toHaveProperty('raw_encoding')
+    const path = `/v1/inboxes/${inbox.id}/messages/${listed.id}`
+    expect((await call(mayfly, 'GET', `${path}?raw=false`)).body).toEqual(listed)
+    expect((await call(mayfly, 'GET', `${path}?raw=true`)).body).toMatchObject({
+      ...listed,
+      raw_encoding: 'utf-8',
+    })
+    expect((await call(mayfly, 'GET', path)).body).toMatchObject({ ...listed, raw: mail('the same') })
+  })
+
+  it.each([
+    {
+      name: 'text alone',
+      source: 'Subject: x\r\n\r\nplain\r\n',
+      has: {
+        subject: 'x',
+        text: 'plain\n',
+        html: null,
+        from: [],
+        sender: 'sender@example.com',
+        date: null,
+      },
+    },
+    {
+      name: 'HTML alone',
+      source: 'Content-Type: text/html\r\n\r\n<p>rich</p>\r\n',
+      has: { subject: null, text: null, html: '<p>rich</p>\n', links: [], codes: [] },
+    },
+    {
+      name: 'no header, no body',
+      source: '\r\n',
+      has: { subject: null, html: null, to: [], cc: [], reply_to: [], attachments: [] },
+    },
+    {
+      name: 'a bad date',
+      source: 'Date: whenever\r\n\r\n\r\n',
+      has: { date: null, warnings: [{ code: 'invalid-date' }] },
+    },
+  ])('invents nothing: $name', async ({ source, has }) => {
+    const inbox = await createInbox(mayfly)
+    await send(mayfly, inbox.address, source)
+    const message = only(await messagesOf(mayfly, inbox.id, 1))
+    expect(message).toMatchObject(has)
+  })
+
+  it('reaches each of its recipients, with the address that it was sent to', async () => {
+    const [one, two] = [await createInbox(mayfly), await createInbox(mayfly)]
+    const tagged = two.address.replace('@', '+tag@')
+    await send(mayfly, [one.address, tagged], mail('for two'))
+    const [first, second] = await Promise.all([messagesOf(mayfly, one.id, 1), messagesOf(mayfly, two.id, 1)])
+    expect(only(first)).toMatchObject({ recipient: one.address, envelope: { rcpt_to: one.address } })
+    expect(only(second)).toMatchObject({ recipient: tagged, envelope: { rcpt_to: tagged } })
+    expect(only(first).id).not.toBe(only(second).id)
+  })
+
+  it('is counted by its inbox', async () => {
+    const inbox = await inboxWith(mayfly, mail('one'), mail('two'))
+    const read = async () => (await call<InboxJson>(mayfly, 'GET', `/v1/inboxes/${inbox.id}`)).body
+    const [, last] = await messagesOf(mayfly, inbox.id, 2)
+    expect(await read()).toMatchObject({ message_count: 2, last_message_at: received(last) })
+    await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}/messages/${last?.id ?? ''}`)
+    expect(await read()).toMatchObject({ message_count: 1 })
+  })
+
+  it('is deleted for good, and a repeat repeats the answer', async () => {
+    const inbox = await inboxWith(mayfly, mail('stays'), mail('goes'))
+    const [, goes] = await messagesOf(mayfly, inbox.id, 2)
+    const path = `/v1/inboxes/${inbox.id}/messages/${goes?.id ?? ''}`
+    const first = await call(mayfly, 'DELETE', path)
+    expect(first.status).toBe(200)
+    expect(first.body).toEqual({ id: goes?.id, deleted_at: expect.stringMatching(TIME) as unknown })
+    expect((await call(mayfly, 'DELETE', path)).body).toEqual(first.body)
+    for (const way of [path, `${path}?raw=false`, `${path}/raw`, `${path}/attachments/0`]) {
+      expectProblem(await call(mayfly, 'GET', way), { status: 410, code: 'message-deleted' })
+    }
+    expect(only(await messagesOf(mayfly, inbox.id, 1)).subject).toBe('stays')
+  })
+
+  it('is not found in another inbox, nor where there is none', async () => {
+    const inbox = await inboxWith(mayfly, mail('here'))
+    const other = await createInbox(mayfly)
+    const { id } = only(await messagesOf(mayfly, inbox.id, 1))
+    for (const messageId of [id, 'msg_01h455vb4pex5vsknk084sn02q', 'garbage', '%00', 'a'.repeat(1_000)]) {
+      const path = `/v1/inboxes/${other.id}/messages/${messageId}`
+      for (const [method, tail] of [
+        ['GET', ''],
+        ['GET', '/raw'],
+        ['GET', '/attachments/0'],
+        ['DELETE', ''],
+      ] as const) {
+        expectProblem(await call(mayfly, method, path + tail), { status: 404, code: 'not-found' })
+      }
+    }
+    expect((await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}/messages/${id}`)).status).toBe(200)
+  })
+
+  it.each(['raw=1', 'raw=', 'raw=false&raw=true', 'limit=1', 'toString=1'])('refuses ?%s', async (query) => {
+    const inbox = await inboxWith(mayfly, mail('x'))
+    const { id } = only(await messagesOf(mayfly, inbox.id, 1))
+    const answer = await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}/messages/${id}?${query}`)
+    const at = [{ parameter: query.split('=')[0] ?? '' }]
+    expectProblem(answer, { status: 400, code: 'invalid-request', at })
+  })
+})
+
+function received(message: MessageJson | undefined): string | undefined {
+  return (message as (MessageJson & { received_at: string }) | undefined)?.received_at
+}
+
+function sha256(content: string | Buffer): string {
+  return createHash('sha256').update(content).digest('hex')
+}
+
+function richMail(to: string): string {
+  return [
+    'Received: from a.example by b.example; Sun, 1 Mar 2026 10:00:02 +0000',
+    'Received: from c.example by a.example; Sun, 1 Mar 2026 10:00:01 +0000',
+    'From: =?utf-8?Q?=C3=84pp?= <no-reply@app.example>, second@app.example',
+    `To: "Jo, the tester" <${to}>, other@example.com`,
+    'Cc: Carbon <cc@example.com>',
+    'Reply-To: Support <support@app.example>',
+    'Subject: =?utf-8?B?R3LDvMOfZTogeW91ciBjb2Rl?= =?utf-8?Q?_is_493201_=E2=9C=93?=',
+    'X-Trace: folded',
+    ' over lines',
+    'Date: Sun, 1 Mar 2026 12:00:00 +0200',
+    'MIME-Version: 1.0',
+    'Content-Type: multipart/mixed; boundary=mixed',
+    '',
+    '--mixed',
+    'Content-Type: multipart/alternative; boundary=alternative',
+    '',
+    '--alternative',
+    'Content-Type: text/plain; charset=utf-8',
+    'Content-Transfer-Encoding: quoted-printable',
+    '',
+    'Your code is 493-201 =E2=80=93 v=C3=A9rifiez: https://app.example/verify?t=3D1',
+    '--alternative',
+    'Content-Type: multipart/related; boundary=related',
+    '',
+    '--related',
+    'Content-Type: text/html; charset=utf-8',
+    '',
+    '<p>Your code is <b>493-201</b> <a href="https://app.example/verify?t=1&amp;x=2">Verify</a>',
+    '--related',
+    'Content-Type: image/png; name="logo.png"',
+    'Content-Disposition: inline; filename="logo.png"',
+    'Content-ID: <logo@app.example>',
+    'Content-Transfer-Encoding: base64',
+    '',
+    IMAGE.toString('base64'),
+    '--related--',
+    '--alternative--',
+    '--mixed',
+    'Content-Type: application/pdf',
+    "Content-Disposition: attachment; filename*=UTF-8''Rechnung%20M%C3%A4rz.pdf",
+    'Content-Transfer-Encoding: base64',
+    '',
+    PDF.toString('base64'),
+    '--mixed--',
+    '',
+  ].join('\r\n')
+}
