@@ -1,0 +1,142 @@
+import { call, createInbox, messagesOf, only, send } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+
+const CONTENT = Buffer.from(Array.from({ length: 1_000 }, (_, index) => (index * 7) % 256))
+
+interface Part {
+  type: string
+  /** The header's parameters, as they stand in the mail. */
+  disposition: string
+}
+
+describe('an attachment', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  const received = async (...parts: Part[]) => {
+    const inbox = await createInbox(mayfly)
+    await send(mayfly, inbox.address, mixed(parts))
+    const message = only(await messagesOf(mayfly, inbox.id, 1))
+    return { message, path: `/v1/inboxes/${inbox.id}/messages/${message.id}/attachments` }
+  }
+  const fetchAt = (path: string) =>
+    fetch(mayfly.url + path, { headers: { authorization: `Bearer ${mayfly.apiKey}` } })
+
+  it('comes back byte for byte, to be saved', async () => {
+    const { message, path } = await received(
+      { type: 'application/pdf', disposition: 'attachment; filename="a.pdf"' },
+      { type: 'image/png', disposition: 'inline; filename="b.png"' },
+    )
+    expect(message.attachments.map(({ filename }) => filename)).toEqual(['a.pdf', 'b.png'])
+    for (const { index, filename, content_type: type } of message.attachments) {
+      const answer = await fetchAt(`${path}/${index}`)
+      expect(answer.status).toBe(200)
+      expect(answer.headers.get('content-type')).toBe(type)
+      expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
+      expect(answer.headers.get('content-disposition')).toMatch(/^attachment; /)
+      expect(fileName(answer.headers.get('content-disposition') ?? '')).toBe(filename)
+      expect(Buffer.from(await answer.arrayBuffer()).equals(CONTENT)).toBe(true)
+    }
+  })
+
+  it.each([
+    { disposition: 'attachment; filename="plain name.txt"', name: 'plain name.txt' },
+    {
+      disposition: `attachment; filename*=UTF-8''Rechnung%20M%C3%A4rz%20%E2%82%AC.pdf`,
+      name: 'Rechnung März €.pdf',
+    },
+    { disposition: 'attachment; filename="=?utf-8?B?5pel5pys?="', name: '日本' },
+    { disposition: 'attachment; filename="../../etc/passwd"', name: 'passwd' },
+    { disposition: 'attachment; filename="C:\\\\Windows\\\\evil.exe"', name: 'evil.exe' },
+    { disposition: 'attachment; filename="a\\"; x=\\"b.txt"', name: 'a"; x="b.txt' },
+    { disposition: `attachment; filename*=UTF-8''a%0D%0ASet-Cookie:%20x=1`, name: 'aSet-Cookie: x=1' },
+    { disposition: `attachment; filename*=UTF-8''cod%E2%80%AEfdp.exe`, name: 'codfdp.exe' },
+    { disposition: 'attachment; filename=".."', name: 'attachment' },
+    { disposition: 'attachment; filename=""', name: 'attachment' },
+    { disposition: 'attachment', name: 'attachment' },
+    { disposition: `attachment; filename="${'x'.repeat(600)}.pdf"`, name: /^x{100,}/ },
+  ])('is named safely: $disposition', async ({ disposition, name }) => {
+    const { path } = await received({ type: 'application/octet-stream', disposition })
+    const answer = await fetchAt(`${path}/0`)
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('set-cookie')).toBeNull()
+    const found = fileName(answer.headers.get('content-disposition') ?? '')
+    if (typeof name === 'string') expect(found).toBe(name)
+    else expect(found).toMatch(name)
+  })
+
+  it.each([
+    'text/html',
+    'image/svg+xml',
+    'application/xhtml+xml',
+    'text/xml',
+    'text/javascript',
+    'text/html; charset=utf-7',
+    'TEXT/HTML',
+    'application/x-shockwave-flash',
+    'garbage',
+  ])('is never shown by a browser: %s', async (type) => {
+    const { path } = await received({ type, disposition: 'attachment; filename="page.html"' })
+    const answer = await fetchAt(`${path}/0`)
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-type')).toBe('application/octet-stream')
+    expect(answer.headers.get('content-disposition')).toMatch(/^attachment;/)
+    expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
+    expect(answer.headers.get('content-security-policy')).toContain('sandbox')
+  })
+
+  it.each(['1', '-1', '99', '999999999999', '1.0', 'x', '%00', '0x0', 'a.pdf'])(
+    'there is none at %s',
+    async (index) => {
+      const { path } = await received({
+        type: 'application/pdf',
+        disposition: 'attachment; filename="a.pdf"',
+      })
+      expectProblem(await call(mayfly, 'GET', `${path}/${index}`), { status: 404, code: 'not-found' })
+    },
+  )
+
+  it('is given to a hundred who ask at once', async () => {
+    const { path } = await received({ type: 'application/pdf', disposition: 'attachment; filename="a.pdf"' })
+    const answers = await Promise.all(Array.from({ length: 100 }, () => fetchAt(`${path}/0`)))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+    await Promise.all(answers.map((answer) => answer.arrayBuffer()))
+  })
+
+  it('takes no parameters', async () => {
+    const { path } = await received({ type: 'application/pdf', disposition: 'attachment' })
+    const at = [{ parameter: 'inline' }]
+    expectProblem(await call(mayfly, 'GET', `${path}/0?inline=true`), {
+      status: 400,
+      code: 'invalid-request',
+      at,
+    })
+  })
+})
+
+function mixed(parts: Part[]): string {
+  const body = parts.flatMap(({ type, disposition }) => [
+    '--part',
+    `Content-Type: ${type}`,
+    `Content-Disposition: ${disposition}`,
+    'Content-Transfer-Encoding: base64',
+    '',
+    ...(CONTENT.toString('base64').match(/.{1,76}/g) ?? []),
+  ])
+  return ['Subject: parts', 'Content-Type: multipart/mixed; boundary=part', '', ...body, '--part--', ''].join(
+    '\r\n',
+  )
+}
+
+/** As a browser reads it (RFC 6266): `filename*` before `filename`. */
+function fileName(disposition: string): string {
+  const [, extended] = /; filename\*=UTF-8''([^;]+)/.exec(disposition) ?? []
+  if (extended !== undefined) return decodeURIComponent(extended)
+  const [, token, quoted] = /; filename=(?:([^";]+)|"((?:[^"\\]|\\.)*)")/.exec(disposition) ?? []
+  return token ?? (quoted ?? '').replaceAll(/\\(.)/g, '$1')
+}
