@@ -66,6 +66,10 @@ export function makeServer({
     mustNameHost(request)
     await authenticate(request)
   })
+  // A connection kept open would hold the end up until its client lets go of it.
+  server.addHook('onSend', async (_, reply) => {
+    if (isShuttingDown()) void reply.header('connection', 'close')
+  })
   server.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.url ?? 'unknown'
     const ms = Math.round(reply.elapsedTime * 100) / 100
