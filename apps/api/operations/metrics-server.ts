@@ -8,6 +8,10 @@ export async function startMetricsServer(registry: Registry, host: string, port:
       response.writeHead(404).end()
       return
     }
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.writeHead(405, { allow: 'GET, HEAD' }).end()
+      return
+    }
     registry.metrics().then(
       (text) => response.writeHead(200, { 'content-type': registry.contentType }).end(text),
       () => response.writeHead(500).end(),
