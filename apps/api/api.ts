@@ -45,6 +45,7 @@ export interface ApiOptions {
 export interface Api {
   /** The base of every path, and of links in problems. */
   url: string
+  port: number
   /** Takes no more requests, answers those under way, and lets go of its resources. */
   close(): Promise<void>
 }
@@ -124,6 +125,7 @@ export async function startApi({
       : await startMetricsServer(registry, settings.httpHost, settings.metricsPort)
   return {
     url,
+    port,
     async close() {
       isShuttingDown = true
       metricsServer?.close()

@@ -28,7 +28,8 @@ async function main(): Promise<void> {
     now: () => new Date(),
     announce: (secret) => process.stdout.write(`mayfly: made the first API key: ${secret}\n`),
   })
-  logger.info({ url: mayfly.url, smtpPort: mayfly.smtpPort }, 'listening')
+  const { url, httpPort, smtpPort } = mayfly
+  logger.info({ url, httpPort, smtpPort }, 'listening')
   process.stdout.write(welcomeText(mayfly))
 
   const signal = await ended

@@ -59,7 +59,8 @@ export async function startStandalone(options: StandaloneOptions): Promise<Stand
     const smtp = await startSmtp({ engine, settings, tlsFolder, logger, registry, now })
     closers.push(() => smtp.drain())
     isStarted = true
-    return { url: api.url, smtpHost: settings.smtpHost, smtpPort: smtp.port, firstKey, close }
+    const { url, port: httpPort } = api
+    return { url, httpPort, smtpHost: settings.smtpHost, smtpPort: smtp.port, firstKey, close }
   } catch (error) {
     await close()
     throw error

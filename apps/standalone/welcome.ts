@@ -2,6 +2,7 @@ import type { FirstKey } from '#apps/api/access/bootstrap.js'
 
 export interface Welcome {
   url: string
+  httpPort: number
   smtpHost: string
   smtpPort: number
   firstKey: FirstKey

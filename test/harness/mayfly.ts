@@ -102,8 +102,8 @@ async function listeningLine(child: ChildProcess): Promise<{ url: string; smtpPo
   return new Promise((resolve) => {
     lines.on('line', (line) => {
       if (!line.includes('"msg":"listening"')) return
-      const { url, smtpPort } = JSON.parse(line) as { url: string; smtpPort: number }
-      resolve({ url, smtpPort })
+      const { httpPort, smtpPort } = JSON.parse(line) as { httpPort: number; smtpPort: number }
+      resolve({ url: `http://127.0.0.1:${httpPort}`, smtpPort })
     })
   })
 }
