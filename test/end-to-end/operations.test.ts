@@ -1,0 +1,170 @@
+import {
+  call,
+  createInbox,
+  inboxWith,
+  mail,
+  messagesOf,
+  only,
+  type ProblemJson,
+} from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+import { until } from '#test/harness/until.js'
+import { freePort, speakHttp } from '#test/harness/wire.js'
+
+describe('operations', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  it('say that the process lives, and that it is ready', async () => {
+    expect(await call(mayfly, 'GET', '/healthz')).toMatchObject({ status: 200, body: { status: 'ok' } })
+    expect(await call(mayfly, 'GET', '/readyz')).toMatchObject({ status: 200, body: { status: 'ready' } })
+  })
+
+  it('count requests by route, never by what is in a path', async () => {
+    const inbox = await inboxWith(mayfly, mail('counted'))
+    const { id } = only(await messagesOf(mayfly, inbox.id, 1))
+    const message = `/v1/inboxes/${inbox.id}/messages/${id}`
+    const paths = [`/v1/inboxes/${inbox.id}`, message, `${message}/raw`, '/v1/inboxes/someone', '/who/knows']
+    for (const path of [...paths, '/v1/inboxes/%zz', '/problems/nobody']) await call(mayfly, 'GET', path)
+    await speakHttp(mayfly, 'PROPFIND /somewhere/else HTTP/1.1\r\nHost: x\r\n\r\n')
+    const { headers, body } = await call<string>(mayfly, 'GET', '/metrics')
+    expect(headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
+    expect(body).toMatch(/^mayfly_http_request_seconds_count\{.*route="\/v1\/inboxes\/:inboxId".*\} \d+$/m)
+    const names = [
+      inbox.id,
+      inbox.address.split('@')[0] ?? '',
+      id,
+      'someone',
+      'knows',
+      'nobody',
+      '%zz',
+      'else',
+    ]
+    for (const name of names) expect(body).not.toContain(name)
+  })
+
+  it('keep the number of series, whatever is asked for', async () => {
+    const series = async () =>
+      (await call<string>(mayfly, 'GET', '/metrics')).body
+        .split('\n')
+        .filter((line) => /^mayfly_http/.test(line)).length
+    const ask = async (from: number) => {
+      for (let index = from; index < from + 50; index += 1) {
+        await call(mayfly, 'GET', `/v1/inboxes/inb_${index}`)
+        await call(mayfly, 'GET', `/nowhere/${index}`)
+      }
+    }
+    await ask(0)
+    const before = await series()
+    await ask(50)
+    expect(await series()).toBe(before)
+  })
+
+  it.each([
+    { metric: 'mayfly_http_request_seconds_count' },
+    { metric: 'process_resident_memory_bytes' },
+    { metric: 'nodejs_eventloop_lag_seconds' },
+  ])('show $metric', async ({ metric }) => {
+    expect((await call<string>(mayfly, 'GET', '/metrics')).body).toContain(metric)
+  })
+
+  it.each(['/healthz', '/readyz', '/metrics', '/problems/not-found'])(
+    'take no parameters: %s',
+    async (path) => {
+      const at = [{ parameter: 'x' }]
+      expectProblem(await call(mayfly, 'GET', `${path}?x=1`), { status: 400, code: 'invalid-request', at })
+    },
+  )
+
+  it('have a page for every problem of the contract that there is so far', async () => {
+    const codes = [
+      'invalid-request',
+      'malformed-json',
+      'missing-api-key',
+      'invalid-api-key',
+      'plan-lacks-api-access',
+      'missing-scope',
+      'not-found',
+      'method-not-allowed',
+      'not-acceptable',
+      'inbox-deleted',
+      'inbox-expired',
+      'message-deleted',
+      'body-too-large',
+      'unsupported-media-type',
+      'internal-error',
+      'catching-up',
+      'log-unavailable',
+      'shutting-down',
+    ]
+    for (const code of codes) {
+      const { status, headers, body } = await call<string>(mayfly, 'GET', `/problems/${code}`)
+      expect(status).toBe(200)
+      expect(headers.get('content-type')).toMatch(/^text\/html/)
+      expect(body).toContain(code)
+    }
+  })
+
+  it('log one line per request, without content', async () => {
+    const inbox = await createInbox(mayfly, { name: 'a-secret-name' })
+    const { headers } = await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}`)
+    const requestId = headers.get('x-request-id') ?? 'none'
+    const line = await until('the line', () => linesWith(mayfly, requestId)[0])
+    expect(JSON.parse(line)).toMatchObject({ method: 'GET', route: '/v1/inboxes/:inboxId', status: 200 })
+    expect(linesWith(mayfly, requestId)).toHaveLength(1)
+    expect(mayfly.output().stderr).not.toContain('a-secret-name')
+  })
+})
+
+function linesWith(mayfly: Mayfly, text: string): string[] {
+  return mayfly
+    .output()
+    .stderr.split('\n')
+    .filter((line) => line.includes(text))
+}
+
+describe('an instance with other addresses', () => {
+  let mayfly: Mayfly
+  let metricsPort: number
+
+  beforeAll(async () => {
+    metricsPort = await freePort()
+    const publicUrl = 'https://mail.example/mayfly/'
+    mayfly = await startMayfly({
+      env: {
+        MAYFLY_PUBLIC_URL: publicUrl,
+        MAYFLY_METRICS_PORT: String(metricsPort),
+        MAYFLY_MAIL_DOMAIN: 'Post.Example',
+      },
+    })
+  })
+  afterAll(() => mayfly.dispose())
+
+  it('names problems under its public URL', async () => {
+    const { body } = await call<ProblemJson>(mayfly, 'GET', '/nothing')
+    expect(body.type).toBe('https://mail.example/mayfly/problems/not-found')
+    const [broken] = await speakHttp(mayfly, 'hello\r\n\r\n')
+    expect(broken?.body).toContain('"https://mail.example/mayfly/problems/invalid-request"')
+  })
+
+  it('serves its metrics on their own port alone', async () => {
+    const elsewhere = { url: `http://127.0.0.1:${metricsPort}`, smtpPort: 0, apiKey: '' }
+    const metrics = await call<string>(elsewhere, 'GET', '/metrics')
+    expect(metrics.status).toBe(200)
+    expect(metrics.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
+    expect(metrics.body).toContain('mayfly_http_request_seconds')
+    expectProblem(await call(mayfly, 'GET', '/metrics'), { status: 404, code: 'not-found' })
+    expect((await call(elsewhere, 'GET', '/v1/inboxes')).status).toBe(404)
+    expect((await call(elsewhere, 'POST', '/metrics')).status).toBe(405)
+  })
+
+  it('gives out addresses of its domain, in lower case', async () => {
+    const inbox = await inboxWith(mayfly, mail('here'))
+    expect(inbox.address).toMatch(/^\w{20}@post\.example$/)
+  })
+})

@@ -1,0 +1,101 @@
+import { call, createInbox, inboxWith, mail, send } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+import { until } from '#test/harness/until.js'
+import { httpPort, openWire, readAnswers } from '#test/harness/wire.js'
+
+const KEY = 'a-key-for-the-end-to-end-suites'
+const HEAD = `Host: x\r\nAuthorization: Bearer ${KEY}\r\n`
+
+describe('a signal to end', () => {
+  let mayfly: Mayfly
+
+  beforeEach(async () => {
+    mayfly = await startMayfly({ apiKey: KEY })
+  })
+  afterEach(() => mayfly.dispose())
+
+  it('lets requests under way be answered, refuses new ones, and ends with 0', async () => {
+    const inbox = await createInbox(mayfly)
+    const body = JSON.stringify({ name: 'under way' })
+    const head = `POST /v1/inboxes HTTP/1.1\r\n${HEAD}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
+    // Begun, and seen to be so, but not whole.
+    const underWay = await openWire(httpPort(mayfly))
+    underWay.write(`GET /healthz HTTP/1.1\r\n${HEAD}\r\n${head}`)
+    await until('the first answer', () => readAnswers(underWay.received())[0])
+
+    const ended = mayfly.end('SIGTERM')
+    await until('refusal', async () => (await refusalAt(httpPort(mayfly))) === 'ECONNREFUSED')
+    await expect(send(mayfly, inbox.address, mail('too late'))).rejects.toThrow(/ECONNREFUSED|421/)
+    underWay.write(body)
+    const answer = await until('the answer', () => readAnswers(underWay.received())[1])
+    expect(answer.status).toBe(201)
+    expect(await ended).toBe(0)
+    expect(underWay.isClosed()).toBe(true)
+
+    const { id } = JSON.parse(answer.body) as { id: string }
+    mayfly = await mayfly.startAgain()
+    expect((await call(mayfly, 'GET', `/v1/inboxes/${id}`)).status).toBe(200)
+  })
+
+  it.each(['SIGTERM', 'SIGINT'] as const)('may be %s', async (signal) => {
+    const { id } = await createInbox(mayfly)
+    expect(await mayfly.end(signal)).toBe(0)
+    mayfly = await mayfly.startAgain()
+    expect((await call(mayfly, 'GET', `/v1/inboxes/${id}`)).status).toBe(200)
+  })
+
+  it('answers a request on a connection kept open with shutting-down, or closes it', async () => {
+    const holding = await openWire(httpPort(mayfly))
+    const kept = await openWire(httpPort(mayfly))
+    const get = `GET /v1/inboxes HTTP/1.1\r\n${HEAD}\r\n`
+    for (const wire of [holding, kept]) {
+      wire.write(get)
+      await until('the first answer', () => readAnswers(wire.received())[0])
+    }
+    // Half a request keeps this connection, and so the instance, open for a while.
+    holding.write('GET /v1/inboxes HTTP/1.1\r\n')
+    const ended = mayfly.end('SIGTERM')
+    await until('the end of idle connections', () => kept.isClosed())
+    holding.write(`${HEAD}\r\n`)
+    const refused = await until(
+      'an answer or the end',
+      () => readAnswers(holding.received())[1] ?? (holding.isClosed() ? 'closed' : null),
+    )
+    if (refused !== 'closed') {
+      expectProblem(refused, { status: 503, code: 'shutting-down' })
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    }
+    expect(await ended).toBe(0)
+  })
+
+  it('is not held up for ever by clients that neither send nor read', async () => {
+    await inboxWith(mayfly, mail('x'))
+    const beginnings = [
+      '',
+      'GET /v1/inb',
+      `POST /v1/inboxes HTTP/1.1\r\n${HEAD}Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{`,
+    ]
+    const wires = await Promise.all(
+      beginnings.map(async (beginning) => {
+        const wire = await openWire(httpPort(mayfly))
+        wire.write(beginning)
+        return wire
+      }),
+    )
+    expect((await call(mayfly, 'GET', '/healthz')).status).toBe(200)
+    expect(await mayfly.end('SIGTERM')).toBe(0)
+    for (const wire of wires) wire.close()
+  }, 25_000)
+})
+
+/** Why a connection was refused; null where it was not. */
+async function refusalAt(port: number): Promise<string | null> {
+  try {
+    const wire = await openWire(port)
+    wire.close()
+    return null
+  } catch (error) {
+    return (error as { code?: string }).code ?? null
+  }
+}
