@@ -12,9 +12,8 @@ import {
 } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
+import { IMAGE, PDF, richMail } from '#test/harness/rich-mail.js'
 
-const IMAGE = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk', 'base64')
-const PDF = Buffer.from('%PDF-1.4\n% nothing in it\n')
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 describe('a message', () => {
@@ -237,54 +236,4 @@ function received(message: MessageJson | undefined): string | undefined {
 
 function sha256(content: string | Buffer): string {
   return createHash('sha256').update(content).digest('hex')
-}
-
-function richMail(to: string): string {
-  return [
-    'Received: from a.example by b.example; Sun, 1 Mar 2026 10:00:02 +0000',
-    'Received: from c.example by a.example; Sun, 1 Mar 2026 10:00:01 +0000',
-    'From: =?utf-8?Q?=C3=84pp?= <no-reply@app.example>, second@app.example',
-    `To: "Jo, the tester" <${to}>, other@example.com`,
-    'Cc: Carbon <cc@example.com>',
-    'Reply-To: Support <support@app.example>',
-    'Subject: =?utf-8?B?R3LDvMOfZTogeW91ciBjb2Rl?= =?utf-8?Q?_is_493201_=E2=9C=93?=',
-    'X-Trace: folded',
-    ' over lines',
-    'Date: Sun, 1 Mar 2026 12:00:00 +0200',
-    'MIME-Version: 1.0',
-    'Content-Type: multipart/mixed; boundary=mixed',
-    '',
-    '--mixed',
-    'Content-Type: multipart/alternative; boundary=alternative',
-    '',
-    '--alternative',
-    'Content-Type: text/plain; charset=utf-8',
-    'Content-Transfer-Encoding: quoted-printable',
-    '',
-    'Your code is 493-201 =E2=80=93 v=C3=A9rifiez: https://app.example/verify?t=3D1',
-    '--alternative',
-    'Content-Type: multipart/related; boundary=related',
-    '',
-    '--related',
-    'Content-Type: text/html; charset=utf-8',
-    '',
-    '<p>Your code is <b>493-201</b> <a href="https://app.example/verify?t=1&amp;x=2">Verify</a>',
-    '--related',
-    'Content-Type: image/png; name="logo.png"',
-    'Content-Disposition: inline; filename="logo.png"',
-    'Content-ID: <logo@app.example>',
-    'Content-Transfer-Encoding: base64',
-    '',
-    IMAGE.toString('base64'),
-    '--related--',
-    '--alternative--',
-    '--mixed',
-    'Content-Type: application/pdf',
-    "Content-Disposition: attachment; filename*=UTF-8''Rechnung%20M%C3%A4rz.pdf",
-    'Content-Transfer-Encoding: base64',
-    '',
-    PDF.toString('base64'),
-    '--mixed--',
-    '',
-  ].join('\r\n')
 }
