@@ -36,6 +36,5 @@ export function endWithProblem(socket: Duplex, problem: Problem, requestId: stri
     `x-request-id: ${requestId}`,
     'connection: close',
   ]
-  // Reading on lets the client see the answer before it learns that the rest of what it sends is not wanted.
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
 }
