@@ -16,7 +16,6 @@ export interface InboxJson {
   created_at: string
   expires_at: string
   message_count: number
-  expires_at: string
   last_message_at: string | null
   labels: Record<string, string>
 }
