@@ -8,13 +8,18 @@ export type KeyLookup = { state: 'known'; key: SecretKey } | { state: 'forgotten
 export interface KeyVault {
   /**
    * Resolves with the inbox's key once that is durable; the same one where the inbox has one already.
-   * Rejects with KeyForgottenError where it was forgotten.
+   * Rejects with KeyForgottenError where it was forgotten, with KeyVaultUnavailableError where it can't be kept.
    */
   create(inboxId: InboxId): Promise<SecretKey>
   find(inboxId: InboxId): Promise<KeyLookup>
   /** Resolves once a permanent record durably stands in place of each key. Repeats change nothing. */
   forget(inboxIds: readonly InboxId[]): Promise<void>
   close(): Promise<void>
+}
+
+/** A key is not, or not known to be, durable: the vault is out of reach or full. */
+export class KeyVaultUnavailableError extends Error {
+  override readonly name = 'KeyVaultUnavailableError'
 }
 
 export class KeyForgottenError extends Error {

@@ -1,6 +1,10 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { makeFolder } from '#test/harness/standalone.js'
 import { until } from '#test/harness/until.js'
 import { sha256Of } from './ledger.js'
 
@@ -80,4 +84,45 @@ describe('a disk that is full', () => {
     const found = new Map(messages.map(({ id, sha256 }) => [id, sha256]))
     for (const [id, sha256] of accepted) expect(found.get(id)).toBe(sha256)
   }
+})
+
+const hasMount =
+  spawnSync('mount', ['--fake', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0 && process.getuid?.() === 0
+const describeWithMount = hasMount ? describe : describe.skip
+if (!hasMount) process.stdout.write('skipped: a small file system that is full (run as root to mount one)\n')
+
+describeWithMount('a file system that is full', () => {
+  it('refuses inboxes and mail with 503 and 451, and takes them again once there is room', async () => {
+    const folder = await makeFolder()
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', folder.path])
+    const dataDir = join(folder.path, 'data')
+    const filler = join(folder.path, 'filler')
+    let mayfly = await startMayfly({ dataDir })
+    try {
+      const inbox = await createInbox(mayfly)
+      await send(mayfly, inbox.address, mail('before'))
+      await messagesOf(mayfly, inbox.id, 1)
+      spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'])
+
+      const create = await call<{ code: string }>(mayfly, 'POST', '/v1/inboxes', { body: {} })
+      expect(create).toMatchObject({ status: 503, body: { code: 'log-unavailable' } })
+      // More than freed pages have room for.
+      const large = mail('full', randomBytes(100_000).toString('hex').replace(/.{70}/g, '$&\r\n'))
+      await expect(send(mayfly, inbox.address, large)).rejects.toMatchObject({ responseCode: 451 })
+      expect((await messagesOf(mayfly, inbox.id, 1)).map(({ subject }) => subject)).toEqual(['before'])
+
+      await rm(filler)
+      await createInbox(mayfly)
+      await send(mayfly, inbox.address, mail('after'))
+      const subjects = async () => (await messagesOf(mayfly, inbox.id, 2)).map(({ subject }) => subject)
+      expect(await subjects()).toEqual(['before', 'after'])
+      expect(await mayfly.end('SIGTERM')).toBe(0)
+      mayfly = await mayfly.startAgain()
+      expect(await subjects()).toEqual(['before', 'after'])
+    } finally {
+      await mayfly.end('SIGKILL')
+      execFileSync('umount', [folder.path])
+      await folder.remove()
+    }
+  })
 })

@@ -123,9 +123,11 @@ async function durableText(folder: string, bytes: Buffer, database: string | nul
   const root = openLmdbFile<StoredRow, string>({ path, isSynced: 'before-seen', maxDbs: 16 })
   const text =
     database === null
-      ? [...root.getRange({})].map(({ key, value }) => `${key} has ${value.wrapped === undefined ? 'no' : 'a'} key`)
-      : [...root.openDB<StoredRow, [partition: number, offset: number]>({ name: database }).getRange({})].map(({ value }) =>
-          Buffer.from(value.v ?? []).toString('latin1'),
+      ? [...root.getRange({})].map(
+          ({ key, value }) => `${key} has ${value.wrapped === undefined ? 'no' : 'a'} key`,
+        )
+      : [...root.openDB<StoredRow, [partition: number, offset: number]>({ name: database }).getRange({})].map(
+          ({ value }) => Buffer.from(value.v ?? []).toString('latin1'),
         )
   await root.close()
   return text.join('\n')

@@ -11,7 +11,22 @@ const SYNC_DELAY_US = 30_000
 export function traceInto(file: string): [string, ...string[]] {
   const calls = 'openat,lseek,pwrite64,pwritev,fdatasync,fsync,write,writev'
   const slow = `inject=fdatasync:delay_enter=${SYNC_DELAY_US}`
-  return ['strace', '-D', '-f', '-q', '-y', '-xx', '-s', '300000', '-e', `trace=${calls}`, '-e', slow, '-o', file]
+  return [
+    'strace',
+    '-D',
+    '-f',
+    '-q',
+    '-y',
+    '-xx',
+    '-s',
+    '300000',
+    '-e',
+    `trace=${calls}`,
+    '-e',
+    slow,
+    '-o',
+    file,
+  ]
 }
 
 interface Call {
@@ -111,7 +126,9 @@ function readCall(text: string): Call | null {
   const head = /^(\w+)\((?:(\d+)<((?:\\x[0-9a-f]{2})*)>|AT_FDCWD)/.exec(text)
   if (head === null) return null
   const [, name = '', descriptor = '', path = ''] = head
-  const bytes = Buffer.concat([...text.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)].map(([, hex = '']) => unhex(hex)))
+  const bytes = Buffer.concat(
+    [...text.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)].map(([, hex = '']) => unhex(hex)),
+  )
   const rest = text.slice(text.lastIndexOf('"') + 1)
   const [, offset = '0'] = /, (\d+)(?:\)| <unfinished)/.exec(rest) ?? []
   return { name, descriptor, path: unhex(path).toString(), bytes, offset: Number(offset), rest }

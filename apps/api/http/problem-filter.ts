@@ -1,5 +1,6 @@
 import { Catch, HttpException, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { KeyVaultUnavailableError } from '#libs/erasure/key-vault.js'
 import { LogUnavailableError } from '#libs/event-log/event-log.js'
 import { pathOf } from './link.js'
 import type { MethodTable } from './method-table.js'
@@ -31,7 +32,7 @@ export class ProblemFilter implements ExceptionFilter {
     // That a path or method does not exist is said before anything of the body is judged.
     if (request.is404 && isAboutBody(error)) return this.noRoute(request)
     if (error instanceof Problem) return error
-    if (error instanceof LogUnavailableError) {
+    if (error instanceof LogUnavailableError || error instanceof KeyVaultUnavailableError) {
       return unavailable('log-unavailable', 'The event log did not take the change, or may not have.')
     }
     switch (statusOf(error)) {

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import type { RootDatabase } from 'lmdb'
 import { closeLmdbFile, commit, openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
-import { KeyForgottenError, type KeyLookup, type KeyVault } from '../key-vault.js'
+import { KeyForgottenError, KeyVaultUnavailableError, type KeyLookup, type KeyVault } from '../key-vault.js'
 import type { MasterKeys, WrappedKey } from '../master-key.js'
 import { makeSecretKey, type SecretKey } from '../seal.js'
 
@@ -76,6 +76,8 @@ export class LmdbKeyVault implements KeyVault {
       const record = this.root.get(inboxId)
       if (record === undefined) this.root.putSync(inboxId, wrapped)
       return record
+    }).catch((cause: unknown) => {
+      throw new KeyVaultUnavailableError(`the key of ${inboxId} could not be stored`, { cause })
     })
     if (existing === undefined) return key
     const found = this.read(inboxId, existing)
