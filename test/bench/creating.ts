@@ -1,0 +1,34 @@
+import { median, quantile, type Figure } from './figure.js'
+import type { Section } from './section.js'
+import { Subject } from './subject.js'
+
+const WARM_UP = 50
+
+/** From the request for an inbox to its 201, one after the other and ten at once. */
+export const creating: Section = async ({ plan, profileDir }) => {
+  const subject = await Subject.start(profileDir)
+  try {
+    await subject.createInboxes(WARM_UP)
+    const figures: Figure[] = []
+    for (const atOnce of [1, 10]) {
+      const times: number[] = []
+      let left = plan.createdInboxes
+      const work = async () => {
+        while (left-- > 0) {
+          const started = performance.now()
+          await subject.createInbox()
+          times.push(performance.now() - started)
+        }
+      }
+      await Promise.all(Array.from({ length: atOnce }, work))
+      const name = atOnce === 1 ? 'create inbox' : `create inbox, ${atOnce} at once`
+      figures.push(
+        { name: `${name}, p50`, unit: 'ms', rounds: [median(times)] },
+        { name: `${name}, p99`, unit: 'ms', rounds: [quantile(times, 0.99)], reach: { atMost: 20 } },
+      )
+    }
+    return figures
+  } finally {
+    await subject.dispose()
+  }
+}

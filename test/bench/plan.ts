@@ -1,0 +1,73 @@
+import { parseArgs } from 'node:util'
+
+/** How much is measured. */
+export interface Plan {
+  rounds: number
+  /** Mails of one round against smtp-sink. */
+  acceptedMails: number
+  /** Mails of one round against the parser. */
+  shownMails: number
+  latencyMails: number
+  createdInboxes: number
+  memoryMails: { before: number; after: number }
+  manyInboxes: number
+  manyInboxesMails: number
+}
+
+const DEFAULT: Plan = {
+  rounds: 3,
+  acceptedMails: 4_000,
+  shownMails: 6_000,
+  latencyMails: 300,
+  createdInboxes: 500,
+  memoryMails: { before: 1_000, after: 20_000 },
+  manyInboxes: 10_000,
+  manyInboxesMails: 3_000,
+}
+
+const FULL: Plan = {
+  rounds: 5,
+  acceptedMails: 20_000,
+  shownMails: 20_000,
+  latencyMails: 1_200,
+  createdInboxes: 2_000,
+  memoryMails: { before: 1_000, after: 100_000 },
+  manyInboxes: 100_000,
+  manyInboxesMails: 10_000,
+}
+
+export interface Command {
+  plan: Plan
+  /** Where the findings go as JSON; null for nowhere. */
+  jsonPath: string | null
+  /** Names of the sections to run; null for all. */
+  only: readonly string[] | null
+  /** Where each Mayfly leaves its CPU profiles; null for none. */
+  profileDir: string | null
+}
+
+export const USAGE = `npm run bench -- [options]
+  --full            more rounds and larger counts: about 15 minutes instead of 3
+  --only a,b        these sections alone
+  --json <file>     writes the findings there, with every round
+  --profile <dir>   leaves CPU profiles of every Mayfly there, which slows it
+`
+
+/** Throws where an argument is unknown. */
+export function readCommand(args: readonly string[]): Command {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      full: { type: 'boolean', default: false },
+      only: { type: 'string' },
+      json: { type: 'string' },
+      profile: { type: 'string' },
+    },
+  })
+  return {
+    plan: values.full ? FULL : DEFAULT,
+    only: values.only?.split(',') ?? null,
+    jsonPath: values.json ?? null,
+    profileDir: values.profile ?? null,
+  }
+}

@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startMayfly } from '#test/harness/mayfly.js'
+import type { Section } from './section.js'
+
+const SOURCES = ['apps', 'libs', 'infra', 'test', 'package.json', '.swcrc']
+const WITHIN_MS = 60_000
+
+/** How long it takes to listen: from a build, and by `npm start` on the sources alone. */
+export const starting: Section = async ({ plan }) => {
+  const fromBuild: number[] = []
+  const fromSource: number[] = []
+  for (let round = 0; round < plan.rounds; round++) {
+    fromBuild.push(await secondsFromBuild())
+    fromSource.push(await secondsFromSource())
+  }
+  return [
+    { name: 'start from a build', unit: 's', rounds: fromBuild, reach: { atMost: 3 } },
+    { name: 'start from source, npm start', unit: 's', rounds: fromSource, reach: { atMost: 15 } },
+  ]
+}
+
+async function secondsFromBuild(): Promise<number> {
+  const started = performance.now()
+  const mayfly = await startMayfly()
+  const seconds = (performance.now() - started) / 1000
+  await mayfly.dispose()
+  return seconds
+}
+
+/** On a copy, since it builds anew what this process runs from. */
+async function secondsFromSource(): Promise<number> {
+  const folder = await mkdtemp(join(tmpdir(), 'mayfly-start-'))
+  try {
+    for (const source of SOURCES) await cp(source, join(folder, source), { recursive: true })
+    await symlink(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'))
+    return await secondsOfNpmStart(folder)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function secondsOfNpmStart(folder: string): Promise<number> {
+  const started = performance.now()
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, MAYFLY_HTTP_PORT: '0', MAYFLY_SMTP_PORT: '0' }
+  // A process group of its own, since npm starts others.
+  const child = spawn('npm', ['start'], {
+    cwd: folder,
+    env,
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const { stderr, pid } = child
+  if (pid === undefined) throw new Error('npm could not be spawned')
+  const ended = once(child, 'exit')
+  let printed = ''
+  const { promise: listening, resolve, reject } = Promise.withResolvers<number>()
+  stderr.setEncoding('utf8').on('data', (text: string) => {
+    printed += text
+    if (printed.includes('"msg":"listening"')) resolve((performance.now() - started) / 1000)
+  })
+  child.once('exit', () => reject(new Error(`npm start ended: ${printed}`)))
+  const timer = setTimeout(() => reject(new Error(`npm start does not listen: ${printed}`)), WITHIN_MS)
+  try {
+    return await listening
+  } finally {
+    clearTimeout(timer)
+    if (child.exitCode === null) process.kill(-pid, 'SIGKILL')
+    await ended
+  }
+}

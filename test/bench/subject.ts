@@ -1,0 +1,93 @@
+import { mkdir } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { Pool } from 'undici'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { until } from '#test/harness/until.js'
+
+export interface InboxHandle {
+  id: string
+  address: string
+}
+
+const DRAIN_WITHIN_MS = 300_000
+
+/** A Mayfly under measurement, with a client that costs little. */
+export class Subject {
+  private readonly http: Pool
+
+  private constructor(readonly mayfly: Mayfly) {
+    this.http = new Pool(mayfly.url, { connections: 20 })
+  }
+
+  static async start(profileDir: string | null): Promise<Subject> {
+    if (profileDir === null) return new Subject(await startMayfly())
+    await mkdir(profileDir, { recursive: true })
+    const flags = `--cpu-prof --cpu-prof-dir=${resolve(profileDir)}`
+    return new Subject(await startMayfly({ env: { NODE_OPTIONS: flags } }))
+  }
+
+  async createInbox(): Promise<InboxHandle> {
+    const { status, text } = await this.request('POST', '/v1/inboxes', '{}')
+    if (status !== 201) throw new Error(`no inbox: ${status} ${text}`)
+    return JSON.parse(text) as InboxHandle
+  }
+
+  /** Made ten at once. */
+  async createInboxes(count: number): Promise<InboxHandle[]> {
+    const inboxes: InboxHandle[] = []
+    let left = count
+    const work = async () => {
+      while (left-- > 0) inboxes.push(await this.createInbox())
+    }
+    await Promise.all(Array.from({ length: 10 }, work))
+    return inboxes
+  }
+
+  async isVisible(inboxId: string, messageId: string): Promise<boolean> {
+    const { status, text } = await this.request('GET', `/v1/inboxes/${inboxId}/messages/${messageId}`)
+    if (status !== 200 && status !== 404) throw new Error(`no message: ${status} ${text}`)
+    return status === 200
+  }
+
+  /** Messages that the API shows in all inboxes, of which there are no more than a page holds. */
+  async visibleMessages(): Promise<number> {
+    const { status, text } = await this.request('GET', '/v1/inboxes?limit=1000')
+    if (status !== 200) throw new Error(`no inboxes: ${status} ${text}`)
+    const inboxes = JSON.parse(text) as { message_count: number }[]
+    return inboxes.reduce((sum, { message_count: count }) => sum + count, 0)
+  }
+
+  async untilVisible(count: number): Promise<void> {
+    await until(`${count} messages`, async () => (await this.visibleMessages()) >= count, DRAIN_WITHIN_MS)
+  }
+
+  /** A sample of /metrics: the sum over its labels. */
+  async metric(name: string): Promise<number> {
+    const { text } = await this.request('GET', '/metrics')
+    const samples = text
+      .split('\n')
+      .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
+    if (samples.length === 0) throw new Error(`/metrics has no ${name}`)
+    return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
+  }
+
+  /** Ends it by a signal that lets it leave its profiles, and removes its folder. */
+  async dispose(): Promise<void> {
+    await this.http.destroy()
+    await this.mayfly.end('SIGTERM')
+    await this.mayfly.dispose()
+  }
+
+  private async request(
+    method: 'GET' | 'POST',
+    path: string,
+    body: string | null = null,
+  ): Promise<{ status: number; text: string }> {
+    const headers = {
+      authorization: `Bearer ${this.mayfly.apiKey}`,
+      ...(body === null ? {} : { 'content-type': 'application/json' }),
+    }
+    const response = await this.http.request({ method, path, body, headers })
+    return { status: response.statusCode, text: await response.body.text() }
+  }
+}

@@ -1,0 +1,50 @@
+import type { Finding, Reach } from './figure.js'
+
+const COLUMNS = ['figure', 'measured', 'yardstick', 'ratio', 'reach', 'reached', 'spread'] as const
+
+/** The findings as a table of plain text, notes below it. */
+export function tableOf(findings: readonly Finding[]): string {
+  const rows = findings.map((finding, index) => cellsOf(finding, noteNumber(findings, index)))
+  const widths = COLUMNS.map((column, at) =>
+    Math.max(column.length, ...rows.map((row) => row[at]?.length ?? 0)),
+  )
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(' | ')} |`
+  const rule = `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`
+  const notes = findings.flatMap(({ note }) => (note === null ? [] : [note]))
+  return [
+    line(COLUMNS),
+    rule,
+    ...rows.map(line),
+    '',
+    ...notes.map((note, at) => `${at + 1}. ${note}`),
+    '',
+  ].join('\n')
+}
+
+function cellsOf(finding: Finding, note: number | null): string[] {
+  const { name, unit, value, yardstick, ratio, reach, isReached, spread, rounds } = finding
+  return [
+    note === null ? name : `${name} (${note})`,
+    `${written(value)} ${unit}`,
+    yardstick === null ? '' : `${written(yardstick.value)} (${yardstick.name})`,
+    ratio === null ? '' : ratio.toFixed(2),
+    reach === null ? '' : reachText(reach, ratio === null ? ` ${unit}` : ' ×'),
+    isReached === null ? '' : isReached ? 'yes' : 'no',
+    rounds.length > 1 ? `${Math.round(spread * 100)} %` : '',
+  ]
+}
+
+function noteNumber(findings: readonly Finding[], index: number): number | null {
+  if (findings[index]?.note === null) return null
+  return findings.slice(0, index + 1).filter(({ note }) => note !== null).length
+}
+
+function reachText(reach: Reach, unit: string): string {
+  return 'atLeast' in reach ? `≥ ${reach.atLeast}${unit}` : `≤ ${reach.atMost}${unit}`
+}
+
+function written(value: number): string {
+  if (value >= 100) return Math.round(value).toString()
+  return value.toPrecision(3)
+}
