@@ -15,6 +15,9 @@ export interface MailContent {
 }
 
 const FASTEST = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
+/** What comes out is allocated in pieces of that size, whatever its length: 16 KiB where nothing is said. */
+const LEAST_CHUNK_BYTES = 1024
+const MOST_CHUNK_BYTES = 64 * 1024
 /** Below it compressing in place costs less than handing it to another thread. */
 const ASYNC_FROM_BYTES = 128 * 1024
 
@@ -29,15 +32,8 @@ export interface PackedSource {
 
 export async function packSource(raw: Buffer): Promise<PackedSource> {
   const isLarge = raw.length >= ASYNC_FROM_BYTES
-  // Told the size, zstd takes tables to match instead of the half megabyte of an unknown one.
-  const options = { ...FASTEST, pledgedSrcSize: raw.length, chunkSize: chunkFor(raw.length) }
-  const zstd = isLarge ? await compressAsync(raw, options) : zstdCompressSync(raw, options)
+  const zstd = isLarge ? await compressAsync(raw, FASTEST) : compressNow(raw)
   return { size: raw.length, zstd }
-}
-
-/** Of the buffer that zlib fills: what a mail of that size needs, or zlib's own choice where it is large. */
-function chunkFor(size: number): number {
-  return Math.min(Math.max(size >> 1, 1024), 16 * 1024)
 }
 
 export function sealMail(
@@ -67,7 +63,7 @@ export async function unsealMail(
   const envelope = JSON.parse(plaintext.toString('utf8', 4, headEnd)) as Envelope
   const size = plaintext.readUInt32BE(headEnd)
   const zstd = plaintext.subarray(headEnd + 4)
-  const options = { maxOutputLength: Math.max(size, 1) }
+  const options = { maxOutputLength: Math.max(size, 1), chunkSize: chunkSize(size) }
   const raw =
     size < ASYNC_FROM_BYTES ? zstdDecompressSync(zstd, options) : await decompressAsync(zstd, options)
   return { envelope, raw }
@@ -75,7 +71,7 @@ export async function unsealMail(
 
 /** Seals a JSON value for a purpose that opening must name too. */
 export function sealJson(key: SecretKey, context: string, value: unknown): Buffer {
-  return seal(key, context, zstdCompressSync(JSON.stringify(value), FASTEST))
+  return seal(key, context, compressNow(Buffer.from(JSON.stringify(value))))
 }
 
 export function unsealJson(key: SecretKey, context: string, sealed: Uint8Array): unknown {
@@ -84,6 +80,19 @@ export function unsealJson(key: SecretKey, context: string, sealed: Uint8Array):
 
 export function unsealJsonText(key: SecretKey, context: string, sealed: Uint8Array): string {
   return zstdDecompressSync(unseal(key, context, sealed)).toString()
+}
+
+/** Text shrinks to less than half: one piece most often. */
+function compressNow(plain: Buffer): Buffer {
+  return zstdCompressSync(plain, {
+    ...FASTEST,
+    pledgedSrcSize: plain.length,
+    chunkSize: chunkSize(plain.length / 2),
+  })
+}
+
+function chunkSize(bytes: number): number {
+  return Math.min(Math.max(Math.ceil(bytes), LEAST_CHUNK_BYTES), MOST_CHUNK_BYTES)
 }
 
 export function detailsContext(inboxId: InboxId): string {
