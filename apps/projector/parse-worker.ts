@@ -24,7 +24,9 @@ async function parseOne(task: ParseTask, defeat: Warning | null): Promise<ParseR
   const key = secretKey(Buffer.from(task.key))
   const { envelope, raw } = await unsealMail(key, inboxId, messageId, sealed)
   const mail = defeat === null ? await read(raw, envelope) : unread(raw, envelope, defeat)
-  return { messageId, body: sealJson(key, bodyContext(inboxId, messageId), mail) }
+  const body = sealJson(key, bodyContext(inboxId, messageId), mail)
+  // In memory of its own: what is posted takes all of the memory along that it lies in.
+  return { messageId, body: new Uint8Array(body) }
 }
 
 async function read(raw: Buffer, envelope: Envelope): Promise<ParsedMail> {
