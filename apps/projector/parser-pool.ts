@@ -12,10 +12,27 @@ export interface ParserPoolOptions {
 /** Mails to a job: handing one over costs as much as parsing a small mail. */
 const JOB_TASKS = 32
 const JOB_BYTES = 1 << 20
+/** A job that is not full begins at the earliest so long after the one before it: it gathers more. */
+const GATHER_MS = 10
 
-/** Parses mails in threads, each within its time and memory; one that defeats them is told so, not lost. */
+interface Waiting {
+  task: ParseTask
+  resolve: (result: ParseResult) => void
+  reject: (reason: unknown) => void
+}
+
+/**
+ * Parses mails in threads, each within its time and memory; one that defeats them is told so, not lost. What
+ * waits for a thread, from whichever partition, goes to the next free one together: the busier, the larger the
+ * jobs.
+ */
 export class ParserPool {
   private readonly pool: Piscina<ParseJob, ParseResult[]>
+  private readonly queue: Waiting[] = []
+  private jobsUnderWay = 0
+  private lastJobAtMs = -Infinity
+  private gathering: NodeJS.Timeout | null = null
+  private isClosed = false
 
   /** Jobs wait here, not in the pool, so that a job's time begins when a thread takes it. */
   private readonly whenThreadIsFree: ReturnType<typeof pLimit>
@@ -32,12 +49,70 @@ export class ParserPool {
 
   /** Resolves with every mail's sealed body. Rejects where the bytes don't open or the pool is closed. */
   async parse(tasks: readonly ParseTask[]): Promise<Map<MessageId, Uint8Array>> {
-    const results = await Promise.all(jobsOf(tasks).map((job) => this.parseTogether(job)))
-    return new Map(results.flat().map(({ messageId, body }) => [messageId, body]))
+    if (this.isClosed) throw new PoolClosedError()
+    const waits = tasks.map(
+      (task) => new Promise<ParseResult>((resolve, reject) => this.queue.push({ task, resolve, reject })),
+    )
+    // What other partitions bring in this turn of the event loop goes along.
+    setImmediate(() => this.takeUp())
+    const results = await Promise.all(waits)
+    return new Map(results.map(({ messageId, body }) => [messageId, body]))
   }
 
   async close(): Promise<void> {
+    this.isClosed = true
+    if (this.gathering !== null) clearTimeout(this.gathering)
+    for (const { reject } of this.queue.splice(0)) reject(new PoolClosedError())
     await this.pool.destroy()
+  }
+
+  private takeUp(): void {
+    while (this.jobsUnderWay < this.options.threads && this.queue.length > 0) {
+      const gatherMs = this.lastJobAtMs + GATHER_MS - performance.now()
+      if (this.queue.length < JOB_TASKS && gatherMs > 0) {
+        this.takeUpIn(gatherMs)
+        return
+      }
+      this.jobsUnderWay += 1
+      this.lastJobAtMs = performance.now()
+      void this.settle(this.nextJob()).finally(() => {
+        this.jobsUnderWay -= 1
+        this.takeUp()
+      })
+    }
+  }
+
+  private takeUpIn(ms: number): void {
+    this.gathering ??= setTimeout(() => {
+      this.gathering = null
+      this.takeUp()
+    }, ms)
+  }
+
+  private nextJob(): Waiting[] {
+    let bytes = 0
+    let count = 0
+    for (const { task } of this.queue) {
+      bytes += task.sealed.length
+      if (count === JOB_TASKS || (count > 0 && bytes > JOB_BYTES)) break
+      count += 1
+    }
+    return this.queue.splice(0, count)
+  }
+
+  /** Parses mails together; where that fails each for itself, so that none suffers from its neighbour. */
+  private async settle(job: Waiting[]): Promise<void> {
+    try {
+      const results = await this.parseTogether(job.map(({ task }) => task))
+      for (const [index, { resolve, reject }] of job.entries()) {
+        const result = results[index]
+        if (result === undefined) reject(new Error('the parser gave no answer'))
+        else resolve(result)
+      }
+    } catch (error) {
+      if (job.length > 1) await Promise.all(job.map((one) => this.settle([one])))
+      else for (const { reject } of job) reject(error)
+    }
   }
 
   private async parseTogether(tasks: ParseTask[]): Promise<ParseResult[]> {
@@ -64,6 +139,14 @@ export class ParserPool {
   }
 }
 
+class PoolClosedError extends Error {
+  override readonly name = 'PoolClosedError'
+
+  constructor() {
+    super('the parsing threads have been closed')
+  }
+}
+
 type Attempt =
   { results: ParseResult[]; defeat: null } | { results: []; defeat: NonNullable<ParseJob['defeat']> }
 
@@ -72,20 +155,6 @@ const OUT_OF_MEMORY = {
   code: 'parse-out-of-memory',
   detail: 'reading this mail took more memory than allowed',
 } as const
-
-function jobsOf(tasks: readonly ParseTask[]): ParseTask[][] {
-  const jobs: ParseTask[][] = []
-  let bytes = 0
-  for (const task of tasks) {
-    const job = jobs.at(-1)
-    bytes += task.sealed.length
-    if (job === undefined || job.length === JOB_TASKS || bytes > JOB_BYTES) {
-      jobs.push([task])
-      bytes = task.sealed.length
-    } else job.push(task)
-  }
-  return jobs
-}
 
 function isOutOfMemory(error: unknown): boolean {
   return (
