@@ -1,4 +1,5 @@
 import type { KeyVault } from '#libs/erasure/key-vault.js'
+import type { SecretKey } from '#libs/erasure/seal.js'
 import type { DecodedBatch } from '#libs/event-log/decode-batch.js'
 import type { Partition } from '#libs/event-log/event-log.js'
 import type { InboxEvent } from '#libs/inbox/events.js'
@@ -11,6 +12,7 @@ import {
 } from '#libs/read-model/inbox-projection.js'
 import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
 import type { MessageContent } from '#libs/read-model/views.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
 import type { ParseTask } from './parse-task.js'
 import type { ParserPool } from './parser-pool.js'
 
@@ -48,15 +50,11 @@ export class InboxProjector {
   }
 
   private async read(received: InboxProjection['received']): Promise<MessageContent[]> {
-    const opened = await Promise.all(
-      received.map(async ({ event, expiresAt }) => {
-        const lookup = await this.vault.find(event.inboxId)
-        if (lookup.state === 'unknown') throw new Error(`the key of ${event.inboxId} has not come yet`)
-        // Its inbox has ended further on in the log: there is nothing left to read.
-        return lookup.state === 'forgotten' ? [] : [{ event, expiresAt, key: lookup.key }]
-      }),
-    )
-    const readable = opened.flat()
+    const keys = await this.keysOf(new Set(received.map(({ event }) => event.inboxId)))
+    const readable = received.flatMap(({ event, expiresAt }) => {
+      const key = keys.get(event.inboxId)
+      return key === undefined ? [] : [{ event, expiresAt, key }]
+    })
     const tasks = readable.map(({ event, key }): ParseTask => {
       const { inboxId, messageId, sealed } = event
       return { inboxId, messageId, key, sealed }
@@ -67,5 +65,16 @@ export class InboxProjector {
       if (body === undefined) throw new Error(`the parser gave no answer for ${messageId}`)
       return { inboxId, messageId, body, raw, expiresAt }
     })
+  }
+
+  /** Without those that are forgotten: their inbox has ended further on in the log, there is nothing left to read. */
+  private async keysOf(inboxIds: ReadonlySet<InboxId>): Promise<Map<InboxId, SecretKey>> {
+    const keys = new Map<InboxId, SecretKey>()
+    for (const inboxId of inboxIds) {
+      const lookup = await this.vault.find(inboxId)
+      if (lookup.state === 'unknown') throw new Error(`the key of ${inboxId} has not come yet`)
+      if (lookup.state === 'known') keys.set(inboxId, lookup.key)
+    }
+    return keys
   }
 }
