@@ -56,8 +56,8 @@ export class InboxProjector {
       return key === undefined ? [] : [{ event, expiresAt, key }]
     })
     const tasks = readable.map(({ event, key }): ParseTask => {
-      const { inboxId, messageId, sealed } = event
-      return { inboxId, messageId, key, sealed }
+      const { inboxId, messageId, sealed, size } = event
+      return { inboxId, messageId, key, sealed, size }
     })
     const bodies = await this.parser.parse(tasks)
     return readable.map(({ event: { inboxId, messageId, sealed: raw }, expiresAt }) => {

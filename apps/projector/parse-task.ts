@@ -6,6 +6,8 @@ export interface ParseTask {
   messageId: MessageId
   key: Uint8Array
   sealed: Uint8Array
+  /** Bytes of the source, which the sealed ones say little of. */
+  size: number
 }
 
 /** The parsed mail, sealed with the same key. */

@@ -12,6 +12,8 @@ export interface ParserPoolOptions {
 /** Mails to a job: handing one over costs as much as parsing a small mail. */
 const JOB_TASKS = 32
 const JOB_BYTES = 1 << 20
+/** A larger mail goes alone: one that takes long holds back none but its own partition. */
+const SHARED_UP_TO_BYTES = 64 * 1024
 /** A job that is not full begins at the earliest so long after the one before it: it gathers more. */
 const GATHER_MS = 10
 
@@ -93,9 +95,11 @@ export class ParserPool {
     let bytes = 0
     let count = 0
     for (const { task } of this.queue) {
-      bytes += task.sealed.length
-      if (count === JOB_TASKS || (count > 0 && bytes > JOB_BYTES)) break
+      const isShared = task.size <= SHARED_UP_TO_BYTES
+      bytes += task.size
+      if (count === JOB_TASKS || (count > 0 && (bytes > JOB_BYTES || !isShared))) break
       count += 1
+      if (!isShared) break
     }
     return this.queue.splice(0, count)
   }
