@@ -22,7 +22,7 @@ async function taskOf(
     if (body === undefined) throw new Error('the mail got no answer')
     return unsealJson(key, bodyContext(inboxId, messageId), body) as ParsedMail
   }
-  return { inboxId, messageId, key, sealed, open }
+  return { inboxId, messageId, key, size: raw.length, sealed, open }
 }
 
 function smallMail(subject: string): Buffer {

@@ -30,8 +30,7 @@ export function secretKey(bytes: Buffer): SecretKey {
 /**
  * AES-256-GCM (NIST SP 800-38D) with a random 96 bit nonce: version, nonce, ciphertext, tag. `context` says what
  * is sealed for what; it is authenticated, not stored, and opening takes the same one. A key seals fewer than
- * 2^32 texts (section 8.3), which no inbox reaches. (Given as bytes, Node 24 finds out by exceptions that a key
- * is no KeyObject, which takes longer than the sealing.)
+ * 2^32 texts (section 8.3), which no inbox reaches.
  */
 export function seal(key: SecretKey, context: string, plaintext: Uint8Array): Buffer {
   const nonce = nextNonce()
