@@ -55,7 +55,7 @@ describe('what an ended inbox held', () => {
   let wrapped: Buffer[]
 
   beforeAll(async () => {
-    roles = await startRoles({ dataDir: (await folder).path, now: () => new Date(clock) })
+    roles = await startRoles((await folder).path, clock)
     deleted = await createInbox(roles, { name: MARKERS.name })
     expired = await createInbox(roles, { name: MARKERS.name, duration: '1m' })
     messageIds = {}
@@ -87,6 +87,7 @@ describe('what an ended inbox held', () => {
 
   it('is answered 410 everywhere from its expiry on', async () => {
     clock += MINUTE_MS
+    await roles.setClock(clock)
     await allGone(expired, 'inbox-expired')
     await until('the end to be in the list', async () => {
       const { body } = await call<InboxJson[]>(roles, 'GET', '/v1/inboxes?state=expired')
@@ -107,7 +108,7 @@ describe('what an ended inbox held', () => {
     await vault.close()
     const files = await contentsOf(roles.dataDir)
     for (const key of wrapped) expect(files.filter(({ bytes }) => bytes.includes(key))).toEqual([])
-    roles = await startRoles({ dataDir: roles.dataDir, now: () => new Date(clock) })
+    roles = await startRoles(roles.dataDir, clock)
   })
 
   it('stays gone after a restart, and stands in clear in no file', async () => {

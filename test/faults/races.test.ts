@@ -130,13 +130,13 @@ describe('at once', () => {
 describe('an expiry', () => {
   it('that comes between two pages of a list leaves each inbox in exactly one of the states', async () => {
     const folder = await makeFolder()
-    let clock = Date.now()
-    const roles = await startRoles({ dataDir: folder.path, now: () => new Date(clock) })
+    const clock = Date.now()
+    const roles = await startRoles(folder.path, clock)
     const ids = new Set<string>()
     for (let count = 0; count < 30; count += 1) {
       ids.add((await createInbox(roles, { duration: count % 2 === 0 ? '1m' : '1h' })).id)
     }
-    clock += 60_000
+    await roles.setClock(clock + 60_000)
     // Looked at again and again: before the events of the expiry come, while they do, and after.
     const ended = () =>
       call<string>(roles, 'GET', '/metrics').then(({ body }) => /expired_inboxes_total (\d+)/.exec(body)?.[1])

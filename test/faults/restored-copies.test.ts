@@ -19,7 +19,7 @@ describe('a data folder', () => {
   let roles: Roles
 
   const start = async () => {
-    roles = await startRoles({ dataDir: join(folder.path, 'data'), now: () => new Date(clock) })
+    roles = await startRoles(join(folder.path, 'data'), clock)
   }
   /** Puts a part of the folder aside, or back in place of what stands there. */
   const keep = (part: string) =>
@@ -140,12 +140,14 @@ describe('a data folder', () => {
     })
     await untilReady(roles)
     clock += 10 * MINUTE_MS
+    await roles.setClock(clock)
     await untilExpired(1)
     await restartAfter(() => rm(join(roles.dataDir, 'read-model'), { recursive: true }))
     await untilReady(roles)
     // An inbox made and ended now shows that the look for such has come round.
     await inboxWithMail({ duration: '1m' })
     clock += 10 * MINUTE_MS
+    await roles.setClock(clock)
     await untilExpired(1)
     await roles.close()
     const events = await eventsOf(roles.dataDir, idOf(inbox))

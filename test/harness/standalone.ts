@@ -1,44 +1,54 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pino from 'pino'
-import { generate } from 'selfsigned'
-import { startStandalone } from '#apps/standalone/standalone.js'
-import { readSettings } from '#libs/config/settings.js'
 import type { Target } from './client.js'
 
-/** Every role within this process, on a clock that the test moves. */
+/** Every role, on a clock that stands still until the test moves it. */
 export interface Roles extends Target {
   dataDir: string
+  /** Resolves once the roles see that time. */
+  setClock(nowMs: number): Promise<void>
+  /** Resolves once everything is closed. Harmless to repeat. */
   close(): Promise<void>
 }
 
-export interface RolesOptions {
-  dataDir: string
-  now: () => Date
-}
-
 const API_KEY = 'a-key-for-the-end-to-end-suites'
+const MAIN = join(process.cwd(), 'dist/test/harness/roles-process.js')
 
 /** Resolves once all roles run. */
-export async function startRoles({ dataDir, now }: RolesOptions): Promise<Roles> {
-  const tls = await makeFolder()
-  const [certificate, key] = [join(tls.path, 'cert.pem'), join(tls.path, 'key.pem')]
-  const made = await generate([{ name: 'commonName', value: 'mayfly.test' }])
-  await Promise.all([writeFile(certificate, made.cert), writeFile(key, made.private)])
-  const settings = readSettings({
-    MAYFLY_DATA_DIR: dataDir,
-    MAYFLY_HTTP_PORT: '0',
-    MAYFLY_SMTP_PORT: '0',
-    MAYFLY_SMTP_TLS_CERT: certificate,
-    MAYFLY_SMTP_TLS_KEY: key,
-    MAYFLY_PARSE_THREADS: '1',
-    MAYFLY_BOOTSTRAP_API_KEY: API_KEY,
+export async function startRoles(dataDir: string, nowMs: number): Promise<Roles> {
+  const child = fork(MAIN, {
+    env: {
+      PATH: process.env.PATH,
+      TEST_NOW_MS: String(nowMs),
+      MAYFLY_DATA_DIR: dataDir,
+      MAYFLY_HTTP_PORT: '0',
+      MAYFLY_SMTP_PORT: '0',
+      MAYFLY_PARSE_THREADS: '1',
+      MAYFLY_BOOTSTRAP_API_KEY: API_KEY,
+    },
+    execArgv: ['--disable-warning=ExperimentalWarning'],
   })
-  const logger = pino({ level: 'silent' })
-  const started = await startStandalone({ settings, logger, now, announce: () => undefined })
-  await tls.remove()
-  return { ...started, apiKey: API_KEY, dataDir }
+  const exited = once(child, 'exit')
+  const started = (await Promise.race([once(child, 'message'), exited])) as unknown[]
+  const [target] = started as [Pick<Target, 'url' | 'smtpPort'> | number]
+  if (typeof target !== 'object') throw new Error(`the roles ended with ${target} before they ran`)
+  return {
+    ...target,
+    apiKey: API_KEY,
+    dataDir,
+    async setClock(to) {
+      const isSet = once(child, 'message')
+      child.send(to)
+      await isSet
+    },
+    async close() {
+      if (child.connected) child.disconnect()
+      await exited
+    },
+  }
 }
 
 /** An empty folder, and the way to be rid of it. */

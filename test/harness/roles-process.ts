@@ -1,0 +1,27 @@
+import 'reflect-metadata'
+import pino from 'pino'
+import { startStandalone } from '#apps/standalone/standalone.js'
+import { readSettings } from '#libs/config/settings.js'
+
+/*
+ * What test/harness/standalone.ts forks: every role, on a clock that stands where the last message put it. It
+ * answers each message, and closes the roles when it is disconnected.
+ */
+
+let nowMs = Number(process.env.TEST_NOW_MS)
+
+const roles = await startStandalone({
+  settings: readSettings(process.env),
+  logger: pino({ level: 'silent' }),
+  now: () => new Date(nowMs),
+  announce: () => undefined,
+})
+
+process.on('message', (message) => {
+  nowMs = Number(message)
+  process.send?.('set')
+})
+process.on('disconnect', () => {
+  void roles.close().then(() => process.exit(0))
+})
+process.send?.({ url: roles.url, smtpPort: roles.smtpPort })
