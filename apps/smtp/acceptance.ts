@@ -109,7 +109,7 @@ export class Acceptance {
   /** Resolves with the copies whose records are not known to be durable. */
   private async appendEach(copies: readonly Copy[], sealing: Sealing): Promise<Copy[]> {
     const { sealedBytes, onError } = this.options
-    const bytes = sealing.source.zstd.length + SEAL_OVERHEAD_BYTES + ENVELOPE_BYTES
+    const bytes = sealing.source.packed.length + SEAL_OVERHEAD_BYTES + ENVELOPE_BYTES
     const missing: Copy[] = []
     let durable = 0
     const appends: Promise<void>[] = []

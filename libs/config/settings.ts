@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os'
 import * as kind from './setting.js'
 import type { Setting } from './setting.js'
 
@@ -62,7 +61,7 @@ export const SETTINGS = {
   parseThreads: kind.wholeNumber(
     'MAYFLY_PARSE_THREADS',
     { least: 1, most: 64 },
-    { default: Math.min(availableParallelism(), 8), help: 'Threads that parse mail.' },
+    { default: 2, help: 'Threads that parse mail; as many as cores serve best.' },
   ),
   parseTimeoutMs: kind.wholeNumber(
     'MAYFLY_PARSE_TIMEOUT_MS',

@@ -15,7 +15,7 @@ async function writtenSchemas(): Promise<object[]> {
 }
 
 describe('docs/events.md', () => {
-  it('has every event as it is written to the log (npm run docs:events brings it up to date)', async () => {
+  it('has every event as it is written to the log (npm run docs brings it up to date)', async () => {
     expect(await writtenSchemas()).toEqual<EventSchema[]>([...EVENT_SCHEMAS])
   })
 

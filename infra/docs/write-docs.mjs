@@ -1,0 +1,17 @@
+// Writes the parts of the docs that follow from the code, each between its two marks.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { renderSettings } from '#libs/config/settings-table.js'
+import { renderEventSchemas } from '#libs/event-log/event-schemas.js'
+
+const BEGIN = '<!-- begin: npm run docs -->'
+const END = '<!-- end -->'
+
+write('docs/events.md', renderEventSchemas())
+write('docs/operating.md', renderSettings())
+
+function write(path, part) {
+  const text = readFileSync(path, 'utf8')
+  const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)]
+  if (begin < 0 || end < begin) throw new Error(`${path} lacks its marks: ${BEGIN} and ${END}`)
+  writeFileSync(path, `${text.slice(0, begin + BEGIN.length)}\n\n${part}\n${text.slice(end)}`)
+}

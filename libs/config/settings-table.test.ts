@@ -1,0 +1,21 @@
+import { readFile } from 'node:fs/promises'
+import { SETTINGS } from './settings.js'
+
+describe('docs/operating.md', () => {
+  it('has every setting with its default and help (npm run docs brings it up to date)', async () => {
+    const text = await readFile('docs/operating.md', 'utf8')
+    const rows = text.match(/^\| MAYFLY_\S+ .*$|^\| LOG_LEVEL .*$/gm) ?? []
+    const written = rows.map((row) =>
+      row
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    )
+    const expected = Object.values(SETTINGS).map(({ variable, defaultText, help }) => [
+      variable,
+      defaultText ?? 'unset',
+      help,
+    ])
+    expect(written).toEqual(expected)
+  })
+})
