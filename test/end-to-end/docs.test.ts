@@ -4,11 +4,31 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { PROBLEMS } from '#apps/api/http/problems.js'
-import { call } from '#test/harness/client.js'
+import { call, messagesOf } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 
 const run = promisify(execFile)
 const GUIDE = join(process.cwd(), 'docs/api.md')
+
+describe('the README', () => {
+  it('has a session that leads from an inbox to a code', async () => {
+    const mayfly = await startMayfly()
+    try {
+      const blocks = [...(await readFile('README.md', 'utf8')).matchAll(/^```sh\n(.*?)^```$/gms)]
+      const session = blocks.map(([, code = '']) => code).find((code) => code.includes('MAYFLY_KEY'))
+      const script = (session ?? '')
+        .replace(/^export MAYFLY_KEY=.*$/m, '')
+        .replace('http://127.0.0.1:3000', mayfly.url)
+        .replace('127.0.0.1:2525', `127.0.0.1:${mayfly.smtpPort}`)
+      const env = { PATH: process.env.PATH, MAYFLY_KEY: mayfly.apiKey }
+      const { stdout: id } = await run('bash', ['-c', `set -eu\n${script}\nprintf '\\n%s' "$id"`], { env })
+      const [message] = await messagesOf(mayfly, id.split('\n').at(-1) ?? '', 1)
+      expect(message).toMatchObject({ subject: 'Your code is 493201', codes: [{ value: '493201' }] })
+    } finally {
+      await mayfly.dispose()
+    }
+  })
+})
 
 describe('the API guide', () => {
   let mayfly: Mayfly
