@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync } from 'node:fs'
+import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Settings } from '#libs/config/settings.js'
 import { LmdbKeyVault } from '#libs/erasure/lmdb/lmdb-key-vault.js'
@@ -12,6 +12,11 @@ import type { Engine } from './engine.js'
 
 /** Partitions of inbox-events: enough that one slow mail holds back few inboxes, few enough for large batches. */
 const PARTITIONS = 8
+type DataFile = readonly [folder: string, file: string]
+const LOG_FILE: DataFile = ['event-log', 'log.mdb']
+const KEYS_FILE: DataFile = ['keys', 'keys.mdb']
+const VIEWS_FILE: DataFile = ['read-model', 'views.mdb']
+
 const REWRITE_KEYS_WITHIN_MS = 3_600_000
 const DAY_MS = 86_400_000
 
@@ -33,9 +38,10 @@ export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEng
   try {
     const masterKeys = MasterKeys.parse(masterKeyText(dataDir.path, settings.masterKey))
     if (masterKeys === null) throw new DataDirError('the master key is not 32 bytes in base64')
+    refuseLostLog(dataDir.path)
     const log = await orDataDirError(() =>
       LmdbEventLog.open({
-        path: fileIn(dataDir.path, 'event-log', 'log.mdb'),
+        path: fileIn(dataDir.path, LOG_FILE),
         partitions: PARTITIONS,
         retentionMs,
         now,
@@ -45,7 +51,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEng
     closers.push(() => log.close())
     const vault = await orDataDirError(() =>
       LmdbKeyVault.open({
-        path: fileIn(dataDir.path, 'keys', 'keys.mdb'),
+        path: fileIn(dataDir.path, KEYS_FILE),
         masterKeys,
         rewriteWithinMs: REWRITE_KEYS_WITHIN_MS,
         now,
@@ -53,7 +59,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEng
       }),
     )
     closers.push(() => vault.close())
-    const readModel = await openOrRebuild(fileIn(dataDir.path, 'read-model', 'views.mdb'), onError)
+    const readModel = await openOrRebuild(fileIn(dataDir.path, VIEWS_FILE), onError)
     closers.push(() => readModel.close())
     const { store: projections, queries } = readModel
     const signals = new InProcessSignals()
@@ -62,6 +68,20 @@ export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEng
     await close()
     throw error
   }
+}
+
+/** An event log is made before any key: keys without one mean that it was lost, not that all begins anew. */
+function refuseLostLog(dataDir: string): void {
+  const [log, keys] = [LOG_FILE, KEYS_FILE].map((file) => join(dataDir, ...file))
+  if (log === undefined || keys === undefined || isThere(log) || !isThere(keys)) return
+  throw new DataDirError(
+    `the event log ${log} is missing or empty, though there are keys of inboxes in ${keys}: ` +
+      `put a copy of it back, or set MAYFLY_DATA_DIR to another folder to begin anew`,
+  )
+}
+
+function isThere(file: string): boolean {
+  return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0
 }
 
 /** Opening fails for what is on the disk, or what is configured for it: an operator's affair. */
@@ -87,7 +107,7 @@ async function openOrRebuild(
   }
 }
 
-function fileIn(dataDir: string, folder: string, file: string): string {
+function fileIn(dataDir: string, [folder, file]: DataFile): string {
   mkdirSync(join(dataDir, folder), { recursive: true, mode: 0o700 })
   return join(dataDir, folder, file)
 }

@@ -73,6 +73,13 @@ describe('a data folder that can not be used', () => {
     expect(await refusalOf({ dataDir: folder.path })).toMatch(path)
   })
 
+  it.each([null, ''])('is told where its log is lost, though keys are there (%p)', async (left) => {
+    for (const part of ['event-log', 'keys']) await mkdir(join(folder.path, part))
+    await writeFile(join(folder.path, 'keys', 'keys.mdb'), 'keys')
+    if (left !== null) await writeFile(join(folder.path, 'event-log', 'log.mdb'), left)
+    expect(await refusalOf({ dataDir: folder.path })).toMatch(/the event log .* is missing or empty/)
+  })
+
   it('is told where the master key is no key', async () => {
     const env = { MAYFLY_MASTER_KEY: 'c2hvcnQ=' }
     expect(await refusalOf({ dataDir: folder.path, env })).toMatch(/the master key is not 32 bytes in base64/)

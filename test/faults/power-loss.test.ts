@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { copyFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
+import { describeWith } from '#test/harness/tools.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { makeFolder } from '#test/harness/standalone.js'
 import { until } from '#test/harness/until.js'
@@ -63,12 +63,7 @@ describe('a machine that loses its power', () => {
   })
 })
 
-const hasStrace = spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
-if (!hasStrace && process.env.MAYFLY_TEST_ALL === '1') throw new Error('this suite needs strace')
-const describeWithStrace = hasStrace ? describe : describe.skip
-if (!hasStrace) process.stdout.write('skipped: what is on disk at each promise (install strace to run it)\n')
-
-describeWithStrace('what is on disk', () => {
+describeWith('strace')('what is on disk', () => {
   it('at the moment of each 250 and 201 holds what was promised', async () => {
     const folder = await makeFolder()
     const trace = join(folder.path, 'trace')

@@ -5,6 +5,7 @@ const TOOLS = {
   swaks: { arguments: ['--version'], get: 'apt-get install swaks' },
   'smtp-source': { arguments: ['-h'], get: 'apt-get install postfix' },
   curl: { arguments: ['--version'], get: 'apt-get install curl' },
+  strace: { arguments: ['-V'], get: 'apt-get install strace' },
   python3: { arguments: ['--version'], get: 'apt-get install python3' },
 } as const
 
