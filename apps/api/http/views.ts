@@ -17,7 +17,7 @@ export class Views {
     private readonly log: Pick<EventLog, 'topology'>,
     readonly inboxes: InboxQueries,
     readonly accounts: AccountQueries,
-    readonly vault: KeyVault,
+    readonly vault: Pick<KeyVault, 'create' | 'find'>,
     signals: Signals,
   ) {
     this.watermark = new Watermark(inboxes, signals)
