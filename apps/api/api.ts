@@ -116,24 +116,29 @@ export async function startApi({
     bodyParser: false,
     abortOnError: false,
   })
-  await app.listen(settings.httpPort, settings.httpHost)
-  const { port } = app.getHttpServer().address() as AddressInfo
-  if (url === '') url = `http://${urlHost(settings.httpHost)}:${port}`
-  const metricsServer =
-    settings.metricsPort === null
-      ? null
-      : await startMetricsServer(registry, settings.httpHost, settings.metricsPort)
-  return {
-    url,
-    port,
-    async close() {
-      isShuttingDown = true
-      metricsServer?.close()
-      const server = app.getHttpServer()
-      const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
-      await app.close()
-      clearTimeout(timer)
-    },
+  try {
+    await app.listen(settings.httpPort, settings.httpHost)
+    const { port } = app.getHttpServer().address() as AddressInfo
+    if (url === '') url = `http://${urlHost(settings.httpHost)}:${port}`
+    const metricsServer =
+      settings.metricsPort === null
+        ? null
+        : await startMetricsServer(registry, settings.httpHost, settings.metricsPort)
+    return {
+      url,
+      port,
+      async close() {
+        isShuttingDown = true
+        metricsServer?.close()
+        const server = app.getHttpServer()
+        const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
+        await app.close()
+        clearTimeout(timer)
+      },
+    }
+  } catch (error) {
+    await app.close()
+    throw error
   }
 }
 

@@ -10,7 +10,7 @@ import { LifecycleMetrics } from './lifecycle-metrics.js'
 
 /** What the lifecycle works with, made by who composes it. */
 export abstract class LifecyclePorts {
-  abstract readonly vault: KeyVault
+  abstract readonly vault: Pick<KeyVault, 'forget'>
   abstract readonly logger: Logger
 }
 

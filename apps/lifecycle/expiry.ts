@@ -4,7 +4,7 @@ import type { EventLog } from '#libs/event-log/event-log.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import { decide } from '#libs/inbox/decide.js'
-import type { DueInboxes, InboxQueries } from '#libs/read-model/queries.js'
+import { isCatchingUp, type DueInboxes, type InboxQueries } from '#libs/read-model/queries.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { LifecycleMetrics } from './lifecycle-metrics.js'
 
@@ -69,9 +69,9 @@ export class Expiry {
     const { inboxes, recorder, now } = this.options
     if (await this.mayHaveEnded(inboxId)) return false
     const row = await inboxes.inbox(inboxId)
-    const command = { type: 'ExpireInbox', inboxId, now: now() } as const
-    const { events } = decide({ inbox: row?.inbox ?? null, message: null }, command)
     if (row === null) return false
+    const command = { type: 'ExpireInbox', inboxId, now: now() } as const
+    const { events } = decide({ inbox: row.inbox, message: null }, command)
     const { accountId, environment } = row.inbox
     for (const event of events)
       await recorder.recordInboxEvent(event, { accountId, environment, keyId: null })
@@ -83,8 +83,7 @@ export class Expiry {
     const { log, inboxes } = this.options
     const { partitions } = await log.topology('inbox-events')
     const partition = partitionOf(inboxId, partitions.length)
-    const progress = await inboxes.progress({ topic: 'inbox-events', partition })
-    return progress === null || progress.position < progress.target
+    return isCatchingUp(await inboxes.progress({ topic: 'inbox-events', partition }))
   }
 }
 

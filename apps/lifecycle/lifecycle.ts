@@ -54,6 +54,7 @@ export async function startLifecycle({
   const service = await NestFactory.createMicroservice<CustomStrategy>(LifecycleModule, {
     strategy,
     logger: false,
+    abortOnError: false,
   })
   await service.listen()
   const expiry = new Expiry({ log: engine.log, inboxes: engine.inboxes, recorder, now, logger, metrics })

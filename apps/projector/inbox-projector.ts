@@ -20,7 +20,7 @@ import type { ParserPool } from './parser-pool.js'
 export class InboxProjector {
   constructor(
     private readonly store: ProjectionStore,
-    private readonly vault: KeyVault,
+    private readonly vault: Pick<KeyVault, 'find'>,
     private readonly parser: ParserPool,
   ) {}
 

@@ -15,7 +15,7 @@ import { ProjectorMetrics } from './projector-metrics.js'
 
 /** What the projector works with, made by who composes it. */
 export abstract class ProjectorPorts {
-  abstract readonly log: EventLog
+  abstract readonly log: Pick<EventLog, 'setAside'>
   abstract readonly projections: ProjectionStore
   abstract readonly signals: Signals
   abstract readonly logger: Logger

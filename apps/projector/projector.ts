@@ -66,8 +66,14 @@ export async function startProjector({
   const service = await NestFactory.createMicroservice<CustomStrategy>(ProjectorModule, {
     strategy,
     logger: false,
+    abortOnError: false,
   })
-  await service.listen()
+  try {
+    await service.listen()
+  } catch (error) {
+    await parser.close()
+    throw error
+  }
   return {
     async close() {
       await service.close()

@@ -10,7 +10,7 @@ export class BacklogWatch {
   private measuring: Promise<Backlog> | null = null
 
   constructor(
-    private readonly log: EventLog,
+    private readonly log: Pick<EventLog, 'topology'>,
     private readonly queries: Pick<InboxQueries, 'progress'>,
   ) {}
 

@@ -2,7 +2,8 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { once } from 'node:events'
-import { Dialogue, eventually } from '#test/smtp/dialogue.js'
+import { until } from '#test/harness/until.js'
+import { Dialogue } from '#test/smtp/dialogue.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
 
 let room: MailRoom
@@ -37,7 +38,7 @@ describe('SMTP connections', () => {
     expect(await other.reply()).toMatch(/^220/)
     expect(await (await Dialogue.open(room.port, '127.0.0.3')).rest()).toMatch(/^421 4\.7\.0 /)
     kept[0]?.close()
-    await eventually(async () => (await (await Dialogue.open(room.port)).reply()).startsWith('220'))
+    await until('a greeting', async () => (await (await Dialogue.open(room.port)).reply()).startsWith('220'))
   })
 
   it('are closed where a command takes too long, also when its bytes trickle in', async () => {
@@ -85,7 +86,7 @@ describe('SMTP connections', () => {
       await client.ask('DATA')
       client.send('Subject: x\r\n\r\nhalf a mail\r\n')
       leave(client)
-      await eventually(async () => (await room.metric('mayfly_smtp_connections')) === 0)
+      await until('0 connections', async () => (await room.metric('mayfly_smtp_connections')) === 0)
     }
     expect(await room.received()).toEqual([])
     const broken = room.logLines.filter(({ reason }) => reason === 'disconnected')
@@ -100,7 +101,7 @@ describe('SMTP connections', () => {
     await busy.address(address)
     await busy.ask('DATA')
     busy.send('Subject: x\r\n')
-    await eventually(async () => (await room.metric('mayfly_smtp_connections')) === 2)
+    await until('2 connections', async () => (await room.metric('mayfly_smtp_connections')) === 2)
     let isDrained = false
     const drained = room.drain().then(() => (isDrained = true))
     expect(await idle.rest()).toMatch(/^421 4\.3\.2 /)

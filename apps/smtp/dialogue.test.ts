@@ -1,7 +1,8 @@
 import { connect } from 'node:net'
 import { createTransport } from 'nodemailer'
 import type { Address } from '#libs/inbox/address.js'
-import { Dialogue, eventually } from '#test/smtp/dialogue.js'
+import { until } from '#test/harness/until.js'
+import { Dialogue } from '#test/smtp/dialogue.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
 
 let room: MailRoom
@@ -201,6 +202,6 @@ describe('SMTP dialogue', () => {
     expect(JSON.stringify(room.logLines)).not.toMatch(/secret/)
     expect(JSON.stringify(room.logLines)).not.toContain(address.split('@')[0])
     client.close()
-    await eventually(async () => (await room.metric('mayfly_smtp_connections')) === 0)
+    await until('0 connections', async () => (await room.metric('mayfly_smtp_connections')) === 0)
   })
 })

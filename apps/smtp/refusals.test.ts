@@ -1,5 +1,6 @@
 import { mintId } from '#libs/typeid/mint.js'
-import { Dialogue, eventually } from '#test/smtp/dialogue.js'
+import { until } from '#test/harness/until.js'
+import { Dialogue } from '#test/smtp/dialogue.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
 
 let room: MailRoom
@@ -82,7 +83,7 @@ describe('SMTP refusals', () => {
     await client.ask('EHLO client.test')
     expect(await client.ask('MAIL FROM:<a@x.test>')).toMatch(/^451 4\.3\.0 /)
     await room.project()
-    await eventually(async () => (await client.ask('MAIL FROM:<a@x.test>')).startsWith('250'))
+    await until('mail to be taken', async () => (await client.ask('MAIL FROM:<a@x.test>')).startsWith('250'))
     expect(await client.ask(`RCPT TO:<${address}>`)).toMatch(/^250/)
   })
 
@@ -121,7 +122,9 @@ describe('SMTP refusals', () => {
     await client.ask(`RCPT TO:<${address}>`)
     expect(await client.data(`${'x'.repeat(60_000)}\r\n.\r\n`)).toMatch(/^451 4\.3\.1 /)
     holder.close()
-    await eventually(async () => (await client.ask('MAIL FROM:<a@x.test> SIZE=40000')).startsWith('250'))
+    await until('mail to be taken', async () =>
+      (await client.ask('MAIL FROM:<a@x.test> SIZE=40000')).startsWith('250'),
+    )
   })
 
   it.each(['\n.\n', '\r.\r', '\r\n.\n', '\n.\r\n', '\r\n.\r'])(

@@ -1,8 +1,5 @@
 import { crc32 } from 'node:zlib'
 
-/** `[a-z][a-z0-9-]{0,31}`: what a key's environment may be called. */
-export const ENVIRONMENT = /^[a-z][a-z0-9-]{0,31}$/
-
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const FORM = /^(mf_[a-z][a-z0-9-]{0,31}_[0-9A-Za-z]{32}_)([0-9A-Za-z]{6})$/
 

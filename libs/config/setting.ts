@@ -1,4 +1,4 @@
-/** One environment variable: how it is read, and what `mayfly config` says of it. */
+/** One environment variable: how it is read, and what the table of settings says of it. */
 export interface Setting<Value> {
   variable: string
   help: string

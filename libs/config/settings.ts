@@ -3,7 +3,7 @@ import type { Setting } from './setting.js'
 
 const MIB = 1024 * 1024
 
-/** Every setting, in the order in which `mayfly config` prints them. */
+/** Every setting, in the order of the table in docs/operating.md. */
 export const SETTINGS = {
   httpHost: kind.text('MAYFLY_HTTP_HOST', { default: '127.0.0.1', help: 'Address the HTTP API listens on.' }),
   httpPort: kind.port('MAYFLY_HTTP_PORT', {

@@ -63,6 +63,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEng
     closers.push(() => readModel.close())
     const { store: projections, queries } = readModel
     const signals = new InProcessSignals()
+    closers.push(() => signals.close())
     return { log, vault, projections, inboxes: queries, accounts: queries, signals, close }
   } catch (error) {
     await close()

@@ -12,7 +12,7 @@ export type Attribution = Pick<Recorded<unknown>, 'accountId' | 'environment' | 
 /** Appends domain events to the log on behalf of one role. Rejects as `EventLog.append` does. */
 export class Recorder {
   constructor(
-    private readonly log: EventLog,
+    private readonly log: Pick<EventLog, 'append'>,
     private readonly source: '/mayfly/api' | '/mayfly/smtp' | '/mayfly/lifecycle',
     private readonly now: () => Date,
   ) {}

@@ -53,7 +53,7 @@ export const INBOX_ID: InboxId = idFromBytes('inb', Buffer.alloc(16, 1))
 export const KEY_ID: KeyId = idFromBytes('key', Buffer.alloc(16, 2))
 export const MESSAGE_ID = messageId(1)
 export const OTHER_MESSAGE_ID = messageId(2)
-export const MAX_MESSAGES = 2
+const MAX_MESSAGES = 2
 export const LIFESPAN = { text: '30m', ms: 30 * 60_000 }
 
 export function messageId(number: number): MessageId {

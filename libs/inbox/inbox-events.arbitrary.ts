@@ -11,7 +11,7 @@ export const anyTime = fc.date({
 })
 
 export const anyBytes = fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes))
-export const anyDigest = fc.stringMatching(/^[0-9a-f]{64}$/)
+const anyDigest = fc.stringMatching(/^[0-9a-f]{64}$/)
 
 export function anyId<Prefix extends string>(prefix: Prefix) {
   return fc.uint8Array({ minLength: 16, maxLength: 16 }).map((bytes) => idFromBytes(prefix, bytes))

@@ -13,7 +13,7 @@ import type {
 import type { SourceTopic } from '#libs/event-log/topics.js'
 
 export interface EventLogStrategyOptions {
-  log: EventLog
+  log: Pick<EventLog, 'consume'>
   /** The role's name; its instances share the partitions. */
   group: string
   startAt: (range: PartitionRange) => Promise<StartPosition>

@@ -1,6 +1,6 @@
 import type { EventLog } from '#libs/event-log/event-log.js'
 import type { SourceTopic } from '#libs/event-log/topics.js'
-import type { InboxQueries } from './queries.js'
+import { isCatchingUp, type InboxQueries } from './queries.js'
 
 export interface Backlog {
   /** Records on the log that the views don't show yet. */
@@ -19,7 +19,7 @@ export async function measureBacklog(
   for (const { partition, first, end } of partitions) {
     const progress = await queries.progress({ topic, partition })
     backlog.records += Math.max(end - (progress?.position ?? first), 0)
-    if (progress === null || progress.position < progress.target) backlog.isCatchingUp = true
+    if (isCatchingUp(progress)) backlog.isCatchingUp = true
   }
   return backlog
 }

@@ -14,6 +14,11 @@ export interface Progress extends Partition {
   target: number
 }
 
+/** Whether what a partition's views don't know may yet exist; null where they have not been begun. */
+export function isCatchingUp(progress: Progress | null): boolean {
+  return progress === null || progress.position < progress.target
+}
+
 export interface InboxListQuery {
   accountId: AccountId
   environment: string

@@ -20,13 +20,13 @@ export class Watermark {
   /** Resolves with whether the views came past a position within the time given. */
   async hasPassed(position: Position, withinMs: number): Promise<boolean> {
     if (await this.isPast(position)) return true
-    const deadline = Date.now() + withinMs
+    const deadlineMs = performance.now() + withinMs
     const bell = new Doorbell()
     const unsubscribe = await this.signals.subscribe(movedChannel(position), () => bell.ring())
     try {
       // The views may have moved between the look and the subscription: each turn begins with a look.
       while (!(await this.isPast(position))) {
-        const leftMs = deadline - Date.now()
+        const leftMs = deadlineMs - performance.now()
         if (leftMs <= 0) return false
         await bell.wait(Math.min(leftMs, RELOOK_MS))
       }

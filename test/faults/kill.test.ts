@@ -1,4 +1,4 @@
-import { call, createInbox, type InboxJson } from '#test/harness/client.js'
+import { call, createInbox, pagesFrom, type InboxJson } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
@@ -66,16 +66,12 @@ describe('killed at random moments under load', () => {
 
   async function everyInboxIsListed(target: Mayfly): Promise<void> {
     const listed = new Set<string>()
-    let path: string | undefined = '/v1/inboxes?limit=1000'
-    while (path !== undefined) {
-      const answer: Awaited<ReturnType<typeof call<InboxJson[]>>> = await call(target, 'GET', path)
-      expect(answer.status).toBe(200)
-      for (const { id, state } of answer.body) {
+    for (const { body } of await pagesFrom<InboxJson>(target, '/v1/inboxes?limit=1000')) {
+      for (const { id, state } of body) {
         expect(state).toBe('active')
         expect(listed.has(id)).toBe(false)
         listed.add(id)
       }
-      path = /<([^>]+)>; rel="next"/.exec(answer.headers.get('link') ?? '')?.[1]?.replace(target.url, '')
     }
     for (const id of ledger.inboxes.keys()) expect(listed).toContain(id)
   }

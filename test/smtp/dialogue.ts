@@ -1,9 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { setTimeout as pause } from 'node:timers/promises'
 
 const WITHIN_MS = 5_000
-const LOOK_EVERY_MS = 10
 const open = new Set<Dialogue>()
 
 /** A raw SMTP client: sends bytes as they are, waits for replies. */
@@ -99,14 +97,5 @@ export class Dialogue {
         }
       })
     }
-  }
-}
-
-/** Resolves once the condition holds; rejects where it does not come to. */
-export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + WITHIN_MS
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error('the condition did not come to hold')
-    await pause(LOOK_EVERY_MS)
   }
 }

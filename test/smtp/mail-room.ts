@@ -21,7 +21,7 @@ import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmd
 import { mintId } from '#libs/typeid/mint.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 
-export const DOMAIN = 'mayfly.test'
+const DOMAIN = 'mayfly.test'
 const PARTITIONS = 4
 const HOUR_MS = 3_600_000
 

@@ -1,7 +1,7 @@
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import type { EventLog, Partition, Position } from '#libs/event-log/event-log.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
-import type { AccountQueries, InboxQueries } from '#libs/read-model/queries.js'
+import { isCatchingUp, type AccountQueries, type InboxQueries } from '#libs/read-model/queries.js'
 import { Watermark } from '#libs/read-model/watermark.js'
 import type { Signals } from '#libs/signals/signals.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
@@ -17,15 +17,14 @@ export class Views {
     private readonly log: Pick<EventLog, 'topology'>,
     readonly inboxes: InboxQueries,
     readonly accounts: AccountQueries,
-    readonly vault: KeyVault,
+    readonly vault: Pick<KeyVault, 'create' | 'find'>,
     signals: Signals,
   ) {
     this.watermark = new Watermark(inboxes, signals)
   }
 
   async isCatchingUp(partition: Partition): Promise<boolean> {
-    const progress = await this.inboxes.progress(partition)
-    return progress === null || progress.position < progress.target
+    return isCatchingUp(await this.inboxes.progress(partition))
   }
 
   /** Throws catching-up where what an inbox's partition does not show may yet exist. */

@@ -6,11 +6,10 @@ import { readInboxCursor, writeInboxCursor, writeMessageCursor } from '../http/c
 import { familyOf, linkNext } from '../http/link.js'
 import { CreateInbox } from './create-inbox.dto.js'
 import { deletedInboxJson, endedInboxJson, inboxJson } from './inbox-json.js'
-import { Inboxes, type OpenInbox } from './inboxes.service.js'
+import { comingToItsEnd, Inboxes, type OpenInbox } from './inboxes.service.js'
 import { parseLabel } from './labels.js'
 import { ListInboxes } from './list-inboxes.dto.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
-import { unavailable } from '../http/problems.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 
 /** An inbox's address book: made, listed, read, deleted. Both families of paths come here. */
@@ -64,7 +63,7 @@ export class InboxesController {
     const found = await this.inboxes.open(principal, inboxId)
     setCursor(reply, found)
     const details = await this.inboxes.details(found.inbox)
-    if (details === null) throw unavailable('catching-up', `The inbox ${inboxId} is coming to its end.`)
+    if (details === null) throw comingToItsEnd(found.inbox.id)
     return inboxJson(found.inbox, details)
   }
 

@@ -9,9 +9,9 @@ import { asOf, evolve, type ActiveInbox, type EndedInbox, type Inbox } from '#li
 import { defaultLifespan, parseLifespan, type Lifespan } from '#libs/inbox/lifespan.js'
 import type { InboxListQuery } from '#libs/read-model/queries.js'
 import { mintId } from '#libs/typeid/mint.js'
-import { isId } from '#libs/typeid/typeid.js'
+import { isId, type InboxId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
-import { invalid, notFound, Problem } from '../http/problems.js'
+import { invalid, notFound, Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import type { CreateInbox } from './create-inbox.dto.js'
 
@@ -139,4 +139,9 @@ export function hasEnded({ id, state, endedAt, endedBy }: EndedInbox): Problem {
     detail: `The inbox ${id} was ${state}${by} at ${ended}.`,
     members: { ended_at: ended, ended_by: endedBy },
   })
+}
+
+/** The views still show an inbox that the log has ended. */
+export function comingToItsEnd(inboxId: InboxId): Problem {
+  return unavailable('catching-up', `The inbox ${inboxId} is coming to its end.`)
 }

@@ -4,8 +4,9 @@ import type { SecretKey } from '#libs/erasure/seal.js'
 import type { ActiveInbox, Message } from '#libs/inbox/inbox.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import { isId, type InboxId, type MessageId } from '#libs/typeid/typeid.js'
-import { notFound, Problem, unavailable } from '../http/problems.js'
+import { notFound, Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
+import { comingToItsEnd } from '../inboxes/inboxes.service.js'
 import type { OpenedMessage } from './message-json.js'
 
 export type PresentMessage = Extract<Message, { state: 'present' }>
@@ -20,7 +21,7 @@ export class MessageReader {
     const row = isId('msg', id) ? await this.views.inboxes.message({ inboxId, messageId: id }) : null
     if (row === null) {
       await this.views.mustKnow(inboxId)
-      throw notFound(`There is no message ${id.slice(0, 60)} in this inbox.`)
+      throw noMessage(id)
     }
     const { message } = row
     if (message.state === 'present') return message
@@ -64,7 +65,6 @@ export class MessageReader {
   }
 }
 
-/** The views still show what the log has ended. */
-function comingToItsEnd(inboxId: InboxId): Problem {
-  return unavailable('catching-up', `The inbox ${inboxId} is coming to its end.`)
+export function noMessage(id: string): Problem {
+  return notFound(`There is no message ${id.slice(0, 60)} in this inbox.`)
 }

@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common'
 import { decide } from '#libs/inbox/decide.js'
-import type { MessageId } from '#libs/typeid/typeid.js'
-import { isId } from '#libs/typeid/typeid.js'
+import { isId, type MessageId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { Views } from '../http/views.js'
 import { InboxContext, Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
-import { notFound } from '../http/problems.js'
+import { noMessage } from './message-reader.js'
 
 /** What changes messages. */
 @Injectable()
@@ -23,7 +22,7 @@ export class Messages {
     id: string,
   ): Promise<{ id: MessageId; deletedAt: Date }> {
     const { inbox } = await this.inboxes.open(principal, inboxId)
-    if (!isId('msg', id)) throw notFound(`There is no message ${id.slice(0, 60)} in this inbox.`)
+    if (!isId('msg', id)) throw noMessage(id)
     const key = { inboxId: inbox.id, messageId: id }
     const row = await this.views.inboxes.message(key)
     const now = this.context.now()
@@ -32,7 +31,7 @@ export class Messages {
     if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
     if (refusal !== null) {
       await this.views.mustKnow(inbox.id)
-      throw notFound(`There is no message ${id} in this inbox.`)
+      throw noMessage(id)
     }
     for (const event of events) {
       await this.views.mustShow(await this.context.recorder.recordInboxEvent(event, principal))

@@ -11,7 +11,7 @@ import { problemPage } from './problem-page.js'
 
 /** What the operations handlers need to know of this instance. */
 export abstract class OperationsContext {
-  abstract readonly log: EventLog
+  abstract readonly log: Pick<EventLog, 'topology'>
   abstract readonly registry: Registry
   /** Whether /metrics has a port of its own. */
   abstract readonly hasMetricsPort: boolean

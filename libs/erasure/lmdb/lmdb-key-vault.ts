@@ -55,7 +55,7 @@ export class LmdbKeyVault implements KeyVault {
       }
       return new LmdbKeyVault(options, root)
     } catch (error) {
-      await root.close()
+      await closeLmdbFile(root)
       throw error
     }
   }
@@ -164,8 +164,9 @@ export class LmdbKeyVault implements KeyVault {
   }
 
   private scheduleRewrite(retryMs = 0): void {
+    if (this.timer !== null || this.isClosed) return
     const since = this.root.get(UNCLEAN_SINCE)
-    if (this.timer !== null || this.isClosed || !(since instanceof Date)) return
+    if (!(since instanceof Date)) return
     const dueMs = since.getTime() + this.options.rewriteWithinMs / 2 - this.options.now().getTime()
     const delay = Math.max(dueMs, retryMs, 0)
     this.timer = setTimeout(() => {
