@@ -19,13 +19,6 @@ module.exports = {
       to: { pathNot: [`(?!${impure})${pure}`, '^(node:)?(buffer|zlib)$', '^node_modules/typeid-js/'] },
     },
     {
-      name: 'pure-mints-no-ids',
-      comment: 'Minting an id reads the clock and draws random bits.',
-      severity: 'error',
-      from: { path: pure, pathNot: testOnly },
-      to: { path: '^libs/typeid/mint\\.ts$' },
-    },
-    {
       name: 'libs-do-not-know-apps',
       severity: 'error',
       from: { path: '^libs/' },
