@@ -32,10 +32,9 @@ export interface Standalone extends Welcome {
 /** Resolves once every role runs; what had started is closed again where one can't. */
 export async function startStandalone(options: StandaloneOptions): Promise<Standalone> {
   const { settings, logger, now, announce } = options
-  const closers: (() => Promise<void>)[] = []
-  const close = async () => {
-    for (let closeLast = closers.pop(); closeLast !== undefined; closeLast = closers.pop()) await closeLast()
-  }
+  // Closes in reverse order, each of them whatever became of the others.
+  const running = new AsyncDisposableStack()
+  const close = () => running.disposeAsync()
   try {
     const registry = new Registry()
     collectDefaultMetrics({ register: registry })
@@ -44,25 +43,25 @@ export async function startStandalone(options: StandaloneOptions): Promise<Stand
       now,
       onError: (error, during) => logger.error({ err: error }, `${during} failed: tried again`),
     })
-    closers.push(() => engine.close())
+    running.defer(() => engine.close())
     const projector = await startProjector({ engine, settings, logger, registry })
-    closers.push(() => projector.close())
+    running.defer(() => projector.close())
     const lifecycle = await startLifecycle({ engine, now, logger, registry })
-    closers.push(() => lifecycle.close())
+    running.defer(() => lifecycle.close())
 
     let isStarted = false
     const recorder = new Recorder(engine.log, '/mayfly/api', now)
     const firstKey = await bootstrapAccount({ engine, settings, recorder, now, announce })
     const api = await startApi({ engine, settings, now, logger, registry, isStarted: () => isStarted })
-    closers.push(() => api.close())
+    running.defer(() => api.close())
     const tlsFolder = join(resolve(settings.dataDir), 'tls')
     const smtp = await startSmtp({ engine, settings, tlsFolder, logger, registry, now })
-    closers.push(() => smtp.drain())
+    running.defer(() => smtp.drain())
     isStarted = true
     const { url, port: httpPort } = api
     return { url, httpPort, smtpHost: settings.smtpHost, smtpPort: smtp.port, firstKey, close }
   } catch (error) {
-    await close()
+    await close().catch((fault: unknown) => logger.error({ err: fault }, 'what had started did not close'))
     throw error
   }
 }

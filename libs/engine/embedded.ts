@@ -30,11 +30,10 @@ export interface EmbeddedEngineOptions {
 /** Every port in this process, on files in the data folder. Throws DataDirError where they can't be used. */
 export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEngineOptions): Promise<Engine> {
   const dataDir = takeDataDir(settings.dataDir)
-  const closers: (() => Promise<void>)[] = []
-  const close = async () => {
-    for (const closeOne of closers.reverse()) await closeOne()
-    dataDir.release()
-  }
+  // Closes in reverse order, each of them whatever became of the others.
+  const opened = new AsyncDisposableStack()
+  opened.defer(() => dataDir.release())
+  const close = () => opened.disposeAsync()
   try {
     const masterKeys = MasterKeys.parse(masterKeyText(dataDir.path, settings.masterKey))
     if (masterKeys === null) throw new DataDirError('the master key is not 32 bytes in base64')
@@ -48,7 +47,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEng
         onPruneError: (error) => onError(error, 'removing old events'),
       }),
     )
-    closers.push(() => log.close())
+    opened.defer(() => log.close())
     const vault = await orDataDirError(() =>
       LmdbKeyVault.open({
         path: fileIn(dataDir.path, KEYS_FILE),
@@ -58,15 +57,15 @@ export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEng
         onRewriteError: (error) => onError(error, 'rewriting the key file'),
       }),
     )
-    closers.push(() => vault.close())
+    opened.defer(() => vault.close())
     const readModel = await openOrRebuild(fileIn(dataDir.path, VIEWS_FILE), onError)
-    closers.push(() => readModel.close())
+    opened.defer(() => readModel.close())
     const { store: projections, queries } = readModel
     const signals = new InProcessSignals()
-    closers.push(() => signals.close())
+    opened.defer(() => signals.close())
     return { log, vault, projections, inboxes: queries, accounts: queries, signals, close }
   } catch (error) {
-    await close()
+    await close().catch((fault: unknown) => onError(fault, 'closing'))
     throw error
   }
 }

@@ -80,9 +80,14 @@ export function decide({ inbox, message }: InboxSlice, command: InboxCommand): D
   }
 }
 
+/** Also to be asked before anything is made for an inbox that would be refused. */
+export function isOverRetention(lifespan: Lifespan, retention: Lifespan): boolean {
+  return lifespan.ms > retention.ms
+}
+
 function create(command: Extract<InboxCommand, { type: 'CreateInbox' }>): Decision {
   const { type: _type, lifespan, retention, now, ...facts } = command
-  if (lifespan.ms > retention.ms) return refuse({ code: 'over-retention', retention })
+  if (isOverRetention(lifespan, retention)) return refuse({ code: 'over-retention', retention })
   return accept({
     ...facts,
     type: 'InboxCreated',

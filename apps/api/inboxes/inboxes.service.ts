@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common'
 import { detailsContext, sealJson, unsealJson } from '#libs/erasure/content.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import { ADDRESS_BYTES, makeAddress } from '#libs/inbox/address.js'
-import { decide } from '#libs/inbox/decide.js'
+import { decide, isOverRetention } from '#libs/inbox/decide.js'
 import type { InboxDetails } from '#libs/inbox/events.js'
 import { asOf, evolve, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/inbox/inbox.js'
 import { defaultLifespan, parseLifespan, type Lifespan } from '#libs/inbox/lifespan.js'
@@ -40,6 +40,8 @@ export class Inboxes {
     const { recorder, now, mailDomain } = this.context
     const { accountId, environment, keyId, plan } = principal
     const lifespan = lifespanOf(wanted.duration, plan.retention)
+    // A refusal must not leave a key behind.
+    if (isOverRetention(lifespan, plan.retention)) throw overRetention(plan.retention)
     const inboxId = mintId('inb')
     const details: InboxDetails = { name: wanted.name ?? null }
     const key = await this.views.vault.create(inboxId)
@@ -61,7 +63,7 @@ export class Inboxes {
       },
     )
     const [created] = events
-    if (created === undefined) throw overRetention(plan.retention)
+    if (created === undefined) throw new Error('an inbox within its retention was refused')
     const position = await recorder.recordInboxEvent(created, principal)
     await this.views.mustShow(position)
     const { inbox } = evolve({ inbox: null, message: null }, created)
