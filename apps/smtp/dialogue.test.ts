@@ -158,6 +158,17 @@ describe('SMTP dialogue', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(64 << 20)
   })
 
+  it('takes ten tags of one inbox, one record each, and not one more', async () => {
+    const [local = '', domain = ''] = address.split('@')
+    const before = (await room.received()).length
+    const client = await Dialogue.open(room.port)
+    const tagged = Array.from({ length: 11 }, (_, n) => `${local}+${n}@${domain}`)
+    expect(await client.address(...tagged)).toMatch(/^452 4\.5\.3 /)
+    expect(await client.data('Subject: tags\r\n\r\n.\r\n')).toMatch(/^250 2\.0\.0( msg_[0-9a-z]{26}){10}$/)
+    expect(await room.received()).toHaveLength(before + 10)
+    client.close()
+  })
+
   it('takes a hundred recipients, one record each, and not one more', async () => {
     const inboxes = await Promise.all(Array.from({ length: 101 }, () => room.createInbox()))
     const before = (await room.received()).length

@@ -5,6 +5,8 @@ const LF = 0x0a
 const DOT = 0x2e
 
 const FIRST_BYTES = 8 * 1024
+/** What a client declares it has not sent yet: the rest is taken as it comes. */
+const MOST_DECLARED_BYTES = 256 * 1024
 /** Buffers of FIRST_BYTES to be used again: most mails need no other, and making them is half their garbage. */
 const spare: Buffer[] = []
 const MOST_SPARE = 256
@@ -40,7 +42,8 @@ export class MailData {
 
   /** Null where the budget has no room. */
   static begin(limits: MailLimits, budget: MemoryBudget): MailData | null {
-    const bytes = Math.min(Math.max(limits.declaredBytes ?? 0, FIRST_BYTES), limits.maxBytes)
+    const declared = Math.min(limits.declaredBytes ?? 0, MOST_DECLARED_BYTES)
+    const bytes = Math.min(Math.max(declared, FIRST_BYTES), limits.maxBytes)
     return budget.tryTake(bytes) ? new MailData(limits.maxBytes, bytes, budget) : null
   }
 

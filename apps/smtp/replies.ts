@@ -57,6 +57,7 @@ export const REFUSALS = {
     451,
     '4.3.0 the inbox can not be looked up now',
   ),
+  tooManyTags: new Refusal('too-many-recipients', 452, '4.5.3 too many recipients of one inbox'),
   memoryFull: new Refusal('memory-full', 451, '4.3.1 too much mail is under way, try again later'),
   tooManyConnections: new Refusal('too-many-connections', 421, '4.7.0 too many connections, try again later'),
   tooManyErrors: new Refusal('too-many-errors', 421, '4.7.0 too many errors'),

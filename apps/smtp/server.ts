@@ -28,6 +28,8 @@ const MOST_COMMAND_BYTES = 2_048
 const REFUSED_AT_ONCE = 64
 const REFUSED_LINGER_MS = 1_000
 const SWEEP_MS = 1_000
+/** Of one mail in one inbox: each tag of an address is a recipient of its own. */
+const MOST_COPIES = 10
 
 /** smtp-server with Mayfly's sessions in it. */
 export class EdgeServer extends SMTPServer {
@@ -97,10 +99,16 @@ export class EdgeServer extends SMTPServer {
     void this.edge.recipients.refusalOfMail().then(answer)
   }
 
-  override onRcptTo(address: SMTPServerAddress, _session: SMTPServerSession, answer: Answer): void {
+  override onRcptTo(address: SMTPServerAddress, session: SMTPServerSession, answer: Answer): void {
     void this.edge.recipients.resolve(address.address).then((found) => {
-      if (!(found instanceof Refusal)) this.inboxes.set(address, found)
-      answer(found instanceof Refusal ? found : null)
+      if (found instanceof Refusal) {
+        answer(found)
+        return
+      }
+      const { rcptTo } = session.envelope
+      const copies = rcptTo.filter((recipient) => this.inboxes.get(recipient) === found).length
+      if (copies < MOST_COPIES) this.inboxes.set(address, found)
+      answer(copies < MOST_COPIES ? null : REFUSALS.tooManyTags)
     })
   }
 
