@@ -1,5 +1,5 @@
 import { findCodes } from './codes.js'
-import { visibleText } from './visible-text.js'
+import { readHtml } from './visible-text.js'
 import fc from 'fast-check'
 
 interface Sent {
@@ -9,7 +9,7 @@ interface Sent {
 }
 
 const codesIn = ({ subject, text, html }: Sent) =>
-  findCodes(subject ?? null, text ?? null, html === undefined ? null : visibleText(html), 20)
+  findCodes(subject ?? null, text ?? null, html === undefined ? null : readHtml(html).text, 20)
 
 const told: { send: Sent; expect: string }[] = [
   { send: { text: 'Your verification code is 493201.' }, expect: '493201' },

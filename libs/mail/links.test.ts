@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { findLinks } from './links.js'
 import type { Link } from './message.js'
-import { readHtml, visibleText } from './visible-text.js'
+import { readHtml } from './visible-text.js'
 
 interface Sent {
   html?: string
@@ -142,7 +142,7 @@ const visible: { send: string; expect: string }[] = [
 ]
 
 test.each(visible)('visible of $send', ({ send, expect: expected }) =>
-  expect(visibleText(send)).toBe(expected),
+  expect(readHtml(send).text).toBe(expected),
 )
 
 const hostile = [
@@ -164,4 +164,13 @@ const hostile = [
 test.each(hostile)('megabytes of %j are read', (piece) => {
   const sent = piece.repeat(3_000_000 / piece.length)
   for (const { href } of linksIn({ html: sent, text: sent })) expect(href).toMatch(/^https?:/)
+})
+
+test('links that would take more memory than the mail are cut, and it is said', () => {
+  const base = `<base href="https://x.example/${'a/'.repeat(4_000)}">`
+  const { links, areLinksCut } = readHtml(base + '<a href=y>y</a>'.repeat(10_000))
+  const kept = links.reduce((sum, { href }) => sum + href.length, 0)
+  expect(kept).toBeLessThan(5_000_000)
+  expect(areLinksCut).toBe(true)
+  expect(readHtml('<a href="https://x.example/">x</a>').areLinksCut).toBe(false)
 })

@@ -20,7 +20,7 @@ export function findLinks(
   maxLinks: number,
 ): { found: Link[]; isCut: boolean } {
   const found = new Map<string, Link>()
-  let isCut = false
+  let isCut = html?.areLinksCut ?? false
   const add = (link: Link): void => {
     const known = found.get(link.href)
     if (known !== undefined) {

@@ -79,6 +79,8 @@ export interface ParsedMail {
   date: string | null
   text: string | null
   html: string | null
+  /** What a reader of `html` sees: for filters. */
+  htmlText: string | null
   links: Link[]
   codes: OneTimeCode[]
   attachments: Attachment[]

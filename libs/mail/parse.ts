@@ -38,6 +38,7 @@ export async function parseMail(
     date: dateOf(firstValue(mime.headers, 'date'), warnings),
     text,
     html,
+    htmlText: seen?.text ?? null,
     links: links.found,
     codes: findCodes(subject, text, seen?.text ?? null, limits.maxCodes),
     attachments: mime.attachments,

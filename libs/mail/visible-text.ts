@@ -10,6 +10,8 @@ export interface HtmlContent {
   links: Link[]
   /** Where in `text` the words of those anchors stand: start and end of each, in order. */
   linkRanges: { start: number; end: number }[]
+  /** Whether there were more links, or longer ones, than are kept. */
+  areLinksCut: boolean
 }
 
 const unseen = new Set(['head', 'style', 'script', 'title', 'template', 'iframe', 'object', 'datalist'])
@@ -27,11 +29,10 @@ const hiddenStyle = /(?:^|;)\s{0,20}display\s{0,20}:\s{0,20}none/i
 /** The parser's own work grows with the nesting; no mail that is meant to be read comes near this. */
 const maxNesting = 1_000
 const sliceLength = 65_536
-
-/** The visible text of HTML, for filters and the like. */
-export function visibleText(html: string): string {
-  return readHtml(html).text
-}
+/** What is kept of links, each of which may repeat a long base. */
+const maxLinks = 20_000
+const maxHrefLength = 8_192
+const maxHrefCharacters = 4_000_000
 
 /** Reads HTML in one pass. Never fails; what is nested absurdly deep is left out together with all after it. */
 export function readHtml(html: string): HtmlContent {
@@ -62,6 +63,8 @@ class HtmlReader {
   private button: TextFlow | null = null
   private base: string | undefined
   private depth = 0
+  private hrefCharacters = 0
+  private areLinksCut = false
   /** Elements open at and within the outermost one that is not shown. */
   private unseenDepth = 0
 
@@ -69,7 +72,7 @@ class HtmlReader {
     this.depth++
     if (this.depth > maxNesting) this.isTooDeep = true
     if (this.isTooDeep) return
-    if (name === 'base') this.base ??= followable(attributes['href'])
+    if (name === 'base') this.setBase(attributes['href'])
     if (name === 'a') this.openAnchor(attributes['href'])
     else if (name === 'area') this.addLink(attributes['href'], collapse(attributes['alt']))
     else if (name === 'form') this.form = this.addLink(attributes['action'], '')
@@ -109,7 +112,8 @@ class HtmlReader {
   }
 
   finish(): HtmlContent {
-    return { text: this.flow.text, links: this.links, linkRanges: this.linkRanges }
+    const { links, linkRanges, areLinksCut } = this
+    return { text: this.flow.text, links, linkRanges, areLinksCut }
   }
 
   private separate(name: string): void {
@@ -148,9 +152,20 @@ class HtmlReader {
     else if (type === 'image') this.form.text = collapse(attributes['alt'])
   }
 
+  private setBase(address: string | undefined): void {
+    if ((address?.length ?? 0) <= maxHrefLength) this.base ??= followable(address)
+  }
+
   private addLink(address: string | undefined, text: string): Link | null {
+    const isFull = this.links.length >= maxLinks || this.hrefCharacters > maxHrefCharacters
+    const isLong = (address?.length ?? 0) > maxHrefLength
+    if (isFull || isLong) {
+      this.areLinksCut = true
+      return null
+    }
     const href = followable(address, this.base)
     if (href === undefined) return null
+    this.hrefCharacters += href.length
     const link = { href, text }
     this.links.push(link)
     return link
