@@ -16,6 +16,21 @@ import type { InboxId } from '#libs/typeid/typeid.js'
 import type { ParseTask } from './parse-task.js'
 import type { ParserPool } from './parser-pool.js'
 
+/** Source to a step: sealed bytes say little of the work that a mail makes, and a step shows when all of it is done. */
+const MOST_SOURCE_BYTES = 32 * 1024 * 1024
+
+/** As much of a batch as one step may hold, of a mail that is larger just that one. */
+export function firstStepOf(batch: DecodedBatch<InboxEvent>): DecodedBatch<InboxEvent> {
+  let bytes = 0
+  for (const [index, { offset, recorded }] of batch.events.entries()) {
+    if (recorded.event.type === 'MessageReceived') bytes += recorded.event.size
+    if (bytes > MOST_SOURCE_BYTES && index > 0) {
+      return { events: batch.events.slice(0, index), next: offset, outcome: { seekTo: offset } }
+    }
+  }
+  return batch
+}
+
 /** Turns a run of an inbox partition's events into one step of the views. */
 export class InboxProjector {
   constructor(

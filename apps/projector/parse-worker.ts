@@ -51,6 +51,7 @@ function unread(raw: Buffer, envelope: Envelope, warning: Warning): ParsedMail {
     date: null,
     text: null,
     html: null,
+    htmlText: null,
     links: [],
     codes: [],
     attachments: [],

@@ -39,7 +39,13 @@ async function withPool(
   options: Partial<ParserPoolOptions>,
   use: (pool: ParserPool) => Promise<void>,
 ): Promise<void> {
-  const pool = new ParserPool({ threads: 2, timeoutMs: 20_000, memoryMib: 256, ...options })
+  const pool = new ParserPool({
+    threads: 2,
+    timeoutMs: 20_000,
+    memoryMib: 256,
+    onThreadLost: () => undefined,
+    ...options,
+  })
   try {
     await use(pool)
   } finally {

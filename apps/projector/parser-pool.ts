@@ -7,6 +7,8 @@ export interface ParserPoolOptions {
   threads: number
   timeoutMs: number
   memoryMib: number
+  /** Told of a thread that ended with nobody waiting for it. */
+  onThreadLost: (error: unknown) => void
 }
 
 /** Mails to a job: handing one over costs as much as parsing a small mail. */
@@ -47,6 +49,8 @@ export class ParserPool {
       maxThreads: options.threads,
       resourceLimits: { maxOldGenerationSizeMb: options.memoryMib },
     })
+    // One that runs out of memory while it is ended for its time: unheard, it would end the process.
+    this.pool.on('error', options.onThreadLost)
   }
 
   /** Resolves with every mail's sealed body. Rejects where the bytes don't open or the pool is closed. */

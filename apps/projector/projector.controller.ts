@@ -10,7 +10,7 @@ import { projectAccountEvent } from '#libs/read-model/account-projection.js'
 import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
 import type { Signals } from '#libs/signals/signals.js'
-import { InboxProjector } from './inbox-projector.js'
+import { firstStepOf, InboxProjector } from './inbox-projector.js'
 import { ProjectorMetrics } from './projector-metrics.js'
 
 /** What the projector works with, made by who composes it. */
@@ -34,7 +34,7 @@ export class ProjectorController {
   @EventPattern('inbox-events')
   async projectInboxes(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
     const started = performance.now()
-    const decoded = await decodeBatch(inboxEventCodec, batch, this.setAside(batch))
+    const decoded = firstStepOf(await decodeBatch(inboxEventCodec, batch, this.setAside(batch)))
     const applied = await this.inboxes.project(batch, firstOffset(batch), decoded)
     return this.conclude(batch, applied, decoded.outcome, started)
   }

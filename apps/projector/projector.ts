@@ -40,6 +40,7 @@ export async function startProjector({
     threads: settings.parseThreads,
     timeoutMs: settings.parseTimeoutMs,
     memoryMib: settings.parseMemoryMib,
+    onThreadLost: (error) => logger.warn({ err: error }, 'a parsing thread was lost'),
   })
 
   @Module({
