@@ -95,7 +95,12 @@ export async function startApi({
       Messages,
       MessagePages,
       MessageReader,
-      AttachmentPool,
+      {
+        provide: AttachmentPool,
+        useValue: new AttachmentPool((error) =>
+          logger.warn({ err: error }, 'a thread that read attachments was lost'),
+        ),
+      },
     ],
   })
   class ApiModule {}

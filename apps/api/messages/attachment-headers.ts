@@ -17,6 +17,6 @@ export function attachmentHeaders({ filename, contentType }: Attachment): Record
 /** Without folders and control characters, and of bounded length. */
 function fileName(given: string | null): string {
   const [name = ''] = (given ?? '').split(/[/\\]/).slice(-1)
-  const clean = name.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}]/gu, '').slice(0, 200)
+  const clean = name.slice(0, 200).replaceAll(/[\p{Cc}\p{Cf}\p{Cs}]/gu, '')
   return clean === '' || /^\.+$/.test(clean) ? 'attachment' : clean
 }

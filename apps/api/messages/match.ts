@@ -1,5 +1,4 @@
 import type { ParsedMail } from '#libs/mail/message.js'
-import { visibleText } from '#libs/mail/visible-text.js'
 import type { MatchFilters } from './list-messages.dto.js'
 
 /** Whether a mail is as the filters ask: contains, case-insensitive; all must hold. */
@@ -11,9 +10,7 @@ export function matches(mail: ParsedMail, filters: MatchFilters): boolean {
     contains(recipient, mail.recipient) &&
     (hasCode === undefined || hasCode === mail.codes.length > 0) &&
     (hasLink === undefined || hasLink === mail.links.length > 0) &&
-    (text === undefined ||
-      contains(text, mail.text) ||
-      (mail.html !== null && contains(text, visibleText(mail.html))))
+    contains(text, mail.text, mail.htmlText)
   )
 }
 
