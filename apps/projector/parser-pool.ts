@@ -2,6 +2,7 @@ import pLimit from 'p-limit'
 import { Piscina } from 'piscina'
 import type { MessageId } from '#libs/typeid/typeid.js'
 import type { ParseJob, ParseResult, ParseTask } from './parse-task.js'
+import { warmingTasks } from './warming.js'
 
 export interface ParserPoolOptions {
   threads: number
@@ -51,6 +52,13 @@ export class ParserPool {
     })
     // One that runs out of memory while it is ended for its time: unheard, it would end the process.
     this.pool.on('error', options.onThreadLost)
+  }
+
+  /** Resolves once every thread runs and has read a mail: the first one costs many times what it costs later. */
+  async warmUp(): Promise<void> {
+    const tasks = await warmingTasks()
+    const jobs = Array.from({ length: this.options.threads }, () => this.run({ tasks, defeat: null }))
+    await Promise.all(jobs)
   }
 
   /** Resolves with every mail's sealed body. Rejects where the bytes don't open or the pool is closed. */

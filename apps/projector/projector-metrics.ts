@@ -1,3 +1,4 @@
+import { SOURCE_TOPICS } from '#libs/event-log/topics.js'
 import { Counter, Histogram, type Registry } from 'prom-client'
 
 /** What the projector counts. */
@@ -26,6 +27,8 @@ export class ProjectorMetrics {
       labelNames: ['topic'],
       registers: [registry],
     })
+    // From zero on, so that the first one shows as an increase.
+    for (const topic of SOURCE_TOPICS) this.deadLetters.inc({ topic }, 0)
   }
 
   batch(topic: string, records: number, ms: number): void {

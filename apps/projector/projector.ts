@@ -29,7 +29,10 @@ export interface Projector {
   close(): Promise<void>
 }
 
-/** Resolves once every partition's views have been made ready: from then on they tell what they don't know yet. */
+/**
+ * Resolves once every partition's views have been made ready, and tell from then on what they don't know yet, and
+ * once the parsing threads are warm.
+ */
 export async function startProjector({
   engine,
   settings,
@@ -70,7 +73,7 @@ export async function startProjector({
     abortOnError: false,
   })
   try {
-    await service.listen()
+    await Promise.all([service.listen(), parser.warmUp()])
   } catch (error) {
     await parser.close()
     throw error

@@ -8,6 +8,7 @@ import { welcomeText } from './welcome.js'
 
 const DRAIN_WITHIN_MS = 60_000
 const PARENT_LOOK_MS = 250
+const PORT_SETTINGS = 'MAYFLY_HTTP_PORT, MAYFLY_SMTP_PORT or MAYFLY_METRICS_PORT'
 
 try {
   await main()
@@ -75,10 +76,12 @@ function explain(error: unknown): string {
   if (error instanceof Error && 'code' in error && 'port' in error) {
     const address = 'address' in error ? String(error.address) : ''
     if (error.code === 'EADDRINUSE') {
-      return `port ${String(error.port)} of ${address} is taken; set MAYFLY_HTTP_PORT or MAYFLY_SMTP_PORT to a free one`
+      return `port ${String(error.port)} of ${address} is taken; set ${PORT_SETTINGS} to a free one`
     }
     if (error.code === 'EACCES')
       return `port ${String(error.port)} of ${address} may not be opened by this user`
   }
+  // The operating system's own words for what it would not do: a host that is none, a file that is not there.
+  if (error instanceof Error && 'syscall' in error) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

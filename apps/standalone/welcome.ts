@@ -24,6 +24,7 @@ Try it: make an inbox, send it a mail, read what came.
   address=$(printf %s "$inbox" | sed -E 's/.*"address":"([^"]+)".*/\\1/')
   printf 'From: App <app@example.com>\\r\\nTo: %s\\r\\nSubject: Your code is 493201\\r\\n\\r\\nYour code is 493201.\\r\\n' "$address" |
     curl -s smtp://${smtpHost}:${smtpPort} --mail-from app@example.com --mail-rcpt "$address" -T -
+  sleep 0.2
   curl -s ${url}/v1/inboxes/$id/messages -H "Authorization: Bearer $MAYFLY_KEY"
 
 `

@@ -79,6 +79,8 @@ describe('settings', () => {
     { variable: 'MAYFLY_BOOTSTRAP_API_KEY', text: 'k'.repeat(19), why: /20 to 200 visible ASCII/ },
     { variable: 'MAYFLY_BOOTSTRAP_API_KEY', text: 'k'.repeat(201), why: /20 to 200 visible ASCII/ },
     { variable: 'MAYFLY_BOOTSTRAP_API_KEY', text: `${'k'.repeat(20)} k`, why: /20 to 200 visible ASCII/ },
+    { variable: 'MAYFLY_MASTER_KEY', text: 'c2hvcnQ=', why: /must be 32 bytes in base64/ },
+    { variable: 'MAYFLY_MASTER_KEY', text: `${'A'.repeat(43)}=;`, why: /must be 32 bytes in base64/ },
     { variable: 'LOG_LEVEL', text: 'loud', why: /must be one of fatal, error/ },
     { variable: 'MAYFLY_SMTP_TLS_CERT', text: 'cert.pem', why: /MAYFLY_SMTP_TLS_KEY must be set together/ },
     { variable: 'MAYFLY_SMTP_TLS_KEY', text: 'key.pem', why: /must be set together/ },

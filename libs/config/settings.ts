@@ -40,6 +40,8 @@ export const SETTINGS = {
     'MAYFLY_MASTER_KEY',
     'Wraps inbox keys: 32 bytes in base64, or several with commas, the current one first. ' +
       'Made at first start and kept in the data folder where unset.',
+    (value) => /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/.test(value),
+    'must be 32 bytes in base64, or several with commas',
   ),
   bootstrapApiKey: kind.optionalText(
     'MAYFLY_BOOTSTRAP_API_KEY',
@@ -152,6 +154,9 @@ export function readSettings(environment: Environment): Settings {
   if ((settings.smtpTlsCert === null) !== (settings.smtpTlsKey === null)) {
     faults.push('MAYFLY_SMTP_TLS_CERT and MAYFLY_SMTP_TLS_KEY must be set together')
   }
+  // A slip in a name is often behind a fault elsewhere.
+  if (faults.length > 0)
+    faults.push(...unknownVariables(environment).map((name) => `${name} is not a setting`))
   if (faults.length > 0) throw new ConfigurationError(faults)
   return settings
 }

@@ -59,11 +59,17 @@ function takeLock(path: string): DatabaseSync {
   }
 }
 
-/** The configured master key, else the folder's own, made now where there is none. */
-export function masterKeyText(path: string, configured: string | null): string {
+/** The configured master key, else the folder's own, made now where there is none, nor any key it would open. */
+export function masterKeyText(path: string, configured: string | null, hasKeys: boolean): string {
   if (configured !== null) return configured
   const file = join(path, 'master.key')
   if (!existsSync(file)) {
+    if (hasKeys) {
+      throw new DataDirError(
+        `${file} is missing, which the keys of inboxes in ${path} are wrapped by: ` +
+          `put a copy of it back, or set MAYFLY_MASTER_KEY to what it held`,
+      )
+    }
     writeFileSync(`${file}.new`, `${makeSecretKey().toString('base64')}\n`, { mode: 0o600, flush: true })
     renameSync(`${file}.new`, file)
   }

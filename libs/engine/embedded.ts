@@ -35,9 +35,10 @@ export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEng
   opened.defer(() => dataDir.release())
   const close = () => opened.disposeAsync()
   try {
-    const masterKeys = MasterKeys.parse(masterKeyText(dataDir.path, settings.masterKey))
+    const hasKeys = isThere(join(dataDir.path, ...KEYS_FILE))
+    if (hasKeys) refuseLostLog(dataDir.path)
+    const masterKeys = MasterKeys.parse(masterKeyText(dataDir.path, settings.masterKey, hasKeys))
     if (masterKeys === null) throw new DataDirError('the master key is not 32 bytes in base64')
-    refuseLostLog(dataDir.path)
     const log = await orDataDirError(() =>
       LmdbEventLog.open({
         path: fileIn(dataDir.path, LOG_FILE),
@@ -48,6 +49,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEng
       }),
     )
     opened.defer(() => log.close())
+    if (!hasKeys) await refuseLostKeys(log, dataDir.path)
     const vault = await orDataDirError(() =>
       LmdbKeyVault.open({
         path: fileIn(dataDir.path, KEYS_FILE),
@@ -72,11 +74,21 @@ export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEng
 
 /** An event log is made before any key: keys without one mean that it was lost, not that all begins anew. */
 function refuseLostLog(dataDir: string): void {
-  const [log, keys] = [LOG_FILE, KEYS_FILE].map((file) => join(dataDir, ...file))
-  if (log === undefined || keys === undefined || isThere(log) || !isThere(keys)) return
+  const log = join(dataDir, ...LOG_FILE)
+  if (isThere(log)) return
   throw new DataDirError(
-    `the event log ${log} is missing or empty, though there are keys of inboxes in ${keys}: ` +
+    `the event log ${log} is missing or empty, though there are keys of inboxes in ${join(dataDir, ...KEYS_FILE)}: ` +
       `put a copy of it back, or set MAYFLY_DATA_DIR to another folder to begin anew`,
+  )
+}
+
+/** Without its key no inbox can be read again: that must not come to light mail by mail. */
+async function refuseLostKeys(log: LmdbEventLog, dataDir: string): Promise<void> {
+  const { partitions } = await log.topology('inbox-events')
+  if (partitions.every(({ end }) => end === 0)) return
+  throw new DataDirError(
+    `the keys of inboxes ${join(dataDir, ...KEYS_FILE)} are missing, without which no mail on the event log opens: ` +
+      `put a copy of them back, or set MAYFLY_DATA_DIR to another folder to begin anew`,
   )
 }
 

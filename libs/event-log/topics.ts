@@ -1,8 +1,7 @@
-/** Names without the configured prefix. */
 export type TopicName = SourceTopic | `${SourceTopic}.dead-letter`
 export type SourceTopic = (typeof SOURCE_TOPICS)[number]
 
-const SOURCE_TOPICS = ['inbox-events', 'account-events'] as const
+export const SOURCE_TOPICS = ['inbox-events', 'account-events'] as const
 
 export const TOPICS: readonly TopicName[] = SOURCE_TOPICS.flatMap((topic) => [topic, deadLetterOf(topic)])
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmod, mkdir, truncate, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
@@ -25,7 +25,7 @@ async function refusalOf(options: StartOptions): Promise<string> {
     .filter((line) => line.startsWith('mayfly: '))
   expect(started.stderr).not.toMatch(/^\s+at /m)
   expect(lines).toHaveLength(1)
-  return lines.join()
+  return started.stderr.slice(started.stderr.indexOf('mayfly: '))
 }
 
 describe('a data folder that can not be used', () => {
@@ -82,7 +82,9 @@ describe('a data folder that can not be used', () => {
 
   it('is told where the master key is no key', async () => {
     const env = { MAYFLY_MASTER_KEY: 'c2hvcnQ=' }
-    expect(await refusalOf({ dataDir: folder.path, env })).toMatch(/the master key is not 32 bytes in base64/)
+    expect(await refusalOf({ dataDir: folder.path, env })).toMatch(
+      /MAYFLY_MASTER_KEY must be 32 bytes in base64/,
+    )
   })
 
   it.each(['MAYFLY_HTTP_PORT', 'MAYFLY_SMTP_PORT'])('is left alone where %s is taken', async (variable) => {
@@ -123,6 +125,21 @@ describe('a data folder with mail in it', () => {
     const env = { MAYFLY_MASTER_KEY: randomBytes(32).toString('base64') }
     const said = await refusalOf({ dataDir: mayfly.dataDir, env })
     expect(said).toMatch(/master key [0-9a-f]{16}, which is not configured: add it to MAYFLY_MASTER_KEY/)
+    mayfly = await mayfly.startAgain()
+    await nothingIsLost()
+  })
+
+  it.each([
+    { lost: 'keys', said: /the keys of inboxes .* are missing/ },
+    { lost: 'master.key', said: /master\.key is missing/ },
+    { lost: 'event-log', said: /the event log .* is missing/ },
+  ])('is refused where $lost is lost, and opens once it is put back', async ({ lost, said }) => {
+    await mayfly.end('SIGTERM')
+    const [path, aside] = [join(mayfly.dataDir, lost), join(mayfly.dataDir, 'aside')]
+    await rename(path, aside)
+    expect(await refusalOf({ dataDir: mayfly.dataDir })).toMatch(said)
+    await rm(path, { recursive: true, force: true })
+    await rename(aside, path)
     mayfly = await mayfly.startAgain()
     await nothingIsLost()
   })
