@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { EventLog } from '#libs/event-log/event-log.js'
-import { partitionOf } from '#libs/event-log/partitioner.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import { decide } from '#libs/inbox/decide.js'
-import { isCatchingUp, type DueInboxes, type InboxQueries } from '#libs/read-model/queries.js'
+import { isInboxCatchingUp } from '#libs/read-model/backlog.js'
+import type { DueInboxes, InboxQueries } from '#libs/read-model/queries.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { LifecycleMetrics } from './lifecycle-metrics.js'
 
@@ -66,8 +66,9 @@ export class Expiry {
   }
 
   private async expire(inboxId: InboxId): Promise<boolean> {
-    const { inboxes, recorder, now } = this.options
-    if (await this.mayHaveEnded(inboxId)) return false
+    const { log, inboxes, recorder, now } = this.options
+    // While the views catch up, the end that they don't show may stand further on in the log.
+    if (await isInboxCatchingUp(log, inboxes, inboxId)) return false
     const row = await inboxes.inbox(inboxId)
     if (row === null) return false
     const command = { type: 'ExpireInbox', inboxId, now: now() } as const
@@ -76,14 +77,6 @@ export class Expiry {
     for (const event of events)
       await recorder.recordInboxEvent(event, { accountId, environment, keyId: null })
     return events.length > 0
-  }
-
-  /** While the views catch up, the end that they don't show may stand further on in the log. */
-  private async mayHaveEnded(inboxId: InboxId): Promise<boolean> {
-    const { log, inboxes } = this.options
-    const { partitions } = await log.topology('inbox-events')
-    const partition = partitionOf(inboxId, partitions.length)
-    return isCatchingUp(await inboxes.progress({ topic: 'inbox-events', partition }))
   }
 }
 

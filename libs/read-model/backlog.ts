@@ -1,5 +1,7 @@
 import type { EventLog } from '#libs/event-log/event-log.js'
+import { partitionOf } from '#libs/event-log/partitioner.js'
 import type { SourceTopic } from '#libs/event-log/topics.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
 import { isCatchingUp, type InboxQueries } from './queries.js'
 
 export interface Backlog {
@@ -22,4 +24,16 @@ export async function measureBacklog(
     if (isCatchingUp(progress)) backlog.isCatchingUp = true
   }
   return backlog
+}
+
+/** Whether an inbox's partition is catching up: what the views don't show of the inbox may yet stand on the log. */
+export async function isInboxCatchingUp(
+  log: Pick<EventLog, 'topology'>,
+  queries: Pick<InboxQueries, 'progress'>,
+  inboxId: InboxId,
+): Promise<boolean> {
+  const topic = 'inbox-events'
+  const { partitions } = await log.topology(topic)
+  const partition = partitionOf(inboxId, partitions.length)
+  return isCatchingUp(await queries.progress({ topic, partition }))
 }

@@ -1,6 +1,6 @@
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import type { EventLog, Partition, Position } from '#libs/event-log/event-log.js'
-import { partitionOf } from '#libs/event-log/partitioner.js'
+import { isInboxCatchingUp, measureBacklog } from '#libs/read-model/backlog.js'
 import { isCatchingUp, type AccountQueries, type InboxQueries } from '#libs/read-model/queries.js'
 import { Watermark } from '#libs/read-model/watermark.js'
 import type { Signals } from '#libs/signals/signals.js'
@@ -29,20 +29,15 @@ export class Views {
 
   /** Throws catching-up where what an inbox's partition does not show may yet exist. */
   async mustKnow(inboxId: InboxId): Promise<void> {
-    const { partitions } = await this.log.topology('inbox-events')
-    const partition = partitionOf(inboxId, partitions.length)
-    if (await this.isCatchingUp({ topic: 'inbox-events', partition })) {
+    if (await isInboxCatchingUp(this.log, this.inboxes, inboxId)) {
       throw unavailable('catching-up', 'What this inbox holds can not be told yet.')
     }
   }
 
   /** Throws catching-up where any inbox may be missing. */
   async mustKnowAll(): Promise<void> {
-    const { partitions } = await this.log.topology('inbox-events')
-    for (const { topic, partition } of partitions) {
-      if (await this.isCatchingUp({ topic, partition })) {
-        throw unavailable('catching-up', 'The list of inboxes is not complete yet.')
-      }
+    if ((await measureBacklog(this.log, this.inboxes, 'inbox-events')).isCatchingUp) {
+      throw unavailable('catching-up', 'The list of inboxes is not complete yet.')
     }
   }
 
