@@ -55,16 +55,26 @@ export function matching(
   })
 }
 
+export function optionalOneOf<const Choice extends string>(
+  variable: string,
+  choices: readonly Choice[],
+  help: string,
+): Setting<Choice | null> {
+  return setting<Choice | null>(variable, help, null, (value) => choiceOf(value, choices))
+}
+
 export function oneOf<const Choice extends string>(
   variable: string,
   choices: readonly Choice[],
   { help, default: fallback }: Description<Choice>,
 ): Setting<Choice> {
-  return setting(variable, help, fallback, (value) => {
-    const choice = choices.find((name) => name === value)
-    if (choice === undefined) throw new Error(`must be one of ${choices.join(', ')}`)
-    return choice
-  })
+  return setting(variable, help, fallback, (value) => choiceOf(value, choices))
+}
+
+function choiceOf<Choice extends string>(value: string, choices: readonly Choice[]): Choice {
+  const choice = choices.find((name) => name === value)
+  if (choice === undefined) throw new Error(`must be one of ${choices.join(', ')}`)
+  return choice
 }
 
 export function wholeNumber(
@@ -73,6 +83,30 @@ export function wholeNumber(
   { help, default: fallback }: Description<number>,
 ): Setting<number> {
   return setting(variable, help, fallback, (value) => parseWhole(value, range))
+}
+
+export function yesOrNo(
+  variable: string,
+  { help, default: fallback }: Description<boolean>,
+): Setting<boolean> {
+  return setting(variable, help, fallback, (value) => {
+    if (value !== 'true' && value !== 'false') throw new Error('must be true or false')
+    return value === 'true'
+  })
+}
+
+/** Values between commas; null where the variable is unset. */
+export function optionalList(
+  variable: string,
+  help: string,
+  item: RegExp,
+  expectation: string,
+): Setting<readonly string[] | null> {
+  return setting<readonly string[] | null>(variable, help, null, (value) => {
+    const items = value.split(',').map((each) => each.trim())
+    if (!items.every((each) => item.test(each))) throw new Error(expectation)
+    return items
+  })
 }
 
 export function port(variable: string, description: Description<number>): Setting<number> {

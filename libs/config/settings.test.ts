@@ -84,8 +84,10 @@ describe('settings', () => {
     { variable: 'LOG_LEVEL', text: 'loud', why: /must be one of fatal, error/ },
     { variable: 'MAYFLY_SMTP_TLS_CERT', text: 'cert.pem', why: /MAYFLY_SMTP_TLS_KEY must be set together/ },
     { variable: 'MAYFLY_SMTP_TLS_KEY', text: 'key.pem', why: /must be set together/ },
-    { variable: 'KAFKA_BROKERS', text: 'localhost:9092', why: /embedded engine only/ },
-    { variable: 'REDIS_URL', text: 'redis://localhost', why: /embedded engine only/ },
+    { variable: 'REDIS_URL', text: 'redis://localhost', why: /KAFKA_BROKERS must be set too/ },
+    { variable: 'KAFKA_TLS', text: 'yes', why: /must be true or false/ },
+    { variable: 'KAFKA_TLS_KEY', text: 'key.pem', why: /must be set together/ },
+    { variable: 'MAYFLY_TOPIC_PREFIX', text: 'may fly', why: /letters, digits, dot/ },
   ])('$variable=$text is a fault that names it and says why', ({ variable, text, why }) => {
     const [fault, ...others] = faultsOf({ [variable]: text })
     expect(others).toEqual([])
@@ -94,11 +96,51 @@ describe('settings', () => {
   })
 
   it('tell every fault at once', () => {
-    const environment = { MAYFLY_HTTP_PORT: 'x', MAYFLY_SMTP_TLS_CERT: 'a', LOG_LEVEL: 'x', REDIS_URL: 'x' }
-    expect(faultsOf(environment)).toHaveLength(4)
-    expect(() => readSettings(environment)).toThrow(
-      /MAYFLY_HTTP_PORT[^]*LOG_LEVEL[^]*REDIS_URL[^]*MAYFLY_SMTP_TLS_CERT/,
+    const environment = { MAYFLY_HTTP_PORT: 'x', MAYFLY_SMTP_TLS_CERT: 'a', LOG_LEVEL: 'x' }
+    expect(faultsOf(environment)).toHaveLength(3)
+    expect(() => readSettings(environment)).toThrow(/MAYFLY_HTTP_PORT[^]*LOG_LEVEL[^]*MAYFLY_SMTP_TLS_CERT/)
+  })
+
+  describe('of the distributed engine', () => {
+    const complete = {
+      KAFKA_BROKERS: 'one:9092, [::1]:9093',
+      REDIS_URL: 'redis://:secret@one:6379/2',
+      MAYFLY_MASTER_KEY: `${'A'.repeat(43)}=`,
+      MAYFLY_BOOTSTRAP_API_KEY: 'k'.repeat(20),
+    }
+
+    it('are taken where they are complete', () => {
+      expect(readSettings(complete)).toMatchObject({
+        kafkaBrokers: ['one:9092', '[::1]:9093'],
+        redisUrls: ['redis://:secret@one:6379/2'],
+      })
+    })
+
+    it.each(['REDIS_URL', 'MAYFLY_MASTER_KEY', 'MAYFLY_BOOTSTRAP_API_KEY'])(
+      'stop the start without %s, and say so',
+      (variable) => {
+        expect(faultsOf({ ...complete, [variable]: '' })).toEqual([
+          `${variable} must be set too where KAFKA_BROKERS is`,
+        ])
+      },
     )
+
+    test.each([
+      { KAFKA_BROKERS: 'one', why: /KAFKA_BROKERS must be host:port/ },
+      {
+        KAFKA_SASL_MECHANISM: 'gssapi',
+        KAFKA_SASL_USERNAME: 'u',
+        KAFKA_SASL_PASSWORD: 'p',
+        why: /must be one of plain/,
+      },
+      { REDIS_URL: 'http://one', why: /REDIS_URL must be a redis/ },
+      {
+        KAFKA_SASL_MECHANISM: 'plain',
+        why: /KAFKA_SASL_MECHANISM and KAFKA_SASL_USERNAME must be set together/,
+      },
+    ])('refuse $why', ({ why, ...changed }) => {
+      expect(faultsOf({ ...complete, ...changed })).toEqual([expect.stringMatching(why)])
+    })
   })
 
   it('tell a slip of the pen from other programs’ variables', () => {

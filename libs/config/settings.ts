@@ -50,6 +50,60 @@ export const SETTINGS = {
     (value) => /^[\x21-\x7e]{20,200}$/.test(value),
     'must be 20 to 200 visible ASCII characters',
   ),
+  kafkaBrokers: kind.optionalList(
+    'KAFKA_BROKERS',
+    'Brokers to begin with, host:port with commas between. Set, it chooses the distributed engine.',
+    /^(\[[0-9a-f:.]+\]|[^\s,:/]+):\d{1,5}$/i,
+    'must be host:port, or several with commas',
+  ),
+  kafkaPartitions: kind.wholeNumber(
+    'KAFKA_PARTITIONS',
+    { least: 1, most: 1_000 },
+    {
+      default: 24,
+      help: 'Partitions of inbox-events, at its creation; another number afterwards is refused at start.',
+    },
+  ),
+  kafkaReplication: kind.wholeNumber(
+    'KAFKA_REPLICATION',
+    { least: 1, most: 10 },
+    { default: 3, help: 'Replicas of each topic, at its creation; with 3 or more, 2 must have each record.' },
+  ),
+  kafkaSaslMechanism: kind.optionalOneOf(
+    'KAFKA_SASL_MECHANISM',
+    ['plain', 'scram-sha-256', 'scram-sha-512'],
+    'How to log in to the brokers; not at all where unset.',
+  ),
+  kafkaSaslUsername: kind.optionalText('KAFKA_SASL_USERNAME', 'User for SASL.'),
+  kafkaSaslPassword: kind.optionalText('KAFKA_SASL_PASSWORD', 'Password for SASL.'),
+  kafkaTls: kind.yesOrNo('KAFKA_TLS', {
+    default: false,
+    help: 'Whether the brokers are reached over TLS.',
+  }),
+  kafkaTlsCa: kind.optionalText(
+    'KAFKA_TLS_CA',
+    "PEM file of the authority that signed the brokers' certificates; the system's where unset.",
+  ),
+  kafkaTlsCert: kind.optionalText('KAFKA_TLS_CERT', 'PEM file of the client certificate.'),
+  kafkaTlsKey: kind.optionalText(
+    'KAFKA_TLS_KEY',
+    'PEM file of the key that belongs to the client certificate.',
+  ),
+  topicPrefix: kind.matching(
+    'MAYFLY_TOPIC_PREFIX',
+    /^[a-zA-Z0-9._-]{1,100}$/,
+    'must be 1 to 100 of letters, digits, dot, underscore and hyphen',
+    {
+      default: 'mayfly.',
+      help: 'Begins the name of every Kafka topic and consumer group, and every Redis key.',
+    },
+  ),
+  redisUrls: kind.optionalList(
+    'REDIS_URL',
+    'Redis of the distributed engine: redis:// or rediss://; several with commas are nodes of one Cluster.',
+    /^rediss?:\/\/[^\s,]+$/i,
+    'must be a redis:// or rediss:// URL, or several with commas',
+  ),
   maxMessageBytes: kind.wholeNumber(
     'MAYFLY_MAX_MESSAGE_BYTES',
     { least: 1024, most: 256 * MIB },
@@ -128,9 +182,6 @@ export type Settings = {
     : never
 }
 
-/** Settings that name an engine which is not part of this version. */
-const DISTRIBUTED = ['KAFKA_BROKERS', 'REDIS_URL']
-
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** Throws ConfigurationError with every fault at once. */
@@ -145,20 +196,40 @@ export function readSettings(environment: Environment): Settings {
       return [name, null] as const
     }
   })
-  for (const variable of DISTRIBUTED) {
-    if (environment[variable]) {
-      faults.push(`${variable} is set, but this version runs on the embedded engine only: unset it`)
-    }
-  }
   const settings = Object.fromEntries(values) as unknown as Settings
-  if ((settings.smtpTlsCert === null) !== (settings.smtpTlsKey === null)) {
-    faults.push('MAYFLY_SMTP_TLS_CERT and MAYFLY_SMTP_TLS_KEY must be set together')
-  }
+  faults.push(...faultsBetween(environment))
   // A slip in a name is often behind a fault elsewhere.
   if (faults.length > 0)
     faults.push(...unknownVariables(environment).map((name) => `${name} is not a setting`))
   if (faults.length > 0) throw new ConfigurationError(faults)
   return settings
+}
+
+type SettingName = keyof typeof SETTINGS
+
+/** Settings that mean nothing one without the other. */
+const PAIRS: readonly (readonly [SettingName, SettingName])[] = [
+  ['smtpTlsCert', 'smtpTlsKey'],
+  ['kafkaTlsCert', 'kafkaTlsKey'],
+  ['kafkaSaslMechanism', 'kafkaSaslUsername'],
+  ['kafkaSaslUsername', 'kafkaSaslPassword'],
+]
+/** What the distributed engine, which KAFKA_BROKERS chooses, needs besides: many processes must agree on it. */
+const NEEDED_WITH_KAFKA: readonly SettingName[] = ['redisUrls', 'masterKey', 'bootstrapApiKey']
+
+function faultsBetween(environment: Environment): string[] {
+  const variable = (name: SettingName) => SETTINGS[name].variable
+  const isSet = (name: SettingName) => Boolean(environment[variable(name)])
+  const faults = PAIRS.filter(([one, other]) => isSet(one) !== isSet(other)).map(
+    ([one, other]) => `${variable(one)} and ${variable(other)} must be set together`,
+  )
+  if (isSet('kafkaBrokers')) {
+    const missing = NEEDED_WITH_KAFKA.filter((name) => !isSet(name))
+    faults.push(...missing.map((name) => `${variable(name)} must be set too where KAFKA_BROKERS is`))
+  } else if (isSet('redisUrls')) {
+    faults.push('KAFKA_BROKERS must be set too where REDIS_URL is; the embedded engine uses neither')
+  }
+  return faults
 }
 
 /** Variables that begin like a setting of Mayfly's and are none: most often a slip of the pen. */

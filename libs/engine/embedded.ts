@@ -126,5 +126,5 @@ function fileIn(dataDir: string, [folder, file]: DataFile): string {
 
 /** Mail and dead letters for 90 days, three times the longest life of an inbox; accounts for ever. */
 function retentionMs(topic: TopicName): number | null {
-  return topic === 'account-events' ? null : 90 * DAY_MS
+  return topic === 'account-events' || topic === 'inbox-keys' ? null : 90 * DAY_MS
 }

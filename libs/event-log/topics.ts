@@ -1,19 +1,26 @@
-export type TopicName = SourceTopic | `${SourceTopic}.dead-letter`
 export type SourceTopic = (typeof SOURCE_TOPICS)[number]
+export type LogTopic = SourceTopic | 'inbox-keys'
+export type TopicName = LogTopic | `${LogTopic}.dead-letter`
 
+/** Topics of events, which consumers follow. */
 export const SOURCE_TOPICS = ['inbox-events', 'account-events'] as const
 
-export const TOPICS: readonly TopicName[] = SOURCE_TOPICS.flatMap((topic) => [topic, deadLetterOf(topic)])
+const LOG_TOPICS: readonly LogTopic[] = [...SOURCE_TOPICS, 'inbox-keys']
+
+export const TOPICS: readonly TopicName[] = LOG_TOPICS.flatMap((topic) => [topic, deadLetterOf(topic)])
 
 export function deadLetterOf(topic: TopicName): TopicName {
   return isDeadLetter(topic) ? topic : `${topic}.dead-letter`
 }
 
-function isDeadLetter(topic: TopicName): topic is `${SourceTopic}.dead-letter` {
+function isDeadLetter(topic: TopicName): topic is `${LogTopic}.dead-letter` {
   return topic.endsWith('.dead-letter')
 }
 
-/** An account's events keep one order among all accounts, and dead letters have no order to keep. */
+/**
+ * Inbox keys lie in the partitions of their inboxes' events. An account's events keep one order among all accounts,
+ * and dead letters have no order to keep.
+ */
 export function partitionCount(topic: TopicName, partitions: number): number {
-  return topic === 'inbox-events' ? partitions : 1
+  return topic === 'inbox-events' || topic === 'inbox-keys' ? partitions : 1
 }
