@@ -21,7 +21,7 @@ module.exports = {
     {
       name: 'libs-do-not-know-apps',
       severity: 'error',
-      from: { path: '^libs/' },
+      from: { path: '^libs/', pathNot: testOnly },
       to: { path: '^(apps|test)/' },
     },
     {
