@@ -15,7 +15,7 @@ import { ProjectorMetrics } from './projector-metrics.js'
 
 /** What the projector works with, made by who composes it. */
 export abstract class ProjectorPorts {
-  abstract readonly log: Pick<EventLog, 'setAside'>
+  abstract readonly log: Pick<EventLog, 'setAside' | 'topology'>
   abstract readonly projections: ProjectionStore
   abstract readonly signals: Signals
   abstract readonly logger: Logger
@@ -63,24 +63,33 @@ export class ProjectorController {
     return this.conclude(batch, applied, outcome, started)
   }
 
-  private conclude(
+  private async conclude(
     batch: RecordBatch,
     applied: StepOutcome,
     outcome: BatchOutcome,
     started: number,
-  ): BatchOutcome {
+  ): Promise<BatchOutcome> {
     const { logger, signals } = this.ports
     const { topic, partition, records } = batch
     const place = { topic, partition, from: firstOffset(batch) }
     if (applied !== 'applied') {
       logger.warn({ ...place, ...applied }, 'the views stand elsewhere: going on from there')
-      return { seekTo: applied.standsAt }
+      return { seekTo: applied.standsAt < place.from ? await this.beginAgain(batch) : applied.standsAt }
     }
     const ms = performance.now() - started
     this.metrics.batch(topic, records.length, ms)
     logger.debug({ ...place, records: records.length, ms: Math.round(ms) }, 'views moved')
     signals.publish(movedChannel(batch))
     return outcome
+  }
+
+  /** For views that were emptied or put back from an older copy: they are to say that they are catching up. */
+  private async beginAgain({ topic, partition }: RecordBatch): Promise<number> {
+    const { log, projections } = this.ports
+    const { logId, partitions } = await log.topology(topic)
+    const range = partitions.find((candidate) => candidate.partition === partition)
+    if (range === undefined) throw new Error(`${topic} has no partition ${partition}`)
+    return projections.begin(logId, range)
   }
 
   private setAside(batch: RecordBatch): (record: StoredRecord, reason: string) => Promise<void> {

@@ -10,6 +10,7 @@ import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
 import { ProjectorMetrics } from './projector-metrics.js'
 import { ProjectorController, ProjectorPorts } from './projector.controller.js'
+import { ViewsWatch } from './views-watch.js'
 
 /*
  * The projector consumes inbox-events and account-events, parses mail in threads, and moves the views: a message
@@ -18,7 +19,7 @@ import { ProjectorController, ProjectorPorts } from './projector.controller.js'
  */
 
 export interface ProjectorOptions {
-  engine: Pick<Engine, 'log' | 'vault' | 'projections' | 'signals'>
+  engine: Pick<Engine, 'log' | 'vault' | 'projections' | 'inboxes' | 'signals'>
   settings: Pick<Settings, 'parseThreads' | 'parseTimeoutMs' | 'parseMemoryMib'>
   logger: Logger
   registry: Registry
@@ -78,8 +79,17 @@ export async function startProjector({
     await parser.close()
     throw error
   }
+  const watch = new ViewsWatch({
+    log: engine.log,
+    queries: engine.inboxes,
+    beginAgain: () => strategy.beginAgain(),
+    onLost: (partition) => logger.warn(partition, 'the views were lost or put back: they are rebuilt'),
+    onError: (error) => logger.debug({ err: error }, 'whether the views are there could not be told'),
+  })
+  watch.start()
   return {
     async close() {
+      await watch.stop()
       await service.close()
       await parser.close()
     },
