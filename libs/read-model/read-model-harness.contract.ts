@@ -5,6 +5,7 @@ import { created, minute, received } from '#libs/inbox/given-when-then.js'
 import { makeAddress } from '#libs/inbox/address.js'
 import { idFromBytes, type InboxId, type MessageId } from '#libs/typeid/typeid.js'
 import { projectAccountEvent } from './account-projection.js'
+import { beginViews } from './beginning.js'
 import { projectInboxEvents, rowsConcerned } from './inbox-projection.js'
 import type { ProjectionStore, Step, StepOutcome } from './projection-store.js'
 import type { AccountQueries, DueInboxes, InboxQueries } from './queries.js'
@@ -61,8 +62,11 @@ export class Follower {
   async begin(range: { logId?: string; first?: number; end?: number } = {}): Promise<number> {
     const { logId = LOG_ID, first = 0, end = END } = range
     const { partition } = this
-    this.position = await this.store.begin(logId, { topic: 'inbox-events', partition, first, end })
-    return this.position
+    const topology = { logId, partitions: [{ topic: 'inbox-events', partition, first, end }] } as const
+    const log = { topology: () => Promise.resolve({ ...topology, partitions: [...topology.partitions] }) }
+    const { offset } = await beginViews(this.store, log, { topic: 'inbox-events', partition })
+    this.position = offset
+    return offset
   }
 
   /** The step that events lead to from where the follower stands, each at an offset of its own. */
@@ -102,7 +106,8 @@ export async function followerOf(store: ProjectionStore, partition: number): Pro
 /** Applies account events from the first on, one a step. */
 export async function followAccounts(store: ProjectionStore, ...events: AccountEvent[]): Promise<void> {
   const range = { topic: 'account-events', partition: 0, first: 0, end: END } as const
-  let from = await store.begin(LOG_ID, range)
+  const log = { topology: () => Promise.resolve({ logId: LOG_ID, partitions: [range] }) }
+  let { offset: from } = await beginViews(store, log, range)
   for (const event of events) {
     const before = await store.accountSlice(event.accountId, 'keyId' in event ? event.keyId : null)
     const changes = projectAccountEvent(before, event)

@@ -30,12 +30,13 @@ export class RedisProjectionStore implements ProjectionStore {
     this.rows = new RowReader(client, keys)
   }
 
-  async begin(logId: string, range: PartitionRange): Promise<number> {
+  async begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }> {
     const { client, keys } = this
     const slot = keys.slot(range)
     const args = [logId, FORM, range.first, range.end]
     for (;;) {
-      const standsAt = await reach(() => BEGIN.run(client, [slot], args))
+      const standsAt = await reach(() => BEGIN.run(client, [slot], [...args, aheadAt ?? '']))
+      if (Array.isArray(standsAt)) return { aheadAt: Number(standsAt[1]) }
       if (standsAt !== 'absent') return Number(standsAt)
       const isOurs =
         range.topic === 'account-events' || (await emptyInboxes(client, keys, this.contents, range))

@@ -26,15 +26,19 @@ return 'applied'
 `)
 
 /**
- * Begins to follow a log with views that stand on it, and answers the position; without any, takes the slot away and
- * answers `absent`. Arguments: log, form, first, end.
+ * Begins to follow a log with views that stand on it, and answers where; where that is past the log's end, in a pair
+ * and changing nothing, unless it is the position handed in. Without any, takes the slot away and answers `absent`.
+ * Arguments: log, form, first, end, the position known to be past it or nothing.
  */
 export const BEGIN = new Script(`
 local log, form, position = unpack(redis.call('HMGET', KEYS[1], 'log', 'form', 'position'))
-if log == ARGV[1] and form == ARGV[2] and position and tonumber(position) <= tonumber(ARGV[4]) then
-  if tonumber(position) < tonumber(ARGV[3]) then position = ARGV[3] end
-  redis.call('HSET', KEYS[1], 'position', position, 'target', ARGV[4])
-  return position
+if log == ARGV[1] and form == ARGV[2] and position then
+  if tonumber(position) <= tonumber(ARGV[4]) then
+    if tonumber(position) < tonumber(ARGV[3]) then position = ARGV[3] end
+    redis.call('HSET', KEYS[1], 'position', position, 'target', ARGV[4])
+    return position
+  end
+  if position ~= ARGV[5] then return {'ahead', position} end
 end
 redis.call('UNLINK', KEYS[1])
 return 'absent'
