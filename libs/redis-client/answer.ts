@@ -1,6 +1,7 @@
 import type { ChainableCommander } from 'ioredis'
-import { COMMAND_TIMEOUT_MS } from './redis-client.js'
 
+/** No request waits longer for one answer. */
+export const COMMAND_TIMEOUT_MS = 2_000
 /** Past what the client itself gives a command: it holds some back, while it learns a Cluster's nodes. */
 const ANSWER_WITHIN_MS = COMMAND_TIMEOUT_MS + 500
 

@@ -1,4 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { answerOf, COMMAND_TIMEOUT_MS } from './answer.js'
 
 /*
  * How Mayfly connects to Redis. Relies on ioredis 6: a command without an answer is given up after `commandTimeout`,
@@ -18,8 +19,6 @@ export interface RedisClientOptions {
   onError: (error: unknown) => void
 }
 
-/** No request waits longer for one answer. */
-export const COMMAND_TIMEOUT_MS = 2_000
 const SOCKET_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 5_000
 const READY_WITHIN_MS = 10_000
@@ -62,6 +61,64 @@ export async function openRedis({ urls, name, onError }: RedisClientOptions): Pr
   client.on('error', onError)
   if (client instanceof Cluster) client.on('node error', onError)
   return client
+}
+
+const LEAST_VERSION = 7
+
+/**
+ * Resolves where every master is fit to hold Mayfly's state; else rejects with RedisSetupError, which names each fault
+ * and what to do about it.
+ */
+export async function checkRedis(client: RedisClient): Promise<void> {
+  const nodes = client instanceof Cluster ? client.nodes('master') : [client]
+  const faults = await Promise.all(nodes.map((node) => faultsOf(node, client instanceof Cluster)))
+  const all = faults.flat()
+  if (nodes.length === 0) all.push('no master of the Redis Cluster can be reached')
+  if (all.length > 0) throw new RedisSetupError(all.join('; '))
+}
+
+async function faultsOf(node: Redis, isOfCluster: boolean): Promise<string[]> {
+  const place = `Redis at ${node.options.host ?? ''}:${node.options.port ?? ''}`
+  let info: string
+  try {
+    info = await answerOf(
+      () => node.info(),
+      (cause) => new RedisSetupError(reasonOf(cause), { cause }),
+    )
+  } catch (error) {
+    return [`${place} gives no answer: ${reasonOf(error)}`]
+  }
+  // INFO tells the policy also where CONFIG is not allowed, as with hosted ones.
+  const {
+    redis_version: version = '',
+    maxmemory_policy: policy,
+    role,
+    cluster_enabled: cluster,
+  } = fieldsOf(info)
+  const faults: string[] = []
+  if (Number.parseInt(version) < LEAST_VERSION) {
+    faults.push(`${place} is version ${version}: version ${LEAST_VERSION} or later is needed`)
+  }
+  if (policy !== 'noeviction') {
+    faults.push(
+      `${place} has maxmemory-policy ${policy ?? 'unknown'} and may drop what Mayfly keeps there: ` +
+        'set `maxmemory-policy noeviction`',
+    )
+  }
+  if (role !== 'master') faults.push(`${place} is a replica: give the address of its master in REDIS_URL`)
+  if (cluster === '1' && !isOfCluster) {
+    faults.push(`${place} is a node of a Cluster: give several of its nodes in REDIS_URL, with commas`)
+  }
+  return faults
+}
+
+function fieldsOf(info: string): Partial<Record<string, string>> {
+  return Object.fromEntries(
+    info.split('\r\n').flatMap((line) => {
+      const at = line.indexOf(':')
+      return at < 0 ? [] : [[line.slice(0, at), line.slice(at + 1)]]
+    }),
+  )
 }
 
 function nodeOf(url: string, name: string): Redis {

@@ -29,7 +29,8 @@ export async function emptyInboxes(
     // The hash holds a row behind each id.
     const ids = fields.filter((_, index) => index % 2 === 0) as InboxId[]
     const writes = new StepWrites()
-    for (const inboxId of ids) {
+    const sizes = await reach(() => Promise.all(ids.map((inboxId) => client.hlen(keys.messages(inboxId)))))
+    for (const inboxId of ids.filter((_, index) => sizes[index] !== 0)) {
       for await (const messages of contents.messagesOf(inboxId)) {
         const ofContent = new StepWrites()
         for (const message of messages) {
@@ -38,6 +39,8 @@ export async function emptyInboxes(
         }
         if (messages.length > 0 && !(await write(ofContent))) return false
       }
+    }
+    for (const inboxId of ids) {
       dropMessages(writes, keys, inboxId)
       writes.add('HDEL', inboxes, inboxId)
     }

@@ -11,6 +11,12 @@ const LAST_ID = 'inb_~'
 /** Beyond a partition's even share of a page: shares differ, and another round costs more than some ids. */
 const SPARE_IDS = 10
 
+/** Ids behind one scope, in a sorted set for each partition. */
+interface List {
+  key: (partition: number) => string
+  scope: string
+}
+
 /** One list over all partitions, each of which keeps its own in the order of ids. */
 export class InboxLists {
   constructor(
@@ -22,9 +28,10 @@ export class InboxLists {
   async list(query: InboxListQuery): Promise<Inbox[]> {
     // Those past their expiry still stand among the active ones.
     const due = query.state === 'expired' ? await this.dueUntil(query.now) : []
+    const list = await this.narrowest(query)
     const found: Inbox[] = []
     for (let after = query.after; ;) {
-      const { ids, end } = await this.candidates({ ...query, after }, due)
+      const { ids, end } = await this.candidates({ ...query, after }, list, due)
       for (const run of runsOf(ids, query.limit)) {
         for (const row of await this.rows.inboxes(run)) {
           const inbox = row === null ? null : asOf(row.inbox, query.now)
@@ -44,11 +51,14 @@ export class InboxLists {
    */
   private async candidates(
     query: InboxListQuery,
+    list: List,
     due: readonly InboxId[],
   ): Promise<{ ids: InboxId[]; end: InboxId | null }> {
     const partitions = this.keys.everyPartition()
     const share = Math.min(query.limit, Math.ceil((2 * query.limit) / partitions.length) + SPARE_IDS)
-    const pages = await Promise.all(partitions.map((partition) => this.page(partition, query, share)))
+    const pages = await Promise.all(
+      partitions.map((partition) => this.page(list.key(partition), list.scope, query, share)),
+    )
     const comesBefore = (one: InboxId, other: InboxId) => (query.order === 'asc' ? one < other : one > other)
     let end: InboxId | null = null
     for (const page of pages) {
@@ -62,11 +72,39 @@ export class InboxLists {
     return { ids: ids.sort((one, other) => (comesBefore(one, other) ? -1 : 1)), end }
   }
 
-  private async page(partition: number, query: InboxListQuery, limit: number): Promise<InboxId[]> {
-    const { order, after, labels } = query
-    const [label] = labels
-    const key = label === undefined ? this.keys.listing(partition) : this.keys.labels(partition)
-    const scope = label === undefined ? listScope(query) : labelScope(query, ...label)
+  /** Of the lists of each label that is asked for the shortest; without any label, that of all inboxes. */
+  private async narrowest(query: InboxListQuery): Promise<List> {
+    const { keys } = this
+    const [only, ...others] = query.labels.map(([name, value]) => labelScope(query, name, value))
+    if (only === undefined) return { key: (partition) => keys.listing(partition), scope: listScope(query) }
+    const key = (partition: number) => keys.labels(partition)
+    if (others.length === 0) return { key, scope: only }
+    const lengths = await Promise.all(
+      [only, ...others].map(async (scope) => ({ scope, length: await this.lengthOf(key, scope) })),
+    )
+    const shortest = lengths.reduce((one, other) => (other.length < one.length ? other : one))
+    return { key, scope: shortest.scope }
+  }
+
+  private async lengthOf(key: List['key'], scope: string): Promise<number> {
+    const lengths = await reach(() =>
+      Promise.all(
+        this.keys
+          .everyPartition()
+          .map((partition) =>
+            this.client.zlexcount(key(partition), `(${scope}${FIRST_ID}`, `(${scope}${LAST_ID}`),
+          ),
+      ),
+    )
+    return lengths.reduce((sum, length) => sum + length, 0)
+  }
+
+  private async page(
+    key: string,
+    scope: string,
+    { order, after }: InboxListQuery,
+    limit: number,
+  ): Promise<InboxId[]> {
     const [first, last] = order === 'asc' ? [after ?? FIRST_ID, LAST_ID] : [after ?? LAST_ID, FIRST_ID]
     const [from, to] = [`(${scope}${first}`, `(${scope}${last}`]
     const members = await reach(() =>
