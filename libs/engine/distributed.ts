@@ -55,7 +55,11 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     opened.defer(() => vault.close())
     const readModel = await openRedisReadModel({ client, prefix, partitions })
     opened.defer(() => readModel.close())
-    const signals = await RedisSignals.open({ client, prefix })
+    const signals = await RedisSignals.open({
+      client,
+      prefix,
+      onError: (error) => onError(error, 'passing signals'),
+    })
     opened.defer(() => signals.close())
     const queries = rememberingProgress(readModel.queries)
     return { log, vault, projections: readModel.store, inboxes: queries, accounts: queries, signals, close }

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { ConfigResourceTypes, ConfigSource, type Admin } from 'kafkajs'
+import kafkajs, { type Admin } from 'kafkajs'
 import { partitionCount, type TopicName } from '../topics.js'
 
 /**
@@ -22,6 +22,9 @@ export const REQUEST_BYTES = 4 << 20
 const HEAD_ROOM_BYTES = 1 << 20
 
 const LOOK_EVERY_MS = 20
+
+// Node's ES modules see these names of the package as properties of its default export alone.
+const { ConfigResourceTypes, ConfigSource } = kafkajs
 
 export interface TopicSettings {
   topicPrefix: string
