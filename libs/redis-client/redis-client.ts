@@ -15,7 +15,7 @@ export interface RedisClientOptions {
   urls: readonly string[]
   /** Shown by CLIENT LIST: letters, digits and dashes. */
   name: string
-  /** Told of each connection that is lost or can't be made, which is tried again. */
+  /** Told of each connection that is lost or can't be made, which is tried again; of the same not more often than every ten seconds. */
   onError: (error: unknown) => void
 }
 
@@ -24,6 +24,7 @@ const CONNECT_TIMEOUT_MS = 5_000
 const READY_WITHIN_MS = 10_000
 const KEEP_ALIVE_MS = 10_000
 const MOST_RETRY_MS = 1_000
+const SAME_ERROR_AFTER_MS = 10_000
 
 const BOUNDS = {
   commandTimeout: COMMAND_TIMEOUT_MS,
@@ -58,8 +59,9 @@ export async function openRedis({ urls, name, onError }: RedisClientOptions): Pr
     clearTimeout(timer)
   }
   client.off('error', onFirstError)
-  client.on('error', onError)
-  if (client instanceof Cluster) client.on('node error', onError)
+  const tell = onceAWhile(onError)
+  client.on('error', tell)
+  if (client instanceof Cluster) client.on('node error', tell)
   return client
 }
 
@@ -151,6 +153,18 @@ function clusterOf(urls: readonly string[], name: string): Cluster {
       ...(tls === undefined ? {} : { dnsLookup: (host, done) => done(null, host) }),
     },
   )
+}
+
+/** A Cluster tries again many times a second, and says so each time. */
+function onceAWhile(onError: (error: unknown) => void): (error: unknown) => void {
+  const toldAtMs = new Map<string, number>()
+  return (error) => {
+    const reason = reasonOf(error)
+    const nowMs = performance.now()
+    if (nowMs - (toldAtMs.get(reason) ?? -Infinity) < SAME_ERROR_AFTER_MS) return
+    toldAtMs.set(reason, nowMs)
+    onError(error)
+  }
 }
 
 function retryDelayMs(attempt: number): number {
