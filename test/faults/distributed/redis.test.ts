@@ -27,7 +27,10 @@ describeOn('kafka', 'redis')('Redis', () => {
     await redis.dispose()
   })
 
-  /** Until the views are whole again, what they don't show is refused for now, never denied. */
+  /**
+   * Until the views are whole again, what they don't show is refused for now, never denied; where MAIL was refused
+   * already, RCPT is out of order.
+   */
   async function nothingIsDenied(inboxes: Iterable<InboxJson>): Promise<void> {
     const { target } = deployment
     let isReady = false
@@ -36,7 +39,7 @@ describeOn('kafka', 'redis')('Redis', () => {
       for (const { id, address } of [...inboxes].slice(-3)) {
         const { status } = await call(target, 'GET', `/v1/inboxes/${id}`)
         expect([200, 503]).toContain(status)
-        expect(await answerToRcpt(target, address)).toMatch(/^(250|451|421) /)
+        expect(await answerToRcpt(target, address)).toMatch(/^(250|451|421) |need MAIL/)
       }
     }
   }

@@ -1,6 +1,5 @@
-import { createInbox } from '#test/harness/client.js'
+import { call, createInbox, type Target } from '#test/harness/client.js'
 import { until } from '#test/harness/until.js'
-import { untilReady } from '../answers.js'
 import { Ledger } from '../ledger.js'
 import { startLoad, type Load } from '../load.js'
 import type { Deployment } from './deployment.js'
@@ -45,9 +44,21 @@ export class Trial {
   async end(): Promise<void> {
     await Promise.all(this.loads.map((load) => load.stop()))
     for (const target of this.deployment.targets) {
-      await untilReady(target, RECOVERS_WITHIN_MS)
+      await untilAllIsShown(target)
       await this.ledger.mustHold(target)
     }
     await this.ledger.sourcesMustHold(this.deployment.target, [...this.ledger.accepted.keys()].slice(-50))
   }
+}
+
+/** Until nothing that was accepted is still to be read. */
+async function untilAllIsShown(target: Target): Promise<void> {
+  await until(
+    'the backlog to be worked off',
+    async () => {
+      const { status, body } = await call<{ backlog?: number }>(target, 'GET', '/readyz')
+      return status === 200 && body.backlog === 0
+    },
+    RECOVERS_WITHIN_MS,
+  )
 }
