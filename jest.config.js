@@ -1,10 +1,22 @@
 // Tests run on what ships: the build in dist/, as native ES modules, under the bundled Node.
-export default {
-  roots: ['<rootDir>/dist'],
-  testMatch: ['**/*.test.js'],
+const shared = {
   testEnvironment: '<rootDir>/dist/test/one-realm-environment.js',
   globalSetup: '<rootDir>/dist/test/harness/global-setup.js',
   globalTeardown: '<rootDir>/dist/test/harness/global-teardown.js',
   transform: {},
+}
+
+export default {
   testTimeout: 30_000,
+  projects: [
+    { ...shared, displayName: 'embedded', roots: ['<rootDir>/dist'], testMatch: ['**/*.test.js'] },
+    // The same suites once more, each role a process of its own on Kafka and Redis.
+    {
+      ...shared,
+      displayName: 'distributed',
+      roots: ['<rootDir>/dist/test/end-to-end'],
+      testMatch: ['**/*.test.js'],
+      setupFiles: ['<rootDir>/dist/test/harness/distributed.js'],
+    },
+  ],
 }

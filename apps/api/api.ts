@@ -24,7 +24,6 @@ import { MessageReader } from './messages/message-reader.js'
 import { MessagesController } from './messages/messages.controller.js'
 import { Messages } from './messages/messages.service.js'
 import { ApiMetrics } from './operations/api-metrics.js'
-import { startMetricsServer } from './operations/metrics-server.js'
 import { OperationsContext, OperationsController } from './operations/operations.controller.js'
 
 /*
@@ -125,16 +124,11 @@ export async function startApi({
     await app.listen(settings.httpPort, settings.httpHost)
     const { port } = app.getHttpServer().address() as AddressInfo
     if (url === '') url = `http://${urlHost(settings.httpHost)}:${port}`
-    const metricsServer =
-      settings.metricsPort === null
-        ? null
-        : await startMetricsServer(registry, settings.httpHost, settings.metricsPort)
     return {
       url,
       port,
       async close() {
         isShuttingDown = true
-        metricsServer?.close()
         const server = app.getHttpServer()
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
         await app.close()

@@ -7,6 +7,7 @@ import type { BatchOutcome, EventLog, RecordBatch, StoredRecord } from '#libs/ev
 import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
 import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'
 import { projectAccountEvent } from '#libs/read-model/account-projection.js'
+import { beginViews } from '#libs/read-model/beginning.js'
 import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
 import type { Signals } from '#libs/signals/signals.js'
@@ -15,7 +16,7 @@ import { ProjectorMetrics } from './projector-metrics.js'
 
 /** What the projector works with, made by who composes it. */
 export abstract class ProjectorPorts {
-  abstract readonly log: Pick<EventLog, 'setAside'>
+  abstract readonly log: Pick<EventLog, 'setAside' | 'topology'>
   abstract readonly projections: ProjectionStore
   abstract readonly signals: Signals
   abstract readonly logger: Logger
@@ -63,24 +64,30 @@ export class ProjectorController {
     return this.conclude(batch, applied, outcome, started)
   }
 
-  private conclude(
+  private async conclude(
     batch: RecordBatch,
     applied: StepOutcome,
     outcome: BatchOutcome,
     started: number,
-  ): BatchOutcome {
+  ): Promise<BatchOutcome> {
     const { logger, signals } = this.ports
     const { topic, partition, records } = batch
     const place = { topic, partition, from: firstOffset(batch) }
     if (applied !== 'applied') {
       logger.warn({ ...place, ...applied }, 'the views stand elsewhere: going on from there')
-      return { seekTo: applied.standsAt }
+      return { seekTo: applied.standsAt < place.from ? await this.beginAgain(batch) : applied.standsAt }
     }
     const ms = performance.now() - started
     this.metrics.batch(topic, records.length, ms)
     logger.debug({ ...place, records: records.length, ms: Math.round(ms) }, 'views moved')
     signals.publish(movedChannel(batch))
     return outcome
+  }
+
+  /** For views that were emptied or put back from an older copy: they are to say that they are catching up. */
+  private async beginAgain(batch: RecordBatch): Promise<number> {
+    const { log, projections } = this.ports
+    return (await beginViews(projections, log, batch)).offset
   }
 
   private setAside(batch: RecordBatch): (record: StoredRecord, reason: string) => Promise<void> {

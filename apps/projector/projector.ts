@@ -5,11 +5,13 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
+import { beginViews } from '#libs/read-model/beginning.js'
 import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
 import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
 import { ProjectorMetrics } from './projector-metrics.js'
 import { ProjectorController, ProjectorPorts } from './projector.controller.js'
+import { ViewsWatch } from './views-watch.js'
 
 /*
  * The projector consumes inbox-events and account-events, parses mail in threads, and moves the views: a message
@@ -18,7 +20,7 @@ import { ProjectorController, ProjectorPorts } from './projector.controller.js'
  */
 
 export interface ProjectorOptions {
-  engine: Pick<Engine, 'log' | 'vault' | 'projections' | 'signals'>
+  engine: Pick<Engine, 'log' | 'vault' | 'projections' | 'inboxes' | 'signals'>
   settings: Pick<Settings, 'parseThreads' | 'parseTimeoutMs' | 'parseMemoryMib'>
   logger: Logger
   registry: Registry
@@ -59,9 +61,8 @@ export async function startProjector({
   const strategy = new EventLogStrategy({
     log: engine.log,
     group: 'projector',
-    startAt: async (range) => {
-      const { logId } = await engine.log.topology(range.topic)
-      const offset = await engine.projections.begin(logId, range)
+    startAt: async (place) => {
+      const { range, offset } = await beginViews(engine.projections, engine.log, place)
       if (offset < range.end) logger.info({ ...range, offset }, 'views are catching up with the log')
       return { offset }
     },
@@ -78,8 +79,17 @@ export async function startProjector({
     await parser.close()
     throw error
   }
+  const watch = new ViewsWatch({
+    log: engine.log,
+    queries: engine.inboxes,
+    beginAgain: () => strategy.beginAgain(),
+    onLost: (partition) => logger.warn(partition, 'the views were lost or put back: they are rebuilt'),
+    onError: (error) => logger.debug({ err: error }, 'whether the views are there could not be told'),
+  })
+  watch.start()
   return {
     async close() {
+      await watch.stop()
       await service.close()
       await parser.close()
     },

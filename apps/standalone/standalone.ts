@@ -7,12 +7,13 @@ import { startLifecycle } from '#apps/lifecycle/lifecycle.js'
 import { startProjector } from '#apps/projector/projector.js'
 import { startSmtp } from '#apps/smtp/smtp-edge.js'
 import type { Settings } from '#libs/config/settings.js'
-import { openEmbeddedEngine } from '#libs/engine/embedded.js'
+import { openEngine } from '#libs/engine/open-engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
+import { startMetricsServer } from '#libs/process/metrics-server.js'
 import type { Welcome } from './welcome.js'
 
 /*
- * Every role in one process on the embedded engine. The projector comes first, so that the views know what they
+ * Every role in one process, on either engine. The projector comes first, so that the views know what they
  * don't know; those that take something in come last, and are the first to stop.
  */
 
@@ -38,12 +39,18 @@ export async function startStandalone(options: StandaloneOptions): Promise<Stand
   try {
     const registry = new Registry()
     collectDefaultMetrics({ register: registry })
-    const engine = await openEmbeddedEngine({
+    const engine = await openEngine({
       settings,
+      role: 'standalone',
       now,
       onError: (error, during) => logger.error({ err: error }, `${during} failed: tried again`),
     })
     running.defer(() => engine.close())
+    if (settings.metricsPort !== null) {
+      const { httpHost: host, metricsPort: port } = settings
+      const server = await startMetricsServer({ registry, logger, host, port })
+      running.defer(() => void server.close())
+    }
     const projector = await startProjector({ engine, settings, logger, registry })
     running.defer(() => projector.close())
     const lifecycle = await startLifecycle({ engine, now, logger, registry })

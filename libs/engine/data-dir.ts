@@ -10,6 +10,7 @@ import {
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { makeSecretKey } from '#libs/erasure/seal.js'
+import { StartError } from './start-error.js'
 
 /** A folder that one process at a time works in. */
 export interface DataDir {
@@ -18,8 +19,8 @@ export interface DataDir {
   release(): void
 }
 
-/** What keeps the data folder from being used, and what to do; the process ends with it. */
-export class DataDirError extends Error {
+/** What keeps the data folder from being used, and what to do. */
+export class DataDirError extends StartError {
   override readonly name = 'DataDirError'
 }
 

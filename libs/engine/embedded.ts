@@ -1,14 +1,13 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Settings } from '#libs/config/settings.js'
 import { LmdbKeyVault } from '#libs/erasure/lmdb/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
-import type { TopicName } from '#libs/event-log/topics.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
 import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
 import { DataDirError, masterKeyText, messageOf, takeDataDir } from './data-dir.js'
-import type { Engine } from './engine.js'
+import type { Engine, EngineOptions } from './engine.js'
+import { retentionMs } from './retention.js'
 
 /** Partitions of inbox-events: enough that one slow mail holds back few inboxes, few enough for large batches. */
 const PARTITIONS = 8
@@ -18,17 +17,9 @@ const KEYS_FILE: DataFile = ['keys', 'keys.mdb']
 const VIEWS_FILE: DataFile = ['read-model', 'views.mdb']
 
 const REWRITE_KEYS_WITHIN_MS = 3_600_000
-const DAY_MS = 86_400_000
-
-export interface EmbeddedEngineOptions {
-  settings: Pick<Settings, 'dataDir' | 'masterKey'>
-  now: () => Date
-  /** Told of faults in the background, each of which is tried again. */
-  onError: (error: unknown, during: string) => void
-}
 
 /** Every port in this process, on files in the data folder. Throws DataDirError where they can't be used. */
-export async function openEmbeddedEngine({ settings, now, onError }: EmbeddedEngineOptions): Promise<Engine> {
+export async function openEmbeddedEngine({ settings, now, onError }: EngineOptions): Promise<Engine> {
   const dataDir = takeDataDir(settings.dataDir)
   // Closes in reverse order, each of them whatever became of the others.
   const opened = new AsyncDisposableStack()
@@ -106,10 +97,7 @@ async function orDataDirError<Opened>(open: () => Promise<Opened>): Promise<Open
 }
 
 /** Views that can't be opened are removed: the projector rebuilds them from the log. */
-async function openOrRebuild(
-  path: string,
-  onError: EmbeddedEngineOptions['onError'],
-): Promise<LmdbReadModel> {
+async function openOrRebuild(path: string, onError: EngineOptions['onError']): Promise<LmdbReadModel> {
   try {
     return await openLmdbReadModel(path)
   } catch (error) {
@@ -122,9 +110,4 @@ async function openOrRebuild(
 function fileIn(dataDir: string, [folder, file]: DataFile): string {
   mkdirSync(join(dataDir, folder), { recursive: true, mode: 0o700 })
   return join(dataDir, folder, file)
-}
-
-/** Mail and dead letters for 90 days, three times the longest life of an inbox; accounts for ever. */
-function retentionMs(topic: TopicName): number | null {
-  return topic === 'account-events' || topic === 'inbox-keys' ? null : 90 * DAY_MS
 }

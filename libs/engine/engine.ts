@@ -1,3 +1,4 @@
+import type { Settings } from '#libs/config/settings.js'
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import type { EventLog } from '#libs/event-log/event-log.js'
 import type { ProjectionStore } from '#libs/read-model/projection-store.js'
@@ -14,4 +15,13 @@ export interface Engine {
   signals: Signals
   /** Lets go of every resource; what was acknowledged is durable. */
   close(): Promise<void>
+}
+
+export interface EngineOptions {
+  settings: Settings
+  /** What this process does: names its connections. */
+  role: string
+  now: () => Date
+  /** Told of faults in the background, each of which is tried again. */
+  onError: (error: unknown, during: string) => void
 }

@@ -8,8 +8,11 @@ export interface BatcherOptions<Item, Result> {
   /** Most bytes that wait; past it `add` rejects. */
   maxQueuedBytes: number
   sizeOf(item: Item): number
-  /** Writes a batch; resolves with one result per item, in order, once all are durable. */
-  write(items: readonly Item[]): Promise<readonly Result[]>
+  /**
+   * Writes a batch; resolves with one result per item, in order, once all are durable that have one. An item without
+   * a result is rejected.
+   */
+  write(items: readonly Item[]): Promise<readonly (Result | undefined)[]>
 }
 
 interface Waiting<Item, Result> {

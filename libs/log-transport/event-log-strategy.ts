@@ -46,6 +46,12 @@ export class EventLogStrategy extends Server implements CustomTransportStrategy 
     this.consumers = []
   }
 
+  /** Stops once the batches under way have been handled, and asks for every start position anew. */
+  async beginAgain(): Promise<void> {
+    await this.close()
+    await this.consumeAll()
+  }
+
   override on(): never {
     throw new Error('the event log has no events of its own')
   }

@@ -1,22 +1,25 @@
-import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
+import { basename, join } from 'node:path'
+import { startProcess, type MayflyProcess, type ProcessOptions } from './mayfly-process.js'
+import { kafkaBrokers, redisUrl } from './servers.js'
 
-/** A Mayfly process under test, on ports of its own. */
+/** Mayfly under test, on ports of its own: one process, or one for each role on Kafka and Redis. */
 export interface Mayfly {
   url: string
   smtpPort: number
   dataDir: string
   apiKey: string
+  /** Of the process that answers HTTP. */
   pid: number
   /** Everything printed so far. */
   output(): { stdout: string; stderr: string }
-  /** Sends a signal; resolves with the exit code once the process has ended, null where a signal ended it. */
+  /**
+   * Sends a signal to every process; resolves once they have ended, with an exit code that is not 0 where there is
+   * one, null where a signal ended them.
+   */
   end(signal: NodeJS.Signals): Promise<number | null>
-  /** Starts it anew on the same folder, once it has ended. */
+  /** Starts it anew on what it stored, once it has ended. */
   startAgain(): Promise<Mayfly>
   /** Ends it, where it runs, and removes its folder. */
   dispose(): Promise<void>
@@ -24,68 +27,65 @@ export interface Mayfly {
 
 export interface StartOptions {
   env?: Readonly<Record<string, string>>
+  /** What another one stored in. */
   dataDir?: string
   apiKey?: string
-  /** Runs it as this user and group. */
+  /** Runs it as this user and group, on the embedded engine. */
   user?: number
-  /** A command that runs it, its own arguments in front: it must leave the process id as it is. */
-  through?: readonly [command: string, ...args: string[]]
+  /** A command that runs it on the embedded engine. */
+  through?: ProcessOptions['through']
 }
 
-/** A process that did not come up, with what it said. */
-export class NotStartedError extends Error {
-  override readonly name = 'NotStartedError'
+/** Which engine a suite runs on: those that run on both are run twice. */
+export const ENGINE = process.env.TEST_ENGINE === 'distributed' ? 'distributed' : 'embedded'
 
-  constructor(
-    readonly exitCode: number | null,
-    readonly stdout: string,
-    readonly stderr: string,
-  ) {
-    super(`mayfly ended with ${String(exitCode)} before it listened: ${stderr}`)
-  }
-}
+/** What takes something in ends first, as an operator would have it. */
+const LAYERS: readonly (readonly ProcessOptions['app'][])[] =
+  ENGINE === 'embedded'
+    ? [['standalone']]
+    : [
+        ['projector', 'lifecycle'],
+        ['api', 'smtp'],
+      ]
 
-const MAIN = join(process.cwd(), 'dist/apps/standalone/main.js')
-const NODE_FLAGS = ['--enable-source-maps', '--disable-warning=ExperimentalWarning']
-
-/** Runs the standalone build. Resolves once it listens; rejects with NotStartedError where it ends before. */
+/** Runs the build. Resolves once it listens; rejects with NotStartedError where a process ends before. */
 export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'mayfly-')))
   const apiKey = options.apiKey ?? 'a-key-for-the-end-to-end-suites'
-  const command = [process.execPath, ...NODE_FLAGS, MAIN]
-  const [program = '', ...args] = [...(options.through ?? []), ...command]
-  const child = spawn(program, args, {
-    ...(options.user === undefined ? {} : { uid: options.user, gid: options.user }),
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: {
-      PATH: process.env.PATH,
-      MAYFLY_DATA_DIR: dataDir,
-      MAYFLY_HTTP_PORT: '0',
-      MAYFLY_SMTP_PORT: '0',
-      MAYFLY_BOOTSTRAP_API_KEY: apiKey,
-      ...options.env,
-    },
-  })
-  const printed = { stdout: '', stderr: '' }
-  const { stdout, stderr, pid } = child
-  if (pid === undefined) throw new Error('mayfly could not be spawned')
-  stdout.setEncoding('utf8').on('data', (text: string) => (printed.stdout += text))
-  stderr.setEncoding('utf8').on('data', (text: string) => (printed.stderr += text))
-  const listening = await Promise.race([listeningLine(child), exited(child)])
-  if (typeof listening !== 'object' || listening === null) {
-    throw new NotStartedError(listening, printed.stdout, printed.stderr)
+  const { user, through } = options
+  const env = {
+    MAYFLY_DATA_DIR: dataDir,
+    MAYFLY_HTTP_PORT: '0',
+    MAYFLY_SMTP_PORT: '0',
+    MAYFLY_BOOTSTRAP_API_KEY: apiKey,
+    ...(ENGINE === 'distributed' ? distributedEnvironment(basename(dataDir)) : {}),
+    ...options.env,
   }
+  const layers: MayflyProcess[][] = []
+  for (const layer of LAYERS) {
+    const starting = layer.map((app) => startProcess({ app, env: environmentOf(app, env), user, through }))
+    const started = await Promise.allSettled(starting)
+    layers.push(started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])))
+    const failed = started.find((each) => each.status === 'rejected')
+    if (failed === undefined) continue
+    await endAll(layers, 'SIGKILL')
+    throw failed.reason
+  }
+  const all = layers.flat()
+  const api = all.find(({ listening }) => listening.httpPort !== undefined)
+  const smtp = all.find(({ listening }) => listening.smtpPort !== undefined)
+  if (api === undefined || smtp === undefined) throw new Error('no process listens')
   const mayfly: Mayfly = {
-    ...listening,
+    url: `http://127.0.0.1:${api.listening.httpPort}`,
+    smtpPort: smtp.listening.smtpPort ?? 0,
     dataDir,
     apiKey,
-    pid,
-    output: () => ({ ...printed }),
-    async end(signal) {
-      const ended = exited(child)
-      child.kill(signal)
-      return ended
-    },
+    pid: api.pid,
+    output: () => ({
+      stdout: all.map((each) => each.output().stdout).join(''),
+      stderr: all.map((each) => each.output().stderr).join(''),
+    }),
+    end: (signal) => endAll(layers, signal),
     startAgain: () => startMayfly({ ...options, dataDir, apiKey }),
     async dispose() {
       await mayfly.end('SIGKILL')
@@ -95,21 +95,31 @@ export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   return mayfly
 }
 
-async function listeningLine(child: ChildProcess): Promise<{ url: string; smtpPort: number }> {
-  const { stderr } = child
-  if (stderr === null) throw new Error('the process has no standard error')
-  const lines = createInterface({ input: stderr })
-  return new Promise((resolve) => {
-    lines.on('line', (line) => {
-      if (!line.includes('"msg":"listening"')) return
-      const { httpPort, smtpPort } = JSON.parse(line) as { httpPort: number; smtpPort: number }
-      resolve({ url: `http://127.0.0.1:${httpPort}`, smtpPort })
-    })
-  })
+/** Settings of processes that share a Kafka and a Redis with other suites'. */
+export function distributedEnvironment(name: string): Record<string, string> {
+  return {
+    KAFKA_BROKERS: kafkaBrokers().join(','),
+    KAFKA_PARTITIONS: '4',
+    KAFKA_REPLICATION: '1',
+    REDIS_URL: redisUrl(),
+    MAYFLY_TOPIC_PREFIX: `${name}.`,
+    MAYFLY_MASTER_KEY: `${'A'.repeat(43)}=`,
+  }
 }
 
-async function exited(child: ChildProcess): Promise<number | null> {
-  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
-  await once(child, 'exit')
-  return child.exitCode
+/** Of a port that is given, the process that answers HTTP alone makes use. */
+function environmentOf(
+  app: ProcessOptions['app'],
+  env: Readonly<Record<string, string>>,
+): Record<string, string> {
+  return app === 'api' || app === 'standalone' ? { ...env } : { ...env, MAYFLY_METRICS_PORT: '' }
+}
+
+async function endAll(layers: readonly MayflyProcess[][], signal: NodeJS.Signals): Promise<number | null> {
+  let worst: number | null = 0
+  for (const layer of layers.toReversed()) {
+    const codes = await Promise.all(layer.map((each) => each.end(signal)))
+    for (const code of codes) if (worst === 0) worst = code
+  }
+  return worst
 }

@@ -1,0 +1,111 @@
+import { once } from 'node:events'
+import type { Consumer, Kafka } from 'kafkajs'
+import { GrowingPause, pauseUntilAborted } from './within.js'
+
+export interface GroupMemberSpec {
+  /** Makes a client of its own for each membership. */
+  kafka: () => Kafka
+  groupId: string
+  /** As the brokers know it. */
+  topic: string
+  /** The partitions from now on, none where the group has more members than partitions. */
+  onAssigned(partitions: readonly number[], memberId: string): void
+  /** The membership has ended: another member may have the partitions. */
+  onLost(): void
+  onError: (error: unknown) => void
+}
+
+/** A member that died is out of the group after that; its partitions wait as long. */
+const SESSION_MS = 10_000
+/** How soon a member learns that another one came or went. */
+const HEARTBEAT_MS = 1_000
+const REBALANCE_MS = 20_000
+/** How often kafkajs comes by to see whether a heartbeat is due. */
+const ROUND_MS = 100
+const LEAVE_WITHIN_MS = 10_000
+const JOIN_AGAIN = { firstMs: 200, mostMs: 5_000 }
+
+/**
+ * Keeps a place in a consumer group and fetches nothing: all partitions are paused in kafkajs, whose rounds then only
+ * send heartbeats, whatever the handlers do. Whenever kafkajs gives the membership up, a new one is begun.
+ */
+export class GroupMember {
+  private readonly leaving = new AbortController()
+  private readonly again = new GrowingPause(JOIN_AGAIN)
+  private consumer: Consumer | null = null
+  private loop: Promise<void> = Promise.resolve()
+
+  constructor(private readonly spec: GroupMemberSpec) {}
+
+  start(): void {
+    this.loop = this.run()
+  }
+
+  /** Makes an offset the group's. Rejects where the membership does not hold any more. */
+  async commit(partition: number, offset: number): Promise<void> {
+    if (this.consumer === null) throw new Error(`${this.spec.groupId} is not in its group`)
+    await this.consumer.commitOffsets([{ topic: this.spec.topic, partition, offset: String(offset) }])
+  }
+
+  /** Resolves once the group knows that the member has gone, or can't be told. */
+  async stop(): Promise<void> {
+    this.leaving.abort()
+    await this.loop
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.leaving
+    while (!signal.aborted) {
+      await this.takePart(signal).catch((error: unknown) => {
+        if (!signal.aborted) this.spec.onError(error)
+      })
+      await this.again.wait(signal)
+    }
+  }
+
+  /** Resolves once the member has left, rejects where its membership broke. */
+  private async takePart(signal: AbortSignal): Promise<void> {
+    const { groupId, topic } = this.spec
+    const consumer = this.spec.kafka().consumer({
+      groupId,
+      sessionTimeout: SESSION_MS,
+      heartbeatInterval: HEARTBEAT_MS,
+      rebalanceTimeout: REBALANCE_MS,
+      maxWaitTimeInMs: ROUND_MS,
+      allowAutoTopicCreation: false,
+      // A restart by kafkajs itself can't be stopped while it is under way.
+      retry: { restartOnFailure: () => Promise.resolve(false) },
+    })
+    const crashed = Promise.withResolvers<never>()
+    crashed.promise.catch(() => undefined)
+    consumer.on(consumer.events.CRASH, ({ payload }) => crashed.reject(payload.error))
+    consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+      // Told between the joining and the first fetch.
+      consumer.pause([{ topic }])
+      this.again.reset()
+      if (!signal.aborted) this.spec.onAssigned(payload.memberAssignment[topic] ?? [], payload.memberId)
+    })
+    try {
+      this.consumer = consumer
+      await consumer.connect()
+      await consumer.subscribe({ topics: [topic], fromBeginning: true })
+      await consumer.run({ autoCommit: false, eachBatchAutoResolve: false })
+      await Promise.race([crashed.promise, abortOf(signal)])
+    } finally {
+      this.consumer = null
+      this.spec.onLost()
+      await this.leave(consumer)
+    }
+  }
+
+  private async leave(consumer: Consumer): Promise<void> {
+    const late = new AbortController()
+    const left = consumer.disconnect().catch(this.spec.onError)
+    await Promise.race([left, pauseUntilAborted(LEAVE_WITHIN_MS, late.signal)])
+    late.abort()
+  }
+}
+
+async function abortOf(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort')
+}

@@ -1,0 +1,75 @@
+import { Kafka, logLevel, type LogEntry } from 'kafkajs'
+
+export interface KafkaClientOptions {
+  /** `host:port` each; any of them leads to all. */
+  brokers: readonly string[]
+  clientId: string
+  sasl: {
+    mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
+    username: string
+    password: string
+  } | null
+  /** PEM text; null as a whole for plain connections, `ca` null for the system's authorities. */
+  tls: { ca: string | null; cert: string | null; key: string | null } | null
+  /** Told of what goes wrong in the background, where it is tried again, and what was being done. */
+  onError: (error: unknown, during: string) => void
+}
+
+/** How long the log is waited for before a caller is told that it is unavailable. */
+export const ANSWER_WITHIN_MS = 10_000
+
+const CONNECT_WITHIN_MS = 3_000
+const REQUEST_WITHIN_MS = 6_000
+const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 4 }
+const REPEAT_AFTER_MS = 10_000
+
+/** What kafkajs takes for errors and is the ordinary course of things, or is reported by who asked. */
+const ORDINARY =
+  /rebalanc|re-joining|Response without match|does not host this topic|not the leader for|Limiting retries/i
+
+/**
+ * A client of its own: kafkajs keeps the group offsets of a client's consumers in one place, so that two consumers
+ * of one group must not share a client.
+ */
+export function makeKafka(options: KafkaClientOptions): Kafka {
+  const { brokers, clientId, sasl, tls, onError } = options
+  return new Kafka({
+    brokers: [...brokers],
+    clientId,
+    ...(sasl === null ? {} : { sasl: saslOf(sasl) }),
+    ...(tls === null ? {} : { ssl: present(tls) }),
+    connectionTimeout: CONNECT_WITHIN_MS,
+    authenticationTimeout: CONNECT_WITHIN_MS,
+    requestTimeout: REQUEST_WITHIN_MS,
+    retry: RETRY,
+    logLevel: logLevel.ERROR,
+    logCreator: () => reporter(onError),
+  })
+}
+
+function saslOf({ mechanism, username, password }: NonNullable<KafkaClientOptions['sasl']>) {
+  if (mechanism === 'plain') return { mechanism, username, password }
+  if (mechanism === 'scram-sha-256') return { mechanism, username, password }
+  return { mechanism, username, password }
+}
+
+function present(tls: NonNullable<KafkaClientOptions['tls']>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(tls).filter((entry): entry is [string, string] => entry[1] !== null),
+  )
+}
+
+/** Passes kafkajs's errors on, each text at most once in a while. */
+function reporter(onError: KafkaClientOptions['onError']): (entry: LogEntry) => void {
+  const lastAt = new Map<string, number>()
+  return ({ namespace, log }) => {
+    const { broker, error } = log as { broker?: unknown; error?: unknown }
+    const cause = typeof error === 'string' && error !== log.message ? `: ${error}` : ''
+    const text = `${log.message}${cause}${typeof broker === 'string' ? ` (${broker})` : ''}`
+    const now = Date.now()
+    if (ORDINARY.test(text) || now - (lastAt.get(text) ?? 0) < REPEAT_AFTER_MS) return
+    if (lastAt.size >= 100) lastAt.clear()
+    lastAt.set(text, now)
+    onError(new Error(text), `kafkajs ${namespace}`)
+  }
+}

@@ -1,0 +1,118 @@
+import type { Kafka } from 'kafkajs'
+import { LogUnavailableError, type Consumer, type ConsumerSpec, type PartitionRange } from '../event-log.js'
+import { GroupMember } from './group-member.js'
+import type { KafkaCluster } from './kafka-cluster.js'
+import { PartitionFetcher } from './partition-fetcher.js'
+import { PartitionRun, type PartitionPlace } from './partition-run.js'
+import { SharedLookup } from './shared-lookup.js'
+
+export interface KafkaConsumerOptions {
+  spec: ConsumerSpec
+  /** As the brokers know them. */
+  groupId: string
+  topic: string
+  kafka: () => Kafka
+  /** Of this consumer alone: a request that waits for records holds up all others on its connection. */
+  cluster: KafkaCluster
+  ranges: () => Promise<PartitionRange[]>
+  /** The group's offsets by partition. */
+  committed: (groupId: string) => Promise<ReadonlyMap<number, number>>
+  onError: (error: unknown, during: string) => void
+}
+
+/** Hands a group's share of a topic to its handler, each partition by itself. */
+export class KafkaConsumer implements Consumer {
+  private readonly member: GroupMember
+  private readonly fetcher: PartitionFetcher
+  private readonly place: PartitionPlace
+  private readonly runs = new Map<number, PartitionRun>()
+  /** Ends of the last run of each partition. */
+  private readonly ends = new Map<number, Promise<void>>()
+  private readonly begun = Promise.withResolvers<undefined>()
+  private memberId = ''
+  private stopping: Promise<void> | null = null
+
+  constructor(private readonly options: KafkaConsumerOptions) {
+    const { groupId, topic, kafka, cluster, onError } = options
+    const committed = new SharedLookup(() => options.committed(groupId))
+    const ranges = new SharedLookup(() => options.ranges())
+    this.fetcher = new PartitionFetcher(cluster, topic, (error) => onError(error, `fetching of ${topic}`))
+    this.member = new GroupMember({
+      kafka,
+      groupId,
+      topic,
+      onAssigned: (partitions, memberId) => this.assign(partitions, memberId),
+      onLost: () => this.revokeAll(),
+      onError: (error) => onError(error, `membership in the group ${groupId}`),
+    })
+    this.place = {
+      range: async (partition) => {
+        const range = (await ranges.get()).find((candidate) => candidate.partition === partition)
+        if (range === undefined) throw new RangeError(`${topic} has no partition ${partition}`)
+        return range
+      },
+      committed: async (partition) => (await committed.get()).get(partition) ?? null,
+      commit: (partition, offset) => this.member.commit(partition, offset),
+    }
+    this.begun.promise.catch(() => undefined)
+  }
+
+  /** Resolves once the partitions of the first assignment have been asked for their start positions. */
+  async start(): Promise<void> {
+    await this.options.cluster.know(this.options.topic)
+    if (this.stopping === null) this.member.start()
+    await this.begun.promise
+  }
+
+  stop(): Promise<void> {
+    this.stopping ??= this.stopAll()
+    return this.stopping
+  }
+
+  private async stopAll(): Promise<void> {
+    this.begun.reject(new LogUnavailableError('the consumer was stopped before it had its partitions'))
+    for (const run of this.runs.values()) run.end()
+    // The membership goes on until then: heartbeats while the last batches are handled, and their commits.
+    await Promise.all([...this.runs.values()].map((run) => run.settled))
+    await this.member.stop()
+    await Promise.all(this.ends.values())
+    await this.fetcher.stop()
+  }
+
+  private assign(partitions: readonly number[], memberId: string): void {
+    if (this.stopping !== null) return
+    // A member under a new name has been out of the group, and what it had may have been another's.
+    if (memberId !== this.memberId) this.revokeAll()
+    this.memberId = memberId
+    for (const partition of [...this.runs.keys()]) {
+      if (!partitions.includes(partition)) this.revoke(partition)
+    }
+    for (const partition of partitions) {
+      if (!this.runs.has(partition)) this.begin(partition)
+    }
+    Promise.all([...this.runs.values()].map((run) => run.settled)).then(
+      () => this.begun.resolve(undefined),
+      this.begun.reject,
+    )
+  }
+
+  private begin(partition: number): void {
+    const previous = this.ends.get(partition) ?? Promise.resolve()
+    this.runs.set(
+      partition,
+      new PartitionRun(this.options.spec, partition, this.place, this.fetcher, previous),
+    )
+  }
+
+  private revokeAll(): void {
+    for (const partition of [...this.runs.keys()]) this.revoke(partition)
+  }
+
+  private revoke(partition: number): void {
+    const run = this.runs.get(partition)
+    if (run === undefined) return
+    this.runs.delete(partition)
+    run.revoke()
+    this.ends.set(partition, run.settled)
+  }
+}

@@ -1,0 +1,94 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+/** One process of Mayfly's that listens. */
+export interface MayflyProcess {
+  pid: number
+  /** What its line `listening` says. */
+  listening: { httpPort?: number; smtpPort?: number }
+  /** Everything printed so far. */
+  output(): { stdout: string; stderr: string }
+  /** Sends a signal; resolves with the exit code once the process has ended, null where a signal ended it. */
+  end(signal: NodeJS.Signals): Promise<number | null>
+  /** Sends a signal that does not end it. */
+  signal(signal: NodeJS.Signals): void
+}
+
+export interface ProcessOptions {
+  /** Whose main file runs. */
+  app: 'standalone' | 'api' | 'smtp' | 'projector' | 'lifecycle'
+  env: Readonly<Record<string, string>>
+  /** Runs it as this user and group. */
+  user?: number | undefined
+  /** A command that runs it, its own arguments in front: it must leave the process id as it is. */
+  through?: readonly [command: string, ...args: string[]] | undefined
+}
+
+/** A process that did not come up, with what it said. */
+export class NotStartedError extends Error {
+  override readonly name = 'NotStartedError'
+
+  constructor(
+    readonly exitCode: number | null,
+    readonly stdout: string,
+    readonly stderr: string,
+  ) {
+    super(`mayfly ended with ${String(exitCode)} before it listened: ${stderr}`)
+  }
+}
+
+const NODE_FLAGS = [
+  '--enable-source-maps',
+  '--disable-warning=ExperimentalWarning',
+  '--disable-warning=TimeoutNegativeWarning',
+]
+
+/** Runs the build of an app. Resolves once it listens; rejects with NotStartedError where it ends before. */
+export async function startProcess({ app, env, user, through }: ProcessOptions): Promise<MayflyProcess> {
+  const main = join(process.cwd(), 'dist/apps', app, 'main.js')
+  const [program = '', ...args] = [...(through ?? []), process.execPath, ...NODE_FLAGS, main]
+  const child = spawn(program, args, {
+    ...(user === undefined ? {} : { uid: user, gid: user }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env.PATH, ...env },
+  })
+  const printed = { stdout: '', stderr: '' }
+  const { stdout, stderr, pid } = child
+  if (pid === undefined) throw new Error('mayfly could not be spawned')
+  stdout.setEncoding('utf8').on('data', (text: string) => (printed.stdout += text))
+  stderr.setEncoding('utf8').on('data', (text: string) => (printed.stderr += text))
+  const listening = await Promise.race([listeningLine(child), exited(child)])
+  if (typeof listening !== 'object' || listening === null) {
+    throw new NotStartedError(listening, printed.stdout, printed.stderr)
+  }
+  return {
+    pid,
+    listening,
+    output: () => ({ ...printed }),
+    async end(signal) {
+      const ended = exited(child)
+      child.kill(signal)
+      return ended
+    },
+    signal: (signal) => void child.kill(signal),
+  }
+}
+
+async function listeningLine(child: ChildProcess): Promise<MayflyProcess['listening']> {
+  const { stderr } = child
+  if (stderr === null) throw new Error('the process has no standard error')
+  const lines = createInterface({ input: stderr })
+  return new Promise((resolve) => {
+    lines.on('line', (line) => {
+      if (line.includes('"msg":"listening"')) resolve(JSON.parse(line) as MayflyProcess['listening'])
+    })
+  })
+}
+
+async function exited(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
+  await once(child, 'exit')
+  return child.exitCode
+}
