@@ -1,0 +1,37 @@
+# One image for every role: the command chooses, `dist/apps/<role>/main.js`; without one, all run in one process.
+
+FROM node:24.21.0-bookworm-slim AS build
+WORKDIR /mayfly
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY .swcrc ./
+COPY infra infra
+COPY libs libs
+COPY apps apps
+COPY test test
+# What remains is what runs: the image has a Node of its own, and nothing to compile.
+RUN node_modules/.bin/node infra/build/build.mjs \
+  && rm -rf dist/test dist/infra \
+  && npm uninstall --no-save --omit=dev node @swc/cli @swc/core
+
+FROM node:24.21.0-bookworm-slim
+WORKDIR /mayfly
+ENV NODE_ENV=production \
+  NODE_OPTIONS="--enable-source-maps --disable-warning=ExperimentalWarning --disable-warning=TimeoutNegativeWarning" \
+  MAYFLY_HTTP_HOST=0.0.0.0 \
+  MAYFLY_SMTP_HOST=0.0.0.0 \
+  MAYFLY_METRICS_PORT=9464 \
+  MAYFLY_DATA_DIR=/data
+RUN mkdir /data && chown node:node /data
+COPY --from=build /mayfly/package.json ./
+COPY --from=build /mayfly/node_modules node_modules
+COPY --from=build /mayfly/dist dist
+# node, in numbers so that Kubernetes sees that it is not root.
+USER 1000:1000
+VOLUME /data
+EXPOSE 3000 2525 9464
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.MAYFLY_METRICS_PORT}/healthz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+# Without a shell or npm between, so that SIGTERM reaches Node, which ends on it also as process 1.
+ENTRYPOINT ["node"]
+CMD ["dist/apps/standalone/main.js"]

@@ -1,0 +1,113 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { parse } from 'yaml'
+import { readSettings, unknownVariables } from '#libs/config/settings.js'
+
+/*
+ * No container engine is needed here: what the two files say of Mayfly is held against Mayfly, and what they say
+ * of themselves against themselves.
+ */
+
+interface Service {
+  image: string
+  command?: string[]
+  environment?: Record<string, string>
+  depends_on?: Record<string, { condition: string }>
+  volumes?: string[]
+  healthcheck?: unknown
+}
+
+interface Compose {
+  services: Record<string, Service>
+  volumes: Record<string, null>
+}
+
+const GIVEN = {
+  MAYFLY_MASTER_KEY: Buffer.alloc(32, 1).toString('base64'),
+  MAYFLY_BOOTSTRAP_API_KEY: 'a-key-for-the-compose-file',
+}
+
+describe('infra/compose.yml', () => {
+  const { services, volumes } = parse(readFileSync('infra/compose.yml', 'utf8'), { merge: true }) as Compose
+  const roles = Object.entries(services).filter(([, { image }]) => image === 'mayfly')
+
+  it('has every role that runs by itself, and no other', async () => {
+    const apps = await readdir('apps')
+    const alone = apps.filter((app) => app !== 'standalone' && existsSync(`apps/${app}/main.ts`))
+    expect(roles.map(([name]) => name).toSorted()).toEqual(alone.toSorted())
+    for (const [name, { command }] of roles) expect(command).toEqual([`dist/apps/${name}/main.js`])
+  })
+
+  it.each(roles)('gives %s settings that it starts with', (_name, { environment = {} }) => {
+    const filled = Object.fromEntries(
+      Object.entries(environment).map(([name, value]) => [name, interpolate(value, GIVEN)]),
+    )
+    expect(unknownVariables(filled)).toEqual([])
+    const settings = readSettings({ ...imageEnvironment(), ...filled })
+    expect(settings).toMatchObject({ kafkaBrokers: ['kafka:9092'], kafkaReplication: 1, httpHost: '0.0.0.0' })
+  })
+
+  it.each(Object.keys(GIVEN))('refuses to start without %s', (missing) => {
+    const given = Object.fromEntries(Object.entries(GIVEN).filter(([name]) => name !== missing))
+    const fill = () =>
+      Object.values(services.api?.environment ?? {}).map((value) => interpolate(value, given))
+    expect(fill).toThrow(missing)
+  })
+
+  it('waits only for services that say whether they are healthy, and keeps data in volumes that it names', () => {
+    const waitedFor = roles.flatMap(([, role]) => Object.entries(role.depends_on ?? {}))
+    expect(waitedFor.length).toBeGreaterThan(0)
+    for (const [name, { condition }] of waitedFor) {
+      expect(condition).toBe('service_healthy')
+      expect(services[name]?.healthcheck).toBeDefined()
+    }
+    const mounted = Object.values(services).flatMap((service) => service.volumes ?? [])
+    expect(mounted.map((mount) => mount.split(':')[0]).toSorted()).toEqual(Object.keys(volumes).toSorted())
+  })
+})
+
+describe('the Dockerfile', () => {
+  const dockerfile = readFileSync('Dockerfile', 'utf8')
+
+  it('copies what is there and what .dockerignore lets through', () => {
+    const sources = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, list = '']) =>
+      list.split(' '),
+    )
+    expect(sources).toContain('apps')
+    const permitted = readFileSync('.dockerignore', 'utf8').matchAll(/^!(.+)$/gm)
+    expect([...permitted].map(([, path]) => path).toSorted()).toEqual(sources.toSorted())
+    for (const source of sources) expect(existsSync(source)).toBe(true)
+  })
+
+  it('runs the Node that npm ci brings elsewhere, and a file that the build makes', () => {
+    const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+      dependencies: Record<string, string>
+    }
+    const bases = [...dockerfile.matchAll(/^FROM node:([\d.]+)-/gm)].map(([, version]) => version)
+    expect(bases).toEqual([dependencies.node, dependencies.node])
+    const [, main = ''] = /^CMD \["(.+)"\]$/m.exec(dockerfile) ?? []
+    expect(existsSync(main)).toBe(true)
+  })
+
+  it('sets settings that there are', () => {
+    expect(unknownVariables(imageEnvironment())).toEqual([])
+    expect(readSettings(imageEnvironment())).toMatchObject({ metricsPort: 9464, dataDir: '/data' })
+  })
+})
+
+/** What the Dockerfile's ENV sets. */
+function imageEnvironment(): Record<string, string> {
+  const [, lines = ''] = /^ENV ((?:.*\\\n)*.*)$/m.exec(readFileSync('Dockerfile', 'utf8')) ?? []
+  return Object.fromEntries(
+    [...lines.matchAll(/(\w+)=("[^"]*"|\S+)/g)].map(([, name = '', value = '']) => [name, value]),
+  )
+}
+
+/** Compose's own forms: ${NAME:-default} and ${NAME:?message}. */
+function interpolate(text: string, given: Readonly<Record<string, string>>): string {
+  return text.replaceAll(/\$\{(\w+):([-?])([^}]*)\}/g, (_, name: string, form: string, rest: string) => {
+    const value = given[name]
+    if (value === undefined && form === '?') throw new Error(`${name}: ${rest}`)
+    return value ?? rest
+  })
+}
