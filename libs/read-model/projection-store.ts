@@ -21,7 +21,7 @@ export interface MessageKey {
   messageId: MessageId
 }
 
-/** What a projector needs of the views. */
+/** What a projector needs of the views. Errors: `ReadModelUnavailableError`, as for the queries. */
 export interface ProjectionStore {
   /**
    * Makes a partition's views ready to follow a log and resolves with the offset to go on from. Views of another

@@ -6,6 +6,7 @@ const TOOLS = {
   'smtp-source': { arguments: ['-h'], get: 'apt-get install postfix' },
   curl: { arguments: ['--version'], get: 'apt-get install curl' },
   strace: { arguments: ['-V'], get: 'apt-get install strace' },
+  'redis-server': { arguments: ['--version'], get: 'apt-get install redis-server' },
   python3: { arguments: ['--version'], get: 'apt-get install python3' },
 } as const
 
