@@ -12,6 +12,9 @@ import type { Engine, EngineOptions } from './engine.js'
 import { retentionMs } from './retention.js'
 import { StartError } from './start-error.js'
 
+/** Well within INBOX_KEYS_COMPACTION.segmentMs. */
+const KEY_HEARTBEAT_MS = 240_000
+
 /** Every port on Kafka and Redis, which any number of processes share. Rejects with StartError where they can't be had. */
 export async function openDistributedEngine(options: EngineOptions): Promise<Engine> {
   const { settings, role, now, onError } = options
@@ -42,15 +45,15 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       onError,
     })
     opened.defer(() => log.close())
-    const view = new RedisKeyView({ client, prefix, partitions })
+    const view = new RedisKeyView({ client, prefix })
     const vault = await LoggedKeyVault.open({
       log,
       view,
       masterKeys,
       now,
       onError,
-      isFollowing: role !== 'api' && role !== 'smtp',
-      isBeating: role === 'lifecycle' || role === 'standalone',
+      // One process beside all others has to.
+      ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: KEY_HEARTBEAT_MS } : {}),
     })
     opened.defer(() => vault.close())
     const readModel = await openRedisReadModel({ client, prefix, partitions })
