@@ -81,10 +81,13 @@ function saslOf(settings: Settings): KafkaEventLogOptions['sasl'] {
 
 async function tlsOf(settings: Settings): Promise<KafkaEventLogOptions['tls']> {
   if (!settings.kafkaTls) return null
-  const [ca, cert, key] = await Promise.all(
-    [settings.kafkaTlsCa, settings.kafkaTlsCert, settings.kafkaTlsKey].map((path) =>
-      path === null ? null : readFile(path, 'utf8'),
-    ),
-  )
-  return { ca: ca ?? null, cert: cert ?? null, key: key ?? null }
+  return {
+    ca: await pemOf(settings.kafkaTlsCa),
+    cert: await pemOf(settings.kafkaTlsCert),
+    key: await pemOf(settings.kafkaTlsKey),
+  }
+}
+
+async function pemOf(path: string | null): Promise<string | null> {
+  return path === null ? null : readFile(path, 'utf8')
 }
