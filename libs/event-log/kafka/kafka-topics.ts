@@ -21,6 +21,9 @@ export const REQUEST_BYTES = 4 << 20
 /** What a record may have beside the mail itself: envelope, seal, attributes. */
 const HEAD_ROOM_BYTES = 1 << 20
 
+// Names that Node finds in this CommonJS module only where they are asked of the whole.
+const { ConfigResourceTypes, ConfigSource } = kafkajs
+
 const LOOK_EVERY_MS = 20
 
 // Node's ES modules see these names of the package as properties of its default export alone.
