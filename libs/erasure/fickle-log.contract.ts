@@ -16,6 +16,8 @@ export class FickleLog implements Log {
   isAway = false
   /** Appends become durable, and are reported as failed. */
   isSilent = false
+  /** What happens between an append's being durable and its answer, once. */
+  onDurable: (() => Promise<void>) | null = null
   looks = 0
 
   constructor(private readonly log: () => Log) {}
@@ -23,6 +25,9 @@ export class FickleLog implements Log {
   async append(topic: TopicName, record: LogRecord): Promise<Position> {
     this.mustBeThere()
     const position = await this.log().append(topic, record)
+    const { onDurable } = this
+    this.onDurable = null
+    await onDurable?.()
     if (this.isSilent) throw new LogUnavailableError('no answer')
     return position
   }

@@ -164,6 +164,18 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
         expect(await vault.find(inboxId)).toEqual(known(key))
       })
 
+      it('on which a key comes late while one is made has the one that is given out', async () => {
+        const other = await harness.open()
+        harness.fickle.onDurable = async () => {
+          await harness.append(wrappedOf(inboxId))
+          await other.find(mintIdIn(harness.partitionOf(inboxId)))
+        }
+        const key = await vault.create(inboxId)
+        const word = await harness.lastWordOn(inboxId)
+        if (word?.type !== 'InboxKeyWrapped') throw new Error('the log has no key')
+        expect(masterKeys(harness.masterText).unwrap(inboxId, word)).toEqual(key)
+      })
+
       it('on which a key comes behind its end is told again that it is forgotten', async () => {
         await vault.create(inboxId)
         await vault.forget([inboxId])
