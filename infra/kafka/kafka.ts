@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Kafka, logLevel } from 'kafkajs'
 import { LOOPBACK } from '../servers/ports.js'
+import { serverProperties, type NodePorts } from './server-properties.js'
 import { ServerProcess, type Launch, type Life } from '../servers/server-process.js'
 
 /*
@@ -19,7 +21,7 @@ export interface KafkaOptions {
   /** Holds a folder for each node; may hold those of an earlier run with as many nodes. */
   folder: string
   /** Ports of each node. */
-  ports: readonly { clients: number; controller: number }[]
+  ports: readonly NodePorts[]
   life: Life
   /** Most heap of each node. */
   heapMib?: number
@@ -54,7 +56,7 @@ interface NodePlan {
 }
 
 const run = promisify(execFile)
-const CLUSTER_ID = 'bWF5Zmx5LWxvb3BiYWNrLQ'
+const CLUSTER_ID_LENGTH = 22
 const UP_WITHIN_MS = 60_000
 const FORMATTED_WITHIN_MS = 60_000
 const ANSWER_WITHIN_MS = 2_000
@@ -62,8 +64,9 @@ const LOGGING = join(process.cwd(), 'infra/kafka/log4j2.properties')
 
 /** Resolves once every node answers and knows of every other. */
 export async function startKafka(options: KafkaOptions): Promise<KafkaCluster> {
-  const plans = options.ports.map((_, index) => planOf(options, index))
-  await Promise.all(plans.map(format))
+  const plans = options.ports.map(({ clients }, index) => planOf(options, clients, index))
+  const clusterId = await clusterIdOf(options.folder)
+  await Promise.all(plans.map((plan) => format(plan, clusterId)))
   const starts = await Promise.allSettled(plans.map((plan) => start(plan, plans.length)))
   const failed = starts.find((result) => result.status === 'rejected')
   const servers = starts.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
@@ -94,44 +97,15 @@ function nodeOf(plan: NodePlan, first: ServerProcess | undefined): KafkaNode {
   }
 }
 
-function planOf(options: KafkaOptions, index: number): NodePlan {
+function planOf(options: KafkaOptions, port: number, index: number): NodePlan {
   const id = index + 1
-  const ports = options.ports[index]
-  if (ports === undefined) throw new Error(`node ${id} has no ports`)
   const folder = join(options.folder, `node-${id}`)
   const dataDir = join(folder, 'data')
-  const voters = options.ports.map(({ controller }, voter) => `${voter + 1}@${LOOPBACK}:${controller}`)
-  const copies = Math.min(options.ports.length, 3)
-  const settings = {
-    'process.roles': 'broker,controller',
-    'node.id': id,
-    'controller.quorum.voters': voters.join(','),
-    'controller.listener.names': 'CONTROLLER',
-    listeners: `CLIENTS://${LOOPBACK}:${ports.clients},CONTROLLER://${LOOPBACK}:${ports.controller}`,
-    'advertised.listeners': `CLIENTS://${LOOPBACK}:${ports.clients}`,
-    'inter.broker.listener.name': 'CLIENTS',
-    'listener.security.protocol.map': 'CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT',
-    'log.dirs': dataDir,
-    'auto.create.topics.enable': false,
-    'group.initial.rebalance.delay.ms': 0,
-    'offsets.topic.num.partitions': 4,
-    'offsets.topic.replication.factor': copies,
-    'transaction.state.log.num.partitions': 4,
-    'transaction.state.log.replication.factor': copies,
-    'transaction.state.log.min.isr': Math.min(copies, 2),
-    // Room for the largest mail there may be; each topic has its own, lower bound.
-    'message.max.bytes': 300_000_000,
-    'socket.request.max.bytes': 320_000_000,
-    'num.network.threads': 2,
-    'num.io.threads': 4,
-    // The default takes half of a small heap.
-    'log.cleaner.dedupe.buffer.size': 16 * 1024 * 1024,
-    ...options.settings,
-  }
+  const settings = { ...serverProperties(id, options.ports, dataDir), ...options.settings }
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
   return {
     name: `Kafka node ${id}`,
-    port: ports.clients,
+    port,
     folder,
     dataDir,
     properties: lines.join(''),
@@ -139,14 +113,26 @@ function planOf(options: KafkaOptions, index: number): NodePlan {
   }
 }
 
+/** Another one for each folder: what follows a log must notice that it is another's. */
+async function clusterIdOf(folder: string): Promise<string> {
+  const path = join(folder, 'cluster-id')
+  const known = existsSync(path) ? await readFile(path, 'utf8') : ''
+  if (known.length === CLUSTER_ID_LENGTH) return known
+  // The zero keeps it from beginning with a hyphen, as an option does.
+  const id = Buffer.concat([Buffer.alloc(1), randomBytes(15)]).toString('base64url')
+  await writeFile(path, id)
+  return id
+}
+
 /** Writes the node's settings, and formats its storage unless an earlier run has done so to the end. */
-async function format({ name, folder, dataDir, properties, options }: NodePlan): Promise<void> {
+async function format(plan: NodePlan, clusterId: string): Promise<void> {
+  const { name, folder, dataDir, properties, options } = plan
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, 'server.properties'), properties)
   const mark = join(folder, 'formatted')
   if (existsSync(mark)) return
   await rm(dataDir, { recursive: true, force: true })
-  const command = ['format', '--cluster-id', CLUSTER_ID, '--config', join(folder, 'server.properties')]
+  const command = ['format', '--cluster-id', clusterId, '--config', join(folder, 'server.properties')]
   const flags = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', `-Dlog4j2.configurationFile=${LOGGING}`]
   const args = [...flags, '-cp', join(options.jars, '*'), 'kafka.tools.StorageTool', ...command]
   const bounds = { timeout: FORMATTED_WITHIN_MS, killSignal: 'SIGKILL' } as const

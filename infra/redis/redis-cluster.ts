@@ -29,7 +29,7 @@ export async function startRedisCluster({
   try {
     const failed = starts.find((result) => result.status === 'rejected')
     if (failed !== undefined) throw failed.reason
-    await form(ports)
+    await form(ports, folder)
   } catch (error) {
     await Promise.all(nodes.map((node) => node.kill('SIGKILL')))
     throw error
@@ -37,7 +37,7 @@ export async function startRedisCluster({
   return nodes
 }
 
-async function form(ports: readonly number[]): Promise<void> {
+async function form(ports: readonly number[], folder: string): Promise<void> {
   const first = ports[0] ?? 0
   // Nodes of an earlier run know each other already.
   if ((await askRedis(first, 'CLUSTER INFO'))?.includes('cluster_known_nodes:1\r\n') === true) {
@@ -47,8 +47,9 @@ async function form(ports: readonly number[]): Promise<void> {
   }
   const deadline = Date.now() + FORMED_WITHIN_MS
   while (!(await isWhole(ports))) {
-    if (Date.now() > deadline)
-      throw new Error(`the Redis Cluster was not whole within ${FORMED_WITHIN_MS} ms`)
+    if (Date.now() > deadline) {
+      throw new Error(`the Redis Cluster in ${folder} is not whole after ${FORMED_WITHIN_MS} ms`)
+    }
     await pause(LOOK_EVERY_MS)
   }
 }

@@ -2,11 +2,13 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
+import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { recordProcess } from './process-record.js'
 
 /** How long a server lives. */
 export type Life =
-  /** On its own, until somebody ends it. */
+  /** On its own, until somebody ends it: which process it is stands in `pid` beside its log. */
   | 'detached'
   /** No longer than the process that started it, however that one ends; then its folder is removed too. */
   | { endsWithOwner: true; removing: string | null }
@@ -90,6 +92,7 @@ export class ServerProcess {
             })
       await once(child, 'spawn')
       if (child.pid === undefined) throw new Error(`${launch.name} has no process`)
+      if (life === 'detached') recordProcess(dirname(logPath), child.pid)
       return new ServerProcess(launch, child, child.pid)
     } finally {
       closeSync(log)
