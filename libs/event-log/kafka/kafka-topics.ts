@@ -26,9 +26,6 @@ const { ConfigResourceTypes, ConfigSource } = kafkajs
 
 const LOOK_EVERY_MS = 20
 
-// Node's ES modules see these names of the package as properties of its default export alone.
-const { ConfigResourceTypes, ConfigSource } = kafkajs
-
 export interface TopicSettings {
   topicPrefix: string
   partitions: number
