@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { Settings } from '#libs/config/settings.js'
-import { LoggedKeyVault } from '#libs/erasure/logged-key-vault.js'
+import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/erasure/logged-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
@@ -11,9 +11,6 @@ import { RedisSignals } from '#libs/signals/redis/redis-signals.js'
 import type { Engine, EngineOptions } from './engine.js'
 import { retentionMs } from './retention.js'
 import { StartError } from './start-error.js'
-
-/** Well within INBOX_KEYS_COMPACTION.segmentMs. */
-const KEY_HEARTBEAT_MS = 240_000
 
 /** Every port on Kafka and Redis, which any number of processes share. Rejects with StartError where they can't be had. */
 export async function openDistributedEngine(options: EngineOptions): Promise<Engine> {
@@ -53,7 +50,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       now,
       onError,
       // One process beside all others has to.
-      ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: KEY_HEARTBEAT_MS } : {}),
+      ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: HEARTBEAT_EVERY_MS } : {}),
     })
     opened.defer(() => vault.close())
     const readModel = await openRedisReadModel({ client, prefix, partitions })
