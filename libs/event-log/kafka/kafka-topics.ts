@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { ConfigResourceTypes, ConfigSource, type Admin } from 'kafkajs'
+import kafkajs, { type Admin } from 'kafkajs'
 import { partitionCount, type TopicName } from '../topics.js'
 
 /**
@@ -22,6 +22,9 @@ export const INBOX_KEYS_COMPACTION = {
 export const REQUEST_BYTES = 4 << 20
 /** What a record may have beside the mail itself: envelope, seal, attributes. */
 const HEAD_ROOM_BYTES = 1 << 20
+
+// Names that Node finds in this CommonJS module only where they are asked of the whole.
+const { ConfigResourceTypes, ConfigSource } = kafkajs
 
 const LOOK_EVERY_MS = 20
 

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { KafkaJSProtocolError, type Kafka, type Producer } from 'kafkajs'
+import kafkajs, { type Kafka, type Producer } from 'kafkajs'
 import { Batcher } from '../batcher.js'
 import { LogUnavailableError, type LogRecord, type Position } from '../event-log.js'
 import { partitionOf } from '../partitioner.js'
@@ -173,7 +173,7 @@ export function makeProducer(kafka: Kafka): Producer {
 /** The brokers won't ever take it: it is too large, say. Whatever else fails may pass. */
 function isRefused(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof KafkaJSProtocolError && !cause.retriable) return true
+    if (cause instanceof kafkajs.KafkaJSProtocolError && !cause.retriable) return true
   }
   return false
 }
