@@ -29,10 +29,13 @@ export interface LoggedKeyVaultOptions {
   onError: (error: unknown, during: string) => void
   /**
    * How often to append to each partition of inbox-keys, so that the brokers compact it though no inbox is made or
-   * ends: one process has to. Never where it is left out.
+   * ends (HEARTBEAT_EVERY_MS): one process has to. Never where it is left out.
    */
   heartbeatEveryMs?: number
 }
+
+/** With the topic's configuration, a forgotten key leaves the disks of the brokers within half an hour. */
+export const HEARTBEAT_EVERY_MS = 300_000
 
 /** How long a caller waits for a view that is being caught up; that goes on behind it. */
 const CATCH_UP_WITHIN_MS = 5_000

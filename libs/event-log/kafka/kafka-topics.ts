@@ -11,6 +11,8 @@ import { partitionCount, type TopicName } from '../topics.js'
 export const INBOX_KEYS_COMPACTION = {
   segmentMs: 600_000,
   maxCompactionLagMs: 600_000,
+  /** A key in use that a late record replaced is appended again within seconds: until then it must not be compacted. */
+  minCompactionLagMs: 60_000,
   minCleanableDirtyRatio: 0.01,
   deleteRetentionMs: 600_000,
   fileDeleteDelayMs: 60_000,
@@ -84,6 +86,7 @@ function compacted() {
     'cleanup.policy': 'compact',
     'segment.ms': String(INBOX_KEYS_COMPACTION.segmentMs),
     'max.compaction.lag.ms': String(INBOX_KEYS_COMPACTION.maxCompactionLagMs),
+    'min.compaction.lag.ms': String(INBOX_KEYS_COMPACTION.minCompactionLagMs),
     'min.cleanable.dirty.ratio': String(INBOX_KEYS_COMPACTION.minCleanableDirtyRatio),
     'delete.retention.ms': String(INBOX_KEYS_COMPACTION.deleteRetentionMs),
     'file.delete.delay.ms': String(INBOX_KEYS_COMPACTION.fileDeleteDelayMs),
