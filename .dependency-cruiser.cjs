@@ -52,6 +52,19 @@ module.exports = {
       to: { path: `^test/|${testOnly}` },
     },
     {
+      name: 'launchers-stand-apart',
+      comment: 'What starts servers knows nothing of Mayfly; tests use it, what ships does not.',
+      severity: 'error',
+      from: { path: '^infra/(kafka|redis|servers)/', pathNot: '\\.test\\.ts$' },
+      to: { path: '^(apps|libs|test)/' },
+    },
+    {
+      name: 'no-launcher-in-production',
+      severity: 'error',
+      from: { path: '^(apps|libs)/', pathNot: testOnly },
+      to: { path: '^infra/' },
+    },
+    {
       name: 'no-dev-dependency-in-production',
       severity: 'error',
       from: { path: '^(apps|libs)/', pathNot: testOnly },

@@ -7,6 +7,7 @@ import type { BatchOutcome, EventLog, RecordBatch, StoredRecord } from '#libs/ev
 import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
 import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'
 import { projectAccountEvent } from '#libs/read-model/account-projection.js'
+import { beginViews } from '#libs/read-model/beginning.js'
 import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
 import type { Signals } from '#libs/signals/signals.js'
@@ -84,12 +85,9 @@ export class ProjectorController {
   }
 
   /** For views that were emptied or put back from an older copy: they are to say that they are catching up. */
-  private async beginAgain({ topic, partition }: RecordBatch): Promise<number> {
+  private async beginAgain(batch: RecordBatch): Promise<number> {
     const { log, projections } = this.ports
-    const { logId, partitions } = await log.topology(topic)
-    const range = partitions.find((candidate) => candidate.partition === partition)
-    if (range === undefined) throw new Error(`${topic} has no partition ${partition}`)
-    return projections.begin(logId, range)
+    return (await beginViews(projections, log, batch)).offset
   }
 
   private setAside(batch: RecordBatch): (record: StoredRecord, reason: string) => Promise<void> {

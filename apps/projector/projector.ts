@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
+import { beginViews } from '#libs/read-model/beginning.js'
 import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
 import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
@@ -60,9 +61,8 @@ export async function startProjector({
   const strategy = new EventLogStrategy({
     log: engine.log,
     group: 'projector',
-    startAt: async (range) => {
-      const { logId } = await engine.log.topology(range.topic)
-      const offset = await engine.projections.begin(logId, range)
+    startAt: async (place) => {
+      const { range, offset } = await beginViews(engine.projections, engine.log, place)
       if (offset < range.end) logger.info({ ...range, offset }, 'views are catching up with the log')
       return { offset }
     },

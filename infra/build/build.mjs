@@ -3,4 +3,6 @@ import { execFileSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
 
 rmSync('dist', { recursive: true, force: true })
-execFileSync('swc', ['apps', 'libs', 'test', '-d', 'dist', '--quiet'], { stdio: 'inherit' })
+execFileSync('swc', ['apps', 'libs', 'test', 'infra', '-d', 'dist', '--ignore', '**/*.mjs', '--quiet'], {
+  stdio: 'inherit',
+})

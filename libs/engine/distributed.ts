@@ -1,4 +1,93 @@
+import { readFile } from 'node:fs/promises'
+import type { Settings } from '#libs/config/settings.js'
+import { LoggedKeyVault } from '#libs/erasure/logged-key-vault.js'
+import { MasterKeys } from '#libs/erasure/master-key.js'
+import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
+import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
+import { rememberingProgress } from '#libs/read-model/remembered-progress.js'
+import { openRedisReadModel } from '#libs/read-model/redis/redis-read-model.js'
+import { checkRedis, openRedis } from '#libs/redis-client/redis-client.js'
+import { RedisSignals } from '#libs/signals/redis/redis-signals.js'
 import type { Engine, EngineOptions } from './engine.js'
-export function openDistributedEngine(_options: EngineOptions): Promise<Engine> {
-  throw new Error('not here yet')
+import { retentionMs } from './retention.js'
+import { StartError } from './start-error.js'
+
+/** Well within INBOX_KEYS_COMPACTION.segmentMs. */
+const KEY_HEARTBEAT_MS = 240_000
+
+/** Every port on Kafka and Redis, which any number of processes share. Rejects with StartError where they can't be had. */
+export async function openDistributedEngine(options: EngineOptions): Promise<Engine> {
+  const { settings, role, now, onError } = options
+  const { topicPrefix: prefix, kafkaPartitions: partitions } = settings
+  // Closes in reverse order, each of them whatever became of the others.
+  const opened = new AsyncDisposableStack()
+  const close = () => opened.disposeAsync()
+  try {
+    const masterKeys = MasterKeys.parse(settings.masterKey ?? '')
+    if (masterKeys === null) throw new StartError('the master key is not 32 bytes in base64')
+    const client = await openRedis({
+      urls: settings.redisUrls ?? [],
+      name: `mayfly-${role}`,
+      onError: (error) => onError(error, 'reaching Redis'),
+    })
+    opened.defer(() => client.disconnect())
+    await checkRedis(client)
+    const log = await KafkaEventLog.open({
+      brokers: settings.kafkaBrokers ?? [],
+      clientId: `mayfly-${role}`,
+      topicPrefix: prefix,
+      partitions,
+      replication: settings.kafkaReplication,
+      sasl: saslOf(settings),
+      tls: await tlsOf(settings),
+      maxMessageBytes: settings.maxMessageBytes,
+      retentionMs,
+      onError,
+    })
+    opened.defer(() => log.close())
+    const view = new RedisKeyView({ client, prefix })
+    const vault = await LoggedKeyVault.open({
+      log,
+      view,
+      masterKeys,
+      now,
+      onError,
+      // One process beside all others has to.
+      ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: KEY_HEARTBEAT_MS } : {}),
+    })
+    opened.defer(() => vault.close())
+    const readModel = await openRedisReadModel({ client, prefix, partitions })
+    opened.defer(() => readModel.close())
+    const signals = await RedisSignals.open({
+      client,
+      prefix,
+      onError: (error) => onError(error, 'passing signals'),
+    })
+    opened.defer(() => signals.close())
+    const queries = rememberingProgress(readModel.queries)
+    return { log, vault, projections: readModel.store, inboxes: queries, accounts: queries, signals, close }
+  } catch (cause) {
+    await close().catch((fault: unknown) => onError(fault, 'closing'))
+    if (cause instanceof StartError) throw cause
+    throw new StartError(cause instanceof Error ? cause.message : String(cause), { cause })
+  }
+}
+
+function saslOf(settings: Settings): KafkaEventLogOptions['sasl'] {
+  const { kafkaSaslMechanism: mechanism, kafkaSaslUsername, kafkaSaslPassword } = settings
+  if (mechanism === null) return null
+  return { mechanism, username: kafkaSaslUsername ?? '', password: kafkaSaslPassword ?? '' }
+}
+
+async function tlsOf(settings: Settings): Promise<KafkaEventLogOptions['tls']> {
+  if (!settings.kafkaTls) return null
+  return {
+    ca: await pemOf(settings.kafkaTlsCa),
+    cert: await pemOf(settings.kafkaTlsCert),
+    key: await pemOf(settings.kafkaTlsKey),
+  }
+}
+
+async function pemOf(path: string | null): Promise<string | null> {
+  return path === null ? null : readFile(path, 'utf8')
 }

@@ -1,10 +1,11 @@
 import { ACCOUNT_EVENT_FORMS } from './account-events.js'
 import { INBOX_EVENT_FORMS } from './inbox-events.js'
-import type { SourceTopic } from './topics.js'
+import { INBOX_KEY_EVENT_FORMS } from './inbox-key-events.js'
+import type { LogTopic } from './topics.js'
 
 /** What another language's consumer must know of one type of event. */
 export interface EventSchema {
-  topic: SourceTopic
+  topic: LogTopic
   /** The attribute `type`. */
   type: string
   version: number
@@ -16,16 +17,18 @@ export interface EventSchema {
 const FORMS = {
   'inbox-events': INBOX_EVENT_FORMS,
   'account-events': ACCOUNT_EVENT_FORMS,
-} as const satisfies Record<SourceTopic, object>
+  'inbox-keys': INBOX_KEY_EVENT_FORMS,
+} as const satisfies Record<LogTopic, object>
 
 /** Every type of event, as the written schema (docs/events.md) must have it. */
 export const EVENT_SCHEMAS: readonly EventSchema[] = [
   ...Object.values(FORMS['inbox-events']).map((form) => describeForm('inbox-events', form)),
   ...Object.values(FORMS['account-events']).map((form) => describeForm('account-events', form)),
+  ...Object.values(FORMS['inbox-keys']).map((form) => describeForm('inbox-keys', form)),
 ]
 
 function describeForm(
-  topic: SourceTopic,
+  topic: LogTopic,
   form: { name: string; version: number; contentType: string; schema: object },
 ): EventSchema {
   const { name: type, version, contentType, schema } = form

@@ -18,8 +18,10 @@ export async function measureBacklog(
 ): Promise<Backlog> {
   const { partitions } = await log.topology(topic)
   const backlog: Backlog = { records: 0, isCatchingUp: false }
-  for (const { partition, first, end } of partitions) {
-    const progress = await queries.progress({ topic, partition })
+  const stands = await Promise.all(
+    partitions.map(async (range) => ({ ...range, progress: await queries.progress(range) })),
+  )
+  for (const { first, end, progress } of stands) {
     backlog.records += Math.max(end - (progress?.position ?? first), 0)
     if (isCatchingUp(progress)) backlog.isCatchingUp = true
   }

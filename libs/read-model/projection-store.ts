@@ -21,14 +21,18 @@ export interface MessageKey {
   messageId: MessageId
 }
 
-/** What a projector needs of the views. */
+/** What a projector needs of the views. Errors: `ReadModelUnavailableError`, as for the queries. */
 export interface ProjectionStore {
   /**
    * Makes a partition's views ready to follow a log and resolves with the offset to go on from. Views of another
-   * log, of another form, or ahead of the log's end are emptied first: they are rebuilt from its first record.
-   * Until they reach the range's end they count as catching up.
+   * log, or of another form, are emptied first: they are rebuilt from its first record. Until they reach the range's
+   * end they count as catching up.
+   *
+   * Views past the range's end are left as they are, and `aheadAt` is where they stand: records may have come to the
+   * log since the range was looked up. They are emptied where they still stand at the `aheadAt` that is handed in,
+   * with a range looked up since: then their log has lost its end. `beginViews` does so.
    */
-  begin(logId: string, range: PartitionRange): Promise<number>
+  begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }>
   inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]>
   messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]>
   accountSlice(accountId: AccountId, keyId: KeyId | null): Promise<AccountSlice>

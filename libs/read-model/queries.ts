@@ -6,6 +6,14 @@ import type { AccountId, InboxId } from '#libs/typeid/typeid.js'
 import type { MessageKey } from './projection-store.js'
 import type { InboxRow, MessageRow } from './views.js'
 
+/**
+ * The views are out of reach for now: every method of the store and of the queries rejects with it, soon. What was
+ * asked for may have been done.
+ */
+export class ReadModelUnavailableError extends Error {
+  override readonly name = 'ReadModelUnavailableError'
+}
+
 /** How far a partition's views have come. */
 export interface Progress extends Partition {
   /** The next record to be applied. */

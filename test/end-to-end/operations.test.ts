@@ -100,6 +100,7 @@ describe('operations', () => {
       'internal-error',
       'catching-up',
       'log-unavailable',
+      'read-model-unavailable',
       'shutting-down',
     ]
     for (const code of codes) {

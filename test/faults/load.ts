@@ -1,6 +1,6 @@
 import { createTransport } from 'nodemailer'
-import { createInbox, type InboxJson } from '#test/harness/client.js'
-import type { Mayfly } from '#test/harness/mayfly.js'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createInbox, type InboxJson, type Target } from '#test/harness/client.js'
 import type { Ledger } from './ledger.js'
 
 export interface Load {
@@ -15,10 +15,19 @@ export interface Load {
 export interface LoadOptions {
   senders: number
   creators: number
+  /** Goes on after a failure, until it is stopped. */
+  isPersistent?: boolean
 }
 
+const AFTER_FAILURE_MS = 100
+const MOST_WAIT_MS = 15_000
+
 /** Sends mails and makes inboxes until it is stopped or nothing answers any more, and notes every promise. */
-export function startLoad(mayfly: Mayfly, ledger: Ledger, { senders, creators }: LoadOptions): Load {
+export function startLoad(
+  target: Target,
+  ledger: Ledger,
+  { senders, creators, isPersistent = false }: LoadOptions,
+): Load {
   const failures: unknown[] = []
   let promises = 0
   let isStopped = false
@@ -30,7 +39,8 @@ export function startLoad(mayfly: Mayfly, ledger: Ledger, { senders, creators }:
         promises += 1
       } catch (error) {
         failures.push(error)
-        return
+        if (!isPersistent) return
+        await pause(AFTER_FAILURE_MS)
       }
     }
   }
@@ -38,11 +48,14 @@ export function startLoad(mayfly: Mayfly, ledger: Ledger, { senders, creators }:
   async function send(): Promise<void> {
     const transport = createTransport({
       host: '127.0.0.1',
-      port: mayfly.smtpPort,
+      port: target.smtpPort,
       ignoreTLS: true,
       pool: true,
       maxConnections: 1,
       maxMessages: 1_000_000,
+      connectionTimeout: MOST_WAIT_MS,
+      greetingTimeout: MOST_WAIT_MS,
+      socketTimeout: MOST_WAIT_MS,
     })
     transport.on('error', (error) => failures.push(error))
     try {
@@ -60,7 +73,7 @@ export function startLoad(mayfly: Mayfly, ledger: Ledger, { senders, creators }:
 
   async function create(): Promise<void> {
     await repeat(async () => {
-      const inbox = await createInbox(mayfly)
+      const inbox = await createInbox(target)
       ledger.inboxes.set(inbox.id, inbox)
     })
   }

@@ -63,7 +63,7 @@ export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   }
   const layers: MayflyProcess[][] = []
   for (const layer of LAYERS) {
-    const starting = layer.map((app) => startProcess({ app, env, user, through }))
+    const starting = layer.map((app) => startProcess({ app, env: environmentOf(app, env), user, through }))
     const started = await Promise.allSettled(starting)
     layers.push(started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])))
     const failed = started.find((each) => each.status === 'rejected')
@@ -105,6 +105,14 @@ export function distributedEnvironment(name: string): Record<string, string> {
     MAYFLY_TOPIC_PREFIX: `${name}.`,
     MAYFLY_MASTER_KEY: `${'A'.repeat(43)}=`,
   }
+}
+
+/** Of a port that is given, the process that answers HTTP alone makes use. */
+function environmentOf(
+  app: ProcessOptions['app'],
+  env: Readonly<Record<string, string>>,
+): Record<string, string> {
+  return app === 'api' || app === 'standalone' ? { ...env } : { ...env, MAYFLY_METRICS_PORT: '' }
 }
 
 async function endAll(layers: readonly MayflyProcess[][], signal: NodeJS.Signals): Promise<number | null> {

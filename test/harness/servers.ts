@@ -10,6 +10,11 @@ export function kafkaBrokers(): string[] {
   return addressesIn('TEST_KAFKA_BROKERS')
 }
 
+/** Folder of that Kafka's partitions; null where it is a developer's own and they don't say. */
+export function kafkaDataDir(): string | null {
+  return addressesIn('TEST_KAFKA_DATA_DIR')[0] ?? null
+}
+
 /** A Redis of one node. */
 export function redisUrl(): string {
   return addressesIn('TEST_REDIS_URL')[0] ?? ''

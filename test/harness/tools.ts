@@ -1,30 +1,69 @@
 import { spawnSync } from 'node:child_process'
+import { hasJars } from '#infra/kafka/jars.js'
+
+interface ToolNeed {
+  isThere: () => boolean
+  /** Whether the global setup brings it, where a suite needs it. */
+  willCome?: () => boolean
+  get: string
+}
 
 /** Programs that some suites use and that a machine may lack. */
 const TOOLS = {
-  swaks: { arguments: ['--version'], get: 'apt-get install swaks' },
-  'smtp-source': { arguments: ['-h'], get: 'apt-get install postfix' },
-  curl: { arguments: ['--version'], get: 'apt-get install curl' },
-  strace: { arguments: ['-V'], get: 'apt-get install strace' },
-  python3: { arguments: ['--version'], get: 'apt-get install python3' },
-} as const
+  swaks: { isThere: () => runs('swaks', '--version'), get: 'apt-get install swaks' },
+  'smtp-source': { isThere: () => runs('smtp-source', '-h'), get: 'apt-get install postfix' },
+  curl: { isThere: () => runs('curl', '--version'), get: 'apt-get install curl' },
+  strace: { isThere: () => runs('strace', '-V'), get: 'apt-get install strace' },
+  python3: { isThere: () => runs('python3', '--version'), get: 'apt-get install python3' },
+  kafka: {
+    isThere: () => hasJava() && hasJars(),
+    willCome: () => hasJava() && runs('mvn', '--version'),
+    get: 'apt-get install openjdk-17-jre-headless maven; Maven fetches it then',
+  },
+  'redis-server': {
+    isThere: () => version('redis-server', '--version', /v=(\d+)/) >= 7,
+    get: 'version 7 or newer; apt-get install redis-server',
+  },
+  'redis-cli': { isThere: () => runs('redis-cli', '--version'), get: 'apt-get install redis-tools' },
+} as const satisfies Record<string, ToolNeed>
 
 export type Tool = keyof typeof TOOLS
 
 /** Whether nothing may be skipped: set for continuous integration. */
 export const MUST_RUN_ALL = process.env.MAYFLY_TEST_ALL === '1'
 
+/** What neither is there nor can be brought. */
 export function missingTools(): { tool: Tool; get: string }[] {
-  return Object.entries(TOOLS).flatMap(([tool, { arguments: probe, get }]) =>
-    isThere(tool, probe) ? [] : [{ tool: tool as Tool, get }],
-  )
+  const tools = Object.entries<ToolNeed>(TOOLS).map(([tool, { get }]) => ({ tool: tool as Tool, get }))
+  return tools.filter(({ tool }) => !canHave(tool))
+}
+
+/** Whether the tool is there, or can be brought. */
+export function canHave(tool: Tool): boolean {
+  const { isThere, willCome }: ToolNeed = TOOLS[tool]
+  return isThere() || willCome?.() === true
+}
+
+export function hasTool(tool: Tool): boolean {
+  return TOOLS[tool].isThere()
 }
 
 /** `describe` where the tool is there or must be, else `describe.skip`. */
 export function describeWith(tool: Tool): jest.Describe {
-  return MUST_RUN_ALL || isThere(tool, TOOLS[tool].arguments) ? describe : describe.skip
+  return MUST_RUN_ALL || hasTool(tool) ? describe : describe.skip
 }
 
-function isThere(program: string, probe: readonly string[]): boolean {
-  return spawnSync(program, probe, { stdio: 'ignore', timeout: 10_000 }).error === undefined
+function runs(program: string, probe: string): boolean {
+  return spawnSync(program, [probe], { stdio: 'ignore', timeout: 10_000 }).error === undefined
+}
+
+function hasJava(): boolean {
+  return version('java', '-version', /version "(\d+)/) >= 17
+}
+
+/** The number that a program says of itself; 0 where there is none. */
+function version(program: string, probe: string, form: RegExp): number {
+  const { stdout, stderr, error } = spawnSync(program, [probe], { encoding: 'utf8', timeout: 10_000 })
+  if (error !== undefined) return 0
+  return Number(form.exec(`${stdout}${stderr}`)?.[1] ?? 0)
 }

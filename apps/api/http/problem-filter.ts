@@ -2,6 +2,7 @@ import { Catch, HttpException, type ArgumentsHost, type ExceptionFilter } from '
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { KeyVaultUnavailableError } from '#libs/erasure/key-vault.js'
 import { LogUnavailableError } from '#libs/event-log/event-log.js'
+import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
 import { pathOf } from './link.js'
 import type { MethodTable } from './method-table.js'
 import { PROBLEM_TYPE, problemBody } from './problem-answer.js'
@@ -34,6 +35,9 @@ export class ProblemFilter implements ExceptionFilter {
     if (error instanceof Problem) return error
     if (error instanceof LogUnavailableError || error instanceof KeyVaultUnavailableError) {
       return unavailable('log-unavailable', 'The event log did not take the change, or may not have.')
+    }
+    if (error instanceof ReadModelUnavailableError) {
+      return unavailable('read-model-unavailable', 'What is stored can not be read just now.')
     }
     switch (statusOf(error)) {
       case 404:

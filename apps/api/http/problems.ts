@@ -85,6 +85,11 @@ export const PROBLEMS = {
     title: 'The event log is out of reach',
     fix: 'Try again after the time that `Retry-After` names.',
   },
+  'read-model-unavailable': {
+    status: 503,
+    title: 'The views are out of reach',
+    fix: 'Try again after the time that `Retry-After` names.',
+  },
   'shutting-down': {
     status: 503,
     title: 'This instance is shutting down',
@@ -125,7 +130,7 @@ export class Problem extends Error {
 const RETRY_AFTER = { 'retry-after': '1' }
 
 export function unavailable(
-  code: 'catching-up' | 'log-unavailable' | 'shutting-down',
+  code: 'catching-up' | 'log-unavailable' | 'read-model-unavailable' | 'shutting-down',
   detail: string,
 ): Problem {
   return new Problem(code, { detail, headers: RETRY_AFTER })

@@ -57,6 +57,8 @@ export function makeServer({
     routerOptions: { maxParamLength: MOST_PARAM_CHARACTERS },
   })
   const server: FastifyInstance = adapter.getInstance()
+  // Who has ended sending still gets the answers: by itself Node closes on them (RFC 9112, section 9.6).
+  Object.assign(server.server, { httpAllowHalfOpen: true })
   answerBesideRequests(server.server, broken)
   methods.watch(server)
   takeJson(server)

@@ -14,13 +14,14 @@ const RESET_CHUNK = 200
 export class LmdbProjectionStore implements ProjectionStore {
   constructor(private readonly tables: Tables) {}
 
-  async begin(logId: string, range: PartitionRange): Promise<number> {
+  async begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }> {
     const { topic, partition, first, end } = range
     const { root, slots } = this.tables
     // Within one transaction, so that a step applied meanwhile is not taken back.
     const standsAt = await commit(root, () => {
       const slot = slots.get([topic, partition])
-      if (slot?.logId !== logId || slot.form !== FORM || slot.position > end) return null
+      if (slot?.logId !== logId || slot.form !== FORM) return null
+      if (slot.position > end) return slot.position === aheadAt ? null : { aheadAt: slot.position }
       // What the log no longer holds can't be applied any more: the views go on from its first record.
       const position = Math.max(slot.position, first)
       slots.putSync([topic, partition], { ...slot, position, target: end })

@@ -1,0 +1,127 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { welcomeText } from '#apps/standalone/welcome.js'
+import { bringJars } from '../kafka/jars.js'
+import { startKafka } from '../kafka/kafka.js'
+import { startRedis } from '../redis/redis.js'
+import { freePorts } from '../servers/ports.js'
+
+/*
+ * `npm run dev:distributed`: Kafka, Redis and each role as a process of its own, on the loopback, until Ctrl-C. What
+ * they store stays in MAYFLY_DATA_DIR, ./data/distributed where it is unset.
+ */
+
+type Role = 'projector' | 'lifecycle' | 'api' | 'smtp'
+
+const FLAGS = ['--enable-source-maps', '--disable-warning=ExperimentalWarning']
+const FOLDER = resolve(process.env.MAYFLY_DATA_DIR ?? './data/distributed')
+const DEFAULT_PORTS = { http: '3000', smtp: '2525' }
+
+await main()
+
+async function main(): Promise<void> {
+  await mkdir(FOLDER, { recursive: true, mode: 0o700 })
+  say('starting Kafka and Redis')
+  const [clients = 0, controller = 0, redisPort = 0] = await freePorts(3)
+  const life = { endsWithOwner: true, removing: null } as const
+  const [kafka, redis] = await Promise.all([
+    startKafka({
+      jars: await bringJars({ attempts: 3 }),
+      folder: join(FOLDER, 'kafka'),
+      ports: [{ clients, controller }],
+      life,
+    }),
+    startRedis({ folder: join(FOLDER, 'redis'), port: redisPort, persistence: 'append-only', life }),
+  ])
+  const settings = {
+    KAFKA_BROKERS: kafka.brokers.join(','),
+    KAFKA_PARTITIONS: '8',
+    KAFKA_REPLICATION: '1',
+    REDIS_URL: redis.url,
+    MAYFLY_HTTP_PORT: DEFAULT_PORTS.http,
+    MAYFLY_SMTP_PORT: DEFAULT_PORTS.smtp,
+    MAYFLY_DATA_DIR: FOLDER,
+    MAYFLY_MASTER_KEY: kept('master.key', () => randomBytes(32).toString('base64')),
+    MAYFLY_BOOTSTRAP_API_KEY: kept('api.key', () => `mayfly-dev-${randomBytes(16).toString('hex')}`),
+    ...process.env,
+  }
+
+  const roles: ChildProcess[] = []
+  let isEnding = false
+  const end = async () => {
+    if (isEnding) return
+    isEnding = true
+    // What takes something in ends first.
+    for (const role of roles.toReversed()) await ended(role, 'SIGTERM')
+    await Promise.all([redis.kill('SIGTERM'), ...kafka.nodes.map((node) => node.kill('SIGTERM'))])
+    process.exit()
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void end())
+
+  const start = async (role: Role): Promise<Listening> => {
+    const child = spawn(process.execPath, [...FLAGS, join('dist/apps', role, 'main.js')], {
+      env: { ...settings, MAYFLY_METRICS_PORT: '' },
+      stdio: ['ignore', 'inherit', 'pipe'],
+      // Of a process group of its own: Ctrl-C comes to this process, which ends the roles in order.
+      detached: true,
+    })
+    roles.push(child)
+    child.once('exit', (code) => {
+      if (isEnding) return
+      say(`the role ${role} ended with ${String(code)}`)
+      process.exitCode = 1
+      void end()
+    })
+    return listening(child)
+  }
+  await start('projector')
+  const [, api, smtp] = await Promise.all([start('lifecycle'), start('api'), start('smtp')])
+  process.stdout.write(
+    welcomeText({
+      url: api.url ?? '',
+      httpPort: api.httpPort ?? 0,
+      smtpHost: process.env.MAYFLY_SMTP_HOST ?? '127.0.0.1',
+      smtpPort: smtp.smtpPort ?? 0,
+      firstKey: { made: settings.MAYFLY_BOOTSTRAP_API_KEY },
+    }),
+  )
+}
+
+interface Listening {
+  url?: string
+  httpPort?: number
+  smtpPort?: number
+}
+
+/** Hands on what a role logs; resolves with its line that says where it listens. */
+function listening({ stderr }: ChildProcess): Promise<Listening> {
+  if (stderr === null) throw new Error('the role has no standard error')
+  return new Promise((resolve) => {
+    createInterface({ input: stderr }).on('line', (line) => {
+      process.stderr.write(`${line}\n`)
+      if (line.includes('"msg":"listening"')) resolve(JSON.parse(line) as Listening)
+    })
+  })
+}
+
+async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  child.kill(signal)
+  await once(child, 'exit')
+}
+
+/** A secret of this folder's, made at its first start. */
+function kept(name: string, make: () => string): string {
+  const path = join(FOLDER, name)
+  if (!existsSync(path)) writeFileSync(path, `${make()}\n`, { mode: 0o600, flush: true })
+  return readFileSync(path, 'utf8').trim()
+}
+
+function say(line: string): void {
+  process.stderr.write(`dev: ${line}\n`)
+}

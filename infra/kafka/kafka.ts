@@ -1,0 +1,189 @@
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Kafka, logLevel } from 'kafkajs'
+import { LOOPBACK } from '../servers/ports.js'
+import { serverProperties, type NodePorts } from './server-properties.js'
+import { ServerProcess, type Launch, type Life } from '../servers/server-process.js'
+
+/*
+ * Kafka in KRaft mode on the loopback: every node is broker and controller in one process of its own. A node's
+ * folder holds server.properties, kafka.log and data/. Nothing but this machine may reach it: it asks for no
+ * password.
+ */
+
+export interface KafkaOptions {
+  /** Folder of Kafka's jars, see jars.ts. */
+  jars: string
+  /** Holds a folder for each node; may hold those of an earlier run with as many nodes. */
+  folder: string
+  /** Ports of each node. */
+  ports: readonly NodePorts[]
+  life: Life
+  /** Most heap of each node. */
+  heapMib?: number
+  /** More lines of server.properties, or others instead. */
+  settings?: Readonly<Record<string, string | number>>
+}
+
+export interface KafkaNode {
+  readonly pid: number
+  readonly port: number
+  /** Folder of its partitions. */
+  readonly dataDir: string
+  /** Sends a signal; where it is one that ends a process, resolves once the node has ended. */
+  kill(signal: NodeJS.Signals): Promise<void>
+  /** Starts it, once it has ended, on the same data and ports; resolves once it answers: where most nodes run. */
+  startAgain(): Promise<void>
+}
+
+export interface KafkaCluster {
+  /** host:port of every node. */
+  readonly brokers: string[]
+  readonly nodes: KafkaNode[]
+}
+
+interface NodePlan {
+  name: string
+  port: number
+  folder: string
+  dataDir: string
+  properties: string
+  options: KafkaOptions
+}
+
+const run = promisify(execFile)
+const CLUSTER_ID_LENGTH = 22
+const UP_WITHIN_MS = 60_000
+const FORMATTED_WITHIN_MS = 60_000
+const ANSWER_WITHIN_MS = 2_000
+const LOGGING = join(process.cwd(), 'infra/kafka/log4j2.properties')
+
+/** Resolves once every node answers and knows of every other. */
+export async function startKafka(options: KafkaOptions): Promise<KafkaCluster> {
+  const plans = options.ports.map(({ clients }, index) => planOf(options, clients, index))
+  const clusterId = await clusterIdOf(options.folder)
+  await Promise.all(plans.map((plan) => format(plan, clusterId)))
+  const starts = await Promise.allSettled(plans.map((plan) => start(plan, plans.length)))
+  const failed = starts.find((result) => result.status === 'rejected')
+  const servers = starts.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  if (failed !== undefined) {
+    await Promise.all(servers.map((server) => server.end('SIGKILL')))
+    throw failed.reason
+  }
+  return {
+    brokers: plans.map(({ port }) => `${LOOPBACK}:${port}`),
+    nodes: plans.map((plan, index) => nodeOf(plan, servers[index])),
+  }
+}
+
+function nodeOf(plan: NodePlan, first: ServerProcess | undefined): KafkaNode {
+  if (first === undefined) throw new Error(`${plan.name} has no process`)
+  let server = first
+  return {
+    port: plan.port,
+    dataDir: plan.dataDir,
+    get pid() {
+      return server.pid
+    },
+    kill: (signal) => server.end(signal),
+    async startAgain() {
+      if (!server.hasEnded()) throw new Error(`${plan.name} runs still`)
+      server = await start(plan, 1)
+    },
+  }
+}
+
+function planOf(options: KafkaOptions, port: number, index: number): NodePlan {
+  const id = index + 1
+  const folder = join(options.folder, `node-${id}`)
+  const dataDir = join(folder, 'data')
+  const settings = { ...serverProperties(id, options.ports, dataDir), ...options.settings }
+  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
+  return {
+    name: `Kafka node ${id}`,
+    port,
+    folder,
+    dataDir,
+    properties: lines.join(''),
+    options,
+  }
+}
+
+/** Another one for each folder: what follows a log must notice that it is another's. */
+async function clusterIdOf(folder: string): Promise<string> {
+  const path = join(folder, 'cluster-id')
+  const known = existsSync(path) ? await readFile(path, 'utf8') : ''
+  if (known.length === CLUSTER_ID_LENGTH) return known
+  // The zero keeps it from beginning with a hyphen, as an option does.
+  const id = Buffer.concat([Buffer.alloc(1), randomBytes(15)]).toString('base64url')
+  await writeFile(path, id)
+  return id
+}
+
+/** Writes the node's settings, and formats its storage unless an earlier run has done so to the end. */
+async function format(plan: NodePlan, clusterId: string): Promise<void> {
+  const { name, folder, dataDir, properties, options } = plan
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, 'server.properties'), properties)
+  const mark = join(folder, 'formatted')
+  if (existsSync(mark)) return
+  await rm(dataDir, { recursive: true, force: true })
+  const command = ['format', '--cluster-id', clusterId, '--config', join(folder, 'server.properties')]
+  const flags = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', `-Dlog4j2.configurationFile=${LOGGING}`]
+  const args = [...flags, '-cp', join(options.jars, '*'), 'kafka.tools.StorageTool', ...command]
+  const bounds = { timeout: FORMATTED_WITHIN_MS, killSignal: 'SIGKILL' } as const
+  await run('java', args, bounds).catch((error: unknown) => {
+    throw new Error(`the storage of ${name} could not be formatted: ${String(error)}`)
+  })
+  await writeFile(mark, '')
+}
+
+function start({ name, port, folder, options }: NodePlan, nodes: number): Promise<ServerProcess> {
+  const heap = `-Xmx${options.heapMib ?? 512}m`
+  const flags = [
+    heap,
+    '-XX:+UseSerialGC',
+    '-Djava.awt.headless=true',
+    `-Dlog4j2.configurationFile=${LOGGING}`,
+  ]
+  const launch: Launch = {
+    name,
+    command: [
+      'java',
+      ...flags,
+      '-cp',
+      join(options.jars, '*'),
+      'kafka.Kafka',
+      join(folder, 'server.properties'),
+    ],
+    logPath: join(folder, 'kafka.log'),
+    life: options.life,
+  }
+  return ServerProcess.start(launch, () => knowsOf(port, nodes), UP_WITHIN_MS)
+}
+
+/** Whether the broker at that port answers, and knows of so many, itself among them. */
+async function knowsOf(port: number, nodes: number): Promise<boolean> {
+  const kafka = new Kafka({
+    brokers: [`${LOOPBACK}:${port}`],
+    connectionTimeout: ANSWER_WITHIN_MS,
+    requestTimeout: ANSWER_WITHIN_MS,
+    retry: { retries: 0 },
+    logLevel: logLevel.NOTHING,
+  })
+  const admin = kafka.admin()
+  try {
+    await admin.connect()
+    const { brokers } = await admin.describeCluster()
+    return brokers.length >= nodes && brokers.some((broker) => broker.port === port)
+  } catch {
+    // Not yet: whoever waits for it has a bound, and shows the node's own log.
+    return false
+  } finally {
+    await admin.disconnect()
+  }
+}

@@ -1,0 +1,60 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describeWith } from '#test/harness/tools.js'
+import { freePorts, isFree } from './ports.js'
+
+const run = promisify(execFile)
+const MAIN = join(process.cwd(), 'dist/infra/servers/main.js')
+const WITHIN_MS = 90_000
+
+describeWith('kafka')('the Kafka of a developer', () => {
+  it('runs in the background until it is stopped', () => comesAndGoes('kafka', 'KAFKA_BROKERS='), WITHIN_MS)
+})
+
+describeWith('redis-server')('the Redis of a developer', () => {
+  it(
+    'runs in the background until it is stopped',
+    () => comesAndGoes('redis', 'REDIS_URL=redis://'),
+    WITHIN_MS,
+  )
+})
+
+async function comesAndGoes(kind: 'kafka' | 'redis', setting: string): Promise<void> {
+  const root = await mkdtemp(join(tmpdir(), 'mayfly-servers-'))
+  const [port = 0] = await freePorts(1)
+  const start = () => run(process.execPath, [MAIN, 'start', kind, '--folder', root, '--port', String(port)])
+  const stop = () => run(process.execPath, [MAIN, 'stop', kind, '--folder', root])
+  try {
+    expect((await start()).stdout).toContain(`${setting}127.0.0.1:${port}`)
+    expect(await isFree(port)).toBe(false)
+    await expect(start()).rejects.toThrow('runs already')
+
+    expect((await stop()).stdout).toMatch(/^Ended \d+\.$/m)
+    expect(await isFree(port)).toBe(true)
+    expect((await stop()).stdout).toContain('was started here')
+  } finally {
+    await stop()
+    await rm(root, { recursive: true, force: true })
+  }
+}
+
+describe('a port that something else listens on', () => {
+  it('is named, and nothing is started', async () => {
+    const root = await mkdtemp(join(tmpdir(), 'mayfly-servers-'))
+    const [port = 0] = await freePorts(1)
+    const server = createServer().listen(port, '127.0.0.1')
+    try {
+      await once(server, 'listening')
+      const args = [MAIN, 'start', 'redis', '--folder', root, '--port', String(port)]
+      await expect(run(process.execPath, args)).rejects.toThrow(`127.0.0.1:${port} is taken`)
+    } finally {
+      server.close()
+      await rm(root, { recursive: true, force: true })
+    }
+  })
+})

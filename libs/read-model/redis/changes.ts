@@ -1,0 +1,62 @@
+import type { Inbox } from '#libs/inbox/inbox.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import type { Change, InboxRow, MessageRow } from '../views.js'
+import { labelScope, listScope, type ViewKeys } from './keys.js'
+import { encodeRow } from './rows.js'
+import type { StepWrites } from './step-writes.js'
+
+/** The writes that one change asks for, content aside. */
+export function addChange(writes: StepWrites, keys: ViewKeys, change: Change): void {
+  switch (change.type) {
+    case 'put-inbox':
+      putInbox(writes, keys, change.row, change.previous)
+      return
+    case 'put-message':
+      putMessage(writes, keys, change.inboxId, change.row)
+      return
+    case 'drop-messages':
+      dropMessages(writes, keys, change.inboxId)
+      return
+    case 'put-account':
+      writes.add('HSET', keys.accounts, change.account.id, encodeRow(change.account))
+      return
+    case 'put-key':
+      writes.add('HSET', keys.apiKeys, change.key.id, encodeRow(change.key))
+      writes.add('HSET', keys.keyHashes, change.key.secretHash, change.key.id)
+      return
+  }
+}
+
+export function dropMessages(writes: StepWrites, keys: ViewKeys, inboxId: InboxId): void {
+  writes.add('UNLINK', keys.messages(inboxId))
+  writes.add('UNLINK', keys.order(inboxId))
+}
+
+function putInbox(writes: StepWrites, keys: ViewKeys, row: InboxRow, previous: Inbox | null): void {
+  const { inbox } = row
+  const partition = keys.partitionOf(inbox.id)
+  writes.add('HSET', keys.inboxes(partition), inbox.id, encodeRow(row))
+  if (previous?.state === inbox.state) return
+  if (previous === null) {
+    writes.add('HSET', keys.addresses(partition), inbox.address, inbox.id)
+  } else {
+    writes.add('ZREM', keys.listing(partition), listScope(previous) + previous.id)
+    for (const member of labelMembers(previous)) writes.add('ZREM', keys.labels(partition), member)
+    writes.add('ZREM', keys.due(partition), previous.id)
+    writes.add('ZREM', keys.leases(partition), previous.id)
+  }
+  writes.add('ZADD', keys.listing(partition), 0, listScope(inbox) + inbox.id)
+  for (const member of labelMembers(inbox)) writes.add('ZADD', keys.labels(partition), 0, member)
+  if (inbox.state === 'active') writes.add('ZADD', keys.due(partition), inbox.expiresAt.getTime(), inbox.id)
+}
+
+function putMessage(writes: StepWrites, keys: ViewKeys, inboxId: InboxId, row: MessageRow): void {
+  const { message, offset } = row
+  writes.add('HSET', keys.messages(inboxId), message.id, encodeRow(row))
+  if (message.state === 'present') writes.add('ZADD', keys.order(inboxId), offset, message.id)
+  else writes.add('ZREM', keys.order(inboxId), message.id)
+}
+
+function labelMembers(inbox: Inbox): string[] {
+  return Object.entries(inbox.labels).map(([name, value]) => labelScope(inbox, name, value) + inbox.id)
+}

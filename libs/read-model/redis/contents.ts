@@ -1,0 +1,72 @@
+import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { RedisClient } from '#libs/redis-client/redis-client.js'
+import type { MessageKey } from '../projection-store.js'
+import type { MessageContent } from '../views.js'
+import type { ViewKeys } from './keys.js'
+import { reach, reachAll, runsOf } from './reach.js'
+
+/** Content outlives its inbox by so much: clocks differ, and the end comes a little late. */
+export const CONTENT_SLACK_MS = 3_600_000
+/** Content in one round trip, of one that is larger just that. */
+const MOST_BYTES = 1_048_576
+const MOST_KEYS = 500
+
+/** Bodies and sources, each a key that expires: no script has to carry them. */
+export class Contents {
+  constructor(
+    private readonly client: RedisClient,
+    private readonly keys: ViewKeys,
+  ) {}
+
+  /** Writing one twice is writing it once. What no step follows up expires unseen. */
+  async write(contents: readonly MessageContent[]): Promise<void> {
+    for (const run of this.runsByBytes(contents)) {
+      const pipeline = this.client.pipeline()
+      for (const content of run) {
+        const untilMs = content.expiresAt.getTime() + CONTENT_SLACK_MS
+        pipeline.set(this.keys.body(content), Buffer.from(content.body), 'PXAT', untilMs)
+        pipeline.set(this.keys.raw(content), Buffer.from(content.raw), 'PXAT', untilMs)
+      }
+      await reachAll(pipeline)
+    }
+  }
+
+  /** Of messages of one partition. */
+  async remove(messages: readonly MessageKey[]): Promise<void> {
+    for (const run of runsOf(messages, MOST_KEYS)) {
+      const pipeline = this.client.pipeline()
+      for (const message of run) pipeline.unlink(this.keys.body(message), this.keys.raw(message))
+      await reachAll(pipeline)
+    }
+  }
+
+  /** Every message of an inbox, deleted ones too, run by run; one may come twice. */
+  async *messagesOf(inboxId: InboxId): AsyncGenerator<MessageKey[]> {
+    const key = this.keys.messages(inboxId)
+    let cursor = '0'
+    do {
+      const [next, fields] = await reach(() => this.client.hscan(key, cursor, 'COUNT', MOST_KEYS))
+      // The hash holds a row behind each id.
+      yield fields
+        .filter((_, index) => index % 2 === 0)
+        .map((id) => ({ inboxId, messageId: id as MessageId }))
+      cursor = next
+    } while (cursor !== '0')
+  }
+
+  private *runsByBytes(contents: readonly MessageContent[]): Generator<MessageContent[]> {
+    let run: MessageContent[] = []
+    let bytes = 0
+    for (const content of contents) {
+      const more = content.body.length + content.raw.length
+      if (run.length > 0 && bytes + more > MOST_BYTES) {
+        yield run
+        run = []
+        bytes = 0
+      }
+      run.push(content)
+      bytes += more
+    }
+    if (run.length > 0) yield run
+  }
+}

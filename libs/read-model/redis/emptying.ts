@@ -1,0 +1,56 @@
+import type { Partition } from '#libs/event-log/event-log.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import type { RedisClient } from '#libs/redis-client/redis-client.js'
+import { dropMessages } from './changes.js'
+import type { Contents } from './contents.js'
+import type { ViewKeys } from './keys.js'
+import { reach } from './reach.js'
+import { EMPTY } from './scripts.js'
+import { StepWrites } from './step-writes.js'
+
+const INBOXES_AT_ONCE = 200
+
+/**
+ * Removes what belongs to single inboxes of a partition whose slot is gone, a little at a time. Killed midway, the
+ * slot is still gone and the next to begin removes the rest; several at once share the work. Resolves with false where
+ * the slot has come back meanwhile: another was through first, and nothing that it built since has been touched.
+ */
+export async function emptyInboxes(
+  client: RedisClient,
+  keys: ViewKeys,
+  contents: Contents,
+  place: Partition,
+): Promise<boolean> {
+  const slot = keys.slot(place)
+  const inboxes = keys.inboxes(place.partition)
+  let cursor = '0'
+  do {
+    const [next, fields] = await reach(() => client.hscan(inboxes, cursor, 'COUNT', INBOXES_AT_ONCE))
+    // The hash holds a row behind each id.
+    const ids = fields.filter((_, index) => index % 2 === 0) as InboxId[]
+    const writes = new StepWrites()
+    const sizes = await reach(() => Promise.all(ids.map((inboxId) => client.hlen(keys.messages(inboxId)))))
+    for (const inboxId of ids.filter((_, index) => sizes[index] !== 0)) {
+      for await (const messages of contents.messagesOf(inboxId)) {
+        const ofContent = new StepWrites()
+        for (const message of messages) {
+          ofContent.add('UNLINK', keys.body(message))
+          ofContent.add('UNLINK', keys.raw(message))
+        }
+        if (messages.length > 0 && !(await write(ofContent))) return false
+      }
+    }
+    for (const inboxId of ids) {
+      dropMessages(writes, keys, inboxId)
+      writes.add('HDEL', inboxes, inboxId)
+    }
+    if (ids.length > 0 && !(await write(writes))) return false
+    cursor = next
+  } while (cursor !== '0')
+  return true
+
+  async function write(some: StepWrites): Promise<boolean> {
+    const { keys: all, args } = some.forScript([slot])
+    return (await reach(() => EMPTY.run(client, all, args))) === 'emptied'
+  }
+}

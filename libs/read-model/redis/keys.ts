@@ -1,0 +1,107 @@
+import type { Partition } from '#libs/event-log/event-log.js'
+import { partitionOf } from '#libs/event-log/partitioner.js'
+import type { Address } from '#libs/inbox/address.js'
+import type { Inbox } from '#libs/inbox/inbox.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import type { MessageKey } from '../projection-store.js'
+
+/*
+ * The views in Redis. Every key of a partition carries its hash tag, so that all of them lie in one slot of a
+ * Cluster and one script may change them together; only an address lies in a slot of its own.
+ *
+ * | key                              | type       | holds                                                     |
+ * | -------------------------------- | ---------- | --------------------------------------------------------- |
+ * | {p<n>}:slot:inbox-events         | hash       | log, form, position, target; no position: being emptied    |
+ * | {p<n>}:inboxes                   | hash       | inbox id → row                                            |
+ * | {p<n>}:addresses                 | hash       | address → inbox id                                        |
+ * | {p<n>}:listing                   | sorted set | scope of account, environment and state, then inbox id    |
+ * | {p<n>}:labels                    | sorted set | the same with a label in the scope                        |
+ * | {p<n>}:due                       | sorted set | id of an active inbox, by its expiry                      |
+ * | {p<n>}:leases                    | sorted set | inbox id of a due one that is leased, by the lease's end  |
+ * | {p<n>}:messages:<inbox id>       | hash       | message id → row                                          |
+ * | {p<n>}:order:<inbox id>          | sorted set | id of a message that is there, by its offset              |
+ * | {p<n>}:body:<message id>         | string     | sealed parsed mail; expires                               |
+ * | {p<n>}:raw:<message id>          | string     | sealed envelope and source; expires                       |
+ * | {accounts}:slot:account-events   | hash       | as above                                                  |
+ * | {accounts}:accounts              | hash       | account id → row                                          |
+ * | {accounts}:keys                  | hash       | key id → row                                              |
+ * | {accounts}:key-hashes            | hash       | hash of a secret → key id                                 |
+ * | address:<address>                | string     | inbox id, found by one look; true where the inbox agrees  |
+ */
+
+export class ViewKeys {
+  readonly accounts: string
+  readonly apiKeys: string
+  readonly keyHashes: string
+
+  constructor(
+    private readonly prefix: string,
+    private readonly partitions: number,
+  ) {
+    this.accounts = `${prefix}{accounts}:accounts`
+    this.apiKeys = `${prefix}{accounts}:keys`
+    this.keyHashes = `${prefix}{accounts}:key-hashes`
+  }
+
+  partitionOf(inboxId: InboxId): number {
+    return partitionOf(inboxId, this.partitions)
+  }
+
+  everyPartition(): number[] {
+    return Array.from({ length: this.partitions }, (_, partition) => partition)
+  }
+
+  slot({ topic, partition }: Partition): string {
+    const tag = topic === 'account-events' ? `${this.prefix}{accounts}` : this.tag(partition)
+    return `${tag}:slot:${topic}`
+  }
+
+  inboxes = (partition: number): string => `${this.tag(partition)}:inboxes`
+  addresses = (partition: number): string => `${this.tag(partition)}:addresses`
+  listing = (partition: number): string => `${this.tag(partition)}:listing`
+  labels = (partition: number): string => `${this.tag(partition)}:labels`
+  due = (partition: number): string => `${this.tag(partition)}:due`
+  leases = (partition: number): string => `${this.tag(partition)}:leases`
+
+  /** What is emptied at once; keys of single inboxes go before. */
+  tables({ topic, partition }: Partition): string[] {
+    if (topic === 'account-events') return [this.accounts, this.apiKeys, this.keyHashes]
+    const { inboxes, addresses, listing, labels, due, leases } = this
+    return [inboxes, addresses, listing, labels, due, leases].map((key) => key(partition))
+  }
+
+  messages(inboxId: InboxId): string {
+    return `${this.tag(this.partitionOf(inboxId))}:messages:${inboxId}`
+  }
+
+  order(inboxId: InboxId): string {
+    return `${this.tag(this.partitionOf(inboxId))}:order:${inboxId}`
+  }
+
+  body({ inboxId, messageId }: MessageKey): string {
+    return `${this.tag(this.partitionOf(inboxId))}:body:${messageId}`
+  }
+
+  raw({ inboxId, messageId }: MessageKey): string {
+    return `${this.tag(this.partitionOf(inboxId))}:raw:${messageId}`
+  }
+
+  address(address: Address): string {
+    return `${this.prefix}address:${address}`
+  }
+
+  private tag(partition: number): string {
+    return `${this.prefix}{p${partition}}`
+  }
+}
+
+type Scope = Pick<Inbox, 'accountId' | 'environment' | 'state'>
+
+/** What comes before the ids of one list. As JSON no scope begins like another. */
+export function listScope({ accountId, environment, state }: Scope): string {
+  return JSON.stringify([accountId, environment, state])
+}
+
+export function labelScope({ accountId, environment, state }: Scope, name: string, value: string): string {
+  return JSON.stringify([accountId, environment, state, name, value])
+}

@@ -1,0 +1,96 @@
+import type { Partition } from '#libs/event-log/event-log.js'
+import type { Address } from '#libs/inbox/address.js'
+import type { Inbox } from '#libs/inbox/inbox.js'
+import type { RedisClient } from '#libs/redis-client/redis-client.js'
+import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { MessageKey } from '../projection-store.js'
+import type { InboxListQuery, InboxQueries, MessageRangeQuery, Progress } from '../queries.js'
+import type { InboxRow, MessageRow } from '../views.js'
+import { InboxLists } from './inbox-lists.js'
+import type { ViewKeys } from './keys.js'
+import { reach } from './reach.js'
+import { RowReader } from './row-reader.js'
+import { decodeMessage } from './rows.js'
+
+export class RedisInboxQueries implements InboxQueries {
+  private readonly rows: RowReader
+  private readonly lists: InboxLists
+
+  constructor(
+    private readonly client: RedisClient,
+    private readonly keys: ViewKeys,
+  ) {
+    this.rows = new RowReader(client, keys)
+    this.lists = new InboxLists(client, keys, this.rows)
+  }
+
+  async progress({ topic, partition }: Partition): Promise<Progress | null> {
+    const slot = this.keys.slot({ topic, partition })
+    const [position, target] = await reach(() => this.client.hmget(slot, 'position', 'target'))
+    if (position == null || target == null) return null
+    return { topic, partition, position: Number(position), target: Number(target) }
+  }
+
+  async inbox(id: InboxId): Promise<InboxRow | null> {
+    const [row = null] = await this.rows.inboxes([id])
+    return row
+  }
+
+  /**
+   * An entry is written before its inbox, and stays where the views are emptied: the inbox has the last word. Where
+   * there is no entry to trust, the partitions are asked, since a node of a Cluster may lose its last writes apart
+   * from the others; what they know is entered again.
+   */
+  async inboxIdAt(address: Address): Promise<InboxId | null> {
+    const { client, keys } = this
+    const entry = keys.address(address)
+    const id = await reach(() => client.get(entry))
+    if (id !== null) {
+      const row = await this.inbox(id as InboxId)
+      if (row?.inbox.address === address) return row.inbox.id
+    }
+    const known = await reach(() =>
+      Promise.all(keys.everyPartition().map((each) => client.hget(keys.addresses(each), address))),
+    )
+    const found = known.find((each) => each !== null) ?? null
+    if (found !== null) await reach(() => client.set(entry, found))
+    return found as InboxId | null
+  }
+
+  listInboxes(query: InboxListQuery): Promise<Inbox[]> {
+    return this.lists.list(query)
+  }
+
+  async message(key: MessageKey): Promise<MessageRow | null> {
+    const [row = null] = await this.rows.messages([key])
+    return row
+  }
+
+  async listMessages({ inboxId, order, from, to, limit }: MessageRangeQuery): Promise<MessageRow[]> {
+    const key = this.keys.order(inboxId)
+    const ids = await reach(() =>
+      order === 'asc'
+        ? this.client.zrange(key, from, `(${to}`, 'BYSCORE', 'LIMIT', 0, limit)
+        : this.client.zrange(key, `(${to}`, String(from), 'BYSCORE', 'REV', 'LIMIT', 0, limit),
+    )
+    const rows = await this.rows.messages(ids.map((id) => ({ inboxId, messageId: id as MessageId })))
+    return rows.flatMap((row) => (row?.message.state === 'present' ? [row] : []))
+  }
+
+  body(key: MessageKey): Promise<Uint8Array | null> {
+    return this.content(key, this.keys.body(key))
+  }
+
+  raw(key: MessageKey): Promise<Uint8Array | null> {
+    return this.content(key, this.keys.raw(key))
+  }
+
+  /** Only of a message that is there: content comes before its message's row, and goes after it. */
+  private async content({ inboxId, messageId }: MessageKey, contentKey: string): Promise<Buffer | null> {
+    const { client, keys } = this
+    const [row, content] = await reach(() =>
+      Promise.all([client.hgetBuffer(keys.messages(inboxId), messageId), client.getBuffer(contentKey)]),
+    )
+    return row === null || decodeMessage(row).message.state === 'deleted' ? null : content
+  }
+}

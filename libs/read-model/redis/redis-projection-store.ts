@@ -1,0 +1,125 @@
+import type { AccountSlice } from '#libs/account/account.js'
+import type { PartitionRange } from '#libs/event-log/event-log.js'
+import type { RedisClient } from '#libs/redis-client/redis-client.js'
+import type { AccountId, InboxId, KeyId } from '#libs/typeid/typeid.js'
+import type { MessageKey, ProjectionStore, Step, StepOutcome } from '../projection-store.js'
+import type { InboxRow, MessageRow } from '../views.js'
+import { addChange } from './changes.js'
+import { Contents } from './contents.js'
+import { emptyInboxes } from './emptying.js'
+import type { ViewKeys } from './keys.js'
+import { reach, runsOf } from './reach.js'
+import { decodeAccount, decodeApiKey } from './rows.js'
+import { RowReader } from './row-reader.js'
+import { APPLY, BEGIN, ESTABLISH } from './scripts.js'
+import { StepWrites } from './step-writes.js'
+
+/** Changes with what a key holds: views of another form are rebuilt from the log. */
+const FORM = 1
+const ADDRESSES_AT_ONCE = 500
+
+export class RedisProjectionStore implements ProjectionStore {
+  private readonly contents: Contents
+  private readonly rows: RowReader
+
+  constructor(
+    private readonly client: RedisClient,
+    private readonly keys: ViewKeys,
+  ) {
+    this.contents = new Contents(client, keys)
+    this.rows = new RowReader(client, keys)
+  }
+
+  async begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }> {
+    const { client, keys } = this
+    const slot = keys.slot(range)
+    const args = [logId, FORM, range.first, range.end]
+    for (;;) {
+      const standsAt = await reach(() => BEGIN.run(client, [slot], [...args, aheadAt ?? '']))
+      if (Array.isArray(standsAt)) return { aheadAt: Number(standsAt[1]) }
+      if (standsAt !== 'absent') return Number(standsAt)
+      const isOurs =
+        range.topic === 'account-events' || (await emptyInboxes(client, keys, this.contents, range))
+      if (!isOurs) continue
+      const all = [slot, ...keys.tables(range)]
+      if ((await reach(() => ESTABLISH.run(client, all, args))) === 'established') return range.first
+    }
+  }
+
+  inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]> {
+    return this.rows.inboxes(ids)
+  }
+
+  messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]> {
+    return this.rows.messages(keys)
+  }
+
+  async accountSlice(accountId: AccountId, keyId: KeyId | null): Promise<AccountSlice> {
+    const { client, keys } = this
+    const [account, key] = await Promise.all([
+      reach(() => client.hgetBuffer(keys.accounts, accountId)),
+      keyId === null ? null : reach(() => client.hgetBuffer(keys.apiKeys, keyId)),
+    ])
+    return {
+      account: account === null ? null : decodeAccount(account),
+      key: key === null ? null : decodeApiKey(key),
+    }
+  }
+
+  async apply(step: Step): Promise<StepOutcome> {
+    const { client, keys, contents } = this
+    const slot = keys.slot(step)
+    const needsMore = step.contents.length > 0 || step.changes.length > 0
+    if (needsMore) {
+      // The script judges; this look spares what it would refuse from leaving content behind.
+      const position = await reach(() => client.hget(slot, 'position'))
+      if (position !== String(step.from)) return { standsAt: Number(position ?? 0) }
+    }
+    const gone = await this.contentsGone(step)
+    await this.writeAddresses(step)
+    await contents.write(step.contents)
+
+    const writes = new StepWrites()
+    for (const change of step.changes) addChange(writes, keys, change)
+    const { keys: all, args } = writes.forScript([slot])
+    const outcome = await reach(() => APPLY.run(client, all, [step.from, step.to, ...args]))
+    if (outcome === 'absent') return { standsAt: 0 }
+    if (outcome !== 'applied') return { standsAt: Number(outcome) }
+    await contents.remove(gone)
+    return 'applied'
+  }
+
+  /** The messages whose content goes with this step: deleted ones, and those of ended inboxes. */
+  private async contentsGone({ changes }: Step): Promise<MessageKey[]> {
+    const gone: MessageKey[] = []
+    for (const change of changes) {
+      if (change.type === 'put-message' && change.row.message.state === 'deleted') {
+        gone.push({ inboxId: change.inboxId, messageId: change.row.message.id })
+      }
+    }
+    const ended = changes.flatMap((change) => (change.type === 'drop-messages' ? [change.inboxId] : []))
+    for (const run of runsOf(ended, 100)) {
+      const found = await Promise.all(run.map((inboxId) => this.everyMessageOf(inboxId)))
+      gone.push(...found.flat())
+    }
+    return gone
+  }
+
+  private async everyMessageOf(inboxId: InboxId): Promise<MessageKey[]> {
+    const all: MessageKey[] = []
+    for await (const some of this.contents.messagesOf(inboxId)) all.push(...some)
+    return all
+  }
+
+  /** Before the step, since they lie elsewhere. They hold once the inbox is there and has that address. */
+  private async writeAddresses({ changes }: Step): Promise<void> {
+    const made = changes.flatMap((change) =>
+      change.type === 'put-inbox' && change.previous === null ? [change.row.inbox] : [],
+    )
+    for (const run of runsOf(made, ADDRESSES_AT_ONCE)) {
+      await reach(() =>
+        Promise.all(run.map(({ id, address }) => this.client.set(this.keys.address(address), id, 'NX'))),
+      )
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import { randomUUID } from 'node:crypto'
+import { Cluster } from 'ioredis'
+import type { RedisClient } from '#libs/redis-client/redis-client.js'
+import { PARTITIONS, type ReadModelHarness } from '../read-model-harness.contract.js'
+import { openRedisReadModel } from './redis-read-model.js'
+
+/** Views under a prefix of their own on a Redis that others use too. */
+export interface RedisHarness extends ReadModelHarness {
+  prefix: string
+}
+
+export async function makeReadModel(client: RedisClient): Promise<RedisHarness> {
+  const prefix = `test-${randomUUID()}.`
+  const views = await openRedisReadModel({ client, prefix, partitions: PARTITIONS })
+  return {
+    prefix,
+    store: views.store,
+    queries: views.queries,
+    async close() {
+      await views.close()
+      for (const key of await keysUnder(client, prefix)) await client.unlink(key)
+    },
+  }
+}
+
+/** Every key that begins so, on every master. */
+export async function keysUnder(client: RedisClient, prefix: string): Promise<string[]> {
+  const keys = new Set<string>()
+  for (const node of client instanceof Cluster ? client.nodes('master') : [client]) {
+    let cursor = '0'
+    do {
+      const [next, some] = await node.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', 1_000)
+      for (const key of some) keys.add(key)
+      cursor = next
+    } while (cursor !== '0')
+  }
+  return [...keys]
+}

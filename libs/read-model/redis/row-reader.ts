@@ -1,0 +1,64 @@
+import type { RedisClient } from '#libs/redis-client/redis-client.js'
+import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { MessageKey } from '../projection-store.js'
+import type { InboxRow, MessageRow } from '../views.js'
+import type { ViewKeys } from './keys.js'
+import { reach, runsOf } from './reach.js'
+import { decodeInbox, decodeMessage } from './rows.js'
+
+const ROWS_AT_ONCE = 500
+
+/** Reads rows by id, many in few round trips: those of one hash with one command. */
+export class RowReader {
+  constructor(
+    private readonly client: RedisClient,
+    private readonly keys: ViewKeys,
+  ) {}
+
+  /** In the order of the ids. */
+  async inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]> {
+    const byKey = Map.groupBy(ids, (id) => this.keys.inboxes(this.keys.partitionOf(id)))
+    const rows = await this.read(byKey, decodeInbox)
+    return ids.map((id) => rows.get(id) ?? null)
+  }
+
+  /** In the order of the keys. */
+  async messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]> {
+    const byInbox = new Map<string, MessageId[]>()
+    for (const [hash, some] of Map.groupBy(keys, ({ inboxId }) => this.keys.messages(inboxId))) {
+      byInbox.set(
+        hash,
+        some.map(({ messageId }) => messageId),
+      )
+    }
+    const rows = await this.read(byInbox, decodeMessage)
+    return keys.map(({ messageId }) => rows.get(messageId) ?? null)
+  }
+
+  private async read<Id extends string, Row>(
+    byHash: ReadonlyMap<string, readonly Id[]>,
+    decode: (bytes: Buffer) => Row,
+  ): Promise<Map<Id, Row>> {
+    const asked = [...byHash].flatMap(([hash, ids]) =>
+      [...runsOf(ids, ROWS_AT_ONCE)].map((run) => ({ hash, run })),
+    )
+    const rows = new Map<Id, Row>()
+    for (const turn of runsOf(asked, ROWS_AT_ONCE)) {
+      await reach(() => Promise.all(turn.map(({ hash, run }) => this.readHash(hash, run, decode, rows))))
+    }
+    return rows
+  }
+
+  private async readHash<Id extends string, Row>(
+    hash: string,
+    ids: readonly Id[],
+    decode: (bytes: Buffer) => Row,
+    rows: Map<Id, Row>,
+  ): Promise<void> {
+    const found = await this.client.hmgetBuffer(hash, ...ids)
+    for (const [index, id] of ids.entries()) {
+      const bytes = found[index] ?? null
+      if (bytes !== null) rows.set(id, decode(bytes))
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import { Script } from '#libs/redis-client/script.js'
+
+/** Runs the writes of a StepWrites from an argument on: how many values follow, the command, which key, the rest. */
+const WRITE = `
+local function write(at)
+  local last = #ARGV
+  while at <= last do
+    local stop = at + tonumber(ARGV[at])
+    redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, stop))
+    at = stop + 1
+  end
+end
+`
+
+/**
+ * Where the slot (the first key) stands at `from`: writes, and moves it to `to`. Answers `applied`, the position where
+ * it stands elsewhere, or `absent`. Positions are compared as text: Lua's numbers lose digits as such.
+ */
+export const APPLY = new Script(`${WRITE}
+local position = redis.call('HGET', KEYS[1], 'position')
+if not position then return 'absent' end
+if position ~= ARGV[1] then return position end
+write(3)
+redis.call('HSET', KEYS[1], 'position', ARGV[2])
+return 'applied'
+`)
+
+/**
+ * Begins to follow a log with views that stand on it, and answers where; where that is past the log's end, in a pair
+ * and changing nothing, unless it is the position handed in. Without any, takes the slot away and answers `absent`.
+ * Arguments: log, form, first, end, the position known to be past it or nothing.
+ */
+export const BEGIN = new Script(`
+local log, form, position = unpack(redis.call('HMGET', KEYS[1], 'log', 'form', 'position'))
+if log == ARGV[1] and form == ARGV[2] and position then
+  if tonumber(position) <= tonumber(ARGV[4]) then
+    if tonumber(position) < tonumber(ARGV[3]) then position = ARGV[3] end
+    redis.call('HSET', KEYS[1], 'position', position, 'target', ARGV[4])
+    return position
+  end
+  if position ~= ARGV[5] then return {'ahead', position} end
+end
+redis.call('UNLINK', KEYS[1])
+return 'absent'
+`)
+
+/** Writes to views that are being emptied; answers `begun` where another has emptied them and gone on meanwhile. */
+export const EMPTY = new Script(`${WRITE}
+if redis.call('EXISTS', KEYS[1]) == 1 then return 'begun' end
+write(1)
+return 'emptied'
+`)
+
+/** Removes what is left (the other keys) and makes the slot; answers `begun` as EMPTY does. Arguments as for BEGIN. */
+export const ESTABLISH = new Script(`
+if redis.call('EXISTS', KEYS[1]) == 1 then return 'begun' end
+for at = 2, #KEYS do redis.call('UNLINK', KEYS[at]) end
+redis.call('HSET', KEYS[1], 'log', ARGV[1], 'form', ARGV[2], 'position', ARGV[3], 'target', ARGV[4])
+return 'established'
+`)
+
+/** Due inboxes that nobody has leased, earliest first, each followed by its expiry. Arguments: now, most of them. */
+export const LEASABLE = new Script(`
+local now, most, found, seen = ARGV[1], tonumber(ARGV[2]), {}, 0
+while #found < most * 2 do
+  local page = redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', seen, most, 'WITHSCORES')
+  for at = 1, #page, 2 do
+    local lease = redis.call('ZSCORE', KEYS[2], page[at])
+    if (not lease or tonumber(lease) <= tonumber(now)) and #found < most * 2 then
+      found[#found + 1] = page[at]
+      found[#found + 1] = page[at + 1]
+    end
+  end
+  seen = seen + most
+  if #page < most * 2 then break end
+end
+return found
+`)
+
+/** Leases those of the ids that are still due and free; answers them. Arguments: now, the leases' end, ids. */
+export const LEASE = new Script(`
+local leased = {}
+for at = 3, #ARGV do
+  local id = ARGV[at]
+  local lease = redis.call('ZSCORE', KEYS[2], id)
+  if redis.call('ZSCORE', KEYS[1], id) and (not lease or tonumber(lease) <= tonumber(ARGV[1])) then
+    redis.call('ZADD', KEYS[2], ARGV[2], id)
+    leased[#leased + 1] = id
+  end
+end
+return leased
+`)

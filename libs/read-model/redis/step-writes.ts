@@ -1,0 +1,34 @@
+import type { ScriptArgument } from '#libs/redis-client/script.js'
+
+/** Values to one command: Lua hands no more than some thousands to a call. */
+const MOST_VALUES = 1_000
+
+type Command = 'HSET' | 'HDEL' | 'ZADD' | 'ZREM' | 'UNLINK'
+
+/** Writes to keys of one hash slot, gathered by command and key, as the scripts take them. Their order is free. */
+export class StepWrites {
+  private readonly byTarget = new Map<string, { command: Command; key: string; values: ScriptArgument[] }>()
+
+  add(command: Command, key: string, ...values: ScriptArgument[]): void {
+    const target = `${command} ${key}`
+    const gathered = this.byTarget.get(target)
+    if (gathered === undefined) this.byTarget.set(target, { command, key, values })
+    else gathered.values.push(...values)
+  }
+
+  /** The keys besides those that the script has anyway, and the arguments that name keys by their place. */
+  forScript(ownKeys: readonly string[]): { keys: string[]; args: ScriptArgument[] } {
+    const places = new Map(ownKeys.map((key, index) => [key, index + 1]))
+    const args: ScriptArgument[] = []
+    for (const { command, key, values } of this.byTarget.values()) {
+      const place = places.get(key) ?? places.size + 1
+      places.set(key, place)
+      for (let at = 0; at === 0 || at < values.length; at += MOST_VALUES) {
+        const some = values.slice(at, at + MOST_VALUES)
+        args.push(some.length + 2, command, place)
+        for (const value of some) args.push(value)
+      }
+    }
+    return { keys: [...places.keys()], args }
+  }
+}

@@ -1,0 +1,44 @@
+import type { ChainableCommander } from 'ioredis'
+
+/** No request waits longer for one answer. */
+export const COMMAND_TIMEOUT_MS = 2_000
+/** Past what the client itself gives a command: it holds some back, while it learns a Cluster's nodes. */
+const ANSWER_WITHIN_MS = COMMAND_TIMEOUT_MS + 500
+
+/** Answers of a Redis that can't serve now and may later. Any other one means that what was asked is wrong. */
+const CANNOT_NOW =
+  /^(LOADING|OOM|BUSY|READONLY|MISCONF|NOREPLICAS|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|NOAUTH|WRONGPASS)\b/
+
+/**
+ * What Redis answers. Where none comes in time, or one that says that Redis can't serve now, rejects with what
+ * `unavailable` makes of the cause; what was asked for may have been done, or be done yet.
+ */
+export async function answerOf<Answer>(
+  ask: () => Promise<Answer>,
+  unavailable: (cause: unknown) => Error,
+): Promise<Answer> {
+  let timer: NodeJS.Timeout | undefined
+  const tooLate = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${ANSWER_WITHIN_MS} ms`)), ANSWER_WITHIN_MS)
+  })
+  try {
+    return await Promise.race([ask(), tooLate])
+  } catch (error) {
+    throw isRefusal(error) ? error : unavailable(error)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof Error && error.name === 'ReplyError' && !CANNOT_NOW.test(error.message)
+}
+
+/** Every answer of a pipeline, in order; rejects with the first error among them. */
+export async function answersOf(pipeline: ChainableCommander): Promise<unknown[]> {
+  const answers = (await pipeline.exec()) ?? []
+  return answers.map(([error, answer]) => {
+    if (error !== null) throw error
+    return answer
+  })
+}

@@ -1,0 +1,115 @@
+import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
+import { describeWith } from '#test/harness/tools.js'
+import { RedisServer } from '#test/harness/redis-server.js'
+import { until } from '#test/harness/until.js'
+import { checkRedis, openRedis, type RedisClient } from './redis-client.js'
+
+const opened: RedisClient[] = []
+const servers: RedisServer[] = []
+
+async function open(...urls: string[]): Promise<RedisClient> {
+  const client = await openRedis({ urls, name: 'mayfly-test', onError: () => undefined })
+  opened.push(client)
+  return client
+}
+
+async function serve(...settings: string[]): Promise<RedisServer> {
+  const server = await RedisServer.start(settings)
+  servers.push(server)
+  return server
+}
+
+afterEach(async () => {
+  for (const client of opened.splice(0)) client.disconnect()
+  await Promise.all(servers.splice(0).map((server) => server.close()))
+})
+
+describeOn('redis')('one Redis', () => {
+  it('is opened, named, and found fit', async () => {
+    const client = await open(redisUrl())
+    await checkRedis(client)
+    expect(await client.client('GETNAME')).toBe('mayfly-test')
+  })
+})
+
+describeOn('redis-cluster')('a Redis Cluster', () => {
+  it('is opened and found fit', async () => {
+    const client = await open(...redisClusterUrls())
+    await checkRedis(client)
+    await client.set('test-{of}.cluster', '1', 'PX', 1_000)
+    expect(await client.get('test-{of}.cluster')).toBe('1')
+  })
+
+  it('is refused by the address of one node', async () => {
+    const client = await open(redisClusterUrls()[0] ?? '')
+    await expect(checkRedis(client)).rejects.toThrow(/a node of a Cluster: give several of its nodes/)
+  })
+
+  it('has no database but the first', async () => {
+    const [first = '', ...others] = redisClusterUrls()
+    await expect(open(`${first}/3`, ...others)).rejects.toThrow('database 0 alone')
+  })
+})
+
+describeWith('redis-server')('a Redis', () => {
+  it('that may evict keys is refused, with what to set', async () => {
+    const server = await serve('--maxmemory-policy', 'allkeys-lru')
+    await expect(checkRedis(await open(server.url))).rejects.toThrow(
+      `Redis at 127.0.0.1:${server.port} has maxmemory-policy allkeys-lru and may drop what Mayfly keeps there: ` +
+        'set `maxmemory-policy noeviction`',
+    )
+  })
+
+  it('is opened with the user, password and database of its URL', async () => {
+    const { port } = await serve('--requirepass', 'p@ss word')
+    const client = await open(`redis://default:${encodeURIComponent('p@ss word')}@127.0.0.1:${port}/5`)
+    expect(await client.client('INFO')).toMatch(/ db=5 /)
+  })
+
+  it('that takes no such password is refused, without saying it', async () => {
+    const { port } = await serve('--requirepass', 'right')
+    const refused = open(`redis://default:wrong@127.0.0.1:${port}`)
+    await expect(refused).rejects.toThrow(/can't be reached at redis:\/\/127\.0\.0\.1:\d+ .*WRONGPASS/)
+  })
+
+  it('that is not there is told of', async () => {
+    const server = await serve()
+    await server.kill()
+    await expect(open(server.url)).rejects.toThrow(
+      /can't be reached at redis:.* \(REDIS_URL\): .*ECONNREFUSED/,
+    )
+  })
+
+  it('that gives no answer is told of in time', async () => {
+    const server = await serve()
+    const client = await open(server.url)
+    server.hang()
+    await expect(checkRedis(client)).rejects.toThrow(`Redis at 127.0.0.1:${server.port} gives no answer`)
+    server.resume()
+    await until('Redis to be fit again', () =>
+      checkRedis(client).then(
+        () => true,
+        () => false,
+      ),
+    )
+  })
+
+  it('tells of a lost connection, not of each attempt, and is connected to again', async () => {
+    const server = await serve()
+    const errors: unknown[] = []
+    const client = await openRedis({
+      urls: [server.url],
+      name: 'mayfly-test',
+      onError: (error) => errors.push(error),
+    })
+    opened.push(client)
+    await server.kill()
+    const attempts: number[] = []
+    client.on('reconnecting', (delayMs: number) => attempts.push(delayMs))
+    await until('several attempts', () => attempts.length > 3)
+    expect(errors.length).toBeGreaterThan(0)
+    expect(new Set(errors.map(String)).size).toBe(errors.length)
+    await server.run()
+    await until('the connection', () => client.ping().catch(() => null))
+  })
+})

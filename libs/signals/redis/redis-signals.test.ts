@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto'
+import { openRedis, type RedisClient } from '#libs/redis-client/redis-client.js'
+import { RedisServer } from '#test/harness/redis-server.js'
+import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
+import { describeWith } from '#test/harness/tools.js'
+import { until } from '#test/harness/until.js'
+import { describeSignals } from '../signals.contract.js'
+import { RedisSignals } from './redis-signals.js'
+
+const open = (urls: string[]) => openRedis({ urls, name: 'mayfly-test', onError: () => undefined })
+const signalsOn = (client: RedisClient, prefix: string) =>
+  RedisSignals.open({ client, prefix, onError: () => undefined })
+
+describe.each([
+  { server: 'redis' as const, urls: () => [redisUrl()] },
+  { server: 'redis-cluster' as const, urls: redisClusterUrls },
+])('$server', ({ server, urls }) => {
+  describeOn(server)('passes signals on', () => {
+    describeSignals('Redis', async () => {
+      const clients = await Promise.all([open(urls()), open(urls())])
+      const prefix = `test-${randomUUID()}.`
+      const [one, other] = await Promise.all([signalsOn(clients[0], prefix), signalsOn(clients[1], prefix)])
+      return {
+        one,
+        other,
+        async close() {
+          await Promise.all([one.close(), other.close()])
+          for (const client of clients) client.disconnect()
+        },
+      }
+    })
+  })
+})
+
+describeWith('redis-server')('signals over a Redis', () => {
+  let server: RedisServer
+  let client: RedisClient
+  let signals: RedisSignals
+
+  beforeEach(async () => {
+    server = await RedisServer.start()
+    client = await open([server.url])
+    signals = await signalsOn(client, 'test.')
+  })
+  afterEach(async () => {
+    await signals.close()
+    client.disconnect()
+    await server.close()
+  })
+
+  const subscribers = async () => {
+    const [, count] = await client.pubsub('NUMSUB', 'test.moved')
+    return Number(count)
+  }
+
+  it('take one subscription for a channel, until its last listener leaves', async () => {
+    const ends = await Promise.all([1, 2, 3].map(() => signals.subscribe('moved', () => undefined)))
+    expect(await subscribers()).toBe(1)
+    ends[0]?.()
+    ends[1]?.()
+    expect(await subscribers()).toBe(1)
+    ends[2]?.()
+    await until('nobody to be subscribed', async () => (await subscribers()) === 0)
+  })
+
+  it('ring every listener after a lost connection, and reach it again', async () => {
+    let heard = 0
+    await signals.subscribe('moved', () => (heard += 1))
+    await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+    await until('the ring', () => heard === 1)
+    signals.publish('moved')
+    await until('the signal', () => heard === 2)
+  })
+
+  it('go on after Redis was away, also for who subscribed meanwhile', async () => {
+    await server.kill()
+    const heard = new Set<string>()
+    await signals.subscribe('moved', () => heard.add('moved'))
+    signals.publish('moved')
+    await server.run()
+    await until('the ring', () => heard.has('moved'))
+    heard.clear()
+    await until('the signal', () => {
+      signals.publish('moved')
+      return heard.has('moved')
+    })
+  })
+
+  it('never hold up who publishes, or for long who subscribes, while Redis hangs', async () => {
+    server.hang()
+    let heard = 0
+    const started = performance.now()
+    signals.publish('moved')
+    await signals.subscribe('moved', () => (heard += 1))
+    expect(performance.now() - started).toBeLessThan(3_000)
+    server.resume()
+    await until('the ring', () => heard > 0)
+  })
+
+  it('reach nobody once closed', async () => {
+    let heard = 0
+    await signals.subscribe('moved', () => (heard += 1))
+    const other = await signalsOn(client, 'test.')
+    const isPast = new Promise<void>((resolve) => void other.subscribe('past', resolve))
+    await other.subscribe('past', () => undefined)
+    await signals.close()
+    other.publish('moved')
+    other.publish('past')
+    await isPast
+    expect(heard).toBe(0)
+    await other.close()
+  })
+})

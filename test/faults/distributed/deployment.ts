@@ -1,0 +1,115 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { freePorts } from '#infra/servers/ports.js'
+import type { Target } from '#test/harness/client.js'
+import { startProcess, type MayflyProcess } from '#test/harness/mayfly-process.js'
+import { distributedEnvironment } from '#test/harness/mayfly.js'
+
+export const ROLES = ['projector', 'lifecycle', 'api', 'smtp'] as const
+export type Role = (typeof ROLES)[number]
+
+export interface DeploymentOptions {
+  /** How many of each role. */
+  instances?: number
+  env?: Readonly<Record<string, string>>
+}
+
+interface Instance {
+  role: Role
+  env: Record<string, string>
+  process: MayflyProcess
+}
+
+const API_KEY = 'a-key-for-the-fault-suites'
+
+/** Every role as processes of their own, each of which keeps its port when it is started again. */
+export class Deployment {
+  private constructor(
+    private readonly folder: string,
+    private readonly instances: Instance[],
+    /** One for each instance of api and smtp. */
+    readonly targets: readonly Target[],
+    readonly topicPrefix: string,
+  ) {}
+
+  static async start({ instances = 1, env = {} }: DeploymentOptions = {}): Promise<Deployment> {
+    const folder = await mkdtemp(join(tmpdir(), 'mayfly-'))
+    const name = basename(folder)
+    const common = {
+      ...distributedEnvironment(name),
+      MAYFLY_BOOTSTRAP_API_KEY: API_KEY,
+      MAYFLY_PARSE_THREADS: '1',
+      ...env,
+    }
+    const ports = await freePorts(instances * 2)
+    const targets: Target[] = []
+    const running: Instance[] = []
+    const start = async (role: Role, index: number, own: Record<string, string>) => {
+      const all = { ...common, ...own, MAYFLY_DATA_DIR: join(folder, `${role}-${index}`) }
+      running.push({ role, env: all, process: await startProcess({ app: role, env: all }) })
+    }
+    const deployment = new Deployment(folder, running, targets, `${name}.`)
+    try {
+      await start('projector', 0, {})
+      const starts: Promise<void>[] = []
+      for (let index = 0; index < instances; index += 1) {
+        const [httpPort = 0, smtpPort = 0] = ports.slice(index * 2)
+        if (index > 0) starts.push(start('projector', index, {}))
+        starts.push(
+          start('lifecycle', index, {}),
+          start('api', index, { MAYFLY_HTTP_PORT: String(httpPort) }),
+          start('smtp', index, { MAYFLY_SMTP_PORT: String(smtpPort) }),
+        )
+        targets.push({ url: `http://127.0.0.1:${httpPort}`, smtpPort, apiKey: API_KEY })
+      }
+      await Promise.all(starts)
+      return deployment
+    } catch (error) {
+      await deployment.dispose()
+      throw error
+    }
+  }
+
+  /** The first api and the first smtp. */
+  get target(): Target {
+    const [target] = this.targets
+    if (target === undefined) throw new Error('nothing listens')
+    return target
+  }
+
+  process(role: Role): MayflyProcess {
+    return this.instanceOf(role).process
+  }
+
+  /** Ends an instance of a role and starts it again. */
+  async replace(role: Role, signal: NodeJS.Signals): Promise<number | null> {
+    const instance = this.instanceOf(role)
+    const code = await instance.process.end(signal)
+    instance.process = await startProcess({ app: role, env: instance.env })
+    return code
+  }
+
+  /** One more of a role that listens nowhere. */
+  async add(role: 'projector' | 'lifecycle'): Promise<MayflyProcess> {
+    const { env } = this.instanceOf(role)
+    const process = await startProcess({ app: role, env })
+    this.instances.push({ role, env, process })
+    return process
+  }
+
+  output(): string {
+    return this.instances.map(({ process }) => process.output().stderr).join('')
+  }
+
+  async dispose(): Promise<void> {
+    await Promise.all(this.instances.map(({ process }) => process.end('SIGKILL')))
+    await rm(this.folder, { recursive: true, force: true })
+  }
+
+  private instanceOf(role: Role): Instance {
+    const instance = this.instances.find((each) => each.role === role)
+    if (instance === undefined) throw new Error(`there is no ${role}`)
+    return instance
+  }
+}

@@ -1,0 +1,139 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { call, createInbox, type InboxJson } from '#test/harness/client.js'
+import { startRedis, type RedisServer } from '#test/harness/redis.js'
+import { describeOn } from '#test/harness/servers.js'
+import { answerToRcpt } from '#test/harness/smtp.js'
+import { until } from '#test/harness/until.js'
+import { Redis } from 'ioredis'
+import { everyAnswer, untilReady } from '../answers.js'
+import { Deployment } from './deployment.js'
+import { IS_LONG, Trial } from './trial.js'
+
+const TRIAL_MS = 240_000
+const HUNG_MS = IS_LONG ? 20_000 : 6_000
+
+describeOn('kafka', 'redis')('Redis', () => {
+  let redis: RedisServer
+  let deployment: Deployment
+
+  beforeAll(async () => {
+    redis = await startRedis({ persistence: 'dump' })
+    deployment = await Deployment.start({ env: { REDIS_URL: redis.url } })
+  }, TRIAL_MS)
+  afterAll(async () => {
+    await deployment.dispose()
+    await redis.dispose()
+  })
+
+  /**
+   * Until the views are whole again, what they don't show is refused for now, never denied; where MAIL was refused
+   * already, RCPT is out of order.
+   */
+  async function nothingIsDenied(inboxes: Iterable<InboxJson>): Promise<void> {
+    const { target } = deployment
+    let isReady = false
+    while (!isReady) {
+      isReady = (await call(target, 'GET', '/readyz')).status === 200
+      for (const { id, address } of [...inboxes].slice(-3)) {
+        const { status } = await call(target, 'GET', `/v1/inboxes/${id}`)
+        expect([200, 503]).toContain(status)
+        expect(await answerToRcpt(target, address)).toMatch(/^(250|451|421) |need MAIL/)
+      }
+    }
+  }
+
+  function dump(): string {
+    return join(redis.dataDir, 'dump.rdb')
+  }
+
+  async function inRedis(work: (client: Redis) => Promise<unknown>): Promise<void> {
+    const client = new Redis(redis.url)
+    await work(client)
+    client.disconnect()
+  }
+
+  it(
+    'flushed under load: the views are rebuilt, and nothing is denied meanwhile',
+    async () => {
+      const trial = await Trial.begin(deployment)
+      await inRedis((client) => client.flushall())
+      await nothingIsDenied(trial.ledger.inboxes.values())
+      await trial.goesOn()
+      await trial.end()
+    },
+    TRIAL_MS,
+  )
+
+  it(
+    'flushed while nothing comes: noticed, and rebuilt to the same answers',
+    async () => {
+      const { target } = deployment
+      const inbox = await createInbox(target)
+      const deleted = await createInbox(target)
+      await call(target, 'DELETE', `/v1/inboxes/${deleted.id}`)
+      const before = await everyAnswer(target, [inbox.id, deleted.id], 5)
+      await inRedis((client) => client.flushall())
+      await nothingIsDenied([inbox])
+      expect(await everyAnswer(target, [inbox.id, deleted.id], 5)).toEqual(before)
+    },
+    TRIAL_MS,
+  )
+
+  it(
+    'killed with what it held, and started again',
+    async () => {
+      const trial = await Trial.begin(deployment)
+      await redis.kill('SIGKILL')
+      await until('the API to refuse', async () => {
+        const { status } = await call(deployment.target, 'GET', '/v1/inboxes')
+        return status === 503
+      })
+      await redis.startAgain()
+      await nothingIsDenied(trial.ledger.inboxes.values())
+      await trial.goesOn()
+      await trial.end()
+    },
+    TRIAL_MS,
+  )
+
+  it(
+    'hung: requests are refused in bounded time, and all goes on afterwards',
+    async () => {
+      const trial = await Trial.begin(deployment)
+      await redis.kill('SIGSTOP')
+      const asked = Date.now()
+      const { status } = await call(deployment.target, 'GET', '/v1/inboxes')
+      expect(status).toBe(503)
+      expect(Date.now() - asked).toBeLessThan(10_000)
+      await pause(HUNG_MS)
+      await redis.kill('SIGCONT')
+      await trial.goesOn()
+      await trial.end()
+    },
+    TRIAL_MS,
+  )
+
+  it(
+    'put back from an older snapshot: what was made, came and ended since is there again',
+    async () => {
+      const { target } = deployment
+      const ended = await createInbox(target)
+      await inRedis((client) => client.save())
+      const snapshot = await readFile(dump())
+      const trial = await Trial.begin(deployment)
+      expect((await call(target, 'DELETE', `/v1/inboxes/${ended.id}`)).status).toBe(200)
+      await redis.kill('SIGKILL')
+      await writeFile(dump(), snapshot)
+      await redis.startAgain()
+      await nothingIsDenied(trial.ledger.inboxes.values())
+      await trial.goesOn()
+      await trial.end()
+      await untilReady(target)
+      expect((await call(target, 'GET', `/v1/inboxes/${ended.id}`)).status).toBe(410)
+      expect(await answerToRcpt(target, ended.address)).toMatch(/^550 /)
+    },
+    TRIAL_MS,
+  )
+})

@@ -1,0 +1,58 @@
+import { call, createInbox, messagesOf, send, mail, type InboxJson } from '#test/harness/client.js'
+import { describeOn } from '#test/harness/servers.js'
+import { until } from '#test/harness/until.js'
+import { Deployment } from './deployment.js'
+import { Trial } from './trial.js'
+
+const TRIAL_MS = 180_000
+
+describeOn('kafka', 'redis')('two of each role', () => {
+  let deployment: Deployment
+
+  beforeAll(async () => {
+    deployment = await Deployment.start({ instances: 2 })
+  }, TRIAL_MS)
+  afterAll(() => deployment.dispose())
+
+  it('show through one what came in through the other', async () => {
+    const [one, other] = deployment.targets
+    if (one === undefined || other === undefined) throw new Error('there are not two of each')
+    const { id, address } = await createInbox(one)
+    expect((await call(other, 'GET', `/v1/inboxes/${id}`)).status).toBe(200)
+    await send(other, address, mail('through the other', 'text'))
+    const [message] = await messagesOf(one, id, 1)
+    expect(message).toMatchObject({ subject: 'through the other' })
+    const deleted = await call(other, 'DELETE', `/v1/inboxes/${id}`)
+    expect(deleted.status).toBe(200)
+    expect((await call(one, 'GET', `/v1/inboxes/${id}`)).status).toBe(410)
+  })
+
+  it(
+    'keep every promise under load',
+    async () => {
+      const trial = await Trial.begin(deployment)
+      await trial.goesOn()
+      await trial.end()
+    },
+    TRIAL_MS,
+  )
+
+  it(
+    'expire an inbox once, which both then say',
+    async () => {
+      const { id } = await createInbox(deployment.target, { duration: '1m' })
+      for (const target of deployment.targets) {
+        await until(
+          'the expiry',
+          async () => {
+            const { status, body } = await call<InboxJson[]>(target, 'GET', '/v1/inboxes?state=expired')
+            return status === 200 && body.some((inbox) => inbox.id === id)
+          },
+          80_000,
+        )
+        expect((await call(target, 'GET', `/v1/inboxes/${id}`)).status).toBe(410)
+      }
+    },
+    TRIAL_MS,
+  )
+})

@@ -1,0 +1,64 @@
+import { call, createInbox, type Target } from '#test/harness/client.js'
+import { until } from '#test/harness/until.js'
+import { Ledger } from '../ledger.js'
+import { startLoad, type Load } from '../load.js'
+import type { Deployment } from './deployment.js'
+
+/** Whether faults last as long as they may, and not as short as they can be told by. */
+export const IS_LONG = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 0) >= 20
+
+const ENOUGH = 40
+const RECOVERS_WITHIN_MS = 90_000
+
+/** Load on a deployment, with a ledger of all that it promised. */
+export class Trial {
+  readonly ledger = new Ledger()
+  private loads: Load[] = []
+
+  private constructor(readonly deployment: Deployment) {}
+
+  static async begin(deployment: Deployment): Promise<Trial> {
+    const trial = new Trial(deployment)
+    for (let count = 0; count < 4; count += 1) {
+      const inbox = await createInbox(deployment.target)
+      trial.ledger.inboxes.set(inbox.id, inbox)
+    }
+    trial.loads = deployment.targets.map((target) =>
+      startLoad(target, trial.ledger, { senders: 3, creators: 1, isPersistent: true }),
+    )
+    await trial.goesOn()
+    return trial
+  }
+
+  get promises(): number {
+    return this.loads.reduce((sum, load) => sum + load.promises(), 0)
+  }
+
+  /** Resolves once a good many more promises have been made. */
+  async goesOn(): Promise<void> {
+    const enough = this.promises + ENOUGH
+    await until(`${ENOUGH} more promises`, () => this.promises >= enough, RECOVERS_WITHIN_MS)
+  }
+
+  /** Ends the load; everything promised is there, once and unchanged. */
+  async end(): Promise<void> {
+    await Promise.all(this.loads.map((load) => load.stop()))
+    for (const target of this.deployment.targets) {
+      await untilAllIsShown(target)
+      await this.ledger.mustHold(target)
+    }
+    await this.ledger.sourcesMustHold(this.deployment.target, [...this.ledger.accepted.keys()].slice(-50))
+  }
+}
+
+/** Until nothing that was accepted is still to be read. */
+async function untilAllIsShown(target: Target): Promise<void> {
+  await until(
+    'the backlog to be worked off',
+    async () => {
+      const { status, body } = await call<{ backlog?: number }>(target, 'GET', '/readyz')
+      return status === 200 && body.backlog === 0
+    },
+    RECOVERS_WITHIN_MS,
+  )
+}

@@ -1,0 +1,44 @@
+import { existsSync } from 'node:fs'
+import { Redis } from 'ioredis'
+import { Kafka, logLevel } from 'kafkajs'
+import { askRedis } from '#infra/redis/redis.js'
+import { describeOn, kafkaBrokers, kafkaDataDir, redisClusterUrls, redisUrl } from './servers.js'
+
+describeOn('kafka')('the shared Kafka', () => {
+  it('answers at its address, and makes no topic by itself', async () => {
+    const kafka = new Kafka({ brokers: kafkaBrokers(), logLevel: logLevel.NOTHING, retry: { retries: 1 } })
+    const admin = kafka.admin()
+    await admin.connect()
+    try {
+      const { brokers } = await admin.describeCluster()
+      expect(brokers.map(({ host, port }) => `${host}:${port}`)).toEqual(kafkaBrokers())
+      await expect(admin.fetchTopicMetadata({ topics: ['never-made'] })).rejects.toMatchObject({
+        type: 'UNKNOWN_TOPIC_OR_PARTITION',
+      })
+    } finally {
+      await admin.disconnect()
+    }
+  })
+
+  it('has its files where they are said to be', () => {
+    const dataDir = kafkaDataDir()
+    expect(dataDir === null || existsSync(`${dataDir}/meta.properties`)).toBe(true)
+  })
+})
+
+describeOn('redis')('the shared Redis', () => {
+  it('answers at its address and refuses rather than evicts', async () => {
+    const redis = new Redis(redisUrl(), { lazyConnect: true })
+    await redis.connect()
+    expect(await redis.config('GET', 'maxmemory-policy')).toContain('noeviction')
+    redis.disconnect()
+  })
+})
+
+describeOn('redis-cluster')('the shared Redis Cluster', () => {
+  it('is whole, whichever node is asked', async () => {
+    const ports = redisClusterUrls().map((url) => Number(new URL(url).port))
+    expect(ports.length).toBeGreaterThanOrEqual(3)
+    for (const port of ports) expect(await askRedis(port, 'CLUSTER INFO')).toContain('cluster_state:ok')
+  })
+})
