@@ -1,4 +1,7 @@
 import { Kafka, logLevel, type LogEntry } from 'kafkajs'
+import { checkOnlyWhatIsPending } from './pending-check.js'
+
+checkOnlyWhatIsPending()
 
 export interface KafkaClientOptions {
   /** `host:port` each; any of them leads to all. */

@@ -201,4 +201,29 @@ describeOn('kafka')('Kafka event log: what it reads', () => {
     await consumer.stop()
     expect(arrivals.texts[1]).toEqual(['c'])
   })
+
+  it('reads what compaction has left, also where the range ends in what it removed', async () => {
+    const { log } = harness
+    const name = `${harness.options.topicPrefix}inbox-keys`
+    const quick = { 'cleanup.policy': 'compact', 'segment.ms': '200', 'max.compaction.lag.ms': '200' }
+    const configEntries = Object.entries(quick).map(([key, value]) => ({ name: key, value }))
+    const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name, configEntries }]
+    await asAdmin((admin) => admin.alterConfigs({ validateOnly: false, resources }))
+    const put = (key: string, text: string) => log.append('inbox-keys', { ...record(key, text), key })
+    for (let n = 0; n < 10; n += 1) await put(keyIn(1), 'old')
+    const range = { topic: 'inbox-keys', partition: 1, first: 0, end: 10 } as const
+    expect(await recordsOf(log, range)).toHaveLength(10)
+    await until(
+      'the compaction',
+      async () => {
+        // Only an append ends a segment, and only an ended one is compacted.
+        await put(keyIn(1), 'new')
+        return (await recordsOf(log, range)).length === 0
+      },
+      60_000,
+    )
+    const { partitions } = await log.topology('inbox-keys')
+    const all = await Promise.all(partitions.map((each) => recordsOf(log, each)))
+    expect(all.flat().every((each) => textOf(each) === 'new')).toBe(true)
+  }, 90_000)
 })
