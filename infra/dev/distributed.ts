@@ -18,14 +18,18 @@ import { freePorts } from '../servers/ports.js'
 
 type Role = 'projector' | 'lifecycle' | 'api' | 'smtp'
 
-const FLAGS = ['--enable-source-maps', '--disable-warning=ExperimentalWarning']
+const FLAGS = [
+  '--enable-source-maps',
+  '--disable-warning=ExperimentalWarning',
+  '--disable-warning=TimeoutNegativeWarning',
+]
 const FOLDER = resolve(process.env.MAYFLY_DATA_DIR ?? './data/distributed')
 const DEFAULT_PORTS = { http: '3000', smtp: '2525' }
 
 await main()
 
 async function main(): Promise<void> {
-  await mkdir(FOLDER, { recursive: true, mode: 0o700 })
+  await mkdir(join(FOLDER, 'kafka'), { recursive: true, mode: 0o700 })
   say('starting Kafka and Redis')
   const [clients = 0, controller = 0, redisPort = 0] = await freePorts(3)
   const life = { endsWithOwner: true, removing: null } as const

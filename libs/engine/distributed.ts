@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { Settings } from '#libs/config/settings.js'
-import { LoggedKeyVault } from '#libs/erasure/logged-key-vault.js'
+import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/erasure/logged-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
@@ -42,15 +42,15 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       onError,
     })
     opened.defer(() => log.close())
-    const view = new RedisKeyView({ client, prefix, partitions })
+    const view = new RedisKeyView({ client, prefix })
     const vault = await LoggedKeyVault.open({
       log,
       view,
       masterKeys,
       now,
       onError,
-      isFollowing: role !== 'api' && role !== 'smtp',
-      isBeating: role === 'lifecycle' || role === 'standalone',
+      // One process beside all others has to.
+      ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: HEARTBEAT_EVERY_MS } : {}),
     })
     opened.defer(() => vault.close())
     const readModel = await openRedisReadModel({ client, prefix, partitions })
@@ -78,10 +78,13 @@ function saslOf(settings: Settings): KafkaEventLogOptions['sasl'] {
 
 async function tlsOf(settings: Settings): Promise<KafkaEventLogOptions['tls']> {
   if (!settings.kafkaTls) return null
-  const [ca, cert, key] = await Promise.all(
-    [settings.kafkaTlsCa, settings.kafkaTlsCert, settings.kafkaTlsKey].map((path) =>
-      path === null ? null : readFile(path, 'utf8'),
-    ),
-  )
-  return { ca: ca ?? null, cert: cert ?? null, key: key ?? null }
+  return {
+    ca: await pemOf(settings.kafkaTlsCa),
+    cert: await pemOf(settings.kafkaTlsCert),
+    key: await pemOf(settings.kafkaTlsKey),
+  }
+}
+
+async function pemOf(path: string | null): Promise<string | null> {
+  return path === null ? null : readFile(path, 'utf8')
 }

@@ -1,119 +1,202 @@
-import type { EventLog, PartitionRange, StoredRecord } from '#libs/event-log/event-log.js'
-import { decodeKeyRecord } from '#libs/event-log/key-records.js'
-import { partitionOf } from '#libs/event-log/partitioner.js'
+import pLimit from 'p-limit'
+import { decodeBatch } from '#libs/event-log/decode-batch.js'
+import type { EventLog, PartitionRange, StoredRecord, Topology } from '#libs/event-log/event-log.js'
+import { inboxKeyEventCodec, type InboxKeyEvent } from '#libs/event-log/inbox-key-events.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
-import { KeyVaultUnavailableError } from './key-vault.js'
-import type { KeyEntry, KeyView } from './key-view.js'
+import type { KeyStatement, KeyView, ViewStanding } from './key-view.js'
+import { SharedRun } from './shared-run.js'
 
 export interface KeyFollowerOptions {
   log: Pick<EventLog, 'read' | 'topology'>
   view: KeyView
+  /** Appends what the view holds again, behind records that say otherwise; resolves once that is durable. */
+  settle: (statements: readonly KeyStatement[]) => Promise<void>
   onError: (error: unknown, during: string) => void
 }
 
-/** Brings the view of inbox keys up to the log's present end. Any number of processes may do so at once. */
+/** A view that nobody asks stands that far behind the log at most, and so does one restored within a moment. */
+const FOLLOW_EVERY_MS = 3_000
+/** Looks for a key that has not come are that far apart in a partition, however many ask. */
+const LOOKS_APART_MS = 50
+const PARTITIONS_AT_ONCE = 4
+const RECORDS_A_STEP = 500
+/** Other processes may move the view meanwhile; each time one has got further, so this is far more than it takes. */
+const MOST_BEGINNINGS = 20
+
+/**
+ * Keeps the view of inbox keys up with the log. Any number of processes do so on one view: a step is compare and set.
+ *
+ * The view is trusted where it stands at least as far as this process has seen it stand. A view that was lost,
+ * restored from an older copy or made of another log stands elsewhere, and is caught up before anything is read in it.
+ */
 export class KeyFollower {
-  /** A look under way, and one that begins once that is over, which whoever comes meanwhile shares. */
-  private readonly underWay = new Map<number, Promise<void>>()
-  private readonly next = new Map<number, Promise<void>>()
+  private readonly reached: (Pick<ViewStanding, 'logId' | 'next'> | null)[]
+  private readonly catchUps: SharedRun<void>[]
+  private readonly topology: SharedRun<Topology>
+  private timer: NodeJS.Timeout | null = null
+  private round: Promise<void> = Promise.resolve()
+  private isStopped = false
 
-  constructor(private readonly options: KeyFollowerOptions) {}
-
-  /**
-   * Resolves once the view has what the log held when this was called. Rejects with KeyVaultUnavailableError where
-   * either is out of reach, or a newer version wrote what stands there.
-   */
-  async followFor(inboxId: InboxId): Promise<void> {
-    const { partitions } = await this.topology()
-    await this.follow(partitionOf(inboxId, partitions.length))
+  constructor(
+    private readonly options: KeyFollowerOptions,
+    partitions: number,
+  ) {
+    this.reached = Array.from({ length: partitions }, () => null)
+    this.topology = new SharedRun(() => options.log.topology('inbox-keys'), 0)
+    this.catchUps = this.reached.map(
+      (_, partition) => new SharedRun(() => this.follow(partition), LOOKS_APART_MS),
+    )
   }
 
-  async followAll(): Promise<void> {
-    const { partitions } = await this.topology()
-    await Promise.all(partitions.map(({ partition }) => this.follow(partition)))
-  }
-
-  private follow(partition: number): Promise<void> {
-    const current = this.underWay.get(partition)
-    if (current === undefined) return this.begin(partition)
-    let next = this.next.get(partition)
-    if (next === undefined) {
-      const begin = () => {
-        this.next.delete(partition)
-        return this.begin(partition)
-      }
-      next = current.then(begin, begin)
-      this.next.set(partition, next)
-    }
-    return next
-  }
-
-  private begin(partition: number): Promise<void> {
-    const look = this.followOnce(partition).finally(() => this.underWay.delete(partition))
-    this.underWay.set(partition, look)
-    return look
-  }
-
-  private async followOnce(partition: number): Promise<void> {
-    let aheadAt: number | undefined
-    for (;;) {
-      const { logId, partitions } = await this.topology()
-      const range = partitions.find((candidate) => candidate.partition === partition)
-      if (range === undefined) throw new Error(`inbox-keys has no partition ${partition}`)
-      const begun = await this.options.view.begin(logId, range, aheadAt)
-      // Somebody else may move the view meanwhile: then it goes on from there.
-      if (typeof begun === 'number' && (begun >= range.end || (await this.applyFrom(begun, range)))) return
-      aheadAt = typeof begun === 'number' ? undefined : begun.aheadAt
-    }
-  }
-
-  /** Whether all of the range has been applied. */
-  private async applyFrom(position: number, range: PartitionRange): Promise<boolean> {
-    const { log, view } = this.options
-    const { partition, end } = range
-    let from = position
-    for await (const records of this.orUnavailable(log.read({ ...range, first: position }))) {
-      const to = (records.at(-1)?.offset ?? from) + 1
-      if (!(await view.apply({ partition, from, to, entries: this.entriesOf(records) }))) return false
-      from = to
-    }
-    // What compaction has removed at the range's end is not there to be read.
-    return from >= end || view.apply({ partition, from, to: end, entries: [] })
-  }
-
-  private entriesOf(records: readonly StoredRecord[]): (readonly [InboxId, KeyEntry])[] {
-    return records.flatMap((stored): (readonly [InboxId, KeyEntry])[] => {
-      const decoded = decodeKeyRecord(stored)
-      if (decoded.kind === 'newer') {
-        throw new KeyVaultUnavailableError(
-          `inbox-keys holds a record of a newer version (${decoded.type}): bring this process up to date`,
-        )
-      }
-      if (decoded.kind === 'undecodable') {
-        this.options.onError(new Error(decoded.reason), `reading a key record at ${stored.offset}`)
-        return []
-      }
-      const { record } = decoded
-      if (record.type === 'KeysHeartbeat') return []
-      if (record.type === 'KeyForgotten') return [[record.inboxId, 'forgotten']]
-      return [[record.inboxId, { masterKeyId: record.masterKeyId, wrapped: record.wrapped }]]
+  /** Follows every partition now, and again every few seconds. */
+  start(): void {
+    this.round = this.followAll().then(() => {
+      if (!this.isStopped) this.timer = setTimeout(() => this.start(), FOLLOW_EVERY_MS).unref()
     })
   }
 
-  private async topology() {
-    try {
-      return await this.options.log.topology('inbox-keys')
-    } catch (cause) {
-      throw new KeyVaultUnavailableError('the topic of inbox keys is out of reach', { cause })
-    }
+  /** Resolves once nothing of it is under way. */
+  async stop(): Promise<void> {
+    this.isStopped = true
+    if (this.timer !== null) clearTimeout(this.timer)
+    await Promise.all([this.round, ...this.catchUps.map((catchUp) => catchUp.idle())])
   }
 
-  private async *orUnavailable(batches: AsyncIterable<StoredRecord[]>): AsyncIterable<StoredRecord[]> {
-    try {
-      yield* batches
-    } catch (cause) {
-      if (cause instanceof KeyVaultUnavailableError) throw cause
-      throw new KeyVaultUnavailableError('the topic of inbox keys could not be read', { cause })
+  /** Whether what was found in a view standing there may be believed. If so, one that stands before it no longer is. */
+  trusts(partition: number, standing: ViewStanding | null): boolean {
+    const reached = this.reached[partition]
+    if (reached == null || standing?.logId !== reached.logId || standing.next < reached.next) return false
+    reached.next = standing.next
+    return true
+  }
+
+  /**
+   * Resolves once the view stands where the log's partition ended after the call, or further. Rejects where the log
+   * or the view can't be reached, and with NewerSchemaError at a record that a newer version wrote.
+   */
+  async catchUp(partition: number): Promise<void> {
+    await this.catchUps[partition]?.get()
+  }
+
+  private async followAll(): Promise<void> {
+    const limit = pLimit(PARTITIONS_AT_ONCE)
+    const failures = new Map<string, unknown>()
+    await Promise.all(
+      this.catchUps.map((catchUp) =>
+        limit(() => catchUp.get()).catch((error: unknown) => failures.set(String(error), error)),
+      ),
+    )
+    // One fault of the log or of the view is told of once, not for each partition.
+    if (!this.isStopped)
+      for (const error of failures.values()) this.options.onError(error, 'following inbox keys')
+  }
+
+  private async follow(partition: number): Promise<void> {
+    for (let beginnings = 0; beginnings < MOST_BEGINNINGS && !this.isStopped; beginnings += 1) {
+      // The view is asked before the log: what it has applied can't lie past the end that is then told.
+      const { standing } = await this.options.view.find(partition, [])
+      const { logId, partitions } = await this.topology.get()
+      const range = partitions.find((candidate) => candidate.partition === partition)
+      if (range === undefined) throw new RangeError(`inbox-keys has no partition ${partition}`)
+      if (standing?.logId !== logId || standing.next > range.end) {
+        // A log that ends short of the view has lost its tail: it is read again, and what the view knows stays.
+        await this.options.view.begin(partition, { logId, next: range.first }, standing)
+        continue
+      }
+      const isThere = await this.applyRange(logId, range, standing.next)
+      if (!isThere) continue
+      this.reached[partition] = { logId, next: range.end }
+      return
     }
+    throw new Error(`the view of inbox-keys/${partition} could not be caught up`)
+  }
+
+  /** False where the view was moved to where the reading does not come past any more. */
+  private async applyRange(logId: string, range: PartitionRange, standsAt: number): Promise<boolean> {
+    const { partition, end } = range
+    let from = standsAt
+    const step = async (records: readonly StoredRecord[], to: number): Promise<boolean> => {
+      if (this.isStopped) return false
+      if (to <= from) return true
+      const applied = await this.applyRecords({ partition, logId, from, to }, records)
+      if (applied) {
+        from = to
+        return true
+      }
+      const { standing } = await this.options.view.find(partition, [])
+      if (standing?.logId !== logId || standing.next < from) return false
+      from = standing.next
+      return (
+        from >= to ||
+        step(
+          records.filter(({ offset }) => offset >= from),
+          to,
+        )
+      )
+    }
+    for await (const batch of this.options.log.read({ ...range, first: Math.max(from, range.first) })) {
+      for (let at = 0; at < batch.length; at += RECORDS_A_STEP) {
+        const records = batch.slice(at, at + RECORDS_A_STEP).filter(({ offset }) => offset >= from)
+        const last = records.at(-1)
+        if (last !== undefined && !(await step(records, last.offset + 1))) return false
+      }
+    }
+    // What compaction has removed leaves a gap, also at the end.
+    return step([], end)
+  }
+
+  /** False where the view does not stand at `from`. */
+  private async applyRecords(
+    move: { partition: number; logId: string; from: number; to: number },
+    records: readonly StoredRecord[],
+  ): Promise<boolean> {
+    const { view, settle } = this.options
+    const batch = { topic: 'inbox-keys', partition: move.partition, records } as const
+    const { events, next } = await decodeBatch(inboxKeyEventCodec, batch, (record, reason) => {
+      this.tellUndecodable(move.partition, record.offset, reason)
+    })
+    const said = events.map(({ recorded }) => recorded.event)
+    const statements = said.flatMap((event) => statementIn(event) ?? [])
+    const masterKeyId = said.findLast((event) => event.type === 'MasterKeyTaken')?.masterKeyId ?? null
+    const isWhole = records.every(({ offset }) => offset < next)
+    const step = {
+      ...move,
+      to: isWhole ? move.to : next,
+      statements,
+      masterKeyId,
+      settled: new Set<InboxId>(),
+    }
+    let outcome = await view.apply(step)
+    if (typeof outcome === 'object') {
+      const { contested } = outcome
+      await settle(contested)
+      outcome = await view.apply({ ...step, settled: new Set(contested.map(({ inboxId }) => inboxId)) })
+    }
+    if (outcome !== 'applied') return false
+    if (isWhole) return true
+    // The first record that is left is a newer version's: decoding it rejects.
+    const left = records.filter(({ offset }) => offset >= next)
+    return this.applyRecords({ ...move, from: next }, left)
+  }
+
+  private tellUndecodable(partition: number, offset: number, reason: string): void {
+    this.options.onError(
+      new Error(`inbox-keys/${partition}/${offset} is passed over, since it can't be decoded: ${reason}`),
+      'following inbox keys',
+    )
+  }
+}
+
+function statementIn(event: InboxKeyEvent): KeyStatement | null {
+  switch (event.type) {
+    case 'InboxKeyForgotten':
+      return { inboxId: event.inboxId, says: { state: 'forgotten' } }
+    case 'InboxKeyWrapped': {
+      const { inboxId, masterKeyId, wrapped } = event
+      return { inboxId, says: { state: 'wrapped', key: { masterKeyId, wrapped } } }
+    }
+    case 'MasterKeyTaken':
+    case 'KeysHeartbeat':
+      return null
   }
 }

@@ -1,40 +1,83 @@
-import type { PartitionRange } from '#libs/event-log/event-log.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { WrappedKey } from './master-key.js'
 
-export type KeyEntry = WrappedKey | 'forgotten'
+/** What a view says of an inbox's key. "Absent" may yet come to be there. */
+export type KeyEntry = { state: 'wrapped'; key: WrappedKey } | { state: 'forgotten' } | { state: 'absent' }
 
-/** One move of a partition of the view along inbox-keys. */
+/** Up to where a partition's view has certainly applied which log. What single calls have put may be ahead of it. */
+export interface ViewStanding {
+  logId: string
+  /** Offset of the first record that has not been applied. */
+  next: number
+  /** The master key that the applied records say serves new inboxes. */
+  masterKeyId: string | null
+}
+
+/** What a record of the log says of an inbox's key. */
+export interface KeyStatement {
+  inboxId: InboxId
+  says: Exclude<KeyEntry, { state: 'absent' }>
+}
+
+/** One move of a partition's view along the log, with what the records in between say, in their order. */
 export interface KeyStep {
   partition: number
+  logId: string
   from: number
   to: number
-  /** In the order of the log. */
-  entries: readonly (readonly [InboxId, KeyEntry])[]
+  statements: readonly KeyStatement[]
+  /** Null where these records don't say. */
+  masterKeyId: string | null
+  /** Inboxes of which the log has been told again, behind these records, what the view holds. */
+  settled: ReadonlySet<InboxId>
 }
 
 /**
- * What is known of inbox keys, where it is found quickly. The topic inbox-keys is the truth; each partition of the
- * view says up to where it has certainly been applied. An entry once made is replaced by `forgotten` alone, which
- * nothing replaces.
+ * Contested: the last of these records about an inbox says something else than the view holds. The view does not
+ * move past them, since compaction leaves the last record, until the log has what the view holds behind them.
+ */
+export type KeyStepOutcome = 'applied' | 'moved' | { contested: readonly KeyStatement[] }
+
+/**
+ * What is known of inbox keys, in a fast store. It may be lost or restored from an older copy: it is built again from
+ * the log. All of an inbox's key stands in the partition of the inbox's id.
  *
- * Errors: KeyVaultUnavailableError where the view is out of reach.
+ * A forgotten key stays forgotten. A wrapped key that is in use is not replaced by another; one that only the log has
+ * told of is, by a later record, as compaction would.
+ *
+ * Errors: `KeyViewUnavailableError`.
  */
 export interface KeyView {
-  /** Null where the view knows nothing of the key. */
-  find(inboxId: InboxId): Promise<KeyEntry | null>
-  /** Resolves with what stands there afterwards: what was there before, or this key. */
-  add(inboxId: InboxId, key: WrappedKey): Promise<KeyEntry>
-  forget(inboxIds: readonly InboxId[]): Promise<void>
+  /** The standing (null for a view never begun, or lost) and an entry for each id, in order, as of one moment. */
+  find(
+    partition: number,
+    inboxIds: readonly InboxId[],
+  ): Promise<{ standing: ViewStanding | null; entries: KeyEntry[] }>
   /**
-   * Resolves with the offset to go on from; a partition that followed another log is emptied first. One that stands
-   * past the range's end is left as it is, with where it stands: another process may have followed records that came
-   * since the range was looked up. It is emptied where it still stands at the `aheadAt` handed in, with a range looked
-   * up since: then its log has lost its end.
+   * Takes a key into use that is durable on the log, unless another is in use or the inbox's was forgotten. Resolves
+   * with what then stands, and whether the view has been of another mind, before or still.
    */
-  begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }>
-  /** Compare and set: applies entries and position together where the partition stands at `from`; else nothing. */
-  apply(step: KeyStep): Promise<boolean>
-  /** Any key that was wrapped and not forgotten; null where there is none. */
-  anyWrapped(): Promise<WrappedKey | null>
+  take(
+    partition: number,
+    inboxId: InboxId,
+    key: WrappedKey,
+  ): Promise<{ stands: KeyStatement['says']; wasContested: boolean }>
+  /** Puts `forgotten` in place of each key, for good. That must be durable on the log. */
+  forget(partition: number, inboxIds: readonly InboxId[]): Promise<void>
+  /**
+   * Begins to follow a log at an offset, unless the view no longer stands where it was seen to. A view of another log,
+   * or of none, is emptied.
+   */
+  begin(
+    partition: number,
+    start: Pick<ViewStanding, 'logId' | 'next'>,
+    seen: ViewStanding | null,
+  ): Promise<void>
+  /** Compare and set: all of it where the view of this log stands at `from`; otherwise nothing, and `moved`. */
+  apply(step: KeyStep): Promise<KeyStepOutcome>
+}
+
+/** The view does not answer, or can't now; what it was asked to do may have been done. */
+export class KeyViewUnavailableError extends Error {
+  override readonly name = 'KeyViewUnavailableError'
 }

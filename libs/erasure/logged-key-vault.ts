@@ -1,14 +1,24 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import { type EventLog } from '#libs/event-log/event-log.js'
-import { encodeKeyRecord, type KeyRecord } from '#libs/event-log/key-records.js'
+import type { EventLog } from '#libs/event-log/event-log.js'
+import {
+  inboxKeyEventCodec,
+  MASTER_KEY_SUBJECT,
+  type InboxKeyEvent,
+} from '#libs/event-log/inbox-key-events.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
 import { mintId } from '#libs/typeid/mint.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import { KeyFollower } from './key-follower.js'
 import { KeyForgottenError, KeyVaultUnavailableError, type KeyLookup, type KeyVault } from './key-vault.js'
-import type { KeyEntry, KeyView } from './key-view.js'
-import type { MasterKeys, WrappedKey } from './master-key.js'
+import type { KeyEntry, KeyStatement, KeyView } from './key-view.js'
+import { KeysAtHand } from './keys-at-hand.js'
+import { MasterKeyMissingError, type MasterKeys, type WrappedKey } from './master-key.js'
+import { Pulse } from './pulse.js'
 import { makeSecretKey, type SecretKey } from './seal.js'
+
+/*
+ * Inbox keys on the compacted topic inbox-keys, viewed in a fast store. See docs/decisions/0010-inbox-keys-on-the-log.md
+ * for why a key that sealed something is never replaced, and what a lost or restored view does.
+ */
 
 export interface LoggedKeyVaultOptions {
   log: Pick<EventLog, 'append' | 'read' | 'topology'>
@@ -17,174 +27,200 @@ export interface LoggedKeyVaultOptions {
   now: () => Date
   /** Told of faults in the background, each of which is tried again. */
   onError: (error: unknown, during: string) => void
-  /** Whether this process keeps the view up with the log: some process must. */
-  isFollowing: boolean
-  /** Whether this process keeps idle partitions from holding what was forgotten on the disk: some process must. */
-  isBeating: boolean
+  /**
+   * How often to append to each partition of inbox-keys, so that the brokers compact it though no inbox is made or
+   * ends (HEARTBEAT_EVERY_MS): one process has to. Never where it is left out.
+   */
+  heartbeatEveryMs?: number
 }
 
-interface AtHand {
-  key: SecretKey
-  wrapped: WrappedKey
-  confirmedAtMs: number
-}
+/** With the topic's configuration, a forgotten key leaves the disks of the brokers within half an hour. */
+export const HEARTBEAT_EVERY_MS = 300_000
 
-/** Keys that were found last: to unwrap one costs more than to seal a mail with it. */
-const MOST_AT_HAND = 10_000
-/** Within it a key that another process forgets may still be used here. */
-const CONFIRMED_FOR_MS = 2_000
-const FOLLOW_EVERY_MS = 1_000
-/** Often enough that a segment of inbox-keys ends soon after its time (INBOX_KEYS_COMPACTION). */
-const BEAT_EVERY_MS = 240_000
-/** Appends of one call under way at once. */
-const FORGET_AT_ONCE = 500
+/** How long a caller waits for a view that is being caught up; that goes on behind it. */
+const CATCH_UP_WITHIN_MS = 5_000
 
-/**
- * Inbox keys on the topic inbox-keys, found through a view.
- *
- * A key is durable on the log, then in the view. Compaction keeps an inbox's last record, so there must never be two
- * keys of one inbox: ids are minted by the process that makes the key, and where an append may have succeeded
- * although it failed, a repeat appends the same key again.
- */
 export class LoggedKeyVault implements KeyVault {
-  private readonly atHand = new Map<InboxId, AtHand>()
-  private readonly making = new Map<InboxId, Promise<SecretKey>>()
-  /** Keys whose append failed: they may stand on the log. */
-  private readonly uncertain = new Map<InboxId, SecretKey>()
-  private readonly follower: KeyFollower
-  private readonly stopping = new AbortController()
-  private background: Promise<unknown> = Promise.resolve()
+  private readonly creating = new Map<InboxId, Promise<SecretKey>>()
+  private readonly atHand: KeysAtHand
+  private readonly pulse: Pulse | null
+  private isClosed = false
 
-  /** Rejects where the view is out of reach, with MasterKeyMissingError where its keys would not open. */
+  /**
+   * Rejects with MasterKeyMissingError where the master key that served new inboxes last is not configured, with
+   * KeyVaultUnavailableError where the log or the view can't be reached. Takes both and leaves them open.
+   */
   static async open(options: LoggedKeyVaultOptions): Promise<LoggedKeyVault> {
-    const { view, masterKeys } = options
-    const vault = new LoggedKeyVault(options)
-    if (options.isFollowing) await vault.follower.followAll()
-    const sample = await view.anyWrapped()
-    if (sample !== null) masterKeys.mustHave(sample.masterKeyId)
-    vault.start()
+    const { partitions } = await options.log.topology('inbox-keys').catch(unavailable('the topic inbox-keys'))
+    const vault = new LoggedKeyVault(options, partitions.length)
+    await vault.checkMasterKey()
+    vault.follower.start()
+    vault.pulse?.start()
     return vault
   }
 
-  private constructor(private readonly options: LoggedKeyVaultOptions) {
-    this.follower = new KeyFollower(options)
+  private readonly follower: KeyFollower
+
+  private constructor(
+    private readonly options: LoggedKeyVaultOptions,
+    private readonly partitions: number,
+  ) {
+    const { log, view, masterKeys, now, onError, heartbeatEveryMs } = options
+    this.atHand = new KeysAtHand(masterKeys, now)
+    const settle = async (statements: readonly KeyStatement[]) => {
+      await Promise.all(statements.map((statement) => this.append(eventOf(statement, now()))))
+    }
+    this.follower = new KeyFollower({ log, view, settle, onError }, partitions)
+    this.pulse =
+      heartbeatEveryMs === undefined
+        ? null
+        : new Pulse(
+            { append: (event) => this.append(event), everyMs: heartbeatEveryMs, now, onError },
+            partitions,
+          )
   }
 
   create(inboxId: InboxId): Promise<SecretKey> {
-    let making = this.making.get(inboxId)
-    if (making === undefined) {
-      making = this.make(inboxId).finally(() => this.making.delete(inboxId))
-      this.making.set(inboxId, making)
+    let creating = this.creating.get(inboxId)
+    if (creating === undefined) {
+      creating = this.createOnce(inboxId).finally(() => this.creating.delete(inboxId))
+      this.creating.set(inboxId, creating)
     }
-    return making
+    return creating
   }
 
   async find(inboxId: InboxId): Promise<KeyLookup> {
-    const known = this.atHand.get(inboxId)
-    if (known !== undefined && performance.now() - known.confirmedAtMs < CONFIRMED_FOR_MS) {
-      return { state: 'known', key: known.key }
-    }
-    const entry = await this.entryOf(inboxId)
-    return entry === null ? { state: 'unknown' } : this.read(inboxId, entry)
+    const key = this.atHand.get(inboxId)
+    if (key !== null) return { state: 'known', key }
+    return this.reach(`the key of ${inboxId}`, async () => {
+      let [entry] = await this.look(partitionOf(inboxId, this.partitions), [inboxId])
+      if (entry?.state === 'absent') {
+        await this.catchUp(partitionOf(inboxId, this.partitions))
+        ;[entry] = await this.look(partitionOf(inboxId, this.partitions), [inboxId])
+      }
+      return entry
+    }).then((entry) => this.lookupOf(inboxId, entry))
   }
 
   async forget(inboxIds: readonly InboxId[]): Promise<void> {
-    const forgottenAt = this.options.now()
-    for (let at = 0; at < inboxIds.length; at += FORGET_AT_ONCE) {
-      const ids = inboxIds.slice(at, at + FORGET_AT_ONCE)
-      await Promise.all(
-        ids.map((inboxId) => this.append(inboxId, { type: 'KeyForgotten', inboxId, forgottenAt })),
-      )
-      await this.options.view.forget(ids)
-      for (const inboxId of ids) this.atHand.delete(inboxId)
-    }
+    const byPartition = Map.groupBy(new Set(inboxIds), (inboxId) => partitionOf(inboxId, this.partitions))
+    await this.reach('a record that keys are forgotten', () =>
+      Promise.all([...byPartition].map(([partition, ids]) => this.forgetIn(partition, ids))),
+    )
+    for (const inboxId of inboxIds) this.atHand.drop(inboxId)
   }
 
   async close(): Promise<void> {
-    this.stopping.abort()
-    await Promise.allSettled([this.background, ...this.making.values()])
+    this.isClosed = true
+    await Promise.all([this.follower.stop(), this.pulse?.stop()])
+    await Promise.allSettled(this.creating.values())
   }
 
-  private async make(inboxId: InboxId): Promise<SecretKey> {
-    const existing = await this.options.view.find(inboxId)
-    if (existing !== null) return this.mustBeKnown(inboxId, existing)
-    const key = this.uncertain.get(inboxId) ?? makeSecretKey()
-    const wrapped = this.options.masterKeys.wrap(inboxId, key)
-    keepFew(this.uncertain, inboxId, key)
-    await this.append(inboxId, { type: 'KeyWrapped', inboxId, ...wrapped })
-    const stands = await this.options.view.add(inboxId, wrapped)
-    this.uncertain.delete(inboxId)
-    return this.mustBeKnown(inboxId, stands)
+  private async createOnce(inboxId: InboxId): Promise<SecretKey> {
+    const { view, masterKeys } = this.options
+    const partition = partitionOf(inboxId, this.partitions)
+    const stands = await this.reach(`the key of ${inboxId}`, async () => {
+      // The log is not read to its end for this: where an earlier record is there that nobody has seen, its key has
+      // sealed nothing.
+      const [found] = await this.look(partition, [inboxId])
+      if (found?.state === 'forgotten') return found
+      const isThere = found?.state === 'wrapped'
+      const key = isThere ? found.key : masterKeys.wrap(inboxId, makeSecretKey())
+      if (!isThere) await this.append(wrappedEvent(inboxId, key))
+      const taken = await view.take(partition, inboxId, key)
+      // The log's last word must be what stands, before anything is sealed with it.
+      if (taken.wasContested) await this.append(eventOf({ inboxId, says: taken.stands }, this.options.now()))
+      return taken.stands
+    })
+    const lookup = this.lookupOf(inboxId, stands)
+    if (lookup.state !== 'known') throw new KeyForgottenError(inboxId)
+    return lookup.key
   }
 
-  private mustBeKnown(inboxId: InboxId, entry: KeyEntry): SecretKey {
-    const found = this.read(inboxId, entry)
-    if (found.state !== 'known') throw new KeyForgottenError(inboxId)
-    return found.key
+  private async forgetIn(partition: number, inboxIds: readonly InboxId[]): Promise<void> {
+    const entries = await this.look(partition, inboxIds)
+    const left = inboxIds.filter((_, index) => entries[index]?.state !== 'forgotten')
+    if (left.length === 0) return
+    const forgottenAt = this.options.now()
+    await Promise.all(left.map((inboxId) => this.append({ type: 'InboxKeyForgotten', inboxId, forgottenAt })))
+    await this.options.view.forget(partition, left)
   }
 
-  /** What the view does not know may have come to the log since it was last followed. */
-  private async entryOf(inboxId: InboxId): Promise<KeyEntry | null> {
-    const { view } = this.options
-    const entry = await view.find(inboxId)
-    if (entry !== null) return entry
-    await this.follower.followFor(inboxId)
-    return view.find(inboxId)
+  /** What the view holds, once it may be believed. */
+  private async look(partition: number, inboxIds: readonly InboxId[]): Promise<KeyEntry[]> {
+    const found = await this.options.view.find(partition, inboxIds)
+    if (this.follower.trusts(partition, found.standing)) return found.entries
+    await this.catchUp(partition)
+    const again = await this.options.view.find(partition, inboxIds)
+    if (this.follower.trusts(partition, again.standing)) return again.entries
+    throw new Error(`the view of inbox-keys/${partition} has just been lost again`)
   }
 
-  private read(inboxId: InboxId, entry: KeyEntry): KeyLookup {
-    const known = this.atHand.get(inboxId)
-    this.atHand.delete(inboxId)
-    if (entry === 'forgotten') return { state: 'forgotten' }
-    const isSame = known !== undefined && Buffer.compare(known.wrapped.wrapped, entry.wrapped) === 0
-    const key = isSame ? known.key : this.options.masterKeys.unwrap(inboxId, entry)
-    keepFew(this.atHand, inboxId, { key, wrapped: entry, confirmedAtMs: performance.now() })
-    return { state: 'known', key }
-  }
-
-  private async append(key: string, record: KeyRecord): Promise<void> {
-    const { log, now } = this.options
-    const origin = { id: mintId('evt'), time: now(), source: '/mayfly/keys' }
+  private async catchUp(partition: number): Promise<void> {
+    const { promise: tooLate, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(
+      () => reject(new Error(`the view of inbox-keys/${partition} is still being caught up`)),
+      CATCH_UP_WITHIN_MS,
+    )
     try {
-      await log.append('inbox-keys', encodeKeyRecord(key, record, origin))
-    } catch (cause) {
-      throw new KeyVaultUnavailableError(`a record of ${key} could not be stored`, { cause })
+      await Promise.race([this.follower.catchUp(partition), tooLate])
+    } finally {
+      clearTimeout(timer)
     }
   }
 
-  private start(): void {
-    const { isFollowing, isBeating } = this.options
-    this.background = Promise.all([
-      isFollowing
-        ? this.repeat(FOLLOW_EVERY_MS, 'following the keys', () => this.follower.followAll())
-        : null,
-      isBeating ? this.repeat(BEAT_EVERY_MS, 'a heartbeat of the keys', () => this.beat()) : null,
-    ])
+  private lookupOf(inboxId: InboxId, entry: KeyEntry | undefined): KeyLookup {
+    if (entry === undefined || entry.state === 'absent') return { state: 'unknown' }
+    if (entry.state === 'forgotten') {
+      this.atHand.drop(inboxId)
+      return { state: 'forgotten' }
+    }
+    return { state: 'known', key: this.atHand.unwrap(inboxId, entry.key) }
   }
 
-  private async repeat(everyMs: number, name: string, work: () => Promise<void>): Promise<void> {
-    const { signal } = this.stopping
-    const next = () => pause(everyMs, true, { signal, ref: false }).catch(() => false)
-    while (await next()) await work().catch((error: unknown) => this.options.onError(error, name))
+  /** The last master key that served new inboxes is one of those configured; from now on it is the current one. */
+  private async checkMasterKey(): Promise<void> {
+    const { view, masterKeys } = this.options
+    const partition = partitionOf(MASTER_KEY_SUBJECT, this.partitions)
+    await this.reach('which master key serves new inboxes', async () => {
+      await this.follower.catchUp(partition)
+      const { standing } = await view.find(partition, [])
+      const last = standing?.masterKeyId ?? null
+      if (last !== null) masterKeys.mustHave(last)
+      if (last !== masterKeys.current) {
+        await this.append({ type: 'MasterKeyTaken', masterKeyId: masterKeys.current })
+      }
+    })
   }
 
-  private async beat(): Promise<void> {
-    const { partitions } = await this.options.log.topology('inbox-keys')
-    const record = { type: 'KeysHeartbeat', beatAt: this.options.now() } as const
-    await Promise.all(
-      partitions.map((_, partition) => this.append(beatKey(partition, partitions.length), record)),
-    )
+  private async append(event: InboxKeyEvent): Promise<void> {
+    const occurrence = { id: mintId('evt'), time: this.options.now(), source: SOURCE, event }
+    await this.options.log.append('inbox-keys', inboxKeyEventCodec.encode(occurrence))
+  }
+
+  private async reach<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
+    if (this.isClosed) throw new KeyVaultUnavailableError(`${what} is out of reach: the vault is closed`)
+    return work().catch(unavailable(what))
   }
 }
 
-/** A key that lies in a partition: always the same one, so that compaction keeps one beat. */
-function beatKey(partition: number, partitions: number): string {
-  for (let n = 0; ; n += 1)
-    if (partitionOf(`heartbeat-${n}`, partitions) === partition) return `heartbeat-${n}`
+const SOURCE = '/mayfly/key-vault'
+
+/** Whatever is wrong with the log or the view, a newer record too: none of it says that a key is not there. */
+function unavailable(what: string): (cause: unknown) => never {
+  return (cause) => {
+    if (cause instanceof MasterKeyMissingError) throw cause
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new KeyVaultUnavailableError(`${what} is out of reach: ${reason}`, { cause })
+  }
 }
 
-function keepFew<Value>(map: Map<InboxId, Value>, inboxId: InboxId, value: Value): void {
-  const [oldest] = map.keys()
-  if (oldest !== undefined && map.size >= MOST_AT_HAND) map.delete(oldest)
-  map.set(inboxId, value)
+function wrappedEvent(inboxId: InboxId, { masterKeyId, wrapped }: WrappedKey): InboxKeyEvent {
+  return { type: 'InboxKeyWrapped', inboxId, masterKeyId, wrapped }
+}
+
+function eventOf({ inboxId, says }: KeyStatement, now: Date): InboxKeyEvent {
+  return says.state === 'forgotten'
+    ? { type: 'InboxKeyForgotten', inboxId, forgottenAt: now }
+    : wrappedEvent(inboxId, says.key)
 }

@@ -2,22 +2,26 @@ import { brand, type AccountId, type EventId, type KeyId } from '#libs/typeid/ty
 import type { LogRecord } from './event-log.js'
 
 /**
- * An event and what is said about it: the attributes of CloudEvents 1.0, which stand as `ce_` headers in the
+ * An event and what is said about any: the attributes of CloudEvents 1.0, which stand as `ce_` headers in the
  * binary mode of its Kafka binding (sections 3.2 and 3.2.3).
  */
-export interface Recorded<Event> {
+export interface Occurrence<Event> {
   id: EventId
   time: Date
-  /** The role that recorded it: `/mayfly/api`, `/mayfly/smtp`, `/mayfly/lifecycle`. */
+  /** What recorded it: `/mayfly/api`, `/mayfly/smtp`, `/mayfly/lifecycle`, `/mayfly/key-vault`. */
   source: string
-  accountId: AccountId
-  environment: string
-  keyId: KeyId | null
   event: Event
 }
 
-export type Decoded<Event> =
-  | { kind: 'event'; recorded: Recorded<Event> }
+/** An event of an account's, and who caused it. */
+export interface Recorded<Event> extends Occurrence<Event> {
+  accountId: AccountId
+  environment: string
+  keyId: KeyId | null
+}
+
+export type Decoded<Event, Recording = Recorded<Event>> =
+  | { kind: 'event'; recorded: Recording }
   /** Written by a newer version than this one: its consumer must be deployed first. */
   | { kind: 'newer'; type: string; version: number }
   | { kind: 'undecodable'; reason: string }
@@ -36,8 +40,8 @@ export interface EventForm<Event> {
 /** Begins the name of every type of event. */
 export const TYPE_PREFIX = 'mayfly.'
 
-/** Encodes and decodes the events of one topic. */
-export class EventCodec<Event extends { type: string }> {
+/** Encodes and decodes the events of one topic, with the attributes that any event has. */
+export class OccurrenceCodec<Event extends { type: string }> {
   private readonly byName: ReadonlyMap<string, EventForm<Event>>
 
   /** `keyOf` gives the record's key, which decides the partition, and the attribute `subject`. */
@@ -48,30 +52,27 @@ export class EventCodec<Event extends { type: string }> {
     this.byName = new Map(Object.values<EventForm<Event>>(forms).map((form) => [form.name, form]))
   }
 
-  encode(recorded: Recorded<Event>): LogRecord {
-    const type: Event['type'] = recorded.event.type
+  encode({ id, time, source, event }: Occurrence<Event>): LogRecord {
+    const type: Event['type'] = event.type
     const form = this.forms[type]
-    const key = this.keyOf(recorded.event)
+    const key = this.keyOf(event)
     return {
       key,
       headers: {
         ce_specversion: '1.0',
-        ce_id: recorded.id,
+        ce_id: id,
         ce_type: form.name,
-        ce_source: recorded.source,
+        ce_source: source,
         ce_subject: key,
-        ce_time: recorded.time.toISOString(),
-        ce_accountid: recorded.accountId,
-        ce_environment: recorded.environment,
-        ...(recorded.keyId === null ? {} : { ce_keyid: recorded.keyId }),
+        ce_time: time.toISOString(),
         ce_schemaversion: String(form.version),
         'content-type': form.contentType,
       },
-      value: form.encode(recorded.event),
+      value: form.encode(event),
     }
   }
 
-  decode({ headers, value }: Pick<LogRecord, 'headers' | 'value'>): Decoded<Event> {
+  decode({ headers, value }: Pick<LogRecord, 'headers' | 'value'>): Decoded<Event, Occurrence<Event>> {
     const form = this.byName.get(headers.ce_type ?? '')
     const version = Number(headers.ce_schemaversion)
     if (form === undefined) {
@@ -84,21 +85,53 @@ export class EventCodec<Event extends { type: string }> {
       return { kind: 'undecodable', reason: `no schema version: "${headers.ce_schemaversion ?? ''}"` }
     }
     if (version > form.version) return { kind: 'newer', type: form.name, version }
-    try {
-      const { ce_keyid: keyId = null, ce_environment: environment = '', ce_source: source = '' } = headers
-      const recorded = {
-        id: brand('evt', headers.ce_id ?? ''),
-        time: readTime(headers.ce_time),
-        source,
-        accountId: brand('acc', headers.ce_accountid ?? ''),
-        environment,
-        keyId: keyId === null ? null : brand('key', keyId),
-        event: form.decode(value, version),
-      }
-      return { kind: 'event', recorded }
-    } catch (error) {
-      return { kind: 'undecodable', reason: error instanceof Error ? error.message : String(error) }
+    return orUndecodable(() => ({
+      id: brand('evt', headers.ce_id ?? ''),
+      time: readTime(headers.ce_time),
+      source: headers.ce_source ?? '',
+      event: form.decode(value, version),
+    }))
+  }
+}
+
+/** The same for events of accounts: with the attributes that say which account's, and who caused them. */
+export class EventCodec<Event extends { type: string }> {
+  private readonly occurrences: OccurrenceCodec<Event>
+
+  constructor(forms: Readonly<Record<Event['type'], EventForm<Event>>>, keyOf: (event: Event) => string) {
+    this.occurrences = new OccurrenceCodec(forms, keyOf)
+  }
+
+  encode(recorded: Recorded<Event>): LogRecord {
+    const { headers, ...record } = this.occurrences.encode(recorded)
+    const attributes = {
+      ce_accountid: recorded.accountId,
+      ce_environment: recorded.environment,
+      ...(recorded.keyId === null ? {} : { ce_keyid: recorded.keyId }),
     }
+    return { ...record, headers: { ...headers, ...attributes } }
+  }
+
+  decode(record: Pick<LogRecord, 'headers' | 'value'>): Decoded<Event> {
+    const decoded = this.occurrences.decode(record)
+    if (decoded.kind !== 'event') return decoded
+    const { ce_accountid: accountId = '', ce_environment: environment = '', ce_keyid: keyId } = record.headers
+    return orUndecodable(() => ({
+      ...decoded.recorded,
+      accountId: brand('acc', accountId),
+      environment,
+      keyId: keyId === undefined ? null : brand('key', keyId),
+    }))
+  }
+}
+
+function orUndecodable<Recording>(
+  read: () => Recording,
+): { kind: 'event'; recorded: Recording } | { kind: 'undecodable'; reason: string } {
+  try {
+    return { kind: 'event', recorded: read() }
+  } catch (error) {
+    return { kind: 'undecodable', reason: error instanceof Error ? error.message : String(error) }
   }
 }
 

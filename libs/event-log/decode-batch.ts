@@ -1,8 +1,8 @@
-import type { EventCodec, Recorded } from './cloud-event.js'
+import type { Decoded, Recorded } from './cloud-event.js'
 import type { BatchOutcome, RecordBatch, StoredRecord } from './event-log.js'
 
-export interface DecodedBatch<Event> {
-  events: { offset: number; recorded: Recorded<Event> }[]
+export interface DecodedBatch<Event, Recording = Recorded<Event>> {
+  events: { offset: number; recorded: Recording }[]
   /** Offsets of the batch up to, not including, this one are among the events, or undecodable. */
   next: number
   /** What to answer the log once all of it is done. */
@@ -25,12 +25,12 @@ export class NewerSchemaError extends Error {
  * The events of a batch, in order, up to the first one from a newer version; rejects with NewerSchemaError where
  * that is the very first. Each record that can't be decoded is handed to `onUndecodable`, which is waited for.
  */
-export async function decodeBatch<Event extends { type: string }>(
-  codec: EventCodec<Event>,
+export async function decodeBatch<Event, Recording = Recorded<Event>>(
+  codec: { decode(record: StoredRecord): Decoded<Event, Recording> },
   batch: RecordBatch,
   onUndecodable: (record: StoredRecord, reason: string) => Promise<void> | void,
-): Promise<DecodedBatch<Event>> {
-  const events: DecodedBatch<Event>['events'] = []
+): Promise<DecodedBatch<Event, Recording>> {
+  const events: DecodedBatch<Event, Recording>['events'] = []
   const first = batch.records[0]?.offset ?? 0
   let next = first
   for (const record of batch.records) {

@@ -1,6 +1,6 @@
 import { ACCOUNT_EVENT_FORMS } from './account-events.js'
 import { INBOX_EVENT_FORMS } from './inbox-events.js'
-import { KEY_RECORD_FORMS } from './key-records.js'
+import { INBOX_KEY_EVENT_FORMS } from './inbox-key-events.js'
 import type { LogTopic } from './topics.js'
 
 /** What another language's consumer must know of one type of event. */
@@ -17,7 +17,7 @@ export interface EventSchema {
 const FORMS = {
   'inbox-events': INBOX_EVENT_FORMS,
   'account-events': ACCOUNT_EVENT_FORMS,
-  'inbox-keys': KEY_RECORD_FORMS,
+  'inbox-keys': INBOX_KEY_EVENT_FORMS,
 } as const satisfies Record<LogTopic, object>
 
 /** Every type of event, as the written schema (docs/events.md) must have it. */

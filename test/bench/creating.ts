@@ -5,7 +5,7 @@ import { Subject } from './subject.js'
 const WARM_UP = 50
 
 /** From the request for an inbox to its 201, one after the other and ten at once. */
-export const creating: Section = async ({ plan, profileDir }) => {
+export const creating: Section = async ({ plan, engine, profileDir }) => {
   const subject = await Subject.start(profileDir)
   try {
     await subject.createInboxes(WARM_UP)
@@ -24,7 +24,12 @@ export const creating: Section = async ({ plan, profileDir }) => {
       const name = atOnce === 1 ? 'create inbox' : `create inbox, ${atOnce} at once`
       figures.push(
         { name: `${name}, p50`, unit: 'ms', rounds: [median(times)] },
-        { name: `${name}, p99`, unit: 'ms', rounds: [quantile(times, 0.99)], reach: { atMost: 20 } },
+        {
+          name: `${name}, p99`,
+          unit: 'ms',
+          rounds: [quantile(times, 0.99)],
+          reach: { atMost: engine === 'embedded' ? 20 : 60 },
+        },
       )
     }
     return figures

@@ -8,7 +8,7 @@ import { Subject } from './subject.js'
 const EVERY_MS = 50
 
 /** From the 250 to the first read that finds the message, twenty mails a second. */
-export const latency: Section = async ({ plan, profileDir }) => {
+export const latency: Section = async ({ plan, engine, profileDir }) => {
   const subject = await Subject.start(profileDir)
   const client = await SmtpClient.open(subject.mayfly.smtpPort)
   try {
@@ -35,12 +35,18 @@ export const latency: Section = async ({ plan, profileDir }) => {
       `Read by id without pause; the read that found it, which is counted, took ${median(reads).toFixed(1)} ms ` +
       `at the median, and reading in vain keeps the process from its work.`
     return [
-      { name: 'accepted to visible, p50', unit: 'ms', rounds: [median(delays)], reach: { atMost: 10 }, note },
+      {
+        name: 'accepted to visible, p50',
+        unit: 'ms',
+        rounds: [median(delays)],
+        ...(engine === 'embedded' ? { reach: { atMost: 10 } } : {}),
+        note,
+      },
       {
         name: 'accepted to visible, p99',
         unit: 'ms',
         rounds: [quantile(delays, 0.99)],
-        reach: { atMost: 50 },
+        reach: { atMost: engine === 'embedded' ? 50 : 200 },
       },
     ]
   } finally {

@@ -1,11 +1,14 @@
 import { writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
+import type { EngineName } from '#test/harness/mayfly.js'
+import { endSharedServers, startSharedServers } from '#test/harness/shared-servers.js'
 import { accepting } from './accepting.js'
 import { creating } from './creating.js'
 import { findingOf, type Finding } from './figure.js'
 import { footprint } from './footprint.js'
 import { latency } from './latency.js'
 import { manyInboxes } from './many-inboxes.js'
+import { rebuilding } from './rebuilding.js'
 import { readCommand, USAGE, type Command } from './plan.js'
 import type { Section } from './section.js'
 import { showing } from './showing.js'
@@ -13,18 +16,15 @@ import { starting } from './starting.js'
 import { tableOf } from './table.js'
 
 /*
- * The benchmark: the standalone build on the embedded engine, in processes of its own on free ports of the
- * loopback, with folders of their own that are removed. What each figure means stands in docs/benchmarks.md.
+ * The benchmark: the standalone build on the embedded engine, or one process of each role with a Kafka and a Redis
+ * on the same machine; on free ports of the loopback, with folders of their own that are removed. What each figure
+ * means stands in docs/benchmarks.md.
  */
 
-const SECTIONS: Readonly<Record<string, Section>> = {
-  accepting,
-  showing,
-  latency,
-  creating,
-  footprint,
-  'many-inboxes': manyInboxes,
-  starting,
+const ON_BOTH = { accepting, showing, latency, creating }
+const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> = {
+  embedded: { ...ON_BOTH, footprint, 'many-inboxes': manyInboxes, starting },
+  distributed: { ...ON_BOTH, rebuilding },
 }
 
 try {
@@ -36,22 +36,38 @@ try {
   process.exitCode = 1
 }
 
-async function run({ plan, only, jsonPath, profileDir }: Command): Promise<void> {
-  const unknown = only?.find((name) => !(name in SECTIONS))
+async function run(command: Command): Promise<void> {
+  const { engine, only } = command
+  const sections = SECTIONS[engine]
+  const unknown = only?.find((name) => !(name in sections))
   if (unknown !== undefined) {
-    throw new Error(`there is no section "${unknown}"; there are ${Object.keys(SECTIONS).join(', ')}`)
+    throw new Error(`there is no section "${unknown}"; there are ${Object.keys(sections).join(', ')}`)
   }
+  if (engine === 'embedded') {
+    await measure(command)
+    return
+  }
+  process.env.TEST_ENGINE = engine
+  await startSharedServers()
+  try {
+    await measure(command)
+  } finally {
+    await endSharedServers()
+  }
+}
+
+async function measure({ plan, engine, only, jsonPath, profileDir }: Command): Promise<void> {
   const findings: Finding[] = []
-  for (const [name, section] of Object.entries(SECTIONS)) {
+  for (const [name, section] of Object.entries(SECTIONS[engine])) {
     if (only !== null && !only.includes(name)) continue
     const say = (line: string) => process.stderr.write(`${name}: ${line}\n`)
     const started = performance.now()
-    const figures = await section({ plan, profileDir, say })
+    const figures = await section({ plan, engine, profileDir, say })
     say(`${((performance.now() - started) / 1000).toFixed(0)} s`)
     findings.push(...figures.map(findingOf))
   }
   process.stdout.write(
-    `\n${availableParallelism()} cores, Node ${process.versions.node}\n\n${tableOf(findings)}`,
+    `\n${engine} engine, ${availableParallelism()} cores, Node ${process.versions.node}\n\n${tableOf(findings)}`,
   )
   if (jsonPath !== null) await writeFile(jsonPath, `${JSON.stringify(findings, null, 2)}\n`)
 }

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import type { EngineName } from '#test/harness/mayfly.js'
 
 /** How much is measured. */
 export interface Plan {
@@ -12,6 +13,8 @@ export interface Plan {
   memoryMails: { before: number; after: number }
   manyInboxes: number
   manyInboxesMails: number
+  /** Mails whose views are emptied and rebuilt. */
+  rebuiltMails: number
 }
 
 const DEFAULT: Plan = {
@@ -23,6 +26,7 @@ const DEFAULT: Plan = {
   memoryMails: { before: 1_000, after: 20_000 },
   manyInboxes: 10_000,
   manyInboxesMails: 3_000,
+  rebuiltMails: 10_000,
 }
 
 const FULL: Plan = {
@@ -34,10 +38,12 @@ const FULL: Plan = {
   memoryMails: { before: 1_000, after: 100_000 },
   manyInboxes: 100_000,
   manyInboxesMails: 10_000,
+  rebuiltMails: 100_000,
 }
 
 export interface Command {
   plan: Plan
+  engine: EngineName
   /** Where the findings go as JSON; null for nowhere. */
   jsonPath: string | null
   /** Names of the sections to run; null for all. */
@@ -47,6 +53,7 @@ export interface Command {
 }
 
 export const USAGE = `npm run bench -- [options]
+  --distributed     on a Kafka and a Redis that it starts, instead of the embedded engine
   --full            more rounds and larger counts: about 15 minutes instead of 3
   --only a,b        these sections alone
   --json <file>     writes the findings there, with every round
@@ -58,6 +65,7 @@ export function readCommand(args: readonly string[]): Command {
   const { values } = parseArgs({
     args: [...args],
     options: {
+      distributed: { type: 'boolean', default: false },
       full: { type: 'boolean', default: false },
       only: { type: 'string' },
       json: { type: 'string' },
@@ -66,6 +74,7 @@ export function readCommand(args: readonly string[]): Command {
   })
   return {
     plan: values.full ? FULL : DEFAULT,
+    engine: values.distributed ? 'distributed' : 'embedded',
     only: values.only?.split(',') ?? null,
     jsonPath: values.json ?? null,
     profileDir: values.profile ?? null,

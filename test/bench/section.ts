@@ -1,8 +1,10 @@
+import type { EngineName } from '#test/harness/mayfly.js'
 import type { Figure } from './figure.js'
 import type { Plan } from './plan.js'
 
 export interface SectionContext {
   plan: Plan
+  engine: EngineName
   profileDir: string | null
   /** Tells the reader what is going on. */
   say: (line: string) => void

@@ -8,7 +8,7 @@ const INBOXES = 64
 const CONNECTIONS = 20
 
 /** Mails per second from the first one sent to the last one that the API shows. */
-export const showing: Section = async ({ plan, profileDir }) => {
+export const showing: Section = async ({ plan, engine, profileDir }) => {
   const parser = new ParserYardstick()
   const subject = await Subject.start(profileDir)
   try {
@@ -37,7 +37,7 @@ export const showing: Section = async ({ plan, profileDir }) => {
         unit: 'mails/s',
         rounds: ours,
         yardstick: { name: 'mailparser, 2 threads', rounds: theirs },
-        reach: { atLeast: 0.5 },
+        ...(engine === 'embedded' ? { reach: { atLeast: 0.5 } } : {}),
       },
       {
         name: 'last 250 to last visible',

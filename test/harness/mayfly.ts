@@ -36,33 +36,38 @@ export interface StartOptions {
   through?: ProcessOptions['through']
 }
 
-/** Which engine a suite runs on: those that run on both are run twice. */
-export const ENGINE = process.env.TEST_ENGINE === 'distributed' ? 'distributed' : 'embedded'
+export type EngineName = 'embedded' | 'distributed'
 
-/** What takes something in ends first, as an operator would have it. */
-const LAYERS: readonly (readonly ProcessOptions['app'][])[] =
-  ENGINE === 'embedded'
-    ? [['standalone']]
-    : [
-        ['projector', 'lifecycle'],
-        ['api', 'smtp'],
-      ]
+/** In the order of their start; what takes something in ends first, as an operator would have it. */
+const LAYERS: Readonly<Record<EngineName, readonly (readonly ProcessOptions['app'][])[]>> = {
+  embedded: [['standalone']],
+  distributed: [
+    ['projector', 'lifecycle'],
+    ['api', 'smtp'],
+  ],
+}
+
+/** Which engine is run on: suites for both are run twice. */
+export function engineUnderTest(): EngineName {
+  return process.env.TEST_ENGINE === 'distributed' ? 'distributed' : 'embedded'
+}
 
 /** Runs the build. Resolves once it listens; rejects with NotStartedError where a process ends before. */
 export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'mayfly-')))
   const apiKey = options.apiKey ?? 'a-key-for-the-end-to-end-suites'
   const { user, through } = options
+  const engine = engineUnderTest()
   const env = {
     MAYFLY_DATA_DIR: dataDir,
     MAYFLY_HTTP_PORT: '0',
     MAYFLY_SMTP_PORT: '0',
     MAYFLY_BOOTSTRAP_API_KEY: apiKey,
-    ...(ENGINE === 'distributed' ? distributedEnvironment(basename(dataDir)) : {}),
+    ...(engine === 'distributed' ? distributedEnvironment(basename(dataDir)) : {}),
     ...options.env,
   }
   const layers: MayflyProcess[][] = []
-  for (const layer of LAYERS) {
+  for (const layer of LAYERS[engine]) {
     const starting = layer.map((app) => startProcess({ app, env: environmentOf(app, env), user, through }))
     const started = await Promise.allSettled(starting)
     layers.push(started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])))

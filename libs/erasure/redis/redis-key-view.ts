@@ -1,143 +1,127 @@
-import type { PartitionRange } from '#libs/event-log/event-log.js'
-import { partitionOf } from '#libs/event-log/partitioner.js'
 import { answerOf } from '#libs/redis-client/answer.js'
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
-import { Script } from '#libs/redis-client/script.js'
-import type { InboxId } from '#libs/typeid/typeid.js'
-import { KeyVaultUnavailableError } from '../key-vault.js'
-import type { KeyEntry, KeyStep, KeyView } from '../key-view.js'
+import type { Script, ScriptArgument } from '#libs/redis-client/script.js'
+import { brand, type InboxId } from '#libs/typeid/typeid.js'
+import {
+  KeyViewUnavailableError,
+  type KeyEntry,
+  type KeyStatement,
+  type KeyStep,
+  type KeyStepOutcome,
+  type KeyView,
+  type ViewStanding,
+} from '../key-view.js'
 import type { WrappedKey } from '../master-key.js'
+import { APPLY, BEGIN, FIND, FORGET, TAKE } from './scripts.js'
 
 /*
- * The view of inbox keys in Redis. Relies on Redis 7: a script's writes are seen together or not at all.
+ * Relies on: Redis 7 with noeviction, on one node or in a Cluster; scripts being atomic. It may lose what it
+ * acknowledged (a crash, a failover to a replica): the log has all of it.
  *
- * | key                | type | holds                                                                     |
- * | ------------------ | ---- | ------------------------------------------------------------------------- |
- * | {k<n>}:keys        | hash | inbox id → `forgotten`, or the master key's id, a colon, the key in base64 |
- * | {k<n>}:slot        | hash | log, position                                                             |
+ * | key                        | type | holds                                                        |
+ * | -------------------------- | ---- | ------------------------------------------------------------ |
+ * | {p<n>}:slot:inbox-keys     | hash | log, next, master-key: where the view of a partition stands  |
+ * | {p<n>}:inbox-keys          | hash | inbox id → value, as ./scripts.ts has it                     |
  */
 
 export interface RedisKeyViewOptions {
   client: RedisClient
+  /** Begins every key. */
   prefix: string
-  /** Of inbox-keys. */
-  partitions: number
 }
 
-const FORGOTTEN = 'forgotten'
-
-const ADD = new Script(`
-redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2])
-return redis.call('HGET', KEYS[1], ARGV[1])
-`)
-
-const FORGET = new Script(`
-for index = 1, #ARGV do redis.call('HSET', KEYS[1], ARGV[index], '${FORGOTTEN}') end
-`)
-
-const BEGIN = new Script(`
-local slot = redis.call('HMGET', KEYS[2], 'log', 'position')
-local position = tonumber(slot[2] or '')
-if slot[1] == ARGV[1] and position then
-  if position <= tonumber(ARGV[3]) then return position end
-  if slot[2] ~= ARGV[4] then return {'ahead', slot[2]} end
-end
-redis.call('UNLINK', KEYS[1])
-redis.call('HSET', KEYS[2], 'log', ARGV[1], 'position', ARGV[2])
-return tonumber(ARGV[2])
-`)
-
-/** Pairs of inbox id and entry follow the two offsets. A partition that was never begun stands nowhere. */
-const APPLY = new Script(`
-if redis.call('HGET', KEYS[2], 'position') ~= ARGV[1] then return 0 end
-for index = 3, #ARGV, 2 do
-  local write = ARGV[index + 1] == '${FORGOTTEN}' and 'HSET' or 'HSETNX'
-  redis.call(write, KEYS[1], ARGV[index], ARGV[index + 1])
-end
-redis.call('HSET', KEYS[2], 'position', ARGV[2])
-return 1
-`)
-
+/** Takes a client and leaves it open. */
 export class RedisKeyView implements KeyView {
   constructor(private readonly options: RedisKeyViewOptions) {}
 
-  async find(inboxId: InboxId): Promise<KeyEntry | null> {
-    const [keys] = this.keysOf(this.partitionOf(inboxId))
-    const text = await this.ask(() => this.options.client.hget(keys, inboxId))
-    return text === null ? null : readEntry(text)
+  async find(partition: number, inboxIds: readonly InboxId[]) {
+    const [logId, next, masterKeyId, ...values] = listOf(await this.run(FIND, partition, inboxIds))
+    const standing: ViewStanding | null =
+      logId == null || next == null ? null : { logId, next: Number(next), masterKeyId: masterKeyId ?? null }
+    return { standing, entries: inboxIds.map((_, index) => entryOf(values[index] ?? null)) }
   }
 
-  async add(inboxId: InboxId, key: WrappedKey): Promise<KeyEntry> {
-    const [keys] = this.keysOf(this.partitionOf(inboxId))
-    return readEntry(String(await this.run(ADD, [keys], [inboxId, writeEntry(key)])))
+  async take(partition: number, inboxId: InboxId, key: WrappedKey) {
+    const wanted = textOf(key)
+    const stood = textOrNull(await this.run(TAKE, partition, [inboxId, wanted]))
+    const mine = { state: 'wrapped', key } as const
+    if (stood === null) return { stands: mine, wasContested: false }
+    const wasContested = stood.slice(1) !== wanted
+    return { stands: stood.startsWith(TOLD) ? mine : statementOf(stood), wasContested }
   }
 
-  async forget(inboxIds: readonly InboxId[]): Promise<void> {
-    const byPartition = Map.groupBy(inboxIds, (inboxId) => this.partitionOf(inboxId))
-    await Promise.all(
-      [...byPartition].map(([partition, ids]) => {
-        const [keys] = this.keysOf(partition)
-        return this.run(FORGET, [keys], ids)
-      }),
-    )
+  async forget(partition: number, inboxIds: readonly InboxId[]): Promise<void> {
+    await this.run(FORGET, partition, inboxIds)
   }
 
   async begin(
-    logId: string,
-    { partition, first, end }: PartitionRange,
-    aheadAt?: number,
-  ): Promise<number | { aheadAt: number }> {
-    const standsAt = await this.run(BEGIN, this.keysOf(partition), [logId, first, end, aheadAt ?? ''])
-    return Array.isArray(standsAt) ? { aheadAt: Number(standsAt[1]) } : Number(standsAt)
+    partition: number,
+    start: Pick<ViewStanding, 'logId' | 'next'>,
+    seen: ViewStanding | null,
+  ): Promise<void> {
+    const place = seen === null ? ['', ''] : [seen.logId, seen.next]
+    await this.run(BEGIN, partition, [...place, start.logId, start.next])
   }
 
-  async apply({ partition, from, to, entries }: KeyStep): Promise<boolean> {
-    const pairs = entries.flatMap(([inboxId, entry]) => [inboxId, writeEntry(entry)])
-    return (await this.run(APPLY, this.keysOf(partition), [from, to, ...pairs])) === 1
+  async apply(step: KeyStep): Promise<KeyStepOutcome> {
+    const { partition, logId, from, to, masterKeyId, settled, statements } = step
+    const said = statements.flatMap(({ inboxId, says }) => [
+      inboxId,
+      says.state === 'forgotten' ? FORGOTTEN : textOf(says.key),
+    ])
+    const args = [logId, from, to, masterKeyId ?? '', settled.size, ...settled, ...said]
+    const answer = await this.run(APPLY, partition, args)
+    if (answer === null) return 'moved'
+    const contested = listOf(answer)
+    return contested.length === 0 ? 'applied' : { contested: statementsIn(contested) }
   }
 
-  async anyWrapped(): Promise<WrappedKey | null> {
-    for (let partition = 0; partition < this.options.partitions; partition += 1) {
-      const [keys] = this.keysOf(partition)
-      const sample = await this.ask(() => this.options.client.hrandfield(keys, SAMPLE, 'WITHVALUES'))
-      for (const text of [sample].flat(2)) {
-        const entry = typeof text === 'string' && text.includes(':') ? readEntry(text) : FORGOTTEN
-        if (entry !== FORGOTTEN) return entry
-      }
-    }
-    return null
-  }
-
-  private partitionOf(inboxId: InboxId): number {
-    return partitionOf(inboxId, this.options.partitions)
-  }
-
-  private keysOf(partition: number): [keys: string, slot: string] {
-    const tag = `${this.options.prefix}{k${partition}}`
-    return [`${tag}:keys`, `${tag}:slot`]
-  }
-
-  private run(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    return this.ask(() => script.run(this.options.client, keys, args))
-  }
-
-  private ask<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  private run(script: Script, partition: number, args: readonly ScriptArgument[]): Promise<unknown> {
+    const { client, prefix } = this.options
+    const tag = `${prefix}{p${partition}}`
     return answerOf(
-      ask,
-      (cause) => new KeyVaultUnavailableError('the view of inbox keys is out of reach', { cause }),
+      () => script.run(client, [`${tag}:slot:inbox-keys`, `${tag}:inbox-keys`], args),
+      (cause) => new KeyViewUnavailableError('the keys in Redis are out of reach', { cause }),
     )
   }
 }
 
-const SAMPLE = 20
+const FORGOTTEN = 'f'
+const IN_USE = 'u'
+const TOLD = 't'
 
-function writeEntry(entry: KeyEntry): string {
-  if (entry === FORGOTTEN) return FORGOTTEN
-  return `${entry.masterKeyId}:${Buffer.from(entry.wrapped).toString('base64')}`
+function textOf({ masterKeyId, wrapped }: WrappedKey): string {
+  return `${masterKeyId} ${Buffer.from(wrapped).toString('base64')}`
 }
 
-function readEntry(text: string): KeyEntry {
-  if (text === FORGOTTEN) return FORGOTTEN
-  const colon = text.indexOf(':')
-  return { masterKeyId: text.slice(0, colon), wrapped: Buffer.from(text.slice(colon + 1), 'base64') }
+function entryOf(value: string | null): KeyEntry {
+  return value === null ? { state: 'absent' } : statementOf(value)
+}
+
+function statementOf(value: string): KeyStatement['says'] {
+  if (value === FORGOTTEN) return { state: 'forgotten' }
+  const [masterKeyId = '', wrapped] = value.slice(1).split(' ')
+  if (!(value.startsWith(IN_USE) || value.startsWith(TOLD)) || wrapped === undefined) {
+    throw new TypeError('a key in Redis is not as Mayfly writes it')
+  }
+  return { state: 'wrapped', key: { masterKeyId, wrapped: Buffer.from(wrapped, 'base64') } }
+}
+
+function statementsIn(pairs: readonly (string | null)[]): KeyStatement[] {
+  const statements: KeyStatement[] = []
+  for (let at = 0; at < pairs.length; at += 2) {
+    const [id, value] = [pairs[at] ?? '', pairs[at + 1] ?? '']
+    statements.push({ inboxId: brand('inb', id), says: statementOf(value) })
+  }
+  return statements
+}
+
+function listOf(answer: unknown): (string | null)[] {
+  if (!Array.isArray(answer)) throw new TypeError('an answer of Redis is no list')
+  return answer.map(textOrNull)
+}
+
+function textOrNull(answer: unknown): string | null {
+  if (answer !== null && typeof answer !== 'string') throw new TypeError('an answer of Redis is no text')
+  return answer
 }

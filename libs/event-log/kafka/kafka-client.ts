@@ -1,4 +1,7 @@
 import { Kafka, logLevel, type LogEntry } from 'kafkajs'
+import { checkOnlyWhatIsPending } from './pending-check.js'
+
+checkOnlyWhatIsPending()
 
 export interface KafkaClientOptions {
   /** `host:port` each; any of them leads to all. */
@@ -23,9 +26,9 @@ const REQUEST_WITHIN_MS = 6_000
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 4 }
 const REPEAT_AFTER_MS = 10_000
 
-/** What kafkajs takes for errors and is the ordinary course of things, or is reported by who asked. */
+/** What kafkajs takes for errors and is the ordinary course of things, or an answer that its asker rejects with. */
 const ORDINARY =
-  /rebalanc|re-joining|Response without match|does not host this topic|not the leader for|Limiting retries/i
+  /^Response \w+\(key|rebalanc|re-joining|Response without match|not the leader for|Offset out of range/i
 
 /**
  * A client of its own: kafkajs keeps the group offsets of a client's consumers in one place, so that two consumers

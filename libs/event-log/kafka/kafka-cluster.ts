@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { PartitionAssigners, type Cluster, type Consumer, type Kafka } from 'kafkajs'
+import { LogUnavailableError } from '../event-log.js'
 import { readFetched, type Fetched, type FetchResponse } from './fetched.js'
 
 /** Records of one partition in one answer; one record batch comes whole, however large (KIP-74). */
@@ -28,6 +29,7 @@ export interface Offsets {
 export class KafkaCluster {
   private readonly cluster: Cluster
   private readonly holder: Consumer
+  private isClosed = false
 
   constructor(kafka: Kafka) {
     const clusters: Cluster[] = []
@@ -72,7 +74,7 @@ export class KafkaCluster {
 
   /** Resolves once the topic's leaders can be asked for. */
   async know(topic: string): Promise<void> {
-    await this.cluster.connect()
+    await this.connect()
     await this.cluster.addTargetTopic(topic)
     await this.cluster.refreshMetadataIfNecessary()
   }
@@ -122,12 +124,18 @@ export class KafkaCluster {
     if (name === 'KafkaJSConnectionClosedError' && typeof host === 'string' && typeof port === 'number') {
       this.cluster.removeBroker({ host, port })
     }
-    await this.cluster.connect()
+    await this.connect()
     await this.cluster.refreshMetadata()
   }
 
   async close(): Promise<void> {
+    this.isClosed = true
     await this.holder.disconnect()
+  }
+
+  private async connect(): Promise<void> {
+    if (this.isClosed) throw new LogUnavailableError('the connection to Kafka has been closed')
+    await this.cluster.connect()
   }
 
   private async withLeaders<Result>(ask: () => Promise<Result>): Promise<Result> {

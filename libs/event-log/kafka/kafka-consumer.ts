@@ -4,7 +4,9 @@ import { GroupMember } from './group-member.js'
 import type { KafkaCluster } from './kafka-cluster.js'
 import { PartitionFetcher } from './partition-fetcher.js'
 import { PartitionRun, type PartitionPlace } from './partition-run.js'
+import { ANSWER_WITHIN_MS } from './kafka-client.js'
 import { SharedLookup } from './shared-lookup.js'
+import { within } from './within.js'
 
 export interface KafkaConsumerOptions {
   spec: ConsumerSpec
@@ -35,7 +37,6 @@ export class KafkaConsumer implements Consumer {
   constructor(private readonly options: KafkaConsumerOptions) {
     const { groupId, topic, kafka, cluster, onError } = options
     const committed = new SharedLookup(() => options.committed(groupId))
-    const ranges = new SharedLookup(() => options.ranges())
     this.fetcher = new PartitionFetcher(cluster, topic, (error) => onError(error, `fetching of ${topic}`))
     this.member = new GroupMember({
       kafka,
@@ -47,7 +48,7 @@ export class KafkaConsumer implements Consumer {
     })
     this.place = {
       range: async (partition) => {
-        const range = (await ranges.get()).find((candidate) => candidate.partition === partition)
+        const range = (await options.ranges()).find((candidate) => candidate.partition === partition)
         if (range === undefined) throw new RangeError(`${topic} has no partition ${partition}`)
         return range
       },
@@ -59,7 +60,12 @@ export class KafkaConsumer implements Consumer {
 
   /** Resolves once the partitions of the first assignment have been asked for their start positions. */
   async start(): Promise<void> {
-    await this.options.cluster.know(this.options.topic)
+    const { cluster, topic } = this.options
+    await within(
+      ANSWER_WITHIN_MS,
+      `Kafka could not be asked for the leaders of ${topic}`,
+      cluster.know(topic),
+    )
     if (this.stopping === null) this.member.start()
     await this.begun.promise
   }

@@ -1,47 +1,229 @@
-import { randomUUID } from 'node:crypto'
-import { describeOn, kafkaBrokers } from '#test/harness/servers.js'
-import { PARTITIONS } from '../event-log-harness.contract.js'
+import { randomBytes } from 'node:crypto'
+import { createServer, type AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import kafkajs from 'kafkajs'
+import { describeOn } from '#test/harness/servers.js'
+import { until } from '#test/harness/until.js'
+import { appendTo, Arrivals, consumerOf } from '../arrivals.contract.js'
+import { keyIn, PARTITIONS, rangeOf, record, recordsOf, textOf } from '../event-log-harness.contract.js'
 import { describeEventLog } from '../event-log.contract.js'
-import { TOPICS } from '../topics.js'
+import type { TopicName } from '../topics.js'
 import { makeKafka } from './kafka-client.js'
-import { KafkaEventLog, type KafkaEventLogOptions } from './kafka-event-log.js'
-
-async function makeLog(options: Partial<KafkaEventLogOptions> = {}) {
-  const topicPrefix = `test-${randomUUID()}.`
-  const all: KafkaEventLogOptions = {
-    brokers: kafkaBrokers(),
-    clientId: 'test',
-    topicPrefix,
-    partitions: PARTITIONS,
-    replication: 1,
-    sasl: null,
-    tls: null,
-    maxMessageBytes: 25 << 20,
-    retentionMs: () => null,
-    onError: (error, during) => console.error(during, error),
-    ...options,
-  }
-  const open = (changed: Partial<KafkaEventLogOptions> = {}) => KafkaEventLog.open({ ...all, ...changed })
-  const harness = {
-    log: await open(),
-    open,
-    topicPrefix,
-    async reopen() {
-      await harness.log.close()
-      harness.log = await open()
-      return harness.log
-    },
-    async close() {
-      await harness.log.close()
-      const admin = makeKafka(all).admin()
-      await admin.connect()
-      await admin.deleteTopics({ topics: [...TOPICS, 'log'].map((topic) => topicPrefix + topic) })
-      await admin.disconnect()
-    },
-  }
-  return harness
-}
+import { KafkaEventLog } from './kafka-event-log.js'
+import { asAdmin, logOptions, makeLog, removeTopics } from './kafka-log-harness.contract.js'
 
 describeOn('kafka')('Kafka', () => {
   describeEventLog('Kafka', makeLog)
+})
+
+describeOn('kafka')('Kafka event log: opening', () => {
+  it('refuses another number of partitions than it was made with, and says why', async () => {
+    const harness = await makeLog()
+    await expect(KafkaEventLog.open({ ...harness.options, partitions: PARTITIONS + 1 })).rejects.toThrow(
+      `has ${PARTITIONS} partitions, not ${PARTITIONS + 1}; another number would split an inbox's order`,
+    )
+    await harness.close()
+  })
+
+  it('refuses topics that have another number of partitions than it was made with', async () => {
+    const options = logOptions()
+    const topic = `${options.topicPrefix}inbox-keys`
+    await asAdmin((admin) => admin.createTopics({ topics: [{ topic, numPartitions: 1 }], timeout: 5_000 }))
+    await expect(KafkaEventLog.open(options)).rejects.toThrow(`${topic} has 1 partitions, not ${PARTITIONS}`)
+    await removeTopics(options.topicPrefix)
+  })
+
+  it('gives all that start at once the same log', async () => {
+    const options = logOptions()
+    const logs = await Promise.all([1, 2, 3].map(() => KafkaEventLog.open(options)))
+    const ids = await Promise.all(logs.map(async (log) => (await log.topology('inbox-events')).logId))
+    expect(new Set(ids).size).toBe(1)
+    await Promise.all(logs.map((log) => log.close()))
+    await removeTopics(options.topicPrefix)
+  })
+
+  it('says which setting asks for more brokers than there are', async () => {
+    await expect(KafkaEventLog.open(logOptions({ replication: 3 }))).rejects.toThrow(
+      /too few brokers for 3 copies .* set KAFKA_REPLICATION/,
+    )
+  })
+
+  it('names the brokers that it can’t reach', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const broker = `127.0.0.1:${(server.address() as AddressInfo).port}`
+    server.close()
+    await expect(KafkaEventLog.open(logOptions({ brokers: [broker] }))).rejects.toThrow(
+      new RegExp(`\\(${broker}\\) can't be opened: .*ECONNREFUSED`),
+    )
+  })
+})
+
+describeOn('kafka')('Kafka event log: topics', () => {
+  it('are kept, compacted and bounded as asked for, and changed where that changes', async () => {
+    const harness = await makeLog({ retentionMs: (topic) => (topic === 'inbox-events' ? 1_000_000 : null) })
+    const settingsOf = async (topic: TopicName) => {
+      const name = harness.options.topicPrefix + topic
+      const { resources } = await asAdmin((admin) =>
+        admin.describeConfigs({
+          includeSynonyms: false,
+          resources: [{ type: kafkajs.ConfigResourceTypes.TOPIC, name }],
+        }),
+      )
+      const entries = resources.flatMap(({ configEntries }) => configEntries)
+      return Object.fromEntries(entries.map(({ configName, configValue }) => [configName, configValue]))
+    }
+    expect(await settingsOf('inbox-events')).toMatchObject({
+      'cleanup.policy': 'delete',
+      'retention.ms': '1000000',
+      'max.message.bytes': `${26 << 20}`,
+      'min.insync.replicas': '1',
+      'unclean.leader.election.enable': 'false',
+      'message.timestamp.type': 'LogAppendTime',
+    })
+    expect(await settingsOf('account-events')).toMatchObject({ 'retention.ms': '-1' })
+    const keys = await settingsOf('inbox-keys')
+    expect(keys).toMatchObject({ 'cleanup.policy': 'compact', 'segment.ms': '600000' })
+    expect(keys).toMatchObject({ 'max.compaction.lag.ms': '600000', 'file.delete.delay.ms': '60000' })
+    const name = `${harness.options.topicPrefix}inbox-events`
+    await asAdmin((admin) =>
+      admin.alterConfigs({
+        validateOnly: false,
+        resources: [
+          {
+            type: kafkajs.ConfigResourceTypes.TOPIC,
+            name,
+            configEntries: [{ name: 'segment.ms', value: '3600000' }],
+          },
+        ],
+      }),
+    )
+    await (await KafkaEventLog.open({ ...harness.options, retentionMs: () => 2_000_000 })).close()
+    const changed = { 'retention.ms': '2000000', 'segment.ms': '3600000' }
+    expect(await settingsOf('inbox-events')).toMatchObject(changed)
+    await harness.close()
+  })
+})
+
+describeOn('kafka')('Kafka event log: what it reads', () => {
+  let harness: Awaited<ReturnType<typeof makeLog>>
+  beforeEach(async () => {
+    harness = await makeLog()
+  })
+  afterEach(() => harness.close())
+
+  const kafka = () => makeKafka(harness.options)
+  const topic = () => `${harness.options.topicPrefix}inbox-events`
+
+  it('passes records of the mail limit, many at once, among small ones', async () => {
+    const { log } = harness
+    const value = randomBytes(25 << 20)
+    const arrivals = new Arrivals()
+    const isWhole: boolean[] = []
+    await Promise.all(
+      [0, 1].flatMap((partition) => [
+        log.append('inbox-events', { key: keyIn(partition), headers: {}, value }),
+        log.append('inbox-events', record(keyIn(partition), 'small')),
+        log.append('inbox-events', record(keyIn(partition + 2), 'small')),
+      ]),
+    )
+    const consumer = await log.consume(
+      consumerOf(arrivals, {
+        handle({ partition, records }) {
+          for (const each of records) {
+            if (each.value.length > 1_000) isWhole.push(value.equals(each.value))
+            arrivals.take({
+              topic: 'inbox-events',
+              partition,
+              records: [{ ...each, value: Buffer.alloc(0) }],
+            })
+          }
+          return Promise.resolve('done')
+        },
+      }),
+    )
+    await arrivals.until(() => arrivals.count >= 6)
+    await consumer.stop()
+    expect(isWhole).toEqual([true, true])
+  })
+
+  it('refuses a record that is too large at once, and takes the next', async () => {
+    const told: unknown[] = []
+    const lone = await makeLog({ onError: (error) => told.push(error) })
+    const { log } = lone
+    const begunAt = Date.now()
+    const tooLarge = { key: keyIn(0), headers: {}, value: Buffer.alloc(27 << 20) }
+    await expect(log.append('inbox-events', tooLarge)).rejects.toMatchObject({ name: 'LogUnavailableError' })
+    await appendTo(log, 0, 'a')
+    expect(Date.now() - begunAt).toBeLessThan(8_000)
+    expect(String(told[0])).toContain('larger than the max message size')
+    await lone.close()
+  })
+
+  it('goes past offsets that hold no record, also at the end', async () => {
+    const { log } = harness
+    const producer = kafka().producer({ transactionalId: topic(), maxInFlightRequests: 1, idempotent: true })
+    await producer.connect()
+    const transaction = await until('a coordinator', () => producer.transaction().catch(() => null))
+    await transaction.send({ topic: topic(), messages: [{ partition: 1, key: 'k', value: 'a' }] })
+    await transaction.commit()
+    await producer.disconnect()
+    const range = await until('the marker of the transaction’s end', async () => {
+      const held = await rangeOf(log, 'inbox-events', 1)
+      return held.end === 2 && held
+    })
+    expect((await recordsOf(log, range)).map(textOf)).toEqual(['a'])
+    expect(await recordsOf(log, { ...range, first: 1 })).toEqual([])
+    const arrivals = new Arrivals()
+    const consumer = await log.consume(consumerOf(arrivals))
+    await arrivals.until(() => arrivals.count >= 1)
+    await appendTo(log, 1, 'b')
+    await arrivals.until(() => arrivals.count >= 2)
+    await consumer.stop()
+    expect(arrivals.texts[1]).toEqual(['a', 'b'])
+  })
+
+  it('begins at the first record left where older ones were removed', async () => {
+    const { log } = harness
+    await appendTo(log, 1, 'a', 'b', 'c')
+    const before = await rangeOf(log, 'inbox-events', 1)
+    const partitions = [{ partition: 1, offset: '2' }]
+    await asAdmin(async (admin) => {
+      await admin.fetchTopicOffsets(topic())
+      await admin.deleteTopicRecords({ topic: topic(), partitions })
+    })
+    expect(await rangeOf(log, 'inbox-events', 1)).toMatchObject({ first: 2, end: 3 })
+    expect((await recordsOf(log, before)).map(textOf)).toEqual(['c'])
+    const arrivals = new Arrivals()
+    const startAt = () => Promise.resolve({ offset: 0 })
+    const consumer = await log.consume(consumerOf(arrivals, { startAt }))
+    await arrivals.until(() => arrivals.count >= 1)
+    await consumer.stop()
+    expect(arrivals.texts[1]).toEqual(['c'])
+  })
+
+  it('reads what compaction has left, also where the range ends in what it removed', async () => {
+    const { log } = harness
+    const name = `${harness.options.topicPrefix}inbox-keys`
+    const quick = { 'cleanup.policy': 'compact', 'segment.ms': '200', 'max.compaction.lag.ms': '200' }
+    const configEntries = Object.entries(quick).map(([key, value]) => ({ name: key, value }))
+    const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name, configEntries }]
+    await asAdmin((admin) => admin.alterConfigs({ validateOnly: false, resources }))
+    const put = (key: string, text: string) => log.append('inbox-keys', { ...record(key, text), key })
+    for (let n = 0; n < 10; n += 1) await put(keyIn(1), 'old')
+    const range = { topic: 'inbox-keys', partition: 1, first: 0, end: 10 } as const
+    expect(await recordsOf(log, range)).toHaveLength(10)
+    await until(
+      'the compaction',
+      async () => {
+        // Only an append ends a segment, and only an ended one is compacted.
+        await put(keyIn(1), 'new')
+        return (await recordsOf(log, range)).length === 0
+      },
+      60_000,
+    )
+    const { partitions } = await log.topology('inbox-keys')
+    const all = await Promise.all(partitions.map((each) => recordsOf(log, each)))
+    expect(all.flat().every((each) => textOf(each) === 'new')).toBe(true)
+  }, 90_000)
 })

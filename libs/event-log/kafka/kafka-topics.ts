@@ -11,6 +11,8 @@ import { partitionCount, type TopicName } from '../topics.js'
 export const INBOX_KEYS_COMPACTION = {
   segmentMs: 600_000,
   maxCompactionLagMs: 600_000,
+  /** A key in use that a late record replaced is appended again within seconds: until then it must not be compacted. */
+  minCompactionLagMs: 60_000,
   minCleanableDirtyRatio: 0.01,
   deleteRetentionMs: 600_000,
   fileDeleteDelayMs: 60_000,
@@ -21,10 +23,10 @@ export const REQUEST_BYTES = 4 << 20
 /** What a record may have beside the mail itself: envelope, seal, attributes. */
 const HEAD_ROOM_BYTES = 1 << 20
 
-const LOOK_EVERY_MS = 20
-
-// Node's ES modules see these names of the package as properties of its default export alone.
+// Names that Node finds in this CommonJS module only where they are asked of the whole.
 const { ConfigResourceTypes, ConfigSource } = kafkajs
+
+const LOOK_EVERY_MS = 20
 
 export interface TopicSettings {
   topicPrefix: string
@@ -84,6 +86,7 @@ function compacted() {
     'cleanup.policy': 'compact',
     'segment.ms': String(INBOX_KEYS_COMPACTION.segmentMs),
     'max.compaction.lag.ms': String(INBOX_KEYS_COMPACTION.maxCompactionLagMs),
+    'min.compaction.lag.ms': String(INBOX_KEYS_COMPACTION.minCompactionLagMs),
     'min.cleanable.dirty.ratio': String(INBOX_KEYS_COMPACTION.minCleanableDirtyRatio),
     'delete.retention.ms': String(INBOX_KEYS_COMPACTION.deleteRetentionMs),
     'file.delete.delay.ms': String(INBOX_KEYS_COMPACTION.fileDeleteDelayMs),

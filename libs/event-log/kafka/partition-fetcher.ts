@@ -27,7 +27,8 @@ const FETCH_AGAIN = { firstMs: 100, mostMs: 2_000 }
  */
 export class PartitionFetcher {
   private readonly wanting = new Map<number, PartitionReader>()
-  private readonly asked = new Set<string>()
+  /** Requests under way, and the pauses behind them, by broker. */
+  private readonly asked = new Map<string, Promise<void>>()
   private readonly stopping = new AbortController()
   private readonly again = new GrowingPause(FETCH_AGAIN)
   private busy = 0
@@ -49,25 +50,26 @@ export class PartitionFetcher {
 
   async stop(): Promise<void> {
     this.stopping.abort()
+    await Promise.all(this.asked.values())
     await this.cluster.close()
   }
 
-  private get isStopped(): boolean {
+  private isStopped(): boolean {
     return this.stopping.signal.aborted
   }
 
   private askAll(): void {
-    if (this.isStopped) return
+    if (this.isStopped()) return
     for (const [nodeId, readers] of this.cluster.byLeader(this.topic, this.wanting.values())) {
       if (this.asked.has(nodeId)) continue
-      this.asked.add(nodeId)
-      this.ask(nodeId, readers)
+      const answered = this.ask(nodeId, readers)
         .catch((error: unknown) => this.recover(error))
         .finally(() => {
           this.asked.delete(nodeId)
           this.askAll()
         })
         .catch(this.onError)
+      this.asked.set(nodeId, answered)
     }
   }
 
@@ -85,7 +87,7 @@ export class PartitionFetcher {
   }
 
   private give(fetched: Fetched, readers: readonly PartitionReader[]): Promise<void>[] {
-    if (this.isStopped) return []
+    if (this.isStopped()) return []
     return fetched.partitions.flatMap((answer) => {
       const reader = readers.find(({ partition }) => partition === answer.partition)
       const isStill = reader !== undefined && this.wanting.get(answer.partition) === reader
@@ -105,7 +107,7 @@ export class PartitionFetcher {
   }
 
   private async recover(error: unknown): Promise<void> {
-    if (this.isStopped) return
+    if (this.isStopped()) return
     if (isOutOfRange(error)) {
       const { partition } = error as { partition?: unknown }
       const reader = this.wanting.get(Number(partition))
@@ -117,6 +119,6 @@ export class PartitionFetcher {
     }
     this.onError(error)
     await this.again.wait(this.stopping.signal)
-    await this.cluster.recover(error).catch(this.onError)
+    if (!this.isStopped()) await this.cluster.recover(error).catch(this.onError)
   }
 }

@@ -1,0 +1,51 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInbox, mail, messagesOf, send } from '#test/harness/client.js'
+import { describeOn } from '#test/harness/servers.js'
+import { until } from '#test/harness/until.js'
+
+const UP_WITHIN_MS = 90_000
+
+describeOn('kafka', 'redis')('npm run dev:distributed', () => {
+  it(
+    'brings everything up, greets, takes mail, and ends at Ctrl-C with all that it started',
+    async () => {
+      const dataDir = await mkdtemp(join(tmpdir(), 'mayfly-dev-'))
+      const env = {
+        PATH: process.env.PATH,
+        HOME: process.env.HOME,
+        MAYFLY_DATA_DIR: dataDir,
+        MAYFLY_HTTP_PORT: '0',
+        MAYFLY_SMTP_PORT: '0',
+      }
+      const child = spawn(process.execPath, ['dist/infra/dev/distributed.js'], {
+        env,
+        stdio: ['ignore', 'pipe', 'ignore'],
+      })
+      let printed = ''
+      child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
+      try {
+        await until('the welcome', () => /Try it/.test(printed) || child.exitCode !== null, UP_WITHIN_MS)
+        const [, url = ''] = /HTTP API\s+(\S+)/.exec(printed) ?? []
+        const [, smtpPort = '0'] = /SMTP\s+\S+:(\d+)/.exec(printed) ?? []
+        const [, apiKey = ''] = /(mayfly-dev-\w+)/.exec(printed) ?? []
+        const target = { url, smtpPort: Number(smtpPort), apiKey }
+        const { id, address } = await createInbox(target)
+        await send(target, address, mail('to the development servers', 'text'))
+        const [message] = await messagesOf(target, id, 1)
+        expect(message).toMatchObject({ subject: 'to the development servers' })
+        const exited = once(child, 'exit')
+        child.kill('SIGINT')
+        expect(await exited).toEqual([0, null])
+        await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed')
+      } finally {
+        child.kill('SIGKILL')
+        await rm(dataDir, { recursive: true, force: true })
+      }
+    },
+    UP_WITHIN_MS + 30_000,
+  )
+})

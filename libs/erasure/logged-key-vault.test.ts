@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PARTITIONS } from '#libs/event-log/event-log-harness.contract.js'
+import { makeKafka } from '#libs/event-log/kafka/kafka-client.js'
+import { KafkaEventLog } from '#libs/event-log/kafka/kafka-event-log.js'
+import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
+import { TOPICS } from '#libs/event-log/topics.js'
+import { openRedis, type RedisClient } from '#libs/redis-client/redis-client.js'
+import { describeOn, kafkaBrokers, redisUrl } from '#test/harness/servers.js'
+import { describeKeyVault } from './key-vault.contract.js'
+import { VaultHarness, type Ground } from './logged-key-vault-harness.contract.js'
+import { describeLoggedKeyVault } from './logged-key-vault.contract.js'
+import { RedisKeyView } from './redis/redis-key-view.js'
+
+type LogGround = Pick<Ground, 'log' | 'reopenLog' | 'close'>
+
+async function lmdbGround(): Promise<LogGround> {
+  const dir = await mkdtemp(join(tmpdir(), 'mayfly-keys-'))
+  const open = () =>
+    LmdbEventLog.open({
+      path: join(dir, 'log.mdb'),
+      partitions: PARTITIONS,
+      retentionMs: () => null,
+      now: () => new Date(),
+      onPruneError: () => undefined,
+    })
+  const ground = {
+    log: await open(),
+    async reopenLog() {
+      await ground.log.close()
+      return open()
+    },
+    async close() {
+      await ground.log.close()
+      await rm(dir, { recursive: true })
+    },
+  }
+  return ground
+}
+
+async function kafkaGround(): Promise<LogGround> {
+  const options = {
+    brokers: kafkaBrokers(),
+    clientId: 'mayfly-test',
+    topicPrefix: `test-${randomUUID()}.`,
+    partitions: PARTITIONS,
+    replication: 1,
+    sasl: null,
+    tls: null,
+    maxMessageBytes: 1 << 20,
+    retentionMs: () => null,
+    onError: () => undefined,
+  }
+  const open = () => KafkaEventLog.open(options)
+  const ground = {
+    log: await open(),
+    async reopenLog() {
+      await ground.log.close()
+      return open()
+    },
+    async close() {
+      await ground.log.close()
+      const admin = makeKafka(options).admin()
+      await admin.connect()
+      await admin.deleteTopics({ topics: [...TOPICS, 'log'].map((topic) => options.topicPrefix + topic) })
+      await admin.disconnect()
+    },
+  }
+  return ground
+}
+
+function inRedis(client: RedisClient, ground: LogGround): Ground {
+  const keysUnder = (prefix: string) => client.keys(`${prefix}*`)
+  return Object.assign(ground, {
+    viewUnder: (prefix: string) => new RedisKeyView({ client, prefix }),
+    async flushView(prefix: string) {
+      for (const key of await keysUnder(prefix)) await client.unlink(key)
+    },
+    async copyView(prefix: string) {
+      const copies = await Promise.all(
+        (await keysUnder(prefix)).map(async (key) => ({ key, copy: await client.dumpBuffer(key) })),
+      )
+      return async () => {
+        for (const key of await keysUnder(prefix)) await client.unlink(key)
+        for (const { key, copy } of copies) await client.restore(key, 0, copy)
+      }
+    },
+  })
+}
+
+describe.each([
+  { name: 'LMDB', servers: ['redis'] as const, makeGround: lmdbGround },
+  { name: 'Kafka', servers: ['kafka', 'redis'] as const, makeGround: kafkaGround },
+])('$name', ({ name, servers, makeGround }) => {
+  describeOn(...servers)('keeps inbox keys', () => {
+    let client: RedisClient
+
+    beforeAll(async () => {
+      client = await openRedis({ urls: [redisUrl()], name: 'mayfly-test', onError: () => undefined })
+    })
+    afterAll(() => client.disconnect())
+
+    const make = async () => VaultHarness.make(inRedis(client, await makeGround()))
+    describeKeyVault(`the log on ${name}`, make)
+    describeLoggedKeyVault(`the log on ${name}`, make)
+  })
+})

@@ -1,0 +1,52 @@
+import { SharedLookup } from './shared-lookup.js'
+
+/** A lookup whose answers the test gives, and how many were asked for. */
+function makeLookup() {
+  const asked: PromiseWithResolvers<string>[] = []
+  let onAsked = Promise.withResolvers<undefined>()
+  const lookup = new SharedLookup(() => {
+    const answer = Promise.withResolvers<string>()
+    asked.push(answer)
+    onAsked.resolve(undefined)
+    onAsked = Promise.withResolvers()
+    return answer.promise
+  })
+  return { lookup, asked, nextAsked: () => onAsked.promise }
+}
+
+describe('a shared look-up', () => {
+  it('asks once for all who call before it is asked', async () => {
+    const { lookup, asked, nextAsked } = makeLookup()
+    const answers = Promise.all([lookup.get(), lookup.get(), lookup.get()])
+    await nextAsked()
+    asked[0]?.resolve('one')
+    expect(await answers).toEqual(['one', 'one', 'one'])
+    expect(asked).toHaveLength(1)
+  })
+
+  it('gives nobody an answer that was asked for before the call', async () => {
+    const { lookup, asked, nextAsked } = makeLookup()
+    const early = lookup.get()
+    await nextAsked()
+    const late = [lookup.get(), lookup.get()]
+    const askedAgain = nextAsked()
+    asked[0]?.resolve('old')
+    expect(await early).toBe('old')
+    await askedAgain
+    asked[1]?.resolve('new')
+    expect(await Promise.all(late)).toEqual(['new', 'new'])
+    expect(asked).toHaveLength(2)
+  })
+
+  it('asks again after a failure', async () => {
+    const { lookup, asked, nextAsked } = makeLookup()
+    const failed = lookup.get()
+    await nextAsked()
+    asked[0]?.reject(new Error('away'))
+    await expect(failed).rejects.toThrow('away')
+    const again = lookup.get()
+    await nextAsked()
+    asked[1]?.resolve('back')
+    expect(await again).toBe('back')
+  })
+})

@@ -1,0 +1,37 @@
+import { Redis } from 'ioredis'
+import { redisUrl } from '#test/harness/servers.js'
+import { realisticMail } from './realistic-mail.js'
+import type { Section } from './section.js'
+import { sendAll } from './smtp-client.js'
+import { Subject } from './subject.js'
+
+const INBOXES = 64
+
+/** Events per second that a projector replays from the log into emptied views. */
+export const rebuilding: Section = async ({ plan, profileDir }) => {
+  const subject = await Subject.start(profileDir)
+  const redis = new Redis(redisUrl())
+  try {
+    const inboxes = await subject.createInboxes(INBOXES)
+    const mails = plan.rebuiltMails
+    await sendAll({
+      port: subject.mayfly.smtpPort,
+      connections: 20,
+      mails,
+      addressOf: (number) => inboxes[number % INBOXES]?.address ?? '',
+      sourceOf: (number, to) => realisticMail(number, to),
+    })
+    await subject.untilVisible(mails)
+    await redis.flushall()
+    const started = performance.now()
+    await subject.untilVisible(mails)
+    const seconds = (performance.now() - started) / 1000
+    return [
+      { name: `rebuild of ${mails} mails`, unit: 's', rounds: [seconds] },
+      { name: 'events replayed', unit: 'events/s', rounds: [(mails + INBOXES) / seconds] },
+    ]
+  } finally {
+    redis.disconnect()
+    await subject.dispose()
+  }
+}

@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ConfigResourceTypes } from 'kafkajs'
+import { LoggedKeyVault } from '#libs/erasure/logged-key-vault.js'
+import { MasterKeys } from '#libs/erasure/master-key.js'
+import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
+import { makeSecretKey } from '#libs/erasure/seal.js'
+import { makeKafka } from '#libs/event-log/kafka/kafka-client.js'
+import { KafkaEventLog } from '#libs/event-log/kafka/kafka-event-log.js'
+import { TOPICS } from '#libs/event-log/topics.js'
+import { openRedis } from '#libs/redis-client/redis-client.js'
+import { mintId } from '#libs/typeid/mint.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import { describeOn, kafkaBrokers, kafkaDataDir, redisUrl } from '#test/harness/servers.js'
+import { MUST_RUN_ALL } from '#test/harness/tools.js'
+import { until } from '#test/harness/until.js'
+
+const PARTITIONS = 2
+/** As in use, but in seconds. */
+const QUICKLY = { 'segment.ms': '500', 'max.compaction.lag.ms': '500', 'file.delete.delay.ms': '100' }
+/** Brokers look every 15 s for what is to be compacted. */
+const GONE_WITHIN_MS = 90_000
+
+const topicPrefix = `test-${randomUUID()}.`
+const topic = `${topicPrefix}inbox-keys`
+const closing = new AsyncDisposableStack()
+
+async function openVault(): Promise<LoggedKeyVault> {
+  const options = {
+    brokers: kafkaBrokers(),
+    clientId: 'mayfly-test',
+    topicPrefix,
+    partitions: PARTITIONS,
+    replication: 1,
+    sasl: null,
+    tls: null,
+    maxMessageBytes: 1 << 20,
+    retentionMs: () => null,
+    onError: () => undefined,
+  }
+  const admin = makeKafka(options).admin()
+  await admin.connect()
+  closing.defer(() => admin.disconnect())
+  closing.defer(() => admin.deleteTopics({ topics: [...TOPICS, 'log'].map((each) => topicPrefix + each) }))
+  const log = await KafkaEventLog.open(options)
+  closing.defer(() => log.close())
+  const configEntries = Object.entries({
+    ...QUICKLY,
+    'cleanup.policy': 'compact',
+    'min.cleanable.dirty.ratio': '0.01',
+  }).map(([name, value]) => ({ name, value }))
+  const resources = [{ type: ConfigResourceTypes.TOPIC, name: topic, configEntries }]
+  await admin.alterConfigs({ validateOnly: false, resources })
+  const client = await openRedis({ urls: [redisUrl()], name: 'mayfly-test', onError: () => undefined })
+  closing.defer(() => client.disconnect())
+  closing.defer(async () => {
+    for (const key of await client.keys(`${topicPrefix}*`)) await client.unlink(key)
+  })
+  const masterKeys = MasterKeys.parse(makeSecretKey().toString('base64'))
+  if (masterKeys === null) throw new Error('the test has no master key')
+  const vault = await LoggedKeyVault.open({
+    log,
+    view: new RedisKeyView({ client, prefix: topicPrefix }),
+    masterKeys,
+    now: () => new Date(),
+    onError: () => undefined,
+    heartbeatEveryMs: 250,
+  })
+  closing.defer(() => vault.close())
+  return vault
+}
+
+/** Every byte that the broker has of the topic, in files that it is about to remove as well. */
+function onDisk(): Promise<string> {
+  // A look during which it renamed or removed a file may have missed something.
+  return until('a look at files that stay', () => readAll().catch(nullIfGone))
+}
+
+async function readAll(): Promise<string> {
+  const dataDir = kafkaDataDir() ?? ''
+  const texts: string[] = []
+  for (const folder of await readdir(dataDir)) {
+    if (!folder.startsWith(`${topic}-`)) continue
+    for (const file of await readdir(join(dataDir, folder))) {
+      texts.push(await readFile(join(dataDir, folder, file), 'latin1'))
+    }
+  }
+  return texts.join('\n')
+}
+
+function nullIfGone(error: unknown): null {
+  if (typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT') return null
+  throw error
+}
+
+/** The wrapped key of an inbox, as it is written on the log. */
+function wrappedIn(disk: string, inboxId: InboxId): string {
+  const found = new RegExp(`"inbox_id":"${inboxId}"[^}]*"wrapped":"([^"]+)"`).exec(disk)?.[1]
+  if (found === undefined) throw new Error(`the key of ${inboxId} is not on the disk`)
+  return found
+}
+
+const describeOnDisk = MUST_RUN_ALL || kafkaDataDir() !== null ? describeOn('kafka', 'redis') : describe.skip
+
+describeOnDisk('a forgotten key', () => {
+  afterEach(() => closing.disposeAsync())
+
+  it(
+    "leaves the disks of the brokers, and the others don't",
+    async () => {
+      const vault = await openVault()
+      const ids = Array.from({ length: 20 }, () => mintId('inb'))
+      await Promise.all(ids.map((inboxId) => vault.create(inboxId)))
+      const before = await onDisk()
+      const forgotten = ids.slice(0, 10).map((inboxId) => wrappedIn(before, inboxId))
+      const kept = ids.slice(10).map((inboxId) => wrappedIn(before, inboxId))
+      await vault.forget(ids.slice(0, 10))
+      await until(
+        'forgotten keys to leave the disk',
+        async () => {
+          const disk = await onDisk()
+          return forgotten.every((wrapped) => !disk.includes(wrapped))
+        },
+        GONE_WITHIN_MS,
+      )
+      const after = await onDisk()
+      expect(kept.filter((wrapped) => !after.includes(wrapped))).toEqual([])
+    },
+    GONE_WITHIN_MS + 30_000,
+  )
+})
