@@ -8,6 +8,8 @@ const shared = {
 
 export default {
   testTimeout: 30_000,
+  // Many suites wait for processes more than they compute.
+  maxWorkers: 3,
   projects: [
     { ...shared, displayName: 'embedded', roots: ['<rootDir>/dist'], testMatch: ['**/*.test.js'] },
     // The same suites once more, each role a process of its own on Kafka and Redis.

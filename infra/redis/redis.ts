@@ -77,8 +77,9 @@ function start({ folder, port, life }: RedisOptions): Promise<ServerProcess> {
     logPath: join(folder, 'redis.log'),
     life,
   } as const
-  // While it loads its data, it answers so.
-  return ServerProcess.start(launch, async () => (await askRedis(port, 'PING')) === '+PONG\r\n', UP_WITHIN_MS)
+  // While it loads its data it answers otherwise; one with a password is there as well.
+  const isReady = async () => /^(\+PONG|-NOAUTH)/.test((await askRedis(port, 'PING')) ?? '')
+  return ServerProcess.start(launch, isReady, UP_WITHIN_MS)
 }
 
 function configurationOf(

@@ -41,7 +41,15 @@ async function live(start: (context: ProcessContext) => Promise<Running>): Promi
   for (const variable of unknownVariables(process.env))
     logger.warn({ variable }, 'this variable is not a setting')
   const ended = endedBySignal()
-  const running = await start({ settings, logger, now: () => new Date() })
+  const starting = start({ settings, logger, now: () => new Date() })
+  const running = await Promise.race([starting, ended])
+  if (typeof running === 'string') {
+    // Nothing was taken in yet: what has started is as safe to end as by a kill.
+    starting.catch((error: unknown) => logger.debug({ err: error }, 'the start failed'))
+    logger.info({ signal: running }, 'ended before it had started')
+    logger.flush(() => process.exit(0))
+    return
+  }
   logger.info(running.listening, 'listening')
   process.stdout.write(running.welcome)
 

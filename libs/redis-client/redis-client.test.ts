@@ -1,6 +1,6 @@
 import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
 import { describeWith } from '#test/harness/tools.js'
-import { RedisServer } from '#test/harness/redis-server.js'
+import { startRedis, type RedisServer } from '#test/harness/redis.js'
 import { until } from '#test/harness/until.js'
 import { checkRedis, openRedis, type RedisClient } from './redis-client.js'
 
@@ -13,15 +13,15 @@ async function open(...urls: string[]): Promise<RedisClient> {
   return client
 }
 
-async function serve(...settings: string[]): Promise<RedisServer> {
-  const server = await RedisServer.start(settings)
+async function serve(settings: Record<string, string | number> = {}): Promise<RedisServer> {
+  const server = await startRedis({ settings })
   servers.push(server)
   return server
 }
 
 afterEach(async () => {
   for (const client of opened.splice(0)) client.disconnect()
-  await Promise.all(servers.splice(0).map((server) => server.close()))
+  await Promise.all(servers.splice(0).map((server) => server.dispose()))
 })
 
 describeOn('redis')('one Redis', () => {
@@ -53,7 +53,7 @@ describeOn('redis-cluster')('a Redis Cluster', () => {
 
 describeWith('redis-server')('a Redis', () => {
   it('that may evict keys is refused, with what to set', async () => {
-    const server = await serve('--maxmemory-policy', 'allkeys-lru')
+    const server = await serve({ 'maxmemory-policy': 'allkeys-lru' })
     await expect(checkRedis(await open(server.url))).rejects.toThrow(
       `Redis at 127.0.0.1:${server.port} has maxmemory-policy allkeys-lru and may drop what Mayfly keeps there: ` +
         'set `maxmemory-policy noeviction`',
@@ -61,20 +61,20 @@ describeWith('redis-server')('a Redis', () => {
   })
 
   it('is opened with the user, password and database of its URL', async () => {
-    const { port } = await serve('--requirepass', 'p@ss word')
+    const { port } = await serve({ requirepass: '"p@ss word"' })
     const client = await open(`redis://default:${encodeURIComponent('p@ss word')}@127.0.0.1:${port}/5`)
     expect(await client.client('INFO')).toMatch(/ db=5 /)
   })
 
   it('that takes no such password is refused, without saying it', async () => {
-    const { port } = await serve('--requirepass', 'right')
+    const { port } = await serve({ requirepass: 'right' })
     const refused = open(`redis://default:wrong@127.0.0.1:${port}`)
     await expect(refused).rejects.toThrow(/can't be reached at redis:\/\/127\.0\.0\.1:\d+ .*WRONGPASS/)
   })
 
   it('that is not there is told of', async () => {
     const server = await serve()
-    await server.kill()
+    await server.kill('SIGKILL')
     await expect(open(server.url)).rejects.toThrow(
       /can't be reached at redis:.* \(REDIS_URL\): .*ECONNREFUSED/,
     )
@@ -83,9 +83,9 @@ describeWith('redis-server')('a Redis', () => {
   it('that gives no answer is told of in time', async () => {
     const server = await serve()
     const client = await open(server.url)
-    server.hang()
+    await server.kill('SIGSTOP')
     await expect(checkRedis(client)).rejects.toThrow(`Redis at 127.0.0.1:${server.port} gives no answer`)
-    server.resume()
+    await server.kill('SIGCONT')
     await until('Redis to be fit again', () =>
       checkRedis(client).then(
         () => true,
@@ -103,13 +103,13 @@ describeWith('redis-server')('a Redis', () => {
       onError: (error) => errors.push(error),
     })
     opened.push(client)
-    await server.kill()
+    await server.kill('SIGKILL')
     const attempts: number[] = []
     client.on('reconnecting', (delayMs: number) => attempts.push(delayMs))
     await until('several attempts', () => attempts.length > 3)
     expect(errors.length).toBeGreaterThan(0)
     expect(new Set(errors.map(String)).size).toBe(errors.length)
-    await server.run()
+    await server.startAgain()
     await until('the connection', () => client.ping().catch(() => null))
   })
 })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { openRedis, type RedisClient } from '#libs/redis-client/redis-client.js'
 import { mintId } from '#libs/typeid/mint.js'
-import { RedisServer } from '#test/harness/redis-server.js'
+import { startRedis } from '#test/harness/redis.js'
 import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
 import { describeWith } from '#test/harness/tools.js'
 import { describeKeyView } from '../key-view.contract.js'
@@ -39,11 +39,11 @@ describe.each([
 
 describeWith('redis-server')('inbox keys in a Redis that is gone', () => {
   it('are said to be out of reach', async () => {
-    const server = await RedisServer.start()
+    const server = await startRedis()
     const client = await openRedis({ urls: [server.url], name: 'mayfly-test', onError: () => undefined })
     const view = new RedisKeyView({ client, prefix: 'test.' })
     await view.forget(0, [mintId('inb')])
-    await server.close()
+    await server.dispose()
     await expect(view.find(0, [])).rejects.toThrow(KeyViewUnavailableError)
     client.disconnect()
   })

@@ -1,6 +1,6 @@
 import { messageId, minute } from '#libs/inbox/given-when-then.js'
 import { openRedis, type RedisClient } from '#libs/redis-client/redis-client.js'
-import { RedisServer } from '#test/harness/redis-server.js'
+import { startRedis, type RedisServer } from '#test/harness/redis.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
 import { ReadModelUnavailableError } from '../queries.js'
@@ -26,7 +26,7 @@ describeWith('redis-server')('views in a Redis that is away', () => {
   let follower: Follower
 
   beforeEach(async () => {
-    server = await RedisServer.start()
+    server = await startRedis()
     client = await openRedis({ urls: [server.url], name: 'mayfly-test', onError: () => undefined })
     harness = await makeReadModel(client)
     follower = await followerOf(harness.store, 1)
@@ -34,7 +34,7 @@ describeWith('redis-server')('views in a Redis that is away', () => {
   })
   afterEach(async () => {
     client.disconnect()
-    await server.close()
+    await server.dispose()
   })
 
   /** Each method of the store and the queries, asked at once. */
@@ -85,9 +85,9 @@ describeWith('redis-server')('views in a Redis that is away', () => {
     )
 
   it('are unavailable, soon, while it hangs, and go on from where they stand once it goes on', async () => {
-    server.hang()
+    await server.kill('SIGSTOP')
     await expectUnavailable()
-    server.resume()
+    await server.kill('SIGCONT')
     await until('Redis to answer', isBack)
     // A step without an answer may have been applied: the next one is told where the views stand.
     const progress = await harness.queries.progress(place)
@@ -97,18 +97,18 @@ describeWith('redis-server')('views in a Redis that is away', () => {
   })
 
   it('stay unavailable in bounds for as long as it hangs', async () => {
-    server.hang()
+    await server.kill('SIGSTOP')
     // Longer than the socket is kept: what is asked for later meets a connection that is just being made.
     for (let round = 0; round < 4; round += 1) await expectUnavailable()
-    server.resume()
+    await server.kill('SIGCONT')
     await until('Redis to answer', isBack)
     expect(await harness.queries.inbox(id)).not.toBeNull()
   })
 
   it('are unavailable at once while it is down, and empty once it is back with nothing', async () => {
-    await server.kill()
+    await server.kill('SIGKILL')
     await expectUnavailable()
-    await server.run()
+    await server.startAgain()
     await until('Redis to answer', isBack)
     expect(await harness.queries.progress(place)).toBeNull()
     expect(await follower.begin()).toBe(0)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { openRedis, type RedisClient } from '#libs/redis-client/redis-client.js'
-import { RedisServer } from '#test/harness/redis-server.js'
+import { startRedis, type RedisServer } from '#test/harness/redis.js'
 import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
@@ -38,14 +38,14 @@ describeWith('redis-server')('signals over a Redis', () => {
   let signals: RedisSignals
 
   beforeEach(async () => {
-    server = await RedisServer.start()
+    server = await startRedis()
     client = await open([server.url])
     signals = await signalsOn(client, 'test.')
   })
   afterEach(async () => {
     await signals.close()
     client.disconnect()
-    await server.close()
+    await server.dispose()
   })
 
   const subscribers = async () => {
@@ -73,11 +73,11 @@ describeWith('redis-server')('signals over a Redis', () => {
   })
 
   it('go on after Redis was away, also for who subscribed meanwhile', async () => {
-    await server.kill()
+    await server.kill('SIGKILL')
     const heard = new Set<string>()
     await signals.subscribe('moved', () => heard.add('moved'))
     signals.publish('moved')
-    await server.run()
+    await server.startAgain()
     await until('the ring', () => heard.has('moved'))
     heard.clear()
     await until('the signal', () => {
@@ -87,13 +87,13 @@ describeWith('redis-server')('signals over a Redis', () => {
   })
 
   it('never hold up who publishes, or for long who subscribes, while Redis hangs', async () => {
-    server.hang()
+    await server.kill('SIGSTOP')
     let heard = 0
     const started = performance.now()
     signals.publish('moved')
     await signals.subscribe('moved', () => (heard += 1))
     expect(performance.now() - started).toBeLessThan(3_000)
-    server.resume()
+    await server.kill('SIGCONT')
     await until('the ring', () => heard > 0)
   })
 

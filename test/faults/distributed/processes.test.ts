@@ -1,3 +1,5 @@
+import { startProcess } from '#test/harness/mayfly-process.js'
+import { distributedEnvironment } from '#test/harness/mayfly.js'
 import { describeOn } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
 import { Deployment, ROLES } from './deployment.js'
@@ -72,4 +74,14 @@ describeOn('kafka', 'redis')('processes that die or hang under load', () => {
     },
     TRIAL_MS,
   )
+
+  it('an api whose key nobody makes readable ends with 0 where it is asked to while it starts', async () => {
+    const env = {
+      ...distributedEnvironment(`alone-${process.pid}`),
+      MAYFLY_BOOTSTRAP_API_KEY: 'a-key-that-no-projector-shows',
+      MAYFLY_HTTP_PORT: '0',
+    }
+    const through = ['timeout', '--preserve-status', '6'] as const
+    await expect(startProcess({ app: 'api', env, through })).rejects.toMatchObject({ exitCode: 0 })
+  })
 })
