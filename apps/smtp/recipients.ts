@@ -3,7 +3,7 @@ import { asOf, type Inbox } from '#libs/inbox/inbox.js'
 import type { InboxQueries } from '#libs/read-model/queries.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { BacklogWatch } from './backlog-watch.js'
-import { REFUSALS, type Refusal } from './replies.js'
+import { Refusal, REFUSALS } from './replies.js'
 
 export interface RecipientsOptions {
   inboxes: Pick<InboxQueries, 'inboxIdAt' | 'inbox'>
@@ -35,15 +35,22 @@ export class Recipients {
   }
 
   private async look(address: Address): Promise<InboxId | Refusal> {
-    const { inboxes, now } = this.options
+    const found = (await this.inboxAt(address)) ?? (await this.lookAgain(address))
+    if (found === null) return REFUSALS.unknownRecipient
+    return found instanceof Refusal ? found : (refusalOf(found, this.options.now()) ?? found.id)
+  }
+
+  /** While they catch up, what the views don't know may yet exist; lost ones may have come back since the first look. */
+  private async lookAgain(address: Address): Promise<Inbox | Refusal | null> {
+    const { isCatchingUp } = await this.options.backlog.measure()
+    return isCatchingUp ? REFUSALS.catchingUp : this.inboxAt(address)
+  }
+
+  private async inboxAt(address: Address): Promise<Inbox | null> {
+    const { inboxes } = this.options
     const id = await inboxes.inboxIdAt(address)
     const row = id === null ? null : await inboxes.inbox(id)
-    if (id === null || row === null) {
-      // While they catch up, what the views don't know may yet exist.
-      const { isCatchingUp } = await this.options.backlog.measure()
-      return isCatchingUp ? REFUSALS.catchingUp : REFUSALS.unknownRecipient
-    }
-    return refusalOf(row.inbox, now()) ?? id
+    return row?.inbox ?? null
   }
 
   private async orUnavailable<Result>(look: () => Promise<Result>): Promise<Result | Refusal> {

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import type { Account, ApiKey } from '#libs/account/account.js'
 import { isMistyped } from '#libs/account/api-key.js'
 import { PLANS, type Plan } from '#libs/account/plan.js'
 import type { Scope } from '#libs/account/scope.js'
@@ -45,17 +46,26 @@ export class Authenticator {
     const [, secret] = /^bearer +(\S{1,300})$/i.exec(authorization) ?? []
     if (secret === undefined)
       throw invalidKey('The header Authorization does not have the form `Bearer <key>`.')
-    const found = await this.views.accounts.keyByHash(hashSecret(secret))
+    const found = await this.find(secret)
     if (found !== null) {
       const { account, key } = found
       const { id: keyId, accountId, environment, scopes } = key
       return { keyId, accountId, environment, scopes, plan: PLANS[account.plan] }
     }
+    throw invalidKey('The key is not known.')
+  }
+
+  /** Throws where the key is mistyped, or where it can't be told yet whether it is known. */
+  private async find(secret: string): Promise<{ account: Account; key: ApiKey } | null> {
+    const { accounts } = this.views
+    const found = await accounts.keyByHash(hashSecret(secret))
+    if (found !== null) return found
     if (isMistyped(secret)) throw invalidKey('The key is mistyped: its checksum is not right.')
     if (await this.views.isCatchingUp({ topic: 'account-events', partition: 0 })) {
       throw unavailable('catching-up', 'Whether the key is known can not be told yet.')
     }
-    throw invalidKey('The key is not known.')
+    // Views that had been lost may have come back since.
+    return accounts.keyByHash(hashSecret(secret))
   }
 }
 

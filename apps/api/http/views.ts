@@ -34,6 +34,17 @@ export class Views {
     }
   }
 
+  /**
+   * What a look at an inbox's partition finds, null where it is certainly not there; throws catching-up where that
+   * can't be told. Views that had been lost may come back between the look and that question: so it looks again.
+   */
+  async known<Row>(inboxId: InboxId, look: () => Promise<Row | null>): Promise<Row | null> {
+    const found = await look()
+    if (found !== null) return found
+    await this.mustKnow(inboxId)
+    return look()
+  }
+
   /** Throws catching-up where any inbox may be missing. */
   async mustKnowAll(): Promise<void> {
     if ((await measureBacklog(this.log, this.inboxes, 'inbox-events')).isCatchingUp) {

@@ -91,7 +91,11 @@ export class Inboxes {
   ): Promise<Inbox[]> {
     await this.views.mustKnowAll()
     const { accountId, environment } = principal
-    return this.views.inboxes.listInboxes({ ...query, accountId, environment, now: this.context.now() })
+    const now = this.context.now()
+    const inboxes = await this.views.inboxes.listInboxes({ ...query, accountId, environment, now })
+    // They may have been lost meanwhile.
+    await this.views.mustKnowAll()
+    return inboxes
   }
 
   /** Resolves once the end is durable and in force here; a repeat resolves with the first end. */
@@ -114,11 +118,10 @@ export class Inboxes {
   /** Another tenant's inbox is answered exactly as one that is not there. */
   private async find(principal: Principal, id: string): Promise<{ inbox: Inbox; endOffset: number }> {
     const { accountId, environment } = principal
-    const row = isId('inb', id) ? await this.views.inboxes.inbox(id) : null
+    const row = isId('inb', id) ? await this.views.known(id, () => this.views.inboxes.inbox(id)) : null
     if (row !== null && row.inbox.accountId === accountId && row.inbox.environment === environment) {
       return { inbox: asOf(row.inbox, this.context.now()), endOffset: row.endOffset }
     }
-    if (isId('inb', id)) await this.views.mustKnow(id)
     throw notFound(`There is no inbox ${id.slice(0, 60)}.`)
   }
 }

@@ -18,11 +18,10 @@ export class MessageReader {
 
   /** Throws not-found or message-deleted where there is no such message in the inbox any more. */
   async find({ id: inboxId }: ActiveInbox, id: string): Promise<PresentMessage> {
-    const row = isId('msg', id) ? await this.views.inboxes.message({ inboxId, messageId: id }) : null
-    if (row === null) {
-      await this.views.mustKnow(inboxId)
-      throw noMessage(id)
-    }
+    if (!isId('msg', id)) throw noMessage(id)
+    const key = { inboxId, messageId: id }
+    const row = await this.views.known(inboxId, () => this.views.inboxes.message(key))
+    if (row === null) throw noMessage(id)
     const { message } = row
     if (message.state === 'present') return message
     const deletedAt = message.deletedAt.toISOString()

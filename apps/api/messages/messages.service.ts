@@ -24,15 +24,12 @@ export class Messages {
     const { inbox } = await this.inboxes.open(principal, inboxId)
     if (!isId('msg', id)) throw noMessage(id)
     const key = { inboxId: inbox.id, messageId: id }
-    const row = await this.views.inboxes.message(key)
+    const row = await this.views.known(inbox.id, () => this.views.inboxes.message(key))
     const now = this.context.now()
     const command = { type: 'DeleteMessage', ...key, keyId: principal.keyId, now } as const
     const { events, refusal } = decide({ inbox, message: row?.message ?? null }, command)
     if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
-    if (refusal !== null) {
-      await this.views.mustKnow(inbox.id)
-      throw noMessage(id)
-    }
+    if (refusal !== null) throw noMessage(id)
     for (const event of events) {
       await this.views.mustShow(await this.context.recorder.recordInboxEvent(event, principal))
     }
