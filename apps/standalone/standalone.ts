@@ -1,15 +1,12 @@
 import { join, resolve } from 'node:path'
-import type { Logger } from 'pino'
-import { collectDefaultMetrics, Registry } from 'prom-client'
 import { bootstrapAccount } from '#apps/api/access/bootstrap.js'
 import { startApi } from '#apps/api/api.js'
 import { startLifecycle } from '#apps/lifecycle/lifecycle.js'
 import { startProjector } from '#apps/projector/projector.js'
 import { startSmtp } from '#apps/smtp/smtp-edge.js'
-import type { Settings } from '#libs/config/settings.js'
-import { openEngine } from '#libs/engine/open-engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
-import { startMetricsServer } from '#libs/process/metrics-server.js'
+import { onEngine } from '#libs/process/on-engine.js'
+import type { ProcessContext } from '#libs/process/run-process.js'
 import type { Welcome } from './welcome.js'
 
 /*
@@ -17,10 +14,7 @@ import type { Welcome } from './welcome.js'
  * don't know; those that take something in come last, and are the first to stop.
  */
 
-export interface StandaloneOptions {
-  settings: Settings
-  logger: Logger
-  now: () => Date
+export interface StandaloneOptions extends ProcessContext {
   /** Shows the first API key where one is made. */
   announce: (secret: string) => void
 }
@@ -31,26 +25,8 @@ export interface Standalone extends Welcome {
 }
 
 /** Resolves once every role runs; what had started is closed again where one can't. */
-export async function startStandalone(options: StandaloneOptions): Promise<Standalone> {
-  const { settings, logger, now, announce } = options
-  // Closes in reverse order, each of them whatever became of the others.
-  const running = new AsyncDisposableStack()
-  const close = () => running.disposeAsync()
-  try {
-    const registry = new Registry()
-    collectDefaultMetrics({ register: registry })
-    const engine = await openEngine({
-      settings,
-      role: 'standalone',
-      now,
-      onError: (error, during) => logger.error({ err: error }, `${during} failed: tried again`),
-    })
-    running.defer(() => engine.close())
-    if (settings.metricsPort !== null) {
-      const { httpHost: host, metricsPort: port } = settings
-      const server = await startMetricsServer({ registry, logger, host, port })
-      running.defer(() => void server.close())
-    }
+export function startStandalone({ announce, ...process }: StandaloneOptions): Promise<Standalone> {
+  return onEngine('standalone', process, async ({ engine, settings, logger, now, registry, running }) => {
     const projector = await startProjector({ engine, settings, logger, registry })
     running.defer(() => projector.close())
     const lifecycle = await startLifecycle({ engine, now, logger, registry })
@@ -66,9 +42,6 @@ export async function startStandalone(options: StandaloneOptions): Promise<Stand
     running.defer(() => smtp.drain())
     isStarted = true
     const { url, port: httpPort } = api
-    return { url, httpPort, smtpHost: settings.smtpHost, smtpPort: smtp.port, firstKey, close }
-  } catch (error) {
-    await close().catch((fault: unknown) => logger.error({ err: fault }, 'what had started did not close'))
-    throw error
-  }
+    return { url, httpPort, smtpHost: settings.smtpHost, smtpPort: smtp.port, firstKey }
+  })
 }

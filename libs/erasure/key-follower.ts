@@ -1,10 +1,10 @@
 import pLimit from 'p-limit'
 import { decodeBatch } from '#libs/event-log/decode-batch.js'
-import type { EventLog, PartitionRange, StoredRecord, Topology } from '#libs/event-log/event-log.js'
+import type { EventLog, PartitionRange, StoredRecord } from '#libs/event-log/event-log.js'
 import { inboxKeyEventCodec, type InboxKeyEvent } from '#libs/event-log/inbox-key-events.js'
+import { SharedRun } from '#libs/event-log/shared-run.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { KeyStatement, KeyView, ViewStanding } from './key-view.js'
-import { SharedRun } from './shared-run.js'
 
 export interface KeyFollowerOptions {
   log: Pick<EventLog, 'read' | 'topology'>
@@ -32,7 +32,6 @@ const MOST_BEGINNINGS = 20
 export class KeyFollower {
   private readonly reached: (Pick<ViewStanding, 'logId' | 'next'> | null)[]
   private readonly catchUps: SharedRun<void>[]
-  private readonly topology: SharedRun<Topology>
   private timer: NodeJS.Timeout | null = null
   private round: Promise<void> = Promise.resolve()
   private isStopped = false
@@ -42,7 +41,6 @@ export class KeyFollower {
     partitions: number,
   ) {
     this.reached = Array.from({ length: partitions }, () => null)
-    this.topology = new SharedRun(() => options.log.topology('inbox-keys'), 0)
     this.catchUps = this.reached.map(
       (_, partition) => new SharedRun(() => this.follow(partition), LOOKS_APART_MS),
     )
@@ -95,7 +93,7 @@ export class KeyFollower {
     for (let beginnings = 0; beginnings < MOST_BEGINNINGS && !this.isStopped; beginnings += 1) {
       // The view is asked before the log: what it has applied can't lie past the end that is then told.
       const { standing } = await this.options.view.find(partition, [])
-      const { logId, partitions } = await this.topology.get()
+      const { logId, partitions } = await this.options.log.topology('inbox-keys')
       const range = partitions.find((candidate) => candidate.partition === partition)
       if (range === undefined) throw new RangeError(`inbox-keys has no partition ${partition}`)
       if (standing?.logId !== logId || standing.next > range.end) {

@@ -20,6 +20,8 @@ export interface KafkaClientOptions {
 
 /** How long the log is waited for before a caller is told that it is unavailable. */
 export const ANSWER_WITHIN_MS = 10_000
+/** Look-ups of one kind begin at least that far apart, so that any number of callers costs the brokers little. */
+export const LOOKUPS_APART_MS = 5
 
 const CONNECT_WITHIN_MS = 3_000
 const REQUEST_WITHIN_MS = 6_000

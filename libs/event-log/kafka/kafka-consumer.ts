@@ -1,11 +1,11 @@
 import type { Kafka } from 'kafkajs'
 import { LogUnavailableError, type Consumer, type ConsumerSpec, type PartitionRange } from '../event-log.js'
+import { SharedRun } from '../shared-run.js'
 import { GroupMember } from './group-member.js'
 import type { KafkaCluster } from './kafka-cluster.js'
 import { PartitionFetcher } from './partition-fetcher.js'
 import { PartitionRun, type PartitionPlace } from './partition-run.js'
-import { ANSWER_WITHIN_MS } from './kafka-client.js'
-import { SharedLookup } from './shared-lookup.js'
+import { ANSWER_WITHIN_MS, LOOKUPS_APART_MS } from './kafka-client.js'
 import { within } from './within.js'
 
 export interface KafkaConsumerOptions {
@@ -36,7 +36,7 @@ export class KafkaConsumer implements Consumer {
 
   constructor(private readonly options: KafkaConsumerOptions) {
     const { groupId, topic, kafka, cluster, onError } = options
-    const committed = new SharedLookup(() => options.committed(groupId))
+    const committed = new SharedRun(() => options.committed(groupId), LOOKUPS_APART_MS)
     this.fetcher = new PartitionFetcher(cluster, topic, (error) => onError(error, `fetching of ${topic}`))
     this.member = new GroupMember({
       kafka,

@@ -11,14 +11,14 @@ import {
   type StoredRecord,
   type Topology,
 } from '../event-log.js'
+import { SharedRun } from '../shared-run.js'
 import { deadLetterOf, TOPICS, type TopicName } from '../topics.js'
-import { ANSWER_WITHIN_MS, makeKafka, type KafkaClientOptions } from './kafka-client.js'
+import { ANSWER_WITHIN_MS, LOOKUPS_APART_MS, makeKafka, type KafkaClientOptions } from './kafka-client.js'
 import { KafkaCluster } from './kafka-cluster.js'
 import { KafkaConsumer } from './kafka-consumer.js'
 import { readRange } from './kafka-reader.js'
 import { ensureTopics, identityTopic, wantedTopic, type TopicSettings } from './kafka-topics.js'
 import { findIdentity } from './log-identity.js'
-import { SharedLookup } from './shared-lookup.js'
 import { makeProducer, TopicAppender } from './topic-appender.js'
 import { messageOf, within } from './within.js'
 
@@ -55,7 +55,7 @@ interface Clients {
 export class KafkaEventLog implements EventLog {
   private readonly appenders: ReadonlyMap<TopicName, TopicAppender>
   private readonly consumers = new Set<KafkaConsumer>()
-  private readonly lookups = new Map<TopicName, SharedLookup<PartitionRange[]>>()
+  private readonly lookups = new Map<TopicName, SharedRun<PartitionRange[]>>()
   private closing: Promise<void> | null = null
 
   /**
@@ -182,9 +182,9 @@ export class KafkaEventLog implements EventLog {
     let lookup = this.lookups.get(topic)
     if (lookup === undefined) {
       const name = this.options.topicPrefix + topic
-      lookup = new SharedLookup(async () =>
-        (await this.clients.cluster.offsets(name)).map((offsets) => ({ topic, ...offsets })),
-      )
+      const look = async () =>
+        (await this.clients.cluster.offsets(name)).map((offsets) => ({ topic, ...offsets }))
+      lookup = new SharedRun(look, LOOKUPS_APART_MS)
       this.lookups.set(topic, lookup)
     }
     return lookup.get()

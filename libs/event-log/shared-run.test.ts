@@ -1,20 +1,20 @@
-import { SharedLookup } from './shared-lookup.js'
+import { SharedRun } from './shared-run.js'
 
 /** A lookup whose answers the test gives, and how many were asked for. */
 function makeLookup() {
   const asked: PromiseWithResolvers<string>[] = []
   let onAsked = Promise.withResolvers<undefined>()
-  const lookup = new SharedLookup(() => {
+  const lookup = new SharedRun(() => {
     const answer = Promise.withResolvers<string>()
     asked.push(answer)
     onAsked.resolve(undefined)
     onAsked = Promise.withResolvers()
     return answer.promise
-  })
+  }, 5)
   return { lookup, asked, nextAsked: () => onAsked.promise }
 }
 
-describe('a shared look-up', () => {
+describe('a shared run', () => {
   it('asks once for all who call before it is asked', async () => {
     const { lookup, asked, nextAsked } = makeLookup()
     const answers = Promise.all([lookup.get(), lookup.get(), lookup.get()])

@@ -1,0 +1,46 @@
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { Engine } from '#libs/engine/engine.js'
+import { openEngine } from '#libs/engine/open-engine.js'
+import { startMetricsServer } from './metrics-server.js'
+import type { ProcessContext } from './run-process.js'
+
+export interface EngineContext extends ProcessContext {
+  engine: Engine
+  registry: Registry
+  /** What is deferred here is closed before the engine, in reverse order, each whatever became of the others. */
+  running: AsyncDisposableStack
+}
+
+/**
+ * Opens the engine and what every process serves beside its roles, and starts them on it. Resolves with what they
+ * gave and the way to close all; what had started is closed again where one can't.
+ */
+export async function onEngine<Started extends object>(
+  role: string,
+  context: ProcessContext,
+  start: (context: EngineContext) => Promise<Started>,
+): Promise<Started & { close(): Promise<void> }> {
+  const { settings, logger, now } = context
+  const running = new AsyncDisposableStack()
+  const close = () => running.disposeAsync()
+  try {
+    const registry = new Registry()
+    collectDefaultMetrics({ register: registry })
+    const engine = await openEngine({
+      settings,
+      role,
+      now,
+      onError: (error, during) => logger.error({ err: error }, `${during} failed: tried again`),
+    })
+    running.defer(() => engine.close())
+    if (settings.metricsPort !== null) {
+      const { httpHost: host, metricsPort: port } = settings
+      const server = await startMetricsServer({ registry, logger, host, port })
+      running.defer(() => void server.close())
+    }
+    return { ...(await start({ ...context, engine, registry, running })), close }
+  } catch (error) {
+    await close().catch((fault: unknown) => logger.error({ err: fault }, 'what had started did not close'))
+    throw error
+  }
+}
