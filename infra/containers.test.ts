@@ -47,6 +47,11 @@ describe('infra/compose.yml', () => {
     expect(settings).toMatchObject({ kafkaBrokers: ['kafka:9092'], kafkaReplication: 1, httpHost: '0.0.0.0' })
   })
 
+  it.each(roles)('asks %s whether it is ready where it says so', (_name, { healthcheck }) => {
+    const { metricsPort } = readSettings(imageEnvironment())
+    expect(JSON.stringify(healthcheck)).toContain(`http://127.0.0.1:${metricsPort}/readyz`)
+  })
+
   it.each(Object.keys(GIVEN))('refuses to start without %s', (missing) => {
     const given = Object.fromEntries(Object.entries(GIVEN).filter(([name]) => name !== missing))
     const fill = () =>

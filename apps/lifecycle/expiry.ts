@@ -1,10 +1,10 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { EventLog } from '#libs/event-log/event-log.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import { decide } from '#libs/inbox/decide.js'
 import { isInboxCatchingUp } from '#libs/read-model/backlog.js'
 import type { DueInboxes, InboxQueries } from '#libs/read-model/queries.js'
+import { Repetition } from '#libs/timing/repetition.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { LifecycleMetrics } from './lifecycle-metrics.js'
 
@@ -25,27 +25,24 @@ const CHUNK = 500
  * that is ended twice has ended once.
  */
 export class Expiry {
-  private readonly stopping = new AbortController()
-  private loop: Promise<void> = Promise.resolve()
+  private readonly looking: Repetition
 
-  constructor(private readonly options: ExpiryOptions) {}
+  constructor(private readonly options: ExpiryOptions) {
+    this.looking = new Repetition({ everyMs: LOOK_EVERY_MS, work: (signal) => this.expireAllDue(signal) })
+  }
 
   start(): void {
-    this.loop = this.run()
+    this.looking.start()
   }
 
   /** Resolves once the look under way is over. */
-  async stop(): Promise<void> {
-    this.stopping.abort()
-    await this.loop
+  stop(): Promise<void> {
+    return this.looking.stop()
   }
 
-  private async run(): Promise<void> {
-    const { signal } = this.stopping
-    while (!signal.aborted) {
-      const isMore = await this.expireDue()
-      if (!isMore) await pauseUnless(signal)
-    }
+  private async expireAllDue(signal: AbortSignal): Promise<void> {
+    let isMore = true
+    while (isMore && !signal.aborted) isMore = await this.expireDue()
   }
 
   /** Whether there may be more that is due already. */
@@ -78,10 +75,4 @@ export class Expiry {
       await recorder.recordInboxEvent(event, { accountId, environment, keyId: null })
     return events.length > 0
   }
-}
-
-async function pauseUnless(signal: AbortSignal): Promise<void> {
-  await pause(LOOK_EVERY_MS, undefined, { signal }).catch((error: unknown) => {
-    if (!signal.aborted) throw error
-  })
 }

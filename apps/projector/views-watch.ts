@@ -1,8 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { EventLog, Partition } from '#libs/event-log/event-log.js'
 import { SOURCE_TOPICS } from '#libs/event-log/topics.js'
 import type { InboxQueries } from '#libs/read-model/queries.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
+import { Repetition } from '#libs/timing/repetition.js'
 
 export interface ViewsWatchOptions {
   log: Pick<EventLog, 'topology'>
@@ -20,26 +20,21 @@ const LOOK_EVERY_MS = 1_000
  * are begun again, which rebuilds what is missing.
  */
 export class ViewsWatch {
-  private readonly stopping = new AbortController()
   private readonly positions = new Map<string, number>()
-  private loop: Promise<void> = Promise.resolve()
+  private readonly looking: Repetition
 
-  constructor(private readonly options: ViewsWatchOptions) {}
+  constructor(private readonly options: ViewsWatchOptions) {
+    const work = () => this.look().catch(options.onError)
+    this.looking = new Repetition({ everyMs: LOOK_EVERY_MS, firstAfterMs: LOOK_EVERY_MS, work })
+  }
 
   start(): void {
-    this.loop = this.run()
+    this.looking.start()
   }
 
   /** Resolves once the look under way is over. */
-  async stop(): Promise<void> {
-    this.stopping.abort()
-    await this.loop
-  }
-
-  private async run(): Promise<void> {
-    const { signal } = this.stopping
-    const nextLook = () => pause(LOOK_EVERY_MS, true, { signal }).catch(() => false)
-    while (await nextLook()) await this.look().catch(this.options.onError)
+  stop(): Promise<void> {
+    return this.looking.stop()
   }
 
   private async look(): Promise<void> {

@@ -3,6 +3,7 @@ import { decodeBatch } from '#libs/event-log/decode-batch.js'
 import type { EventLog, PartitionRange, StoredRecord } from '#libs/event-log/event-log.js'
 import { inboxKeyEventCodec, type InboxKeyEvent } from '#libs/event-log/inbox-key-events.js'
 import { SharedRun } from '#libs/event-log/shared-run.js'
+import { Repetition } from '#libs/timing/repetition.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { KeyStatement, KeyView, ViewStanding } from './key-view.js'
 
@@ -32,8 +33,7 @@ const MOST_BEGINNINGS = 20
 export class KeyFollower {
   private readonly reached: (Pick<ViewStanding, 'logId' | 'next'> | null)[]
   private readonly catchUps: SharedRun<void>[]
-  private timer: NodeJS.Timeout | null = null
-  private round: Promise<void> = Promise.resolve()
+  private readonly rounds: Repetition
   private isStopped = false
 
   constructor(
@@ -44,20 +44,18 @@ export class KeyFollower {
     this.catchUps = this.reached.map(
       (_, partition) => new SharedRun(() => this.follow(partition), LOOKS_APART_MS),
     )
+    this.rounds = new Repetition({ everyMs: FOLLOW_EVERY_MS, work: () => this.followAll() })
   }
 
   /** Follows every partition now, and again every few seconds. */
   start(): void {
-    this.round = this.followAll().then(() => {
-      if (!this.isStopped) this.timer = setTimeout(() => this.start(), FOLLOW_EVERY_MS).unref()
-    })
+    this.rounds.start()
   }
 
   /** Resolves once nothing of it is under way. */
   async stop(): Promise<void> {
     this.isStopped = true
-    if (this.timer !== null) clearTimeout(this.timer)
-    await Promise.all([this.round, ...this.catchUps.map((catchUp) => catchUp.idle())])
+    await Promise.all([this.rounds.stop(), ...this.catchUps.map((catchUp) => catchUp.idle())])
   }
 
   /** Whether what was found in a view standing there may be believed. If so, one that stands before it no longer is. */

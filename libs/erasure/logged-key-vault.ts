@@ -5,6 +5,7 @@ import {
   type InboxKeyEvent,
 } from '#libs/event-log/inbox-key-events.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
+import { beforeDeadline, DeadlineError } from '#libs/timing/deadline.js'
 import { mintId } from '#libs/typeid/mint.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import { KeyFollower } from './key-follower.js'
@@ -157,15 +158,11 @@ export class LoggedKeyVault implements KeyVault {
   }
 
   private async catchUp(partition: number): Promise<void> {
-    const { promise: tooLate, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(
-      () => reject(new Error(`the view of inbox-keys/${partition} is still being caught up`)),
-      CATCH_UP_WITHIN_MS,
-    )
     try {
-      await Promise.race([this.follower.catchUp(partition), tooLate])
-    } finally {
-      clearTimeout(timer)
+      await beforeDeadline(CATCH_UP_WITHIN_MS, this.follower.catchUp(partition))
+    } catch (error) {
+      if (!(error instanceof DeadlineError)) throw error
+      throw new Error(`the view of inbox-keys/${partition} is still being caught up`, { cause: error })
     }
   }
 

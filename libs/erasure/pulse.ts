@@ -1,5 +1,6 @@
 import type { KeysHeartbeat } from '#libs/event-log/inbox-key-events.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
+import { Repetition } from '#libs/timing/repetition.js'
 
 export interface PulseOptions {
   append: (event: KeysHeartbeat) => Promise<void>
@@ -16,27 +17,22 @@ export interface PulseOptions {
  */
 export class Pulse {
   private readonly pulses: readonly string[]
-  private timer: NodeJS.Timeout | null = null
-  private isStopped = false
-  private beating: Promise<void> = Promise.resolve()
+  private readonly beating: Repetition
 
   constructor(
     private readonly options: PulseOptions,
     partitions: number,
   ) {
     this.pulses = Array.from({ length: partitions }, (_, partition) => pulseOf(partition, partitions))
+    this.beating = new Repetition({ everyMs: options.everyMs, work: () => this.beat() })
   }
 
   start(): void {
-    this.beating = this.beat().then(() => {
-      if (!this.isStopped) this.timer = setTimeout(() => this.start(), this.options.everyMs).unref()
-    })
+    this.beating.start()
   }
 
-  async stop(): Promise<void> {
-    this.isStopped = true
-    if (this.timer !== null) clearTimeout(this.timer)
-    await this.beating
+  stop(): Promise<void> {
+    return this.beating.stop()
   }
 
   private async beat(): Promise<void> {

@@ -1,3 +1,4 @@
+import { until } from '#test/harness/until.js'
 import { PARTITIONS, record, type EventLogHarness } from './event-log-harness.contract.js'
 import { appendTo, Arrivals, consumerOf } from './arrivals.contract.js'
 import type { PartitionRange } from './event-log.js'
@@ -82,6 +83,34 @@ export function describeConsuming(made: () => EventLogHarness): void {
       await consumer.stop()
       expect(arrivals.texts[1]).toEqual(['a', 'b'])
     }
+  })
+
+  it('says how far it has come in each partition', async () => {
+    const { log } = made()
+    const arrivals = new Arrivals()
+    const [, second = NaN] = await appendTo(log, 1, 'a', 'b')
+    const finish = Promise.withResolvers<undefined>()
+    const consumer = await log.consume(
+      consumerOf(arrivals, {
+        async handle(batch) {
+          arrivals.take(batch)
+          await finish.promise
+          return 'done'
+        },
+      }),
+    )
+    const offsets = () =>
+      consumer
+        .positions()
+        .sort((one, other) => one.partition - other.partition)
+        .map(({ offset }) => offset)
+    await arrivals.until(() => arrivals.count >= 1)
+    const { partitions } = await log.topology('inbox-events')
+    expect(offsets()).toEqual(partitions.map(({ first }) => first))
+    finish.resolve(undefined)
+    await until('the batches to be handled', () => offsets()[1] === second + 1)
+    await consumer.stop()
+    expect(consumer.positions()).toEqual([])
   })
 
   it('stops once the batch under way is handled, which it tells to hurry, and brings no other', async () => {

@@ -63,6 +63,8 @@ export interface ConsumerSpec {
 }
 
 export interface Consumer {
+  /** Of each partition that is this consumer's now, the offset behind all that was handled; none once it is stopped. */
+  positions(): Position[]
   /** Resolves once the batches under way have been handled, or given up, and no other will come. */
   stop(): Promise<void>
 }

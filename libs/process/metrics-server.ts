@@ -1,26 +1,41 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
+import type { Readiness } from './readiness.js'
 
 export interface MetricsServerOptions {
   registry: Registry
+  readiness: () => Promise<Readiness>
   logger: Logger
   host: string
   port: number
 }
 
-/** Serves /metrics and /healthz on a port of its own. Resolves once it listens; rejects where the port is taken. */
+type Answer = (options: MetricsServerOptions, response: ServerResponse) => Promise<void>
+
+const ANSWERS: ReadonlyMap<string, Answer> = new Map([
+  ['/healthz', answerHealth],
+  ['/readyz', answerReadiness],
+  ['/metrics', answerMetrics],
+])
+
+/**
+ * Serves /metrics, /healthz and /readyz on a port of its own. Resolves once it listens; rejects where the port is
+ * taken.
+ */
 export async function startMetricsServer(options: MetricsServerOptions): Promise<Server> {
-  const { host, port } = options
+  const { host, port, logger } = options
   const server = createServer((request, response) => {
-    if (request.url !== '/metrics' && request.url !== '/healthz') {
+    const answer = ANSWERS.get(request.url ?? '')
+    if (answer === undefined) {
       response.writeHead(404).end()
     } else if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.writeHead(405, { allow: 'GET, HEAD' }).end()
-    } else if (request.url === '/healthz') {
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"ok"}')
     } else {
-      void answerMetrics(response, options)
+      answer(options, response).catch((error: unknown) => {
+        logger.error({ err: error, path: request.url }, 'a request to the metrics port could not be answered')
+        response.writeHead(500).end()
+      })
     }
   })
   await new Promise<void>((resolve, reject) => {
@@ -30,15 +45,21 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
   return server
 }
 
-async function answerMetrics(
-  response: ServerResponse,
-  { registry, logger }: MetricsServerOptions,
-): Promise<void> {
-  try {
-    const text = await registry.metrics()
-    response.writeHead(200, { 'content-type': registry.contentType }).end(text)
-  } catch (error) {
-    logger.error({ err: error }, 'the metrics could not be gathered')
-    response.writeHead(500).end()
-  }
+function answerHealth(_: MetricsServerOptions, response: ServerResponse): Promise<void> {
+  sendJson(response, 200, { status: 'ok' })
+  return Promise.resolve()
+}
+
+async function answerReadiness({ readiness }: MetricsServerOptions, response: ServerResponse): Promise<void> {
+  const ready = await readiness()
+  sendJson(response, ready.status === 'ready' ? 200 : 503, ready)
+}
+
+async function answerMetrics({ registry }: MetricsServerOptions, response: ServerResponse): Promise<void> {
+  const text = await registry.metrics()
+  response.writeHead(200, { 'content-type': registry.contentType }).end(text)
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 }

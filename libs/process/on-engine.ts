@@ -1,7 +1,9 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Engine } from '#libs/engine/engine.js'
 import { openEngine } from '#libs/engine/open-engine.js'
+import { MeasuredLog } from './measured-log.js'
 import { startMetricsServer } from './metrics-server.js'
+import { measureReadiness } from './readiness.js'
 import type { ProcessContext } from './run-process.js'
 
 export interface EngineContext extends ProcessContext {
@@ -22,23 +24,32 @@ export async function onEngine<Started extends object>(
 ): Promise<Started & { close(): Promise<void> }> {
   const { settings, logger, now } = context
   const running = new AsyncDisposableStack()
-  const close = () => running.disposeAsync()
+  let life: 'starting' | 'running' | 'ending' = 'starting'
+  const close = () => {
+    life = 'ending'
+    return running.disposeAsync()
+  }
   try {
     const registry = new Registry()
     collectDefaultMetrics({ register: registry })
-    const engine = await openEngine({
+    const opened = await openEngine({
       settings,
       role,
       now,
       onError: (error, during) => logger.error({ err: error }, `${during} failed: tried again`),
     })
-    running.defer(() => engine.close())
+    running.defer(() => opened.close())
+    const engine = { ...opened, log: new MeasuredLog(opened.log, registry) }
     if (settings.metricsPort !== null) {
       const { httpHost: host, metricsPort: port } = settings
-      const server = await startMetricsServer({ registry, logger, host, port })
+      const readiness = async () =>
+        life === 'running' ? measureReadiness(role, engine) : ({ status: life } as const)
+      const server = await startMetricsServer({ registry, readiness, logger, host, port })
       running.defer(() => void server.close())
     }
-    return { ...(await start({ ...context, engine, registry, running })), close }
+    const started = await start({ ...context, engine, registry, running })
+    life = 'running'
+    return { ...started, close }
   } catch (error) {
     await close().catch((fault: unknown) => logger.error({ err: fault }, 'what had started did not close'))
     throw error

@@ -1,6 +1,6 @@
 import type { EventLog } from '#libs/event-log/event-log.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
-import type { SourceTopic } from '#libs/event-log/topics.js'
+import { SOURCE_TOPICS, type SourceTopic } from '#libs/event-log/topics.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import { isCatchingUp, type InboxQueries } from './queries.js'
 
@@ -9,6 +9,18 @@ export interface Backlog {
   records: number
   /** Whether any partition's views have not reached the log's end of when they were begun. */
   isCatchingUp: boolean
+}
+
+/** Of all topics that views follow. */
+export async function measureWholeBacklog(
+  log: Pick<EventLog, 'topology'>,
+  queries: Pick<InboxQueries, 'progress'>,
+): Promise<Backlog> {
+  const backlogs = await Promise.all(SOURCE_TOPICS.map((topic) => measureBacklog(log, queries, topic)))
+  return {
+    records: backlogs.reduce((sum, { records }) => sum + records, 0),
+    isCatchingUp: backlogs.some(({ isCatchingUp }) => isCatchingUp),
+  }
 }
 
 export async function measureBacklog(

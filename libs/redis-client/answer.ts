@@ -1,4 +1,5 @@
 import type { ChainableCommander } from 'ioredis'
+import { beforeDeadline } from '#libs/timing/deadline.js'
 
 /** No request waits longer for one answer. */
 export const COMMAND_TIMEOUT_MS = 2_000
@@ -17,16 +18,10 @@ export async function answerOf<Answer>(
   ask: () => Promise<Answer>,
   unavailable: (cause: unknown) => Error,
 ): Promise<Answer> {
-  let timer: NodeJS.Timeout | undefined
-  const tooLate = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ANSWER_WITHIN_MS} ms`)), ANSWER_WITHIN_MS)
-  })
   try {
-    return await Promise.race([ask(), tooLate])
+    return await beforeDeadline(ANSWER_WITHIN_MS, ask())
   } catch (error) {
     throw isRefusal(error) ? error : unavailable(error)
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -1,10 +1,14 @@
 import { Gauge, Histogram, type Registry } from 'prom-client'
+import { beforeDeadline } from '#libs/timing/deadline.js'
+
+/** Whoever scrapes does not wait for long. */
+const LOOK_WITHIN_MS = 2_000
 
 /** What the API counts. */
 export class ApiMetrics {
   private readonly requestSeconds: Histogram<'method' | 'route' | 'status'>
 
-  /** `readBacklog` is asked at each scrape. */
+  /** `readBacklog` is asked at each scrape: without an answer the backlog is not a number. */
   constructor(registry: Registry, readBacklog: () => Promise<number>) {
     this.requestSeconds = new Histogram({
       name: 'mayfly_http_request_seconds',
@@ -18,7 +22,7 @@ export class ApiMetrics {
       help: 'Records on the log that the views of inboxes do not show yet.',
       registers: [registry],
       async collect() {
-        this.set(await readBacklog())
+        this.set(await beforeDeadline(LOOK_WITHIN_MS, readBacklog()).catch(() => NaN))
       },
     })
   }

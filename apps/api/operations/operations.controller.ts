@@ -2,7 +2,7 @@ import { Controller, Get, Param, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import type { Registry } from 'prom-client'
 import type { EventLog } from '#libs/event-log/event-log.js'
-import { measureBacklog } from '#libs/read-model/backlog.js'
+import { measureWholeBacklog } from '#libs/read-model/backlog.js'
 import { Produces } from '../http/media.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
 import { notFound, PROBLEMS, unavailable, type ProblemCode } from '../http/problems.js'
@@ -36,16 +36,9 @@ export class OperationsController {
   /** The process can answer for all that the log holds. */
   @Get('readyz')
   async readyz(@Query() _query: NoParameters) {
-    const { log } = this.context
-    const [inboxes, accounts] = await Promise.all([
-      measureBacklog(log, this.views.inboxes, 'inbox-events'),
-      measureBacklog(log, this.views.inboxes, 'account-events'),
-    ])
-    const backlog = inboxes.records + accounts.records
+    const { records: backlog, isCatchingUp } = await measureWholeBacklog(this.context.log, this.views.inboxes)
     if (!this.context.isStarted()) throw unavailable('catching-up', 'This instance is starting.')
-    if (inboxes.isCatchingUp || accounts.isCatchingUp) {
-      throw unavailable('catching-up', `The views are ${backlog} records behind the log.`)
-    }
+    if (isCatchingUp) throw unavailable('catching-up', `The views are ${backlog} records behind the log.`)
     return { status: 'ready', backlog }
   }
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Consumer, Kafka } from 'kafkajs'
-import { GrowingPause, pauseUntilAborted } from './within.js'
+import { GrowingPause, pauseUntilAborted } from '#libs/timing/pause.js'
 
 export interface GroupMemberSpec {
   /** Makes a client of its own for each membership. */

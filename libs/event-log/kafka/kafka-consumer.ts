@@ -1,5 +1,11 @@
 import type { Kafka } from 'kafkajs'
-import { LogUnavailableError, type Consumer, type ConsumerSpec, type PartitionRange } from '../event-log.js'
+import {
+  LogUnavailableError,
+  type Consumer,
+  type ConsumerSpec,
+  type PartitionRange,
+  type Position,
+} from '../event-log.js'
 import { SharedRun } from '../shared-run.js'
 import { GroupMember } from './group-member.js'
 import type { KafkaCluster } from './kafka-cluster.js'
@@ -68,6 +74,13 @@ export class KafkaConsumer implements Consumer {
     )
     if (this.stopping === null) this.member.start()
     await this.begun.promise
+  }
+
+  positions(): Position[] {
+    const { topic } = this.options.spec
+    return [...this.runs.values()]
+      .filter(({ isLocated }) => isLocated)
+      .map(({ partition, offset }) => ({ topic, partition, offset }))
   }
 
   stop(): Promise<void> {

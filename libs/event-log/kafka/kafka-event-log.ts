@@ -139,6 +139,7 @@ export class KafkaEventLog implements EventLog {
       throw error
     }
     return {
+      positions: () => consumer.positions(),
       stop: async () => {
         await consumer.stop()
         this.consumers.delete(consumer)

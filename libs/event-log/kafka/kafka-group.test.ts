@@ -1,4 +1,5 @@
 import { describeOn } from '#test/harness/servers.js'
+import { until } from '#test/harness/until.js'
 import { Arrivals, consumerOf } from '../arrivals.contract.js'
 import { PARTITIONS, record } from '../event-log-harness.contract.js'
 import type { ConsumerSpec, RecordBatch } from '../event-log.js'
@@ -64,6 +65,9 @@ describeOn('kafka')('Kafka event log: consumers of one group', () => {
     const joined = harness.log.consume(consumerOf(all))
     await append(100, 200)
     consumers.push(await joined)
+    const shares = () => consumers.map((consumer) => consumer.positions().map(({ partition }) => partition))
+    await until('each to have its share', () => shares().every(({ length }) => length === PARTITIONS / 2))
+    expect(shares().flat().sort()).toEqual(Array.from({ length: PARTITIONS }, (_, partition) => partition))
     await append(200, 300)
     await consumers[0]?.stop()
     await append(300, 400)

@@ -1,7 +1,7 @@
 import type { Fetched, FetchedPartition } from './fetched.js'
 import type { KafkaCluster } from './kafka-cluster.js'
 import { isOutOfRange } from './kafka-reader.js'
-import { GrowingPause, pauseUntilAborted } from './within.js'
+import { GrowingPause, pauseUntilAborted } from '#libs/timing/pause.js'
 
 /** One who reads a partition from an offset on. */
 export interface PartitionReader {

@@ -1,7 +1,7 @@
 import type { ConsumerSpec, Partition, PartitionRange, StoredRecord } from '../event-log.js'
 import type { FetchedPartition } from './fetched.js'
 import type { PartitionFetcher, PartitionReader } from './partition-fetcher.js'
-import { GrowingPause } from './within.js'
+import { GrowingPause } from '#libs/timing/pause.js'
 
 export interface PartitionPlace {
   range(partition: number): Promise<PartitionRange>
@@ -15,6 +15,8 @@ const RETRY = { firstMs: 100, mostMs: 5_000 }
 /** One partition while it is this consumer's: from its start position on, batch after batch. */
 export class PartitionRun implements PartitionReader {
   offset = 0
+  /** Whether the offset is known yet. */
+  isLocated = false
   private readonly ending = new AbortController()
   private readonly retry = new GrowingPause(RETRY)
   private isCommitting = false
@@ -69,6 +71,7 @@ export class PartitionRun implements PartitionReader {
       this.isCommitting = start === 'committed'
       this.offset =
         start === 'committed' ? await this.groupOffset(range) : Math.max(start.offset, range.first)
+      this.isLocated = true
     })
     this.wantMore()
   }

@@ -137,6 +137,7 @@ export class LmdbEventLog implements EventLog {
       consumer.start()
     }
     return {
+      positions: () => consumers.filter((each) => this.consumers.has(each)).map(({ position }) => position),
       stop: async () => {
         await Promise.all(consumers.map((consumer) => consumer.stop()))
         for (const consumer of consumers) this.consumers.delete(consumer)

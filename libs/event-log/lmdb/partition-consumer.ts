@@ -1,5 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import type { ConsumerSpec, Partition, StoredRecord } from '../event-log.js'
+import { GrowingPause } from '#libs/timing/pause.js'
+import type { ConsumerSpec, Partition, Position, StoredRecord } from '../event-log.js'
 
 export interface PartitionSource {
   /** The next records from an offset; none where the end is reached. */
@@ -8,14 +8,14 @@ export interface PartitionSource {
   commit(next: number): Promise<void>
 }
 
-const RETRY_MS = { first: 100, most: 5_000 }
+const RETRY = { firstMs: 100, mostMs: 5_000 }
 
 /** Hands one partition's records to its consumer, batch after batch, in order. */
 export class PartitionConsumer {
   private readonly stopping = new AbortController()
   private loop: Promise<void> = Promise.resolve()
   private wakeUp: (() => void) | null = null
-  private retryMs = RETRY_MS.first
+  private readonly retry = new GrowingPause(RETRY)
 
   constructor(
     private readonly spec: ConsumerSpec,
@@ -23,6 +23,11 @@ export class PartitionConsumer {
     private offset: number,
     private readonly source: PartitionSource,
   ) {}
+
+  get position(): Position {
+    const { topic, partition } = this.partition
+    return { topic, partition, offset: this.offset }
+  }
 
   start(): void {
     this.loop = this.run()
@@ -46,7 +51,7 @@ export class PartitionConsumer {
         await this.handleNext(signal)
       } catch (error) {
         this.spec.onError(error, this.partition)
-        await this.pauseBeforeRetry(signal)
+        await this.retry.wait(signal)
       }
     }
   }
@@ -58,14 +63,6 @@ export class PartitionConsumer {
     const outcome = await this.spec.handle({ topic, partition, records }, signal)
     this.offset = outcome === 'done' ? (records.at(-1)?.offset ?? this.offset) + 1 : outcome.seekTo
     await this.source.commit(this.offset)
-    this.retryMs = RETRY_MS.first
-  }
-
-  private async pauseBeforeRetry(signal: AbortSignal): Promise<void> {
-    const ms = this.retryMs
-    this.retryMs = Math.min(ms * 2, RETRY_MS.most)
-    await pause(ms, undefined, { signal }).catch((error: unknown) => {
-      if (!signal.aborted) throw error
-    })
+    this.retry.reset()
   }
 }

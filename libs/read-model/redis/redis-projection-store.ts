@@ -17,6 +17,7 @@ import { StepWrites } from './step-writes.js'
 /** Changes with what a key holds: views of another form are rebuilt from the log. */
 const FORM = 1
 const ADDRESSES_AT_ONCE = 500
+const ENDED_AT_ONCE = 50
 
 export class RedisProjectionStore implements ProjectionStore {
   private readonly contents: Contents
@@ -75,7 +76,7 @@ export class RedisProjectionStore implements ProjectionStore {
       const position = await reach(() => client.hget(slot, 'position'))
       if (position !== String(step.from)) return { standsAt: Number(position ?? 0) }
     }
-    const gone = await this.contentsGone(step)
+    await this.removeEnded(step)
     await this.writeAddresses(step)
     await contents.write(step.contents)
 
@@ -85,30 +86,23 @@ export class RedisProjectionStore implements ProjectionStore {
     const outcome = await reach(() => APPLY.run(client, all, [step.from, step.to, ...args]))
     if (outcome === 'absent') return { standsAt: 0 }
     if (outcome !== 'applied') return { standsAt: Number(outcome) }
-    await contents.remove(gone)
+    await contents.remove(deletedIn(step))
     return 'applied'
   }
 
-  /** The messages whose content goes with this step: deleted ones, and those of ended inboxes. */
-  private async contentsGone({ changes }: Step): Promise<MessageKey[]> {
-    const gone: MessageKey[] = []
-    for (const change of changes) {
-      if (change.type === 'put-message' && change.row.message.state === 'deleted') {
-        gone.push({ inboxId: change.inboxId, messageId: change.row.message.id })
-      }
-    }
+  /**
+   * The contents of ended inboxes go run by run before the step, which takes away the ids that lead to them: there may
+   * be any number of them. Until it is through, the messages are without content, as they are without a key.
+   */
+  private async removeEnded({ changes }: Step): Promise<void> {
     const ended = changes.flatMap((change) => (change.type === 'drop-messages' ? [change.inboxId] : []))
-    for (const run of runsOf(ended, 100)) {
-      const found = await Promise.all(run.map((inboxId) => this.everyMessageOf(inboxId)))
-      gone.push(...found.flat())
+    for (const run of runsOf(ended, ENDED_AT_ONCE)) {
+      await Promise.all(
+        run.map(async (inboxId) => {
+          for await (const messages of this.contents.messagesOf(inboxId)) await this.contents.remove(messages)
+        }),
+      )
     }
-    return gone
-  }
-
-  private async everyMessageOf(inboxId: InboxId): Promise<MessageKey[]> {
-    const all: MessageKey[] = []
-    for await (const some of this.contents.messagesOf(inboxId)) all.push(...some)
-    return all
   }
 
   /** Before the step, since they lie elsewhere. They hold once the inbox is there and has that address. */
@@ -122,4 +116,12 @@ export class RedisProjectionStore implements ProjectionStore {
       )
     }
   }
+}
+
+function deletedIn({ changes }: Step): MessageKey[] {
+  return changes.flatMap((change) =>
+    change.type === 'put-message' && change.row.message.state === 'deleted'
+      ? [{ inboxId: change.inboxId, messageId: change.row.message.id }]
+      : [],
+  )
 }

@@ -43,10 +43,13 @@ export class Deployment {
       ...env,
     }
     const ports = await freePorts(instances * 2)
+    const metricsPorts = await freePorts(instances * ROLES.length)
     const targets: Target[] = []
     const running: Instance[] = []
     const start = async (role: Role, index: number, own: Record<string, string>) => {
-      const all = { ...common, ...own, MAYFLY_DATA_DIR: join(folder, `${role}-${index}`) }
+      const [metricsPort = 0] = metricsPorts.splice(0, 1)
+      const MAYFLY_DATA_DIR = join(folder, `${role}-${index}`)
+      const all = { ...common, ...own, MAYFLY_DATA_DIR, MAYFLY_METRICS_PORT: String(metricsPort) }
       running.push({ role, env: all, process: await startProcess({ app: role, env: all }) })
     }
     const deployment = new Deployment(folder, running, targets, `${name}.`)
@@ -82,6 +85,17 @@ export class Deployment {
     return this.instanceOf(role).process
   }
 
+  /** Where the instances of a role say how they fare. */
+  metricsOf(role: Role): Target[] {
+    return this.instances
+      .filter((each) => each.role === role)
+      .map(({ env }) => ({
+        url: `http://127.0.0.1:${env.MAYFLY_METRICS_PORT}`,
+        smtpPort: 0,
+        apiKey: API_KEY,
+      }))
+  }
+
   /** Ends an instance of a role and starts it again. */
   async replace(role: Role, signal: NodeJS.Signals): Promise<number | null> {
     const instance = this.instanceOf(role)
@@ -92,7 +106,8 @@ export class Deployment {
 
   /** One more of a role that listens nowhere. */
   async add(role: 'projector' | 'lifecycle'): Promise<MayflyProcess> {
-    const { env } = this.instanceOf(role)
+    const [metricsPort = 0] = await freePorts(1)
+    const env = { ...this.instanceOf(role).env, MAYFLY_METRICS_PORT: String(metricsPort) }
     const process = await startProcess({ app: role, env })
     this.instances.push({ role, env, process })
     return process

@@ -5,7 +5,7 @@ import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Kafka, logLevel } from 'kafkajs'
-import { Deployment } from './deployment.js'
+import { Deployment, ROLES } from './deployment.js'
 import { IS_LONG, Trial } from './trial.js'
 
 const TRIAL_MS = 240_000
@@ -56,6 +56,15 @@ describeOn('kafka', 'redis')('one broker', () => {
         },
         60_000,
       )
+      for (const role of ROLES) {
+        const [process = target] = deployment.metricsOf(role)
+        const [ready, metrics] = await Promise.all([
+          call(process, 'GET', '/readyz'),
+          call<string>(process, 'GET', '/metrics'),
+        ])
+        expect(ready).toMatchObject({ status: 503, body: { status: 'unavailable' } })
+        expect(metrics.body).toContain('process_resident_memory_bytes')
+      }
       await pause(AWAY_MS)
       await broker?.startAgain()
       await trial.goesOn()

@@ -1,7 +1,8 @@
 import { call, createInbox, messagesOf, send, mail, type InboxJson } from '#test/harness/client.js'
 import { describeOn } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
-import { Deployment } from './deployment.js'
+import { untilReady } from '../answers.js'
+import { Deployment, ROLES } from './deployment.js'
 import { Trial } from './trial.js'
 
 const TRIAL_MS = 180_000
@@ -36,6 +37,25 @@ describeOn('kafka', 'redis')('two of each role', () => {
     },
     TRIAL_MS,
   )
+
+  it('say that they are ready, and how far each is behind in its share', async () => {
+    for (const target of ROLES.flatMap((role) => deployment.metricsOf(role))) {
+      await untilReady(target)
+      expect((await call(target, 'GET', '/healthz')).status).toBe(200)
+    }
+    const lag =
+      /^mayfly_consumer_lag_records\{group="projector",topic="inbox-events",partition="(\d)"\} (\d+)$/gm
+    const shares = await Promise.all(
+      deployment.metricsOf('projector').map(async (target) => {
+        const { body } = await call<string>(target, 'GET', '/metrics')
+        return [...body.matchAll(lag)].map(([, partition, records]) => ({ partition, records }))
+      }),
+    )
+    expect(shares.map(({ length }) => length)).toEqual([2, 2])
+    expect(shares.flat().sort((one, other) => Number(one.partition) - Number(other.partition))).toEqual(
+      ['0', '1', '2', '3'].map((partition) => ({ partition, records: '0' })),
+    )
+  })
 
   it(
     'expire an inbox once, which both then say',
