@@ -31,15 +31,7 @@ describeOn('kafka', 'redis')('one broker', () => {
       const trial = await Trial.begin(deployment)
       const [broker] = kafka.nodes
       await broker?.kill('SIGKILL')
-      await until(
-        'the API to refuse',
-        async () => {
-          const { status, body } = await call<{ code?: string }>(target, 'POST', '/v1/inboxes')
-          if (status === 503) expect(body.code).toMatch(/^(log-unavailable|catching-up)$/)
-          return status === 503
-        },
-        60_000,
-      )
+      await refusesHttp(deployment)
       const [inbox] = trial.ledger.inboxes.values()
       await until(
         'SMTP to refuse',
@@ -101,7 +93,34 @@ describeOn('kafka', 'redis')('three brokers', () => {
     },
     TRIAL_MS,
   )
+
+  it(
+    'all of them down, and started again: all that was promised is there',
+    async () => {
+      const trial = await Trial.begin(deployment)
+      await Promise.all(kafka.nodes.map((node) => node.kill('SIGKILL')))
+      await refusesHttp(deployment)
+      await pause(AWAY_MS)
+      await Promise.all(kafka.nodes.map((node) => node.startAgain()))
+      await trial.goesOn()
+      await trial.end()
+    },
+    TRIAL_MS,
+  )
 })
+
+/** Resolves once the API says that nothing can be changed now. */
+async function refusesHttp({ target }: Deployment): Promise<void> {
+  await until(
+    'the API to refuse',
+    async () => {
+      const { status, body } = await call<{ code?: string }>(target, 'POST', '/v1/inboxes')
+      if (status === 503) expect(body.code).toMatch(/^(log-unavailable|catching-up)$/)
+      return status === 503
+    },
+    60_000,
+  )
+}
 
 describeOn('kafka', 'redis')('a record that nobody can decode', () => {
   let deployment: Deployment
