@@ -29,7 +29,8 @@ export class ErasureController {
   @EventPattern('inbox-events')
   async forgetEnded(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
     const { vault, logger } = this.ports
-    const { events, outcome } = await decodeBatch(inboxEventCodec, batch, leaveToProjector)
+    // What can't be decoded the projector sets aside.
+    const { events, outcome } = decodeBatch(inboxEventCodec, batch)
     const ended = events.flatMap(({ recorded: { event } }) =>
       event.type === 'InboxDeleted' || event.type === 'InboxExpired' ? [event.inboxId] : [],
     )
@@ -40,9 +41,4 @@ export class ErasureController {
     }
     return outcome
   }
-}
-
-/** The projector sets such a record aside. */
-function leaveToProjector(): void {
-  return
 }

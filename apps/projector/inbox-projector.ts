@@ -1,7 +1,7 @@
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import type { SecretKey } from '#libs/erasure/seal.js'
 import type { DecodedBatch } from '#libs/event-log/decode-batch.js'
-import type { Partition } from '#libs/event-log/event-log.js'
+import type { HandedBatch } from '#libs/log-transport/event-log-strategy.js'
 import type { InboxEvent } from '#libs/inbox/events.js'
 import {
   projectInboxEvents,
@@ -25,7 +25,8 @@ export function firstStepOf(batch: DecodedBatch<InboxEvent>): DecodedBatch<Inbox
   for (const [index, { offset, recorded }] of batch.events.entries()) {
     if (recorded.event.type === 'MessageReceived') bytes += recorded.event.size
     if (bytes > MOST_SOURCE_BYTES && index > 0) {
-      return { events: batch.events.slice(0, index), next: offset, outcome: { seekTo: offset } }
+      const undecodable = batch.undecodable.filter(({ record }) => record.offset < offset)
+      return { events: batch.events.slice(0, index), undecodable, next: offset, outcome: { seekTo: offset } }
     }
   }
   return batch
@@ -39,16 +40,18 @@ export class InboxProjector {
     private readonly parser: ParserPool,
   ) {}
 
-  /** Resolves once the views show the events, or the store has said that it stands elsewhere. */
+  /**
+   * Resolves once the views show the events, or the store has said that it stands elsewhere. Rejects where the
+   * batch’s signal aborts before the step is written.
+   */
   async project(
-    place: Partition,
-    from: number,
+    { topic, partition, from, signal }: HandedBatch,
     { events: decoded, next: to }: DecodedBatch<InboxEvent>,
   ): Promise<StepOutcome> {
     const events = decoded.map(({ offset, recorded }) => ({ offset, event: recorded.event }))
     const { changes, received } = projectInboxEvents(await this.rowsBefore(events), events)
-    const contents = await this.read(received)
-    const { topic, partition } = place
+    const contents = await this.read(received, signal)
+    signal.throwIfAborted()
     return this.store.apply({ topic, partition, from, to, changes, contents })
   }
 
@@ -64,7 +67,7 @@ export class InboxProjector {
     }
   }
 
-  private async read(received: InboxProjection['received']): Promise<MessageContent[]> {
+  private async read(received: InboxProjection['received'], signal: AbortSignal): Promise<MessageContent[]> {
     const keys = await this.keysOf(new Set(received.map(({ event }) => event.inboxId)))
     const readable = received.flatMap(({ event, expiresAt }) => {
       const key = keys.get(event.inboxId)
@@ -74,7 +77,7 @@ export class InboxProjector {
       const { inboxId, messageId, sealed, size } = event
       return { inboxId, messageId, key, sealed, size }
     })
-    const bodies = await this.parser.parse(tasks)
+    const bodies = await this.parser.parse(tasks, signal)
     return readable.map(({ event: { inboxId, messageId, sealed: raw }, expiresAt }) => {
       const body = bodies.get(messageId)
       if (body === undefined) throw new Error(`the parser gave no answer for ${messageId}`)
@@ -85,11 +88,13 @@ export class InboxProjector {
   /** Without those that are forgotten: their inbox has ended further on in the log, there is nothing left to read. */
   private async keysOf(inboxIds: ReadonlySet<InboxId>): Promise<Map<InboxId, SecretKey>> {
     const keys = new Map<InboxId, SecretKey>()
-    for (const inboxId of inboxIds) {
-      const lookup = await this.vault.find(inboxId)
-      if (lookup.state === 'unknown') throw new Error(`the key of ${inboxId} has not come yet`)
-      if (lookup.state === 'known') keys.set(inboxId, lookup.key)
-    }
+    await Promise.all(
+      [...inboxIds].map(async (inboxId) => {
+        const lookup = await this.vault.find(inboxId)
+        if (lookup.state === 'unknown') throw new Error(`the key of ${inboxId} has not come yet`)
+        if (lookup.state === 'known') keys.set(inboxId, lookup.key)
+      }),
+    )
     return keys
   }
 }

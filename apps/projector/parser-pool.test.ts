@@ -54,10 +54,32 @@ async function withPool(
 }
 
 describe('the pool of parsing threads', () => {
+  const going = new AbortController().signal
+
+  it('leaves what it has not begun where it is told to hurry, and goes on with the rest', async () => {
+    const many = await Promise.all(Array.from({ length: 200 }, (_, n) => taskOf(smallMail(`left ${n}`))))
+    const other = await taskOf(smallMail('wanted'))
+    await withPool({ threads: 1 }, async (pool) => {
+      const hurry = new AbortController()
+      const left = pool.parse(
+        many.map(({ open: _, ...task }) => task),
+        hurry.signal,
+      )
+      const { open, ...task } = other
+      const wanted = pool.parse([task], going)
+      hurry.abort(new Error('the partition is another’s'))
+      await expect(left).rejects.toThrow('the partition is another’s')
+      expect(open((await wanted).get(other.messageId)).subject).toBe('wanted')
+    })
+  })
+
   it('answers for every mail, each under its own key', async () => {
     const tasks = await Promise.all(Array.from({ length: 100 }, (_, n) => taskOf(smallMail(`mail ${n}`))))
     await withPool({}, async (pool) => {
-      const bodies = await pool.parse(tasks.map(({ open: _, ...task }) => task))
+      const bodies = await pool.parse(
+        tasks.map(({ open: _, ...task }) => task),
+        going,
+      )
       const subjects = tasks.map(({ messageId, open }) => open(bodies.get(messageId)).subject)
       expect(subjects).toEqual(tasks.map((_, n) => `mail ${n}`))
     })
@@ -70,7 +92,10 @@ describe('the pool of parsing threads', () => {
       taskOf(smallMail('after')),
     ])
     await withPool({ memoryMib: 24 }, async (pool) => {
-      const bodies = await pool.parse([before, bomb, after].map(({ open: _, ...task }) => task))
+      const bodies = await pool.parse(
+        [before, bomb, after].map(({ open: _, ...task }) => task),
+        going,
+      )
       const [first, defeated, last] = [before, bomb, after].map(({ messageId, open }) =>
         open(bodies.get(messageId)),
       )
@@ -87,7 +112,7 @@ describe('the pool of parsing threads', () => {
     const slow = await taskOf(manyRecipients(40_000))
     await withPool({ timeoutMs: 1, threads: 1 }, async (pool) => {
       const { open: _, ...task } = slow
-      const bodies = await pool.parse([task])
+      const bodies = await pool.parse([task], going)
       expect(slow.open(bodies.get(slow.messageId)).warnings).toMatchObject([{ code: 'parse-timeout' }])
     })
   })
@@ -95,7 +120,7 @@ describe('the pool of parsing threads', () => {
   it('rejects what was sealed with another key', async () => {
     const { open: _, ...task } = await taskOf(smallMail('x'))
     await withPool({}, async (pool) => {
-      await expect(pool.parse([{ ...task, key: makeSecretKey() }])).rejects.toThrow(/do not open/)
+      await expect(pool.parse([{ ...task, key: makeSecretKey() }], going)).rejects.toThrow(/do not open/)
     })
   })
 })

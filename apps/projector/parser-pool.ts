@@ -33,7 +33,7 @@ interface Waiting {
  */
 export class ParserPool {
   private readonly pool: Piscina<ParseJob, ParseResult[]>
-  private readonly queue: Waiting[] = []
+  private queue: Waiting[] = []
   private jobsUnderWay = 0
   private lastJobAtMs = -Infinity
   private gathering: NodeJS.Timeout | null = null
@@ -61,16 +61,27 @@ export class ParserPool {
     await Promise.all(jobs)
   }
 
-  /** Resolves with every mail's sealed body. Rejects where the bytes don't open or the pool is closed. */
-  async parse(tasks: readonly ParseTask[]): Promise<Map<MessageId, Uint8Array>> {
+  /**
+   * Resolves with every mail's sealed body. Rejects where the bytes don't open, the pool is closed, or the signal
+   * aborts: mails that no thread has taken by then are left.
+   */
+  async parse(tasks: readonly ParseTask[], signal: AbortSignal): Promise<Map<MessageId, Uint8Array>> {
     if (this.isClosed) throw new PoolClosedError()
+    signal.throwIfAborted()
     const waits = tasks.map(
       (task) => new Promise<ParseResult>((resolve, reject) => this.queue.push({ task, resolve, reject })),
     )
+    const asked = new Set(tasks)
+    const leave = () => this.leave(asked, signal.reason)
+    signal.addEventListener('abort', leave, { once: true })
     // What other partitions bring in this turn of the event loop goes along.
     setImmediate(() => this.takeUp())
-    const results = await Promise.all(waits)
-    return new Map(results.map(({ messageId, body }) => [messageId, body]))
+    try {
+      const results = await Promise.all(waits)
+      return new Map(results.map(({ messageId, body }) => [messageId, body]))
+    } finally {
+      signal.removeEventListener('abort', leave)
+    }
   }
 
   async close(): Promise<void> {
@@ -78,6 +89,12 @@ export class ParserPool {
     if (this.gathering !== null) clearTimeout(this.gathering)
     for (const { reject } of this.queue.splice(0)) reject(new PoolClosedError())
     await this.pool.destroy()
+  }
+
+  private leave(tasks: ReadonlySet<ParseTask>, reason: unknown): void {
+    const left = this.queue.filter(({ task }) => tasks.has(task))
+    this.queue = this.queue.filter(({ task }) => !tasks.has(task))
+    for (const { reject } of left) reject(reason)
   }
 
   private takeUp(): void {

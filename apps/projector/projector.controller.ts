@@ -3,9 +3,15 @@ import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import { accountEventCodec } from '#libs/event-log/account-events.js'
 import { decodeBatch } from '#libs/event-log/decode-batch.js'
-import type { BatchOutcome, EventLog, RecordBatch, StoredRecord } from '#libs/event-log/event-log.js'
+import type {
+  BatchOutcome,
+  EventLog,
+  Partition,
+  RecordBatch,
+  StoredRecord,
+} from '#libs/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
-import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'
+import { PassErrorsOn, type HandedBatch } from '#libs/log-transport/event-log-strategy.js'
 import { projectAccountEvent } from '#libs/read-model/account-projection.js'
 import { beginViews } from '#libs/read-model/beginning.js'
 import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
@@ -26,6 +32,9 @@ export abstract class ProjectorPorts {
 @Controller()
 @UseFilters(PassErrorsOn)
 export class ProjectorController {
+  /** By partition, behind the last record that this process set aside. */
+  private readonly setAsideTo = new Map<string, number>()
+
   constructor(
     private readonly ports: ProjectorPorts,
     private readonly inboxes: InboxProjector,
@@ -33,21 +42,23 @@ export class ProjectorController {
   ) {}
 
   @EventPattern('inbox-events')
-  async projectInboxes(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+  async projectInboxes(@Payload() batch: HandedBatch): Promise<BatchOutcome> {
     const started = performance.now()
-    const decoded = firstStepOf(await decodeBatch(inboxEventCodec, batch, this.setAside(batch)))
-    const applied = await this.inboxes.project(batch, firstOffset(batch), decoded)
-    return this.conclude(batch, applied, decoded.outcome, started)
+    const step = firstStepOf(decodeBatch(inboxEventCodec, batch))
+    await this.setAside(batch, step.undecodable)
+    const applied = await this.inboxes.project(batch, step)
+    return this.conclude(batch, applied, step.outcome, started)
   }
 
   /** One event to a step: they are few, and each is judged by what the one before it left. */
   @EventPattern('account-events')
   async projectAccounts(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
     const started = performance.now()
+    const { events, undecodable, next, outcome } = decodeBatch(accountEventCodec, batch)
+    await this.setAside(batch, undecodable)
     const { topic, partition } = batch
     const { projections } = this.ports
-    const { events, next, outcome } = await decodeBatch(accountEventCodec, batch, this.setAside(batch))
-    let from = firstOffset(batch)
+    let { from } = batch
     let applied: StepOutcome = 'applied'
     for (const [index, { recorded }] of events.entries()) {
       const { event } = recorded
@@ -70,40 +81,40 @@ export class ProjectorController {
     outcome: BatchOutcome,
     started: number,
   ): Promise<BatchOutcome> {
-    const { logger, signals } = this.ports
-    const { topic, partition, records } = batch
-    const place = { topic, partition, from: firstOffset(batch) }
-    if (applied !== 'applied') {
-      logger.warn({ ...place, ...applied }, 'the views stand elsewhere: going on from there')
-      return { seekTo: applied.standsAt < place.from ? await this.beginAgain(batch) : applied.standsAt }
+    const { logger, log, projections, signals } = this.ports
+    const { topic, partition, from, records } = batch
+    const place = { topic, partition, from }
+    if (applied === 'applied') {
+      const ms = performance.now() - started
+      this.metrics.batch(topic, records.length, ms)
+      logger.debug({ ...place, records: records.length, ms: Math.round(ms) }, 'views moved')
+      signals.publish(movedChannel(batch))
+      return outcome
     }
-    const ms = performance.now() - started
-    this.metrics.batch(topic, records.length, ms)
-    logger.debug({ ...place, records: records.length, ms: Math.round(ms) }, 'views moved')
-    signals.publish(movedChannel(batch))
-    return outcome
+    if (applied !== 'absent' && applied.standsAt > from) {
+      logger.warn({ ...place, ...applied }, 'the views stand further on: going on from there')
+      return { seekTo: applied.standsAt }
+    }
+    // Emptied, or put back from an older copy: they are to say that they are catching up.
+    logger.warn({ ...place, views: applied }, 'the views were lost or put back: they are rebuilt')
+    return { seekTo: (await beginViews(projections, log, batch)).offset }
   }
 
-  /** For views that were emptied or put back from an older copy: they are to say that they are catching up. */
-  private async beginAgain(batch: RecordBatch): Promise<number> {
-    const { log, projections } = this.ports
-    return (await beginViews(projections, log, batch)).offset
-  }
-
-  private setAside(batch: RecordBatch): (record: StoredRecord, reason: string) => Promise<void> {
+  /** Before the step that goes past them; where a batch comes again, what has been set aside is not set aside again. */
+  private async setAside(
+    batch: Partition,
+    undecodable: readonly { record: StoredRecord; reason: string }[],
+  ): Promise<void> {
+    const { log, logger } = this.ports
     const { topic, partition } = batch
-    return async (record, reason) => {
-      await this.ports.log.setAside(batch, record, reason)
-      this.metrics.deadLetters.inc({ topic })
+    const place = movedChannel(batch)
+    for (const { record, reason } of undecodable) {
       const { offset } = record
-      this.ports.logger.error(
-        { topic, partition, offset, reason },
-        'a record could not be decoded: set aside',
-      )
+      if (offset < (this.setAsideTo.get(place) ?? 0)) continue
+      await log.setAside(batch, record, reason)
+      this.setAsideTo.set(place, offset + 1)
+      this.metrics.deadLetters.inc({ topic })
+      logger.error({ topic, partition, offset, reason }, 'a record could not be decoded: set aside')
     }
   }
-}
-
-function firstOffset(batch: RecordBatch): number {
-  return batch.records[0]?.offset ?? 0
 }

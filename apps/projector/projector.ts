@@ -82,7 +82,7 @@ export async function startProjector({
   const watch = new ViewsWatch({
     log: engine.log,
     queries: engine.inboxes,
-    beginAgain: () => strategy.beginAgain(),
+    locateAgain: (partition) => strategy.locateAgain(partition),
     onLost: (partition) => logger.warn(partition, 'the views were lost or put back: they are rebuilt'),
     onError: (error) => logger.debug({ err: error }, 'whether the views are there could not be told'),
   })

@@ -7,8 +7,8 @@ import { Repetition } from '#libs/timing/repetition.js'
 export interface ViewsWatchOptions {
   log: Pick<EventLog, 'topology'>
   queries: Pick<InboxQueries, 'progress'>
-  /** Asks for every start position anew. */
-  beginAgain: () => Promise<void>
+  /** Lets the partition's consumer, where that is this process's, ask for its start position anew. */
+  locateAgain: (partition: Partition) => void
   onLost: (partition: Partition) => void
   onError: (error: unknown) => void
 }
@@ -20,7 +20,8 @@ const LOOK_EVERY_MS = 1_000
  * are begun again, which rebuilds what is missing.
  */
 export class ViewsWatch {
-  private readonly positions = new Map<string, number>()
+  /** As last seen, null where there was none. */
+  private readonly positions = new Map<string, number | null>()
   private readonly looking: Repetition
 
   constructor(private readonly options: ViewsWatchOptions) {
@@ -38,24 +39,20 @@ export class ViewsWatch {
   }
 
   private async look(): Promise<void> {
-    const { log, onLost, beginAgain } = this.options
     for (const topic of SOURCE_TOPICS) {
-      const { partitions } = await log.topology(topic)
-      const states = await Promise.all(partitions.map((partition) => this.isLost(partition)))
-      const lost = partitions.find((_, index) => states[index])
-      if (lost === undefined) continue
-      onLost({ topic, partition: lost.partition })
-      this.positions.clear()
-      await beginAgain()
-      return
+      const { partitions } = await this.options.log.topology(topic)
+      await Promise.all(partitions.map(({ partition }) => this.lookAt({ topic, partition })))
     }
   }
 
-  private async isLost({ topic, partition }: Partition): Promise<boolean> {
-    const progress = await this.options.queries.progress({ topic, partition })
-    const name = movedChannel({ topic, partition })
-    const before = this.positions.get(name) ?? 0
-    if (progress !== null) this.positions.set(name, progress.position)
-    return progress === null || progress.position < before
+  private async lookAt(place: Partition): Promise<void> {
+    const { queries, locateAgain, onLost } = this.options
+    const name = movedChannel(place)
+    const before = this.positions.get(name)
+    const position = (await queries.progress(place))?.position ?? null
+    this.positions.set(name, position)
+    if (position !== null && position >= (before ?? 0)) return
+    if (before !== null) onLost(place)
+    locateAgain(place)
   }
 }

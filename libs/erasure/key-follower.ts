@@ -147,21 +147,14 @@ export class KeyFollower {
     records: readonly StoredRecord[],
   ): Promise<boolean> {
     const { view, settle } = this.options
-    const batch = { topic: 'inbox-keys', partition: move.partition, records } as const
-    const { events, next } = await decodeBatch(inboxKeyEventCodec, batch, (record, reason) => {
-      this.tellUndecodable(move.partition, record.offset, reason)
-    })
+    const { partition, from, to } = move
+    const batch = { topic: 'inbox-keys', partition, from, next: to, records } as const
+    const { events, undecodable, next } = decodeBatch(inboxKeyEventCodec, batch)
+    for (const { record, reason } of undecodable) this.tellUndecodable(partition, record.offset, reason)
     const said = events.map(({ recorded }) => recorded.event)
     const statements = said.flatMap((event) => statementIn(event) ?? [])
     const masterKeyId = said.findLast((event) => event.type === 'MasterKeyTaken')?.masterKeyId ?? null
-    const isWhole = records.every(({ offset }) => offset < next)
-    const step = {
-      ...move,
-      to: isWhole ? move.to : next,
-      statements,
-      masterKeyId,
-      settled: new Set<InboxId>(),
-    }
+    const step = { ...move, to: next, statements, masterKeyId, settled: new Set<InboxId>() }
     let outcome = await view.apply(step)
     if (typeof outcome === 'object') {
       const { contested } = outcome
@@ -169,8 +162,8 @@ export class KeyFollower {
       outcome = await view.apply({ ...step, settled: new Set(contested.map(({ inboxId }) => inboxId)) })
     }
     if (outcome !== 'applied') return false
-    if (isWhole) return true
-    // The first record that is left is a newer version's: decoding it rejects.
+    if (next === to) return true
+    // The first record that is left is a newer version's: decoding it throws.
     const left = records.filter(({ offset }) => offset >= next)
     return this.applyRecords({ ...move, from: next }, left)
   }

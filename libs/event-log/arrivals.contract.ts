@@ -8,7 +8,7 @@ export class Arrivals {
   readonly texts = Array.from({ length: PARTITIONS }, (): string[] => [])
   private readonly waiting = new Set<() => void>()
 
-  take({ partition, records }: RecordBatch): void {
+  take({ partition, records }: Pick<RecordBatch, 'partition' | 'records'>): void {
     this.texts[partition]?.push(...records.map(textOf))
     this.changed()
   }

@@ -43,6 +43,55 @@ export function describeConsuming(made: () => EventLogHarness): void {
     expect(arrivals.texts).toEqual([[], ['b', 'c'], ['d', 'e'], []])
   })
 
+  it('asks for a partition’s start again where it is told to, and goes on from there', async () => {
+    const { log } = made()
+    const arrivals = new Arrivals()
+    const [, second = NaN] = await appendTo(log, 1, 'a', 'b')
+    let offset = 0
+    const startAt = () => Promise.resolve({ offset })
+    const consumer = await log.consume(consumerOf(arrivals, { startAt }))
+    await arrivals.until(() => arrivals.count >= 2)
+    offset = second
+    consumer.locateAgain(1)
+    await arrivals.until(() => arrivals.count >= 3)
+    consumer.locateAgain(PARTITIONS)
+    await appendTo(log, 1, 'c')
+    await arrivals.until(() => arrivals.count >= 4)
+    await consumer.stop()
+    expect(arrivals.texts[1]).toEqual(['a', 'b', 'b', 'c'])
+  })
+
+  it('asks for a start again only behind the batch under way, and until it is told one', async () => {
+    const { log } = made()
+    const arrivals = new Arrivals()
+    await appendTo(log, 1, 'a')
+    const finish = Promise.withResolvers<undefined>()
+    let asked = 0
+    const consumer = await log.consume(
+      consumerOf(arrivals, {
+        startAt({ partition, first }) {
+          if (partition !== 1 || (asked += 1) !== 2) return Promise.resolve({ offset: first })
+          arrivals.changed()
+          return Promise.reject(new Error('not yet'))
+        },
+        async handle(batch) {
+          arrivals.take(batch)
+          if (asked === 1 && batch.partition === 1) await finish.promise
+          return 'done'
+        },
+        onError: () => undefined,
+      }),
+    )
+    await arrivals.until(() => arrivals.count >= 1)
+    consumer.locateAgain(1)
+    expect(asked).toBe(1)
+    finish.resolve(undefined)
+    await arrivals.until(() => arrivals.count >= 2)
+    await consumer.stop()
+    expect(asked).toBe(3)
+    expect(arrivals.texts[1]).toEqual(['a', 'a'])
+  })
+
   it('begins at a partition’s end where that is asked for', async () => {
     const { log } = made()
     const arrivals = new Arrivals()

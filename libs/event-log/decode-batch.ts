@@ -3,7 +3,8 @@ import type { BatchOutcome, RecordBatch, StoredRecord } from './event-log.js'
 
 export interface DecodedBatch<Event, Recording = Recorded<Event>> {
   events: { offset: number; recorded: Recording }[]
-  /** Offsets of the batch up to, not including, this one are among the events, or undecodable. */
+  undecodable: { record: StoredRecord; reason: string }[]
+  /** What the batch holds of the offsets up to, not including, this one is among the events, or undecodable. */
   next: number
   /** What to answer the log once all of it is done. */
   outcome: BatchOutcome
@@ -22,26 +23,26 @@ export class NewerSchemaError extends Error {
 }
 
 /**
- * The events of a batch, in order, up to the first one from a newer version; rejects with NewerSchemaError where
- * that is the very first. Each record that can't be decoded is handed to `onUndecodable`, which is waited for.
+ * The events of a batch, in order, up to the first one from a newer version; throws NewerSchemaError where the batch
+ * begins with that.
  */
-export async function decodeBatch<Event, Recording = Recorded<Event>>(
+export function decodeBatch<Event, Recording = Recorded<Event>>(
   codec: { decode(record: StoredRecord): Decoded<Event, Recording> },
   batch: RecordBatch,
-  onUndecodable: (record: StoredRecord, reason: string) => Promise<void> | void,
-): Promise<DecodedBatch<Event, Recording>> {
+): DecodedBatch<Event, Recording> {
   const events: DecodedBatch<Event, Recording>['events'] = []
-  const first = batch.records[0]?.offset ?? 0
-  let next = first
+  const undecodable: DecodedBatch<Event, Recording>['undecodable'] = []
   for (const record of batch.records) {
+    const { offset } = record
     const decoded = codec.decode(record)
-    if (decoded.kind === 'newer') {
-      if (next === first) throw new NewerSchemaError(batch, record.offset, decoded.type, decoded.version)
-      return { events, next, outcome: { seekTo: next } }
+    if (decoded.kind === 'event') {
+      events.push({ offset, recorded: decoded.recorded })
+    } else if (decoded.kind === 'newer') {
+      if (offset === batch.from) throw new NewerSchemaError(batch, offset, decoded.type, decoded.version)
+      return { events, undecodable, next: offset, outcome: { seekTo: offset } }
+    } else {
+      undecodable.push({ record, reason: decoded.reason })
     }
-    if (decoded.kind === 'event') events.push({ offset: record.offset, recorded: decoded.recorded })
-    else await onUndecodable(record, decoded.reason)
-    next = record.offset + 1
   }
-  return { events, next, outcome: 'done' }
+  return { events, undecodable, next: batch.next, outcome: 'done' }
 }

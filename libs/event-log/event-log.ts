@@ -34,11 +34,17 @@ export interface Topology {
   partitions: PartitionRange[]
 }
 
+/**
+ * Every record of the offsets from `from` up to, not including, `next`: none, where the log has a gap there. A
+ * partition's batches follow each other without a gap of their own.
+ */
 export interface RecordBatch extends Partition {
+  from: number
+  next: number
   records: readonly StoredRecord[]
 }
 
-/** What a consumer made of a batch: done with it, or to be given the records from another offset. */
+/** What a consumer made of a batch: done with it, or to be given what begins at another offset. */
 export type BatchOutcome = 'done' | { seekTo: number }
 
 /**
@@ -55,7 +61,8 @@ export interface ConsumerSpec {
   /**
    * Called for one batch of a partition at a time, for several partitions at once. Once it resolves, what the
    * batch asked for is durable: the group's offset is then committed. Where it rejects, the same records
-   * come again after a pause.
+   * come again after a pause. The signal tells it to hurry, by rejecting if need be: the partition is another's, or the
+   * consumer is being stopped.
    */
   handle(batch: RecordBatch, signal: AbortSignal): Promise<BatchOutcome>
   /** Told of each rejection before the pause. */
@@ -65,6 +72,8 @@ export interface ConsumerSpec {
 export interface Consumer {
   /** Of each partition that is this consumer's now, the offset behind all that was handled; none once it is stopped. */
   positions(): Position[]
+  /** Asks for a partition's start position anew, behind the batch under way; of another consumer's does nothing. */
+  locateAgain(partition: number): void
   /** Resolves once the batches under way have been handled, or given up, and no other will come. */
   stop(): Promise<void>
 }

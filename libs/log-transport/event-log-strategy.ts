@@ -20,14 +20,20 @@ export interface EventLogStrategyOptions {
   onError: (error: unknown, partition: Partition) => void
 }
 
+/** What a handler is given. */
+export interface HandedBatch extends RecordBatch {
+  /** Tells the handler to hurry. */
+  signal: AbortSignal
+}
+
 /**
- * Gives a Nest microservice batches of the event log: a method marked `@EventPattern(topic)` takes a RecordBatch
+ * Gives a Nest microservice batches of the event log: a method marked `@EventPattern(topic)` takes a HandedBatch
  * and resolves with its BatchOutcome. What it throws reaches the log's consumer, which comes again with the
  * same records.
  */
 export class EventLogStrategy extends Server implements CustomTransportStrategy {
   override readonly propagatesEventHandlerErrors = true
-  private consumers: Consumer[] = []
+  private readonly consumers = new Map<string, Consumer>()
 
   constructor(private readonly options: EventLogStrategyOptions) {
     super()
@@ -40,16 +46,15 @@ export class EventLogStrategy extends Server implements CustomTransportStrategy 
     )
   }
 
-  /** Resolves once the batches under way have been handled. */
+  /** Resolves once the batches under way have been handled, or given up. */
   async close(): Promise<void> {
-    await Promise.all(this.consumers.map((consumer) => consumer.stop()))
-    this.consumers = []
+    await Promise.all([...this.consumers.values()].map((consumer) => consumer.stop()))
+    this.consumers.clear()
   }
 
-  /** Stops once the batches under way have been handled, and asks for every start position anew. */
-  async beginAgain(): Promise<void> {
-    await this.close()
-    await this.consumeAll()
+  /** Asks for a partition's start position anew, where it is this instance's. */
+  locateAgain({ topic, partition }: Partition): void {
+    this.consumers.get(topic)?.locateAgain(partition)
   }
 
   override on(): never {
@@ -63,15 +68,15 @@ export class EventLogStrategy extends Server implements CustomTransportStrategy 
   private async consumeAll(): Promise<void> {
     const { log, group, startAt, onError } = this.options
     for (const topic of this.messageHandlers.keys()) {
-      const handle = (batch: RecordBatch) => this.dispatch(topic, batch)
+      const handle = (batch: RecordBatch, signal: AbortSignal) => this.dispatch({ ...batch, signal })
       const consumer = await log.consume({ group, topic: topic as SourceTopic, startAt, handle, onError })
-      this.consumers.push(consumer)
+      this.consumers.set(topic, consumer)
     }
   }
 
-  private async dispatch(topic: string, batch: RecordBatch): Promise<BatchOutcome> {
-    const handler = this.messageHandlers.get(topic)
-    if (handler === undefined) throw new Error(`nothing handles ${topic}`)
+  private async dispatch(batch: HandedBatch): Promise<BatchOutcome> {
+    const handler = this.messageHandlers.get(batch.topic)
+    if (handler === undefined) throw new Error(`nothing handles ${batch.topic}`)
     const result: unknown = await handler(batch, new BaseRpcContext([]))
     const outcome: unknown = await lastValueFrom(this.transformToObservable(result))
     return outcome as BatchOutcome

@@ -64,6 +64,7 @@ export class MeasuredLog implements EventLog {
     this.followed.add(followed)
     return {
       positions: () => consumer.positions(),
+      locateAgain: (partition) => consumer.locateAgain(partition),
       stop: async () => {
         await consumer.stop()
         this.followed.delete(followed)

@@ -14,7 +14,8 @@ export interface Step extends Partition {
   contents: readonly MessageContent[]
 }
 
-export type StepOutcome = 'applied' | { standsAt: number }
+/** Absent: the partition's views have not been begun, or were lost. */
+export type StepOutcome = 'applied' | 'absent' | { standsAt: number }
 
 export interface MessageKey {
   inboxId: InboxId

@@ -83,6 +83,10 @@ export class KafkaConsumer implements Consumer {
       .map(({ partition, offset }) => ({ topic, partition, offset }))
   }
 
+  locateAgain(partition: number): void {
+    this.runs.get(partition)?.locateAgain()
+  }
+
   stop(): Promise<void> {
     this.stopping ??= this.stopAll()
     return this.stopping

@@ -132,11 +132,7 @@ describeOn('kafka')('Kafka event log: what it reads', () => {
         handle({ partition, records }) {
           for (const each of records) {
             if (each.value.length > 1_000) isWhole.push(value.equals(each.value))
-            arrivals.take({
-              topic: 'inbox-events',
-              partition,
-              records: [{ ...each, value: Buffer.alloc(0) }],
-            })
+            arrivals.take({ partition, records: [{ ...each, value: Buffer.alloc(0) }] })
           }
           return Promise.resolve('done')
         },
@@ -175,12 +171,23 @@ describeOn('kafka')('Kafka event log: what it reads', () => {
     expect((await recordsOf(log, range)).map(textOf)).toEqual(['a'])
     expect(await recordsOf(log, { ...range, first: 1 })).toEqual([])
     const arrivals = new Arrivals()
-    const consumer = await log.consume(consumerOf(arrivals))
-    await arrivals.until(() => arrivals.count >= 1)
+    const extents: number[][] = []
+    const consumer = await log.consume(
+      consumerOf(arrivals, {
+        handle(batch) {
+          if (batch.partition === 1) extents.push([batch.from, batch.next])
+          arrivals.take(batch)
+          return Promise.resolve('done')
+        },
+      }),
+    )
+    await arrivals.until(() => extents.at(-1)?.[1] === 2)
     await appendTo(log, 1, 'b')
     await arrivals.until(() => arrivals.count >= 2)
     await consumer.stop()
     expect(arrivals.texts[1]).toEqual(['a', 'b'])
+    expect(extents.map(([from]) => from)).toEqual([0, ...extents.slice(0, -1).map(([, next]) => next)])
+    expect(extents.at(-1)).toEqual([2, 3])
   })
 
   it('begins at the first record left where older ones were removed', async () => {

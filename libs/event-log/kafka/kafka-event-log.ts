@@ -140,6 +140,7 @@ export class KafkaEventLog implements EventLog {
     }
     return {
       positions: () => consumer.positions(),
+      locateAgain: (partition) => consumer.locateAgain(partition),
       stop: async () => {
         await consumer.stop()
         this.consumers.delete(consumer)

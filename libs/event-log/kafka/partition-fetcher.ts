@@ -7,10 +7,10 @@ import { GrowingPause, pauseUntilAborted } from '#libs/timing/pause.js'
 export interface PartitionReader {
   readonly partition: number
   readonly offset: number
-  /** Given records, or the next offset where there are gaps; resolves once they are dealt with. */
+  /** Given what follows the offset; resolves once it is dealt with. */
   take(fetched: FetchedPartition): Promise<void>
   /** The brokers don't have the offset. */
-  relocate(): void
+  locateAgain(): void
 }
 
 /** How long a broker holds an answer back for records to come. */
@@ -111,10 +111,7 @@ export class PartitionFetcher {
     if (isOutOfRange(error)) {
       const { partition } = error as { partition?: unknown }
       const reader = this.wanting.get(Number(partition))
-      if (reader !== undefined) {
-        this.drop(reader)
-        reader.relocate()
-      }
+      reader?.locateAgain()
       return
     }
     this.onError(error)

@@ -1,4 +1,4 @@
-import type { ConsumerSpec, Partition, PartitionRange, StoredRecord } from '../event-log.js'
+import type { ConsumerSpec, Partition, PartitionRange, RecordBatch } from '../event-log.js'
 import type { FetchedPartition } from './fetched.js'
 import type { PartitionFetcher, PartitionReader } from './partition-fetcher.js'
 import { GrowingPause } from '#libs/timing/pause.js'
@@ -20,6 +20,9 @@ export class PartitionRun implements PartitionReader {
   private readonly ending = new AbortController()
   private readonly retry = new GrowingPause(RETRY)
   private isCommitting = false
+  private isToBeLocated = false
+  /** Whether the fetcher has been asked for more. */
+  private isWaiting = false
   private isRevoked = false
   private underWay: Promise<void>
 
@@ -51,11 +54,14 @@ export class PartitionRun implements PartitionReader {
     this.fetcher.drop(this)
   }
 
-  relocate(): void {
-    this.underWay = this.locate()
+  /** Asks for the start position anew once nothing is being handled. */
+  locateAgain(): void {
+    this.isToBeLocated = true
+    if (this.isWaiting) this.goOn()
   }
 
   take(fetched: FetchedPartition): Promise<void> {
+    this.isWaiting = false
     this.underWay = this.handle(fetched)
     return this.underWay
   }
@@ -65,6 +71,7 @@ export class PartitionRun implements PartitionReader {
   }
 
   private async locate(): Promise<void> {
+    this.isToBeLocated = false
     await this.untilDone(async () => {
       const range = await this.place.range(this.partition)
       const start = await this.spec.startAt(range)
@@ -73,7 +80,7 @@ export class PartitionRun implements PartitionReader {
         start === 'committed' ? await this.groupOffset(range) : Math.max(start.offset, range.first)
       this.isLocated = true
     })
-    this.wantMore()
+    this.goOn()
   }
 
   private async groupOffset({ first, end }: PartitionRange): Promise<number> {
@@ -81,34 +88,46 @@ export class PartitionRun implements PartitionReader {
     return committed !== null && committed >= first && committed <= end ? committed : first
   }
 
-  private async handle({ records, next }: FetchedPartition): Promise<void> {
-    if (records.length === 0) this.offset = next
-    else await this.untilDone(() => this.handleOnce(records, next))
-    this.wantMore()
+  private async handle({ from, records, next }: FetchedPartition): Promise<void> {
+    await this.untilDone(() => this.handleOnce({ ...this.where, from, next, records }))
+    this.goOn()
   }
 
-  private async handleOnce(records: readonly StoredRecord[], next: number): Promise<void> {
-    const outcome = await this.spec.handle({ ...this.where, records }, this.ending.signal)
-    this.offset = outcome === 'done' ? next : outcome.seekTo
+  private async handleOnce(batch: RecordBatch): Promise<void> {
+    const outcome = await this.spec.handle(batch, this.ending.signal)
+    this.offset = outcome === 'done' ? batch.next : outcome.seekTo
     if (this.isCommitting && !this.isRevoked) await this.place.commit(this.partition, this.offset)
   }
 
   /** Does it again after a pause where it rejects, as long as the run lasts. */
   private async untilDone(work: () => Promise<void>): Promise<void> {
     const { signal } = this.ending
-    while (!signal.aborted) {
+    while (!this.hasEnded()) {
       try {
         await work()
         this.retry.reset()
         return
       } catch (error) {
+        // Told to hurry, it gave up: what it left comes to the partition's next consumer.
+        if (this.hasEnded()) return
         this.spec.onError(error, this.where)
         await this.retry.wait(signal)
       }
     }
   }
 
-  private wantMore(): void {
-    if (!this.ending.signal.aborted) this.fetcher.want(this)
+  private hasEnded(): boolean {
+    return this.ending.signal.aborted
+  }
+
+  private goOn(): void {
+    if (this.hasEnded()) return
+    this.isWaiting = !this.isToBeLocated
+    if (this.isWaiting) {
+      this.fetcher.want(this)
+    } else {
+      this.fetcher.drop(this)
+      this.underWay = this.locate()
+    }
   }
 }

@@ -120,11 +120,15 @@ export class LmdbEventLog implements EventLog {
   async consume(spec: ConsumerSpec): Promise<Consumer> {
     const consumers = await Promise.all(
       this.rangesOf(spec.topic).map(async (range) => {
-        const start = await spec.startAt({ ...range })
         const key: [string, string, number] = [spec.group, spec.topic, range.partition]
-        const isCommitting = start === 'committed'
-        const offset = isCommitting ? (this.committed.get(key) ?? range.first) : start.offset
-        return new PartitionConsumer(spec, range, offset, {
+        let isCommitting = false
+        const locate = async () => {
+          const start = await spec.startAt({ ...range })
+          isCommitting = start === 'committed'
+          return start === 'committed' ? (this.committed.get(key) ?? range.first) : start.offset
+        }
+        return new PartitionConsumer(spec, range, await locate(), {
+          locate,
           read: (from) => this.readBatch(range, from),
           commit: async (next) => {
             if (isCommitting) await commit(this.root, () => this.committed.putSync(key, next))
@@ -137,6 +141,8 @@ export class LmdbEventLog implements EventLog {
       consumer.start()
     }
     return {
+      locateAgain: (partition) =>
+        consumers.find(({ position }) => position.partition === partition)?.locateAgain(),
       positions: () => consumers.filter((each) => this.consumers.has(each)).map(({ position }) => position),
       stop: async () => {
         await Promise.all(consumers.map((consumer) => consumer.stop()))

@@ -2,6 +2,8 @@ import { GrowingPause } from '#libs/timing/pause.js'
 import type { ConsumerSpec, Partition, Position, StoredRecord } from '../event-log.js'
 
 export interface PartitionSource {
+  /** Where to go on from. */
+  locate(): Promise<number>
   /** The next records from an offset; none where the end is reached. */
   read(from: number): StoredRecord[]
   /** Called once a batch was handled, with the offset behind it. */
@@ -15,6 +17,7 @@ export class PartitionConsumer {
   private readonly stopping = new AbortController()
   private loop: Promise<void> = Promise.resolve()
   private wakeUp: (() => void) | null = null
+  private isToBeLocated = false
   private readonly retry = new GrowingPause(RETRY)
 
   constructor(
@@ -33,6 +36,11 @@ export class PartitionConsumer {
     this.loop = this.run()
   }
 
+  locateAgain(): void {
+    this.isToBeLocated = true
+    this.wake()
+  }
+
   /** There may be more to read. */
   wake(): void {
     this.wakeUp?.()
@@ -44,12 +52,28 @@ export class PartitionConsumer {
     await this.loop
   }
 
+  private isStopped(): boolean {
+    return this.stopping.signal.aborted
+  }
+
+  private async locate(): Promise<void> {
+    this.isToBeLocated = false
+    try {
+      this.offset = await this.source.locate()
+    } catch (error) {
+      this.isToBeLocated = true
+      throw error
+    }
+  }
+
   private async run(): Promise<void> {
     const { signal } = this.stopping
-    while (!signal.aborted) {
+    while (!this.isStopped()) {
       try {
         await this.handleNext(signal)
       } catch (error) {
+        // Told to hurry, it gave up: what it left comes again after the next start.
+        if (this.isStopped()) return
         this.spec.onError(error, this.partition)
         await this.retry.wait(signal)
       }
@@ -57,11 +81,13 @@ export class PartitionConsumer {
   }
 
   private async handleNext(signal: AbortSignal): Promise<void> {
+    while (this.isToBeLocated) await this.locate()
     const records = this.source.read(this.offset)
     if (records.length === 0) return new Promise((resolve) => (this.wakeUp = resolve))
     const { topic, partition } = this.partition
-    const outcome = await this.spec.handle({ topic, partition, records }, signal)
-    this.offset = outcome === 'done' ? (records.at(-1)?.offset ?? this.offset) + 1 : outcome.seekTo
+    const next = (records.at(-1)?.offset ?? this.offset) + 1
+    const outcome = await this.spec.handle({ topic, partition, from: this.offset, next, records }, signal)
+    this.offset = outcome === 'done' ? next : outcome.seekTo
     await this.source.commit(this.offset)
     this.retry.reset()
   }

@@ -54,7 +54,8 @@ export class LmdbProjectionStore implements ProjectionStore {
     const { topic, partition, from, to, changes, contents } = step
     return commit(this.tables.root, (): StepOutcome => {
       const slot = this.tables.slots.get([topic, partition])
-      if (slot?.position !== from) return { standsAt: slot?.position ?? 0 }
+      if (slot === undefined) return 'absent'
+      if (slot.position !== from) return { standsAt: slot.position }
       for (const content of contents) putContent(this.tables, content)
       for (const change of changes) applyChange(this.tables, partition, change)
       this.tables.slots.putSync([topic, partition], { ...slot, position: to } satisfies SlotRow)

@@ -74,7 +74,8 @@ export class RedisProjectionStore implements ProjectionStore {
     if (needsMore) {
       // The script judges; this look spares what it would refuse from leaving content behind.
       const position = await reach(() => client.hget(slot, 'position'))
-      if (position !== String(step.from)) return { standsAt: Number(position ?? 0) }
+      if (position === null) return 'absent'
+      if (position !== String(step.from)) return { standsAt: Number(position) }
     }
     await this.removeEnded(step)
     await this.writeAddresses(step)
@@ -84,7 +85,7 @@ export class RedisProjectionStore implements ProjectionStore {
     for (const change of step.changes) addChange(writes, keys, change)
     const { keys: all, args } = writes.forScript([slot])
     const outcome = await reach(() => APPLY.run(client, all, [step.from, step.to, ...args]))
-    if (outcome === 'absent') return { standsAt: 0 }
+    if (outcome === 'absent') return 'absent'
     if (outcome !== 'applied') return { standsAt: Number(outcome) }
     await contents.remove(deletedIn(step))
     return 'applied'

@@ -1,12 +1,13 @@
 import { call, createInbox, messagesOf, send, mail } from '#test/harness/client.js'
 import { startKafka, type KafkaCluster } from '#test/harness/kafka.js'
+import { startRedis, type RedisServer } from '#test/harness/redis.js'
 import { describeOn, kafkaBrokers } from '#test/harness/servers.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Kafka, logLevel } from 'kafkajs'
+import { Kafka, logLevel, type Admin, type Producer } from 'kafkajs'
 import { Deployment, ROLES } from './deployment.js'
-import { IS_LONG, Trial } from './trial.js'
+import { IS_LONG, Trial, untilAllIsShown } from './trial.js'
 
 const TRIAL_MS = 240_000
 const AWAY_MS = IS_LONG ? 30_000 : 5_000
@@ -122,35 +123,77 @@ async function refusesHttp({ target }: Deployment): Promise<void> {
   )
 }
 
-describeOn('kafka', 'redis')('a record that nobody can decode', () => {
+describeOn('kafka', 'redis')('records of others', () => {
   let deployment: Deployment
+  let redis: RedisServer
+  let producer: Producer
+  let admin: Admin
+  let topic: string
 
   beforeAll(async () => {
-    deployment = await Deployment.start()
+    redis = await startRedis()
+    deployment = await Deployment.start({ env: { REDIS_URL: redis.url } })
+    topic = `${deployment.topicPrefix}inbox-events`
+    const kafka = new Kafka({ clientId: 'another', brokers: kafkaBrokers(), logLevel: logLevel.NOTHING })
+    producer = kafka.producer({ transactionalId: topic, maxInFlightRequests: 1, idempotent: true })
+    admin = kafka.admin()
+    await Promise.all([producer.connect(), admin.connect()])
   }, TRIAL_MS)
-  afterAll(() => deployment.dispose())
+  afterAll(async () => {
+    await Promise.all([producer.disconnect(), admin.disconnect()])
+    await deployment.dispose()
+    await redis.dispose()
+  })
+
+  async function deadLetters(): Promise<number> {
+    const [end] = await admin.fetchTopicOffsets(`${topic}.dead-letter`)
+    return Number(end?.high)
+  }
+
+  /** In a transaction, whose end takes an offset that holds no record. */
+  async function poison(key: string): Promise<void> {
+    const transaction = await until('a coordinator', () => producer.transaction().catch(() => null))
+    const messages = [{ key, value: 'not an event', headers: { ce_type: 'poison' } }]
+    await transaction.send({ topic, messages, acks: -1 })
+    await transaction.commit()
+  }
 
   it(
-    'is set aside with its reason, and its partition goes on',
+    'that nobody can decode are set aside with their reason, and the partition goes on past them and past gaps',
     async () => {
-      const { target, topicPrefix } = deployment
+      const { target } = deployment
       const inbox = await createInbox(target)
-      const kafka = new Kafka({ clientId: 'poisoner', brokers: kafkaBrokers(), logLevel: logLevel.NOTHING })
-      const producer = kafka.producer()
-      const admin = kafka.admin()
-      await Promise.all([producer.connect(), admin.connect()])
+      await poison(inbox.id)
+      await send(target, inbox.address, mail('behind the poison', 'text'))
+      const [message] = await messagesOf(target, inbox.id, 1)
+      expect(message).toMatchObject({ subject: 'behind the poison' })
+      expect(await deadLetters()).toBe(1)
+      expect(await answerToRcpt(target, inbox.address)).toMatch(/^250 /)
+      await poison(inbox.id)
+      await untilAllIsShown(target)
+    },
+    TRIAL_MS,
+  )
+
+  it(
+    'are set aside once, however often their batch is tried again',
+    async () => {
+      const { target } = deployment
+      const inbox = await createInbox(target)
+      await untilAllIsShown(target)
+      const before = await deadLetters()
+      const projector = deployment.process('projector')
+      const failures = () => projector.output().stderr.split('a batch failed: tried again').length
+      await redis.kill('SIGSTOP')
       try {
-        const messages = [{ key: inbox.id, value: 'not an event', headers: { ce_type: 'poison' } }]
-        await producer.send({ topic: `${topicPrefix}inbox-events`, messages, acks: -1 })
-        await send(target, inbox.address, mail('behind the poison', 'text'))
-        const [message] = await messagesOf(target, inbox.id, 1)
-        expect(message).toMatchObject({ subject: 'behind the poison' })
-        const [end] = await admin.fetchTopicOffsets(`${topicPrefix}inbox-events.dead-letter`)
-        expect(end).toMatchObject({ high: '1' })
-        expect(await answerToRcpt(target, inbox.address)).toMatch(/^250 /)
+        const before = failures()
+        await poison(inbox.id)
+        await until('the batch to be tried several times', () => failures() >= before + 2, 60_000)
       } finally {
-        await Promise.all([producer.disconnect(), admin.disconnect()])
+        await redis.kill('SIGCONT')
       }
+      await untilAllIsShown(target)
+      expect(await deadLetters()).toBe(before + 1)
     },
     TRIAL_MS,
   )

@@ -52,7 +52,7 @@ export class Trial {
 }
 
 /** Until nothing that was accepted is still to be read. */
-async function untilAllIsShown(target: Target): Promise<void> {
+export async function untilAllIsShown(target: Target): Promise<void> {
   await until(
     'the backlog to be worked off',
     async () => {
