@@ -5,7 +5,7 @@ import { movedChannel } from '#libs/read-model/watermark.js'
 import { Repetition } from '#libs/timing/repetition.js'
 
 export interface ViewsWatchOptions {
-  log: Pick<EventLog, 'topology'>
+  log: Pick<EventLog, 'partitions'>
   queries: Pick<InboxQueries, 'progress'>
   /** Lets the partition's consumer, where that is this process's, ask for its start position anew. */
   locateAgain: (partition: Partition) => void
@@ -40,8 +40,11 @@ export class ViewsWatch {
 
   private async look(): Promise<void> {
     for (const topic of SOURCE_TOPICS) {
-      const { partitions } = await this.options.log.topology(topic)
-      await Promise.all(partitions.map(({ partition }) => this.lookAt({ topic, partition })))
+      const partitions = Array.from(
+        { length: this.options.log.partitions(topic) },
+        (_, partition) => partition,
+      )
+      await Promise.all(partitions.map((partition) => this.lookAt({ topic, partition })))
     }
   }
 

@@ -1,12 +1,15 @@
+import type { EventLog } from '#libs/event-log/event-log.js'
 import { addressReached, type Address } from '#libs/inbox/address.js'
 import { asOf, type Inbox } from '#libs/inbox/inbox.js'
+import { isAnyCatchingUp } from '#libs/read-model/backlog.js'
 import type { InboxQueries } from '#libs/read-model/queries.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { BacklogWatch } from './backlog-watch.js'
 import { Refusal, REFUSALS } from './replies.js'
 
 export interface RecipientsOptions {
-  inboxes: Pick<InboxQueries, 'inboxIdAt' | 'inbox'>
+  log: Pick<EventLog, 'partitions'>
+  inboxes: Pick<InboxQueries, 'inboxIdAt' | 'inbox' | 'progress'>
   backlog: BacklogWatch
   mailDomain: string
   maxBacklog: number
@@ -42,8 +45,8 @@ export class Recipients {
 
   /** While they catch up, what the views don't know may yet exist; lost ones may have come back since the first look. */
   private async lookAgain(address: Address): Promise<Inbox | Refusal | null> {
-    const { isCatchingUp } = await this.options.backlog.measure()
-    return isCatchingUp ? REFUSALS.catchingUp : this.inboxAt(address)
+    const { log, inboxes } = this.options
+    return (await isAnyCatchingUp(log, inboxes, 'inbox-events')) ? REFUSALS.catchingUp : this.inboxAt(address)
   }
 
   private async inboxAt(address: Address): Promise<Inbox | null> {

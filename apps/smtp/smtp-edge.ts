@@ -52,6 +52,7 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const onError = (error: unknown) => journal.failed(error)
 
   const recipients = new Recipients({
+    log: engine.log,
     inboxes: engine.inboxes,
     backlog: new BacklogWatch(engine.log, engine.inboxes),
     mailDomain: settings.mailDomain,

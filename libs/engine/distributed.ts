@@ -5,7 +5,7 @@ import { MasterKeys } from '#libs/erasure/master-key.js'
 import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
 import { rememberingProgress } from '#libs/read-model/remembered-progress.js'
-import { openRedisReadModel } from '#libs/read-model/redis/redis-read-model.js'
+import { redisReadModel } from '#libs/read-model/redis/redis-read-model.js'
 import { checkRedis, openRedis } from '#libs/redis-client/redis-client.js'
 import { RedisSignals } from '#libs/signals/redis/redis-signals.js'
 import type { Engine, EngineOptions } from './engine.js'
@@ -53,16 +53,15 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: HEARTBEAT_EVERY_MS } : {}),
     })
     opened.defer(() => vault.close())
-    const readModel = await openRedisReadModel({ client, prefix, partitions })
-    opened.defer(() => readModel.close())
+    const { store: projections, queries: views } = redisReadModel({ client, prefix, partitions })
+    const queries = { ...views, progress: rememberingProgress(views) }
     const signals = await RedisSignals.open({
       client,
       prefix,
       onError: (error) => onError(error, 'passing signals'),
     })
     opened.defer(() => signals.close())
-    const queries = rememberingProgress(readModel.queries)
-    return { log, vault, projections: readModel.store, inboxes: queries, accounts: queries, signals, close }
+    return { log, vault, projections, inboxes: queries, accounts: queries, signals, close }
   } catch (cause) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     if (cause instanceof StartError) throw cause

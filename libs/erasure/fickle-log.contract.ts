@@ -9,7 +9,7 @@ import {
 } from '#libs/event-log/event-log.js'
 import type { TopicName } from '#libs/event-log/topics.js'
 
-type Log = Pick<EventLog, 'append' | 'read' | 'topology'>
+type Log = Pick<EventLog, 'append' | 'read' | 'topology' | 'partitions'>
 
 /** A log that may be away, for a test, or say that it failed though it has not. */
 export class FickleLog implements Log {
@@ -41,6 +41,10 @@ export class FickleLog implements Log {
     this.mustBeThere()
     this.looks += 1
     return this.log().topology(topic)
+  }
+
+  partitions(topic: TopicName): number {
+    return this.log().partitions(topic)
   }
 
   private mustBeThere(): void {

@@ -22,7 +22,7 @@ import { makeSecretKey, type SecretKey } from './seal.js'
  */
 
 export interface LoggedKeyVaultOptions {
-  log: Pick<EventLog, 'append' | 'read' | 'topology'>
+  log: Pick<EventLog, 'append' | 'read' | 'topology' | 'partitions'>
   view: KeyView
   masterKeys: MasterKeys
   now: () => Date
@@ -52,8 +52,7 @@ export class LoggedKeyVault implements KeyVault {
    * KeyVaultUnavailableError where the log or the view can't be reached. Takes both and leaves them open.
    */
   static async open(options: LoggedKeyVaultOptions): Promise<LoggedKeyVault> {
-    const { partitions } = await options.log.topology('inbox-keys').catch(unavailable('the topic inbox-keys'))
-    const vault = new LoggedKeyVault(options, partitions.length)
+    const vault = new LoggedKeyVault(options, options.log.partitions('inbox-keys'))
     await vault.checkMasterKey()
     vault.follower.start()
     vault.pulse?.start()

@@ -84,6 +84,10 @@ export class MeasuredLog implements EventLog {
     return this.log.topology(topic)
   }
 
+  partitions(topic: TopicName): number {
+    return this.log.partitions(topic)
+  }
+
   setAside(batch: Partition, record: StoredRecord, reason: string): Promise<void> {
     return this.log.setAside(batch, record, reason)
   }

@@ -20,7 +20,7 @@ function measure(stands: readonly Stand[]) {
   }
   const progress = ({ topic, partition }: Partition) => {
     const views = stands[partition]?.views ?? null
-    return Promise.resolve(views === null ? null : { topic, partition, ...views })
+    return Promise.resolve(views === null ? null : { topic, partition, begunAtMs: 1, ...views })
   }
   return measureBacklog(log, { progress }, 'inbox-events')
 }

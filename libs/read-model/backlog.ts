@@ -42,12 +42,22 @@ export async function measureBacklog(
 
 /** Whether an inbox's partition is catching up: what the views don't show of the inbox may yet stand on the log. */
 export async function isInboxCatchingUp(
-  log: Pick<EventLog, 'topology'>,
+  log: Pick<EventLog, 'partitions'>,
   queries: Pick<InboxQueries, 'progress'>,
   inboxId: InboxId,
 ): Promise<boolean> {
   const topic = 'inbox-events'
-  const { partitions } = await log.topology(topic)
-  const partition = partitionOf(inboxId, partitions.length)
+  const partition = partitionOf(inboxId, log.partitions(topic))
   return isCatchingUp(await queries.progress({ topic, partition }))
+}
+
+/** Whether any partition is catching up: what no view shows may yet stand on the log. */
+export async function isAnyCatchingUp(
+  log: Pick<EventLog, 'partitions'>,
+  queries: Pick<InboxQueries, 'progress'>,
+  topic: SourceTopic,
+): Promise<boolean> {
+  const partitions = Array.from({ length: log.partitions(topic) }, (_, partition) => ({ topic, partition }))
+  const progress = await Promise.all(partitions.map((partition) => queries.progress(partition)))
+  return progress.some(isCatchingUp)
 }

@@ -24,7 +24,10 @@ function issued(n: number, secretHash: string): AccountEvent {
   }
 }
 
-export function describeQueries(name: string, make: () => Promise<ReadModelHarness>): void {
+export function describeQueries(
+  name: string,
+  make: () => Promise<ReadModelHarness> | ReadModelHarness,
+): void {
   describe(`${name} as queries`, () => {
     let harness: ReadModelHarness
 

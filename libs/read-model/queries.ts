@@ -20,6 +20,8 @@ export interface Progress extends Partition {
   position: number
   /** Short of it the views are catching up: what they don't know may yet exist. */
   target: number
+  /** When the log's end was taken for the target, in milliseconds since 1970 by the views' clock; grows with each time. */
+  begunAtMs: number
 }
 
 /** Whether what a partition's views don't know may yet exist; null where they have not been begun. */

@@ -1,51 +1,50 @@
-import type { Partition } from '#libs/event-log/event-log.js'
-import { isCatchingUp, type Progress } from './queries.js'
+import type { Progress } from './queries.js'
+import { isCatchingUp } from './queries.js'
 import { rememberingProgress } from './remembered-progress.js'
 
 const PARTITION = { topic: 'inbox-events', partition: 3 } as const
 
-/** Views whose position a test sets. */
-class Views {
-  readonly name = 'the views'
-  standing: Omit<Progress, 'topic' | 'partition'> | null = null
-
-  progress(partition: Partition): Promise<Progress | null> {
-    return Promise.resolve(this.standing === null ? null : { ...partition, ...this.standing })
-  }
-
-  nameOfAll(): string {
-    return this.name
-  }
-}
-
 describe('remembered progress', () => {
+  let standing: Omit<Progress, 'topic' | 'partition'> | null
+  let progress: ReturnType<typeof rememberingProgress>
+
+  beforeEach(() => {
+    standing = null
+    progress = rememberingProgress({
+      progress: (partition) => Promise.resolve(standing === null ? null : { ...partition, ...standing }),
+    })
+  })
+
+  async function isBehindAt(position: number, { target = 0, begunAtMs = 1 } = {}): Promise<boolean> {
+    standing = { position, target, begunAtMs }
+    return isCatchingUp(await progress(PARTITION))
+  }
+
   it('counts views that went back as catching up until they are where they were', async () => {
-    const views = new Views()
-    const remembering = rememberingProgress(views)
-    const isBehindAt = async (position: number, target = 0) => {
-      views.standing = { position, target }
-      return isCatchingUp(await remembering.progress(PARTITION))
-    }
     expect(await isBehindAt(10)).toBe(false)
     expect(await isBehindAt(7)).toBe(true)
     expect(await isBehindAt(9)).toBe(true)
     expect(await isBehindAt(10)).toBe(false)
     expect(await isBehindAt(12)).toBe(false)
-    expect(await isBehindAt(12, 13)).toBe(true)
+    expect(await isBehindAt(12, { target: 13 })).toBe(true)
   })
 
-  it('says null of views that are not begun, and knows afterwards where they were', async () => {
-    const views = new Views()
-    const remembering = rememberingProgress(views)
-    views.standing = { position: 5, target: 0 }
-    await remembering.progress(PARTITION)
-    views.standing = null
-    expect(await remembering.progress(PARTITION)).toBeNull()
-    views.standing = { position: 0, target: 2 }
-    expect(await remembering.progress(PARTITION)).toMatchObject({ position: 0, target: 5 })
+  it('does so of a copy from before they were begun', async () => {
+    expect(await isBehindAt(10, { begunAtMs: 2 })).toBe(false)
+    expect(await isBehindAt(7, { begunAtMs: 1 })).toBe(true)
   })
 
-  it('leaves everything else to the queries', () => {
-    expect(rememberingProgress(new Views()).nameOfAll()).toBe('the views')
+  it('says null of views that are lost, and knows afterwards where they were', async () => {
+    await isBehindAt(5)
+    standing = null
+    expect(await progress(PARTITION)).toBeNull()
+    expect(await isBehindAt(0)).toBe(true)
+  })
+
+  it('takes the target of views that were begun since for all that they lack: their log may have lost its end', async () => {
+    await isBehindAt(100)
+    expect(await isBehindAt(0, { target: 80, begunAtMs: 2 })).toBe(true)
+    expect(await isBehindAt(80, { target: 80, begunAtMs: 2 })).toBe(false)
+    expect(await isBehindAt(79, { target: 0, begunAtMs: 2 })).toBe(true)
   })
 })

@@ -1,25 +1,24 @@
 import type { Partition } from '#libs/event-log/event-log.js'
-import { movedChannel } from './watermark.js'
 import type { InboxQueries, Progress } from './queries.js'
+import { movedChannel } from './watermark.js'
 
 /**
- * The same queries, whose progress remembers how far each partition's views were seen to be: put back from an
- * older copy, they count as catching up until they are there again, whoever notices it when.
+ * The progress of views, remembering how far each partition's were seen to be: put back from an older copy they count
+ * as catching up until they are there again, whoever notices it when. Where views have been begun since, their target
+ * says what they lack, and nothing is remembered: their log may have lost its end.
  */
-export function rememberingProgress<Queries extends Pick<InboxQueries, 'progress'>>(
-  queries: Queries,
-): Queries {
-  const farthest = new Map<string, number>()
+export function rememberingProgress(queries: Pick<InboxQueries, 'progress'>): InboxQueries['progress'] {
+  const farthest = new Map<string, { begunAtMs: number; position: number }>()
 
-  async function progress(partition: Partition): Promise<Progress | null> {
+  return async (partition: Partition): Promise<Progress | null> => {
     const now = await queries.progress(partition)
     if (now === null) return null
     const name = movedChannel(partition)
-    const seen = Math.max(farthest.get(name) ?? 0, now.position)
-    farthest.set(name, seen)
-    return { ...now, target: Math.max(now.target, now.position < seen ? seen : 0) }
+    const seen = farthest.get(name) ?? now
+    if (now.begunAtMs > seen.begunAtMs || now.position >= seen.position) {
+      farthest.set(name, { begunAtMs: Math.max(now.begunAtMs, seen.begunAtMs), position: now.position })
+      return now
+    }
+    return { ...now, target: Math.max(now.target, seen.position) }
   }
-
-  // Everything else is answered by the queries themselves, which stand behind as the prototype.
-  return Object.create(queries, { progress: { value: progress } }) as Queries
 }

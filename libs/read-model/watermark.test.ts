@@ -14,7 +14,7 @@ function makeViews(position: number | null) {
       views.looks += 1
       expect(asked).toMatchObject(partition)
       return Promise.resolve(
-        views.position === null ? null : { ...partition, position: views.position, target: 0 },
+        views.position === null ? null : { ...partition, position: views.position, target: 0, begunAtMs: 1 },
       )
     },
   }

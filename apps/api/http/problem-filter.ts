@@ -34,7 +34,7 @@ export class ProblemFilter implements ExceptionFilter {
     if (request.is404 && isAboutBody(error)) return this.noRoute(request)
     if (error instanceof Problem) return error
     if (error instanceof LogUnavailableError || error instanceof KeyVaultUnavailableError) {
-      return unavailable('log-unavailable', 'The event log did not take the change, or may not have.')
+      return unavailable('log-unavailable', logUnavailable(request.method))
     }
     if (error instanceof ReadModelUnavailableError) {
       return unavailable('read-model-unavailable', 'What is stored can not be read just now.')
@@ -80,4 +80,10 @@ function statusOf(error: unknown): number {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+function logUnavailable(method: string): string {
+  return method === 'GET' || method === 'HEAD'
+    ? 'What the answer needs of the event log can not be had just now.'
+    : 'The event log did not take the change, or may not have.'
 }

@@ -1,6 +1,6 @@
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import type { EventLog, Partition, Position } from '#libs/event-log/event-log.js'
-import { isInboxCatchingUp, measureBacklog } from '#libs/read-model/backlog.js'
+import { isAnyCatchingUp, isInboxCatchingUp } from '#libs/read-model/backlog.js'
 import { isCatchingUp, type AccountQueries, type InboxQueries } from '#libs/read-model/queries.js'
 import { Watermark } from '#libs/read-model/watermark.js'
 import type { Signals } from '#libs/signals/signals.js'
@@ -14,7 +14,7 @@ export class Views {
   private readonly watermark: Watermark
 
   constructor(
-    private readonly log: Pick<EventLog, 'topology'>,
+    private readonly log: Pick<EventLog, 'partitions'>,
     readonly inboxes: InboxQueries,
     readonly accounts: AccountQueries,
     readonly vault: Pick<KeyVault, 'create' | 'find'>,
@@ -47,7 +47,7 @@ export class Views {
 
   /** Throws catching-up where any inbox may be missing. */
   async mustKnowAll(): Promise<void> {
-    if ((await measureBacklog(this.log, this.inboxes, 'inbox-events')).isCatchingUp) {
+    if (await isAnyCatchingUp(this.log, this.inboxes, 'inbox-events')) {
       throw unavailable('catching-up', 'The list of inboxes is not complete yet.')
     }
   }

@@ -12,7 +12,7 @@ import {
   type Topology,
 } from '../event-log.js'
 import { SharedRun } from '../shared-run.js'
-import { deadLetterOf, TOPICS, type TopicName } from '../topics.js'
+import { deadLetterOf, partitionCount, TOPICS, type TopicName } from '../topics.js'
 import { ANSWER_WITHIN_MS, LOOKUPS_APART_MS, makeKafka, type KafkaClientOptions } from './kafka-client.js'
 import { KafkaCluster } from './kafka-cluster.js'
 import { KafkaConsumer } from './kafka-consumer.js'
@@ -157,6 +157,10 @@ export class KafkaEventLog implements EventLog {
     const what = `Kafka could not be asked for the positions of ${topic}`
     const ranges = await within(ANSWER_WITHIN_MS, what, this.rangesOf(topic))
     return { logId: this.logId, partitions: ranges.map((range) => ({ ...range })) }
+  }
+
+  partitions(topic: TopicName): number {
+    return partitionCount(topic, this.options.partitions)
   }
 
   async setAside({ topic, partition }: Partition, record: StoredRecord, reason: string): Promise<void> {

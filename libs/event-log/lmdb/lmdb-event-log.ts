@@ -171,6 +171,10 @@ export class LmdbEventLog implements EventLog {
     })
   }
 
+  partitions(topic: TopicName): number {
+    return this.rangesOf(topic).length
+  }
+
   async setAside({ topic, partition }: Partition, record: StoredRecord, reason: string): Promise<void> {
     const origin = `${topic}/${partition}/${record.offset}`
     const headers = { ...record.headers, 'dead-letter-reason': reason, 'dead-letter-origin': origin }

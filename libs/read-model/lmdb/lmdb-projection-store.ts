@@ -8,7 +8,7 @@ import { applyChange, putContent, removeInbox } from './changes.js'
 import type { SlotRow, Tables } from './tables.js'
 
 /** Changes with what a row holds: views of another form are rebuilt from the log. */
-const FORM = 1
+const FORM = 2
 const RESET_CHUNK = 200
 
 export class LmdbProjectionStore implements ProjectionStore {
@@ -24,12 +24,13 @@ export class LmdbProjectionStore implements ProjectionStore {
       if (slot.position > end) return slot.position === aheadAt ? null : { aheadAt: slot.position }
       // What the log no longer holds can't be applied any more: the views go on from its first record.
       const position = Math.max(slot.position, first)
-      slots.putSync([topic, partition], { ...slot, position, target: end })
+      const begunAtMs = Math.max(Date.now(), slot.begunAtMs + 1)
+      slots.putSync([topic, partition], { ...slot, position, target: end, begunAtMs })
       return position
     })
     if (standsAt !== null) return standsAt
     await this.clear(range)
-    const row: SlotRow = { logId, form: FORM, position: first, target: end }
+    const row: SlotRow = { logId, form: FORM, position: first, target: end, begunAtMs: Date.now() }
     await commit(root, () => slots.putSync([topic, partition], row))
     return first
   }

@@ -28,7 +28,8 @@ export class LmdbQueries implements InboxQueries, AccountQueries, DueInboxes {
   progress({ topic, partition }: Partition): Promise<Progress | null> {
     const slot = this.tables.slots.get([topic, partition])
     if (slot === undefined) return Promise.resolve(null)
-    return Promise.resolve({ topic, partition, position: slot.position, target: slot.target })
+    const { position, target, begunAtMs } = slot
+    return Promise.resolve({ topic, partition, position, target, begunAtMs })
   }
 
   inbox(id: InboxId): Promise<InboxRow | null> {

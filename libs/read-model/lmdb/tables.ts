@@ -16,6 +16,7 @@ export interface SlotRow {
   form: number
   position: number
   target: number
+  begunAtMs: number
 }
 
 export interface PartitionedInboxRow extends InboxRow {

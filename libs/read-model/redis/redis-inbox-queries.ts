@@ -26,9 +26,11 @@ export class RedisInboxQueries implements InboxQueries {
 
   async progress({ topic, partition }: Partition): Promise<Progress | null> {
     const slot = this.keys.slot({ topic, partition })
-    const [position, target] = await reach(() => this.client.hmget(slot, 'position', 'target'))
+    const [position, target, begun] = await reach(() =>
+      this.client.hmget(slot, 'position', 'target', 'begun'),
+    )
     if (position == null || target == null) return null
-    return { topic, partition, position: Number(position), target: Number(target) }
+    return { topic, partition, position: Number(position), target: Number(target), begunAtMs: Number(begun) }
   }
 
   async inbox(id: InboxId): Promise<InboxRow | null> {

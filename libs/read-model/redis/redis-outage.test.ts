@@ -28,7 +28,7 @@ describeWith('redis-server')('views in a Redis that is away', () => {
   beforeEach(async () => {
     server = await startRedis()
     client = await openRedis({ urls: [server.url], name: 'mayfly-test', onError: () => undefined })
-    harness = await makeReadModel(client)
+    harness = makeReadModel(client)
     follower = await followerOf(harness.store, 1)
     await follower.follow(makeInbox(id))
   })

@@ -2,22 +2,21 @@ import { randomUUID } from 'node:crypto'
 import { Cluster } from 'ioredis'
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import { PARTITIONS, type ReadModelHarness } from '../read-model-harness.contract.js'
-import { openRedisReadModel } from './redis-read-model.js'
+import { redisReadModel } from './redis-read-model.js'
 
 /** Views under a prefix of their own on a Redis that others use too. */
 export interface RedisHarness extends ReadModelHarness {
   prefix: string
 }
 
-export async function makeReadModel(client: RedisClient): Promise<RedisHarness> {
+export function makeReadModel(client: RedisClient): RedisHarness {
   const prefix = `test-${randomUUID()}.`
-  const views = await openRedisReadModel({ client, prefix, partitions: PARTITIONS })
+  const views = redisReadModel({ client, prefix, partitions: PARTITIONS })
   return {
     prefix,
     store: views.store,
     queries: views.queries,
     async close() {
-      await views.close()
       for (const key of await keysUnder(client, prefix)) await client.unlink(key)
     },
   }

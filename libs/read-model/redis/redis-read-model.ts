@@ -27,16 +27,15 @@ export interface RedisReadModelOptions {
 export interface RedisReadModel {
   store: ProjectionStore
   queries: InboxQueries & AccountQueries & DueInboxes
-  close(): Promise<void>
 }
 
-export function openRedisReadModel(options: RedisReadModelOptions): Promise<RedisReadModel> {
-  const { client, prefix, partitions } = options
+/** Views in a Redis that was checked. What it holds shows when it is asked. */
+export function redisReadModel({ client, prefix, partitions }: RedisReadModelOptions): RedisReadModel {
   const keys = new ViewKeys(prefix, partitions)
   const inboxes = new RedisInboxQueries(client, keys)
   const accounts = new RedisAccountQueries(client, keys)
   const due = new RedisDueInboxes(client, keys)
-  return Promise.resolve({
+  return {
     store: new RedisProjectionStore(client, keys),
     queries: {
       progress: (partition) => inboxes.progress(partition),
@@ -51,6 +50,5 @@ export function openRedisReadModel(options: RedisReadModelOptions): Promise<Redi
       hasAccounts: () => accounts.hasAccounts(),
       leaseDue: (now, limit) => due.leaseDue(now, limit),
     },
-    close: () => Promise.resolve(),
-  })
+  }
 }

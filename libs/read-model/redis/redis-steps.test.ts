@@ -35,7 +35,7 @@ describe.each([
     })
     afterAll(() => client.disconnect())
     beforeEach(async () => {
-      harness = await makeReadModel(client)
+      harness = makeReadModel(client)
     })
     afterEach(() => harness.close())
 

@@ -25,17 +25,25 @@ redis.call('HSET', KEYS[1], 'position', ARGV[2])
 return 'applied'
 `)
 
+/** Milliseconds since 1970 by the server's clock, later than a time that is handed in. */
+const LATER = `
+local function later(than)
+  local seconds, micros = unpack(redis.call('TIME'))
+  return string.format('%.0f', math.max(seconds * 1000 + math.floor(micros / 1000), (tonumber(than) or 0) + 1))
+end
+`
+
 /**
  * Begins to follow a log with views that stand on it, and answers where; where that is past the log's end, in a pair
  * and changing nothing, unless it is the position handed in. Without any, takes the slot away and answers `absent`.
  * Arguments: log, form, first, end, the position known to be past it or nothing.
  */
-export const BEGIN = new Script(`
-local log, form, position = unpack(redis.call('HMGET', KEYS[1], 'log', 'form', 'position'))
+export const BEGIN = new Script(`${LATER}
+local log, form, position, begun = unpack(redis.call('HMGET', KEYS[1], 'log', 'form', 'position', 'begun'))
 if log == ARGV[1] and form == ARGV[2] and position then
   if tonumber(position) <= tonumber(ARGV[4]) then
     if tonumber(position) < tonumber(ARGV[3]) then position = ARGV[3] end
-    redis.call('HSET', KEYS[1], 'position', position, 'target', ARGV[4])
+    redis.call('HSET', KEYS[1], 'position', position, 'target', ARGV[4], 'begun', later(begun))
     return position
   end
   if position ~= ARGV[5] then return {'ahead', position} end
@@ -52,10 +60,11 @@ return 'emptied'
 `)
 
 /** Removes what is left (the other keys) and makes the slot; answers `begun` as EMPTY does. Arguments as for BEGIN. */
-export const ESTABLISH = new Script(`
+export const ESTABLISH = new Script(`${LATER}
 if redis.call('EXISTS', KEYS[1]) == 1 then return 'begun' end
 for at = 2, #KEYS do redis.call('UNLINK', KEYS[at]) end
-redis.call('HSET', KEYS[1], 'log', ARGV[1], 'form', ARGV[2], 'position', ARGV[3], 'target', ARGV[4])
+local slot = {'log', ARGV[1], 'form', ARGV[2], 'position', ARGV[3], 'target', ARGV[4], 'begun', later(0)}
+redis.call('HSET', KEYS[1], unpack(slot))
 return 'established'
 `)
 

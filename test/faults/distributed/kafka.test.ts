@@ -1,4 +1,13 @@
-import { call, createInbox, messagesOf, send, mail } from '#test/harness/client.js'
+import {
+  call,
+  createInbox,
+  messagesOf,
+  send,
+  mail,
+  type InboxJson,
+  type MessageJson,
+  type Target,
+} from '#test/harness/client.js'
 import { startKafka, type KafkaCluster } from '#test/harness/kafka.js'
 import { startRedis, type RedisServer } from '#test/harness/redis.js'
 import { describeOn, kafkaBrokers } from '#test/harness/servers.js'
@@ -49,6 +58,7 @@ describeOn('kafka', 'redis')('one broker', () => {
         },
         60_000,
       )
+      await readsGoOn(target, inbox)
       for (const role of ROLES) {
         const [process = target] = deployment.metricsOf(role)
         const [ready, metrics] = await Promise.all([
@@ -66,6 +76,20 @@ describeOn('kafka', 'redis')('one broker', () => {
     TRIAL_MS,
   )
 })
+
+/** What is stored is read, and what does not exist is denied, without the log. */
+async function readsGoOn(target: Target, inbox: InboxJson | undefined): Promise<void> {
+  const path = `/v1/inboxes/${inbox?.id}`
+  const { status, body: messages } = await call<MessageJson[]>(target, 'GET', `${path}/messages?limit=1`)
+  expect(status).toBe(200)
+  const nobody = { id: 'inb_00000000000000000000000000', address: 'nobody@mayfly.test' }
+  const answers = await Promise.all(
+    [path, `${path}/messages/${messages[0]?.id}`, '/v1/inboxes', `/v1/inboxes/${nobody.id}`].map(
+      async (each) => (await call(target, 'GET', each)).status,
+    ),
+  )
+  expect(answers).toEqual([200, 200, 200, 404])
+}
 
 describeOn('kafka', 'redis')('three brokers', () => {
   let kafka: KafkaCluster
