@@ -6,7 +6,8 @@ import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
 import { rememberingProgress } from '#libs/read-model/remembered-progress.js'
 import { openRedisReadModel } from '#libs/read-model/redis/redis-read-model.js'
-import { checkRedis, openRedis } from '#libs/redis-client/redis-client.js'
+import { checkRedis, watchJoining } from '#libs/redis-client/check-redis.js'
+import { onInterruption, openRedis } from '#libs/redis-client/redis-client.js'
 import { RedisSignals } from '#libs/signals/redis/redis-signals.js'
 import type { Engine, EngineOptions } from './engine.js'
 import { retentionMs } from './retention.js'
@@ -29,6 +30,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     })
     opened.defer(() => client.disconnect())
     await checkRedis(client)
+    watchJoining(client, (error) => onError(error, 'looking at a node that joined the Redis Cluster'))
     const log = await KafkaEventLog.open({
       brokers: settings.kafkaBrokers ?? [],
       clientId: `mayfly-${role}`,
@@ -61,7 +63,8 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       onError: (error) => onError(error, 'passing signals'),
     })
     opened.defer(() => signals.close())
-    const queries = rememberingProgress(readModel.queries)
+    const { queries, doubt } = rememberingProgress(readModel.queries, log)
+    onInterruption(client, doubt)
     return { log, vault, projections: readModel.store, inboxes: queries, accounts: queries, signals, close }
   } catch (cause) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
