@@ -6,6 +6,9 @@ const shared = {
   transform: {},
 }
 
+/** The suites whose answers come from many keys. */
+const onCluster = process.env.MAYFLY_CLUSTER_SUITES === 'all' ? ['*'] : ['list-inboxes', 'messages', 'paging']
+
 export default {
   testTimeout: 30_000,
   // Many suites wait for processes more than they compute.
@@ -19,6 +22,14 @@ export default {
       roots: ['<rootDir>/dist/test/end-to-end'],
       testMatch: ['**/*.test.js'],
       setupFiles: ['<rootDir>/dist/test/harness/distributed.js'],
+    },
+    // And on a Redis Cluster: a few, or all of them with `npm run test:cluster`.
+    {
+      ...shared,
+      displayName: 'redis-cluster',
+      roots: ['<rootDir>/dist/test/end-to-end'],
+      testMatch: onCluster.map((suite) => `**/${suite}.test.js`),
+      setupFiles: ['<rootDir>/dist/test/harness/redis-cluster.js'],
     },
   ],
 }

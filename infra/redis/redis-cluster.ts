@@ -10,14 +10,20 @@ const FORMED_WITHIN_MS = 30_000
 const LOOK_EVERY_MS = 50
 
 export interface RedisClusterOptions extends Omit<RedisOptions, 'port' | 'isClusterNode'> {
-  /** One for each master, three at least; each listens 10,000 above its own too. */
+  /** One for each node, three masters at least; each listens 10,000 above its own too. */
   ports: readonly number[]
+  /** How many each master has; none, unless told otherwise. */
+  replicas?: number
 }
 
-/** Masters with all slots among them; resolves once each says that the cluster is whole. */
+/**
+ * Masters with all slots among them, then their replicas; resolves once each says that the cluster is whole, and each
+ * replica holds what its master does.
+ */
 export async function startRedisCluster({
   ports,
   folder,
+  replicas = 0,
   ...options
 }: RedisClusterOptions): Promise<RedisServer[]> {
   const starts = await Promise.allSettled(
@@ -29,7 +35,7 @@ export async function startRedisCluster({
   try {
     const failed = starts.find((result) => result.status === 'rejected')
     if (failed !== undefined) throw failed.reason
-    await form(ports, folder)
+    await form(ports, replicas, folder)
   } catch (error) {
     await Promise.all(nodes.map((node) => node.kill('SIGKILL')))
     throw error
@@ -37,13 +43,14 @@ export async function startRedisCluster({
   return nodes
 }
 
-async function form(ports: readonly number[], folder: string): Promise<void> {
+async function form(ports: readonly number[], replicas: number, folder: string): Promise<void> {
   const first = ports[0] ?? 0
   // Nodes of an earlier run know each other already.
   if ((await askRedis(first, 'CLUSTER INFO'))?.includes('cluster_known_nodes:1\r\n') === true) {
     const addresses = ports.map((port) => `${LOOPBACK}:${port}`)
     const bounds = { timeout: FORMED_WITHIN_MS, killSignal: 'SIGKILL' } as const
-    await run('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-yes'], bounds)
+    const kind = ['--cluster-replicas', String(replicas), '--cluster-yes']
+    await run('redis-cli', ['--cluster', 'create', ...addresses, ...kind], bounds)
   }
   const deadline = Date.now() + FORMED_WITHIN_MS
   while (!(await isWhole(ports))) {
@@ -55,7 +62,17 @@ async function form(ports: readonly number[], folder: string): Promise<void> {
 }
 
 async function isWhole(ports: readonly number[]): Promise<boolean> {
-  const states = await Promise.all(ports.map((port) => askRedis(port, 'CLUSTER INFO')))
+  const states = await Promise.all(
+    ports.map(async (port) => ({
+      cluster: (await askRedis(port, 'CLUSTER INFO')) ?? '',
+      replication: (await askRedis(port, 'INFO replication')) ?? '',
+    })),
+  )
   const known = `cluster_known_nodes:${ports.length}\r\n`
-  return states.every((state) => state?.includes('cluster_state:ok') === true && state.includes(known))
+  return states.every(
+    ({ cluster, replication }) =>
+      cluster.includes('cluster_state:ok') &&
+      cluster.includes(known) &&
+      /role:master|master_link_status:up/.test(replication),
+  )
 }

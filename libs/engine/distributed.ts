@@ -4,9 +4,10 @@ import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/erasure/logged-key-vau
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
-import { rememberingProgress } from '#libs/read-model/remembered-progress.js'
+import { rememberProgress } from '#libs/read-model/remembered-progress.js'
 import { redisReadModel } from '#libs/read-model/redis/redis-read-model.js'
-import { checkRedis, openRedis } from '#libs/redis-client/redis-client.js'
+import { checkRedis, watchJoining } from '#libs/redis-client/check-redis.js'
+import { onInterruption, openRedis } from '#libs/redis-client/redis-client.js'
 import { RedisSignals } from '#libs/signals/redis/redis-signals.js'
 import type { Engine, EngineOptions } from './engine.js'
 import { retentionMs } from './retention.js'
@@ -29,6 +30,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     })
     opened.defer(() => client.disconnect())
     await checkRedis(client)
+    watchJoining(client, (error) => onError(error, 'looking at a node that joined the Redis Cluster'))
     const log = await KafkaEventLog.open({
       brokers: settings.kafkaBrokers ?? [],
       clientId: `mayfly-${role}`,
@@ -54,7 +56,9 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     })
     opened.defer(() => vault.close())
     const { store: projections, queries: views } = redisReadModel({ client, prefix, partitions })
-    const queries = { ...views, progress: rememberingProgress(views) }
+    const { progress, doubt } = rememberProgress(views, log)
+    onInterruption(client, doubt)
+    const queries = { ...views, progress }
     const signals = await RedisSignals.open({
       client,
       prefix,

@@ -1,23 +1,37 @@
-import type { Progress } from './queries.js'
-import { isCatchingUp } from './queries.js'
-import { rememberingProgress } from './remembered-progress.js'
+import type { Topology } from '#libs/event-log/event-log.js'
+import type { TopicName } from '#libs/event-log/topics.js'
+import { isCatchingUp, type Progress } from './queries.js'
+import { rememberProgress, type RememberedProgress } from './remembered-progress.js'
 
 const PARTITION = { topic: 'inbox-events', partition: 3 } as const
 
+/** A log whose end a test sets; null: out of reach. */
+class Log {
+  end: number | null = 0
+
+  topology(topic: TopicName): Promise<Topology> {
+    if (this.end === null) return Promise.reject(new Error('the log is out of reach'))
+    const partitions = [{ ...PARTITION, topic, first: 0, end: this.end }]
+    return Promise.resolve({ logId: 'log', partitions })
+  }
+}
+
 describe('remembered progress', () => {
   let standing: Omit<Progress, 'topic' | 'partition'> | null
-  let progress: ReturnType<typeof rememberingProgress>
+  let log: Log
+  let remembered: RememberedProgress
 
   beforeEach(() => {
     standing = null
-    progress = rememberingProgress({
-      progress: (partition) => Promise.resolve(standing === null ? null : { ...partition, ...standing }),
-    })
+    log = new Log()
+    const progress = (partition: typeof PARTITION) =>
+      Promise.resolve(standing === null ? null : { ...partition, ...standing })
+    remembered = rememberProgress({ progress: () => progress(PARTITION) }, log)
   })
 
   async function isBehindAt(position: number, { target = 0, begunAtMs = 1 } = {}): Promise<boolean> {
     standing = { position, target, begunAtMs }
-    return isCatchingUp(await progress(PARTITION))
+    return isCatchingUp(await remembered.progress(PARTITION))
   }
 
   it('counts views that went back as catching up until they are where they were', async () => {
@@ -37,7 +51,7 @@ describe('remembered progress', () => {
   it('says null of views that are lost, and knows afterwards where they were', async () => {
     await isBehindAt(5)
     standing = null
-    expect(await progress(PARTITION)).toBeNull()
+    expect(await remembered.progress(PARTITION)).toBeNull()
     expect(await isBehindAt(0)).toBe(true)
   })
 
@@ -46,5 +60,28 @@ describe('remembered progress', () => {
     expect(await isBehindAt(0, { target: 80, begunAtMs: 2 })).toBe(true)
     expect(await isBehindAt(80, { target: 80, begunAtMs: 2 })).toBe(false)
     expect(await isBehindAt(79, { target: 0, begunAtMs: 2 })).toBe(true)
+  })
+
+  it('counts views that are in doubt as catching up until they are where the log has ended since', async () => {
+    log.end = 20
+    expect(await isBehindAt(10)).toBe(false)
+    remembered.doubt()
+    expect(await isBehindAt(10)).toBe(true)
+    expect(await isBehindAt(19)).toBe(true)
+    expect(await isBehindAt(20)).toBe(false)
+    log.end = null
+    remembered.doubt()
+    expect(await isBehindAt(30)).toBe(true)
+    log.end = 31
+    expect(await isBehindAt(30)).toBe(true)
+    expect(await isBehindAt(31)).toBe(false)
+  })
+
+  it('does so of views that it had not seen before the doubt', async () => {
+    log.end = 20
+    remembered.doubt()
+    expect(await isBehindAt(10)).toBe(true)
+    expect(await isBehindAt(10)).toBe(true)
+    expect(await isBehindAt(20)).toBe(false)
   })
 })

@@ -1,8 +1,9 @@
 import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
 import { describeWith } from '#test/harness/tools.js'
-import { startRedis, type RedisServer } from '#test/harness/redis.js'
+import { startRedis, startRedisCluster, type RedisCluster, type RedisServer } from '#test/harness/redis.js'
 import { until } from '#test/harness/until.js'
-import { checkRedis, openRedis, type RedisClient } from './redis-client.js'
+import { checkRedis, watchJoining } from './check-redis.js'
+import { onInterruption, openRedis, type RedisClient } from './redis-client.js'
 
 const opened: RedisClient[] = []
 const servers: RedisServer[] = []
@@ -48,6 +49,34 @@ describeOn('redis-cluster')('a Redis Cluster', () => {
   it('has no database but the first', async () => {
     const [first = '', ...others] = redisClusterUrls()
     await expect(open(`${first}/3`, ...others)).rejects.toThrow('database 0 alone')
+  })
+})
+
+describeWith('redis-cli')('a Redis Cluster of its own', () => {
+  let cluster: RedisCluster
+
+  beforeAll(async () => {
+    cluster = await startRedisCluster()
+  })
+  afterAll(() => cluster.dispose())
+
+  it('that is joined by a node which may evict keys is told of, and refused at the next start', async () => {
+    const client = await open(...cluster.urls)
+    const told: string[] = []
+    let interruptions = 0
+    onInterruption(client, () => (interruptions += 1))
+    watchJoining(client, (error) => told.push(error.message))
+    const node = await open(cluster.urls[0] ?? '')
+    await node.call('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
+    // Who is connected learns to know it anew.
+    await node.call('CLIENT', 'KILL', 'TYPE', 'normal')
+    const fault = `Redis at 127.0.0.1:${cluster.nodes[0]?.port} has maxmemory-policy allkeys-lru`
+    await until('the fault', async () => {
+      for (const tag of ['p1', 'p2', 'p3']) await client.get(`{${tag}}`).catch(() => null)
+      return told.some((message) => message.includes(fault))
+    })
+    expect(interruptions).toBeGreaterThan(0)
+    await expect(checkRedis(await open(...cluster.urls))).rejects.toThrow(fault)
   })
 })
 
@@ -103,7 +132,10 @@ describeWith('redis-server')('a Redis', () => {
       onError: (error) => errors.push(error),
     })
     opened.push(client)
+    let interruptions = 0
+    onInterruption(client, () => (interruptions += 1))
     await server.kill('SIGKILL')
+    await until('the loss', () => interruptions > 0)
     const attempts: number[] = []
     client.on('reconnecting', (delayMs: number) => attempts.push(delayMs))
     await until('several attempts', () => attempts.length > 3)

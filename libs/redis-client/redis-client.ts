@@ -1,11 +1,13 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
-import { answerOf, COMMAND_TIMEOUT_MS } from './answer.js'
+import { COMMAND_TIMEOUT_MS } from './answer.js'
 
 /*
  * How Mayfly connects to Redis. Relies on ioredis 6: a command without an answer is given up after `commandTimeout`,
  * a socket on which none comes at all is closed after `socketTimeout` (a peer that is gone without a word), and the
- * client connects again by itself. Nothing is queued while there is no connection, and nothing is sent a second time
- * after one was lost: what is asked for then fails at once, and who asked decides.
+ * client connects again by itself. On one node nothing is queued while there is no connection, and nothing is sent a
+ * second time after one was lost: what is asked for then fails at once, and who asked decides. In a Cluster what was
+ * under way on a connection that is lost is sent again, for a moment, wherever its slot is by then: after its caller
+ * has given it up, too. So every command is one that may come twice, or late.
  */
 
 export type RedisClient = Redis | Cluster
@@ -65,62 +67,10 @@ export async function openRedis({ urls, name, onError }: RedisClientOptions): Pr
   return client
 }
 
-const LEAST_VERSION = 7
-
-/**
- * Resolves where every master is fit to hold Mayfly's state; else rejects with RedisSetupError, which names each fault
- * and what to do about it.
- */
-export async function checkRedis(client: RedisClient): Promise<void> {
-  const nodes = client instanceof Cluster ? client.nodes('master') : [client]
-  const faults = await Promise.all(nodes.map((node) => faultsOf(node, client instanceof Cluster)))
-  const all = faults.flat()
-  if (nodes.length === 0) all.push('no master of the Redis Cluster can be reached')
-  if (all.length > 0) throw new RedisSetupError(all.join('; '))
-}
-
-async function faultsOf(node: Redis, isOfCluster: boolean): Promise<string[]> {
-  const place = `Redis at ${node.options.host ?? ''}:${node.options.port ?? ''}`
-  let info: string
-  try {
-    info = await answerOf(
-      () => node.info(),
-      (cause) => new RedisSetupError(reasonOf(cause), { cause }),
-    )
-  } catch (error) {
-    return [`${place} gives no answer: ${reasonOf(error)}`]
-  }
-  // INFO tells the policy also where CONFIG is not allowed, as with hosted ones.
-  const {
-    redis_version: version = '',
-    maxmemory_policy: policy,
-    role,
-    cluster_enabled: cluster,
-  } = fieldsOf(info)
-  const faults: string[] = []
-  if (Number.parseInt(version) < LEAST_VERSION) {
-    faults.push(`${place} is version ${version}: version ${LEAST_VERSION} or later is needed`)
-  }
-  if (policy !== 'noeviction') {
-    faults.push(
-      `${place} has maxmemory-policy ${policy ?? 'unknown'} and may drop what Mayfly keeps there: ` +
-        'set `maxmemory-policy noeviction`',
-    )
-  }
-  if (role !== 'master') faults.push(`${place} is a replica: give the address of its master in REDIS_URL`)
-  if (cluster === '1' && !isOfCluster) {
-    faults.push(`${place} is a node of a Cluster: give several of its nodes in REDIS_URL, with commas`)
-  }
-  return faults
-}
-
-function fieldsOf(info: string): Partial<Record<string, string>> {
-  return Object.fromEntries(
-    info.split('\r\n').flatMap((line) => {
-      const at = line.indexOf(':')
-      return at < 0 ? [] : [[line.slice(0, at), line.slice(at + 1)]]
-    }),
-  )
+/** Tells of each connection that is lost: behind the next one may be a Redis that has less than this one had. */
+export function onInterruption(client: RedisClient, listener: () => void): void {
+  if (client instanceof Cluster) client.on('-node', listener)
+  else client.on('close', listener)
 }
 
 function nodeOf(url: string, name: string): Redis {
@@ -192,7 +142,7 @@ function withoutSecrets(url: string): string {
   return url.replace(/\/\/[^@/]*@/, '//')
 }
 
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join(', ')
   return error instanceof Error ? error.message : String(error)
 }

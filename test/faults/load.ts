@@ -1,6 +1,6 @@
 import { createTransport } from 'nodemailer'
 import { setTimeout as pause } from 'node:timers/promises'
-import { createInbox, type InboxJson, type Target } from '#test/harness/client.js'
+import { call, createInbox, OtherAnswerError, type InboxJson, type Target } from '#test/harness/client.js'
 import type { Ledger } from './ledger.js'
 
 export interface Load {
@@ -8,6 +8,8 @@ export interface Load {
   promises(): number
   /** What refused or broke, oldest first. */
   failures(): unknown[]
+  /** Of these the ones that are not for now but for good, though what was asked for had been promised. */
+  denials(): unknown[]
   /** Resolves once every sender and creator has stopped. */
   stop(): Promise<void>
 }
@@ -15,18 +17,22 @@ export interface Load {
 export interface LoadOptions {
   senders: number
   creators: number
+  /** Look at inboxes that were promised; what they find is no promise. None, unless told otherwise. */
+  readers?: number
   /** Goes on after a failure, until it is stopped. */
   isPersistent?: boolean
 }
 
 const AFTER_FAILURE_MS = 100
+const BETWEEN_LOOKS_MS = 20
 const MOST_WAIT_MS = 15_000
+const NEWEST = 3
 
 /** Sends mails and makes inboxes until it is stopped or nothing answers any more, and notes every promise. */
 export function startLoad(
   target: Target,
   ledger: Ledger,
-  { senders, creators, isPersistent = false }: LoadOptions,
+  { senders, creators, readers = 0, isPersistent = false }: LoadOptions,
 ): Load {
   const failures: unknown[] = []
   let promises = 0
@@ -36,7 +42,6 @@ export function startLoad(
     while (!isStopped) {
       try {
         await work()
-        promises += 1
       } catch (error) {
         failures.push(error)
         if (!isPersistent) return
@@ -65,6 +70,7 @@ export function startLoad(
         const envelope = { from: 'sender@example.com', to: address }
         const { response } = await transport.sendMail({ envelope, raw: source })
         ledger.keepMail(response, { inboxId, sha256 })
+        promises += 1
       })
     } finally {
       transport.close()
@@ -75,16 +81,28 @@ export function startLoad(
     await repeat(async () => {
       const inbox = await createInbox(target)
       ledger.inboxes.set(inbox.id, inbox)
+      promises += 1
+    })
+  }
+
+  async function read(): Promise<void> {
+    await repeat(async () => {
+      const path = `/v1/inboxes/${pick([...ledger.inboxes.values()]).id}`
+      const { status, body } = await call(target, 'GET', path)
+      if (status !== 200) throw new OtherAnswerError(path, status, body)
+      await pause(BETWEEN_LOOKS_MS)
     })
   }
 
   const workers = [
     ...Array.from({ length: senders }, () => send()),
     ...Array.from({ length: creators }, () => create()),
+    ...Array.from({ length: readers }, () => read()),
   ]
   return {
     promises: () => promises,
     failures: () => [...failures],
+    denials: () => failures.filter(isDenial),
     async stop() {
       isStopped = true
       await Promise.all(workers)
@@ -92,8 +110,15 @@ export function startLoad(
   }
 }
 
+function isDenial(error: unknown): boolean {
+  if (error instanceof OtherAnswerError) return error.status < 500
+  return error instanceof Error && 'responseCode' in error && Number(error.responseCode) >= 500
+}
+
+/** Any of them, or one of the newest: those are lost the most easily. */
 function pick(inboxes: readonly InboxJson[]): InboxJson {
-  const inbox = inboxes[Math.floor(Math.random() * inboxes.length)]
+  const among = Math.random() < 0.5 ? inboxes : inboxes.slice(-NEWEST)
+  const inbox = among[Math.floor(Math.random() * among.length)]
   if (inbox === undefined) throw new Error('there is no inbox to send to')
   return inbox
 }

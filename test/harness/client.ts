@@ -79,10 +79,23 @@ function bodyOf(body: unknown): string | Uint8Array<ArrayBuffer> {
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body)
 }
 
+/** An answer of the API that was not the one asked for. */
+export class OtherAnswerError extends Error {
+  override readonly name = 'OtherAnswerError'
+
+  constructor(
+    what: string,
+    readonly status: number,
+    body: unknown,
+  ) {
+    super(`${what}: ${status} ${JSON.stringify(body)}`)
+  }
+}
+
 /** Makes an inbox; fails on any answer but 201. */
 export async function createInbox(target: Target, body: unknown = {}): Promise<InboxJson> {
   const answer = await call<InboxJson>(target, 'POST', '/v1/inboxes', { body })
-  if (answer.status !== 201) throw new Error(`no inbox: ${answer.status} ${JSON.stringify(answer.body)}`)
+  if (answer.status !== 201) throw new OtherAnswerError('no inbox', answer.status, answer.body)
   return answer.body
 }
 

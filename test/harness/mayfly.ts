@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { startProcess, type MayflyProcess, type ProcessOptions } from './mayfly-process.js'
-import { kafkaBrokers, redisUrl } from './servers.js'
+import { kafkaBrokers, redisUrlUnderTest } from './servers.js'
 
 /** Mayfly under test, on ports of its own: one process, or one for each role on Kafka and Redis. */
 export interface Mayfly {
@@ -106,7 +106,7 @@ export function distributedEnvironment(name: string): Record<string, string> {
     KAFKA_BROKERS: kafkaBrokers().join(','),
     KAFKA_PARTITIONS: '4',
     KAFKA_REPLICATION: '1',
-    REDIS_URL: redisUrl(),
+    REDIS_URL: redisUrlUnderTest(),
     MAYFLY_TOPIC_PREFIX: `${name}.`,
     MAYFLY_MASTER_KEY: `${'A'.repeat(43)}=`,
   }

@@ -38,14 +38,15 @@ export async function startRedis({
   })
 }
 
-/** Three masters; resolves once the cluster is whole, on free ports and empty folders. */
+/** Three masters, and their replicas; resolves once the cluster is whole, on free ports and empty folders. */
 export async function startRedisCluster({
   persistence = 'none',
   settings = {},
-}: StartRedisOptions = {}): Promise<RedisCluster> {
-  const ports = await freePorts(3)
+  replicas = 0,
+}: StartRedisOptions & { replicas?: number } = {}): Promise<RedisCluster> {
+  const ports = await freePorts(3 + 3 * replicas)
   return inFolder(async (folder, life) => {
-    const nodes = await cluster.startRedisCluster({ folder, ports, persistence, settings, life })
+    const nodes = await cluster.startRedisCluster({ folder, ports, replicas, persistence, settings, life })
     return { made: { urls: nodes.map(({ url }) => url), nodes }, nodes }
   })
 }

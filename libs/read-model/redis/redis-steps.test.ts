@@ -34,7 +34,7 @@ describe.each([
       client = await openRedis({ urls: urls(), name: 'mayfly-test', onError: () => undefined })
     })
     afterAll(() => client.disconnect())
-    beforeEach(async () => {
+    beforeEach(() => {
       harness = makeReadModel(client)
     })
     afterEach(() => harness.close())

@@ -25,6 +25,9 @@ const API_KEY = 'a-key-for-the-fault-suites'
 
 /** Every role as processes of their own, each of which keeps its port when it is started again. */
 export class Deployment {
+  /** What uses it, and ends with it. */
+  readonly users: { stop: () => Promise<unknown> }[] = []
+
   private constructor(
     private readonly folder: string,
     private readonly instances: Instance[],
@@ -118,6 +121,7 @@ export class Deployment {
   }
 
   async dispose(): Promise<void> {
+    await Promise.all(this.users.map((user) => user.stop()))
     await Promise.all(this.instances.map(({ process }) => process.end('SIGKILL')))
     await rm(this.folder, { recursive: true, force: true })
   }

@@ -24,8 +24,10 @@ export class Trial {
       trial.ledger.inboxes.set(inbox.id, inbox)
     }
     trial.loads = deployment.targets.map((target) =>
-      startLoad(target, trial.ledger, { senders: 3, creators: 1, isPersistent: true }),
+      startLoad(target, trial.ledger, { senders: 3, creators: 1, readers: 1, isPersistent: true }),
     )
+    // A trial that fails must not go on.
+    deployment.users.push(...trial.loads)
     await trial.goesOn()
     return trial
   }
@@ -40,9 +42,10 @@ export class Trial {
     await until(`${ENOUGH} more promises`, () => this.promises >= enough, RECOVERS_WITHIN_MS)
   }
 
-  /** Ends the load; everything promised is there, once and unchanged. */
+  /** Ends the load; everything promised is there, once and unchanged, and was never denied meanwhile. */
   async end(): Promise<void> {
     await Promise.all(this.loads.map((load) => load.stop()))
+    expect(this.loads.flatMap((load) => load.denials()).map(String)).toEqual([])
     for (const target of this.deployment.targets) {
       await untilAllIsShown(target)
       await this.ledger.mustHold(target)
