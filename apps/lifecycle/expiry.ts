@@ -9,7 +9,7 @@ import type { InboxId } from '#libs/typeid/typeid.js'
 import type { LifecycleMetrics } from './lifecycle-metrics.js'
 
 export interface ExpiryOptions {
-  log: Pick<EventLog, 'partitions'>
+  log: Pick<EventLog, 'partitionCount'>
   inboxes: InboxQueries & DueInboxes
   recorder: Recorder
   now: () => Date

@@ -5,7 +5,7 @@ import { movedChannel } from '#libs/read-model/watermark.js'
 import { Repetition } from '#libs/timing/repetition.js'
 
 export interface ViewsWatchOptions {
-  log: Pick<EventLog, 'partitions'>
+  log: Pick<EventLog, 'partitionCount'>
   queries: Pick<InboxQueries, 'progress'>
   /** Lets the partition's consumer, where that is this process's, ask for its start position anew. */
   locateAgain: (partition: Partition) => void
@@ -41,7 +41,7 @@ export class ViewsWatch {
   private async look(): Promise<void> {
     for (const topic of SOURCE_TOPICS) {
       const partitions = Array.from(
-        { length: this.options.log.partitions(topic) },
+        { length: this.options.log.partitionCount(topic) },
         (_, partition) => partition,
       )
       await Promise.all(partitions.map((partition) => this.lookAt({ topic, partition })))

@@ -8,7 +8,7 @@ import type { BacklogWatch } from './backlog-watch.js'
 import { Refusal, REFUSALS } from './replies.js'
 
 export interface RecipientsOptions {
-  log: Pick<EventLog, 'partitions'>
+  log: Pick<EventLog, 'partitionCount'>
   inboxes: Pick<InboxQueries, 'inboxIdAt' | 'inbox' | 'progress'>
   backlog: BacklogWatch
   mailDomain: string

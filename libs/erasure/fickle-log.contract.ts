@@ -9,7 +9,7 @@ import {
 } from '#libs/event-log/event-log.js'
 import type { TopicName } from '#libs/event-log/topics.js'
 
-type Log = Pick<EventLog, 'append' | 'read' | 'topology' | 'partitions'>
+type Log = Pick<EventLog, 'append' | 'read' | 'topology' | 'partitionCount'>
 
 /** A log that may be away, for a test, or say that it failed though it has not. */
 export class FickleLog implements Log {
@@ -43,8 +43,8 @@ export class FickleLog implements Log {
     return this.log().topology(topic)
   }
 
-  partitions(topic: TopicName): number {
-    return this.log().partitions(topic)
+  partitionCount(topic: TopicName): number {
+    return this.log().partitionCount(topic)
   }
 
   private mustBeThere(): void {

@@ -22,7 +22,7 @@ import { makeSecretKey, type SecretKey } from './seal.js'
  */
 
 export interface LoggedKeyVaultOptions {
-  log: Pick<EventLog, 'append' | 'read' | 'topology' | 'partitions'>
+  log: Pick<EventLog, 'append' | 'read' | 'topology' | 'partitionCount'>
   view: KeyView
   masterKeys: MasterKeys
   now: () => Date
@@ -52,7 +52,7 @@ export class LoggedKeyVault implements KeyVault {
    * KeyVaultUnavailableError where the log or the view can't be reached. Takes both and leaves them open.
    */
   static async open(options: LoggedKeyVaultOptions): Promise<LoggedKeyVault> {
-    const vault = new LoggedKeyVault(options, options.log.partitions('inbox-keys'))
+    const vault = new LoggedKeyVault(options, options.log.partitionCount('inbox-keys'))
     await vault.checkMasterKey()
     vault.follower.start()
     vault.pulse?.start()

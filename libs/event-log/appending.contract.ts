@@ -39,7 +39,10 @@ export function describeAppending(made: () => EventLogHarness): void {
     }
     expect((await log.topology('inbox-events')).partitions).toHaveLength(PARTITIONS)
     expect((await log.topology('account-events')).partitions).toHaveLength(1)
-    expect([log.partitions('inbox-events'), log.partitions('account-events')]).toEqual([PARTITIONS, 1])
+    expect([log.partitionCount('inbox-events'), log.partitionCount('account-events')]).toEqual([
+      PARTITIONS,
+      1,
+    ])
   })
 
   it('keeps the order of each key under concurrent appends', async () => {

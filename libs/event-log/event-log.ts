@@ -92,7 +92,7 @@ export interface EventLog {
   read(range: PartitionRange): AsyncIterable<StoredRecord[]>
   topology(topic: TopicName): Promise<Topology>
   /** How many partitions a topic has, from 0 on: fixed when the log is made. */
-  partitions(topic: TopicName): number
+  partitionCount(topic: TopicName): number
   /** Sets a record that can't be decoded aside on `<topic>.dead-letter`; resolves once that is durable. */
   setAside(batch: Partition, record: StoredRecord, reason: string): Promise<void>
   /** Waits for appends under way, then lets go of every resource. Harmless to repeat. */

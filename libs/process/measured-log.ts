@@ -84,8 +84,8 @@ export class MeasuredLog implements EventLog {
     return this.log.topology(topic)
   }
 
-  partitions(topic: TopicName): number {
-    return this.log.partitions(topic)
+  partitionCount(topic: TopicName): number {
+    return this.log.partitionCount(topic)
   }
 
   setAside(batch: Partition, record: StoredRecord, reason: string): Promise<void> {

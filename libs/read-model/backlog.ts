@@ -42,22 +42,25 @@ export async function measureBacklog(
 
 /** Whether an inbox's partition is catching up: what the views don't show of the inbox may yet stand on the log. */
 export async function isInboxCatchingUp(
-  log: Pick<EventLog, 'partitions'>,
+  log: Pick<EventLog, 'partitionCount'>,
   queries: Pick<InboxQueries, 'progress'>,
   inboxId: InboxId,
 ): Promise<boolean> {
   const topic = 'inbox-events'
-  const partition = partitionOf(inboxId, log.partitions(topic))
+  const partition = partitionOf(inboxId, log.partitionCount(topic))
   return isCatchingUp(await queries.progress({ topic, partition }))
 }
 
 /** Whether any partition is catching up: what no view shows may yet stand on the log. */
 export async function isAnyCatchingUp(
-  log: Pick<EventLog, 'partitions'>,
+  log: Pick<EventLog, 'partitionCount'>,
   queries: Pick<InboxQueries, 'progress'>,
   topic: SourceTopic,
 ): Promise<boolean> {
-  const partitions = Array.from({ length: log.partitions(topic) }, (_, partition) => ({ topic, partition }))
+  const partitions = Array.from({ length: log.partitionCount(topic) }, (_, partition) => ({
+    topic,
+    partition,
+  }))
   const progress = await Promise.all(partitions.map((partition) => queries.progress(partition)))
   return progress.some(isCatchingUp)
 }

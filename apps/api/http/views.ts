@@ -14,7 +14,7 @@ export class Views {
   private readonly watermark: Watermark
 
   constructor(
-    private readonly log: Pick<EventLog, 'partitions'>,
+    private readonly log: Pick<EventLog, 'partitionCount'>,
     readonly inboxes: InboxQueries,
     readonly accounts: AccountQueries,
     readonly vault: Pick<KeyVault, 'create' | 'find'>,

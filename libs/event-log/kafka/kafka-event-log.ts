@@ -159,7 +159,7 @@ export class KafkaEventLog implements EventLog {
     return { logId: this.logId, partitions: ranges.map((range) => ({ ...range })) }
   }
 
-  partitions(topic: TopicName): number {
+  partitionCount(topic: TopicName): number {
     return partitionCount(topic, this.options.partitions)
   }
 

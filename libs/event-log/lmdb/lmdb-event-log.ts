@@ -77,10 +77,10 @@ export class LmdbEventLog implements EventLog {
       if (meta.get('log-id') === undefined) {
         await commit(root, () => {
           meta.putSync('log-id', randomUUID())
-          meta.putSync('partitions', options.partitions)
+          meta.putSync('partitionCount', options.partitions)
         })
       }
-      const partitions = meta.get('partitions')
+      const partitions = meta.get('partitionCount')
       if (partitions !== options.partitions) {
         throw new Error(
           `the event log in ${options.path} has ${String(partitions)} partitions, not ${options.partitions}; ` +
@@ -171,7 +171,7 @@ export class LmdbEventLog implements EventLog {
     })
   }
 
-  partitions(topic: TopicName): number {
+  partitionCount(topic: TopicName): number {
     return this.rangesOf(topic).length
   }
 
