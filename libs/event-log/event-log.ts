@@ -84,6 +84,10 @@ export interface Consumer {
  * Errors: `LogUnavailableError` where a record is not, or not known to be, durable.
  */
 export interface EventLog {
+  /** Tells this log from any other, as in its topology. */
+  readonly logId: string
+  /** The same for as long as the log is: known also while the log is out of reach. */
+  partitionCount(topic: TopicName): number
   /** Resolves with the record's position once it is durable; consumers see it from then on. */
   append(topic: TopicName, record: LogRecord): Promise<Position>
   /** Resolves once the consumer's partitions have been asked for their start positions. */
@@ -91,8 +95,6 @@ export interface EventLog {
   /** The records of a bounded range, in order, in batches. */
   read(range: PartitionRange): AsyncIterable<StoredRecord[]>
   topology(topic: TopicName): Promise<Topology>
-  /** How many partitions a topic has, from 0 on: fixed when the log is made. */
-  partitionCount(topic: TopicName): number
   /** Sets a record that can't be decoded aside on `<topic>.dead-letter`; resolves once that is durable. */
   setAside(batch: Partition, record: StoredRecord, reason: string): Promise<void>
   /** Waits for appends under way, then lets go of every resource. Harmless to repeat. */

@@ -49,6 +49,10 @@ export class MeasuredLog implements EventLog {
     })
   }
 
+  get logId(): string {
+    return this.log.logId
+  }
+
   async consume(spec: ConsumerSpec): Promise<Consumer> {
     const { group, topic } = spec
     // From zero on, so that the first one shows as an increase.

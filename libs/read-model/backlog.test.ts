@@ -20,7 +20,9 @@ function measure(stands: readonly Stand[]) {
   }
   const progress = ({ topic, partition }: Partition) => {
     const views = stands[partition]?.views ?? null
-    return Promise.resolve(views === null ? null : { topic, partition, begunAtMs: 1, ...views })
+    return Promise.resolve(
+      views === null ? null : { topic, partition, logId: 'the-log', begunAtMs: 1, ...views },
+    )
   }
   return measureBacklog(log, { progress }, 'inbox-events')
 }

@@ -76,7 +76,13 @@ export function describeProjectionStore(
         expect(await progressOf(1)).toBeNull()
         const follower = new Follower(harness.store, 1)
         expect(await follower.begin({ first: 5, end: 9 })).toBe(5)
-        expect(await progressOf(1)).toMatchObject({ topic: TOPIC, partition: 1, position: 5, target: 9 })
+        expect(await progressOf(1)).toMatchObject({
+          topic: TOPIC,
+          partition: 1,
+          logId: LOG_ID,
+          position: 5,
+          target: 9,
+        })
         expect(await progressOf(2)).toBeNull()
       })
 

@@ -16,6 +16,8 @@ export class ReadModelUnavailableError extends Error {
 
 /** How far a partition's views have come. */
 export interface Progress extends Partition {
+  /** The log that they were made of. */
+  logId: string
   /** The next record to be applied. */
   position: number
   /** Short of it the views are catching up: what they don't know may yet exist. */

@@ -7,25 +7,28 @@ const PARTITION = { topic: 'inbox-events', partition: 3 } as const
 
 /** A log whose end a test sets; null: out of reach. */
 class Log {
+  readonly logId = 'the-log'
   end: number | null = 0
 
   topology(topic: TopicName): Promise<Topology> {
     if (this.end === null) return Promise.reject(new Error('the log is out of reach'))
     const partitions = [{ ...PARTITION, topic, first: 0, end: this.end }]
-    return Promise.resolve({ logId: 'log', partitions })
+    return Promise.resolve({ logId: this.logId, partitions })
   }
 }
 
 describe('remembered progress', () => {
-  let standing: Omit<Progress, 'topic' | 'partition'> | null
+  let standing: Omit<Progress, 'topic' | 'partition' | 'logId'> | null
+  let logId: string
   let log: Log
   let remembered: RememberedProgress
 
   beforeEach(() => {
     standing = null
     log = new Log()
+    logId = log.logId
     const progress = (partition: typeof PARTITION) =>
-      Promise.resolve(standing === null ? null : { ...partition, ...standing })
+      Promise.resolve(standing === null ? null : { ...partition, logId, ...standing })
     remembered = rememberProgress({ progress: () => progress(PARTITION) }, log)
   })
 
@@ -53,6 +56,14 @@ describe('remembered progress', () => {
     standing = null
     expect(await remembered.progress(PARTITION)).toBeNull()
     expect(await isBehindAt(0)).toBe(true)
+  })
+
+  it('takes views of another log for views that are not begun', async () => {
+    logId = 'another-log'
+    await isBehindAt(5)
+    expect(await remembered.progress(PARTITION)).toBeNull()
+    logId = log.logId
+    expect(await isBehindAt(3)).toBe(false)
   })
 
   it('takes the target of views that were begun since for all that they lack: their log may have lost its end', async () => {

@@ -22,14 +22,17 @@ interface Reached {
 const ASKED_APART_MS = 250
 
 /**
- * The progress of views, remembering how far each partition's were seen to be: put back from an older copy they count
- * as catching up until they are there again, whoever notices it when. What other processes alone have seen of them, the
- * log knows: it is asked after every doubt. Where views have been begun since, their target says what they lack, and
- * nothing is remembered: their log may have lost its end.
+ * The progress of views for one who works on a log: views of another one count as not begun, also before a projector has
+ * noticed them.
+ *
+ * It remembers how far each partition's views were seen to be: put back from an older copy they count as catching up
+ * until they are there again, whoever notices it when. What other processes alone have seen of them, the log knows: it
+ * is asked after every doubt. Where views have been begun since, their target says what they lack, and nothing is
+ * remembered: their log may have lost its end.
  */
 export function rememberProgress(
   queries: Pick<InboxQueries, 'progress'>,
-  log: Pick<EventLog, 'topology'>,
+  log: Pick<EventLog, 'logId' | 'topology'>,
 ): RememberedProgress {
   const reached = new Map<string, Reached>()
   let doubts = 0
@@ -57,7 +60,7 @@ export function rememberProgress(
 
   async function progress(partition: Partition): Promise<Progress | null> {
     const now = await queries.progress(partition)
-    if (now === null) return null
+    if (now?.logId !== log.logId) return null
     // Behind the look: what raises a doubt comes before an answer that is to be doubted.
     if (await isInDoubt()) return { ...now, target: Math.max(now.target, now.position + 1) }
     const name = movedChannel(partition)

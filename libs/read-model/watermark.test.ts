@@ -14,7 +14,9 @@ function makeViews(position: number | null) {
       views.looks += 1
       expect(asked).toMatchObject(partition)
       return Promise.resolve(
-        views.position === null ? null : { ...partition, position: views.position, target: 0, begunAtMs: 1 },
+        views.position === null
+          ? null
+          : { ...partition, position: views.position, target: 0, logId: 'the-log', begunAtMs: 1 },
       )
     },
   }

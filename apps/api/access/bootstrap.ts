@@ -48,8 +48,8 @@ export async function bootstrapAccount(options: BootstrapOptions): Promise<First
 async function accountsKnown({ engine }: BootstrapOptions): Promise<void> {
   const { partitions } = await engine.log.topology('account-events')
   const watermark = new Watermark(engine.inboxes, engine.signals)
-  for (const { topic, partition, first, end } of partitions) {
-    if (end === first) continue
+  for (const { topic, partition, end } of partitions) {
+    // Of an empty log too: until its views are begun, those of a log that it has replaced may still be there.
     const isCaughtUp = await watermark.hasPassed({ topic, partition, offset: end - 1 }, PATIENCE_MS)
     if (!isCaughtUp) throw new Error('the views of accounts did not catch up with the log')
   }

@@ -16,11 +16,14 @@ export type PresentMessage = Extract<Message, { state: 'present' }>
 export class MessageReader {
   constructor(private readonly views: Views) {}
 
-  /** Throws not-found or message-deleted where there is no such message in the inbox any more. */
+  /**
+   * Throws not-found or message-deleted where there is no such message in the inbox any more, and catching-up while
+   * that can't be told: views that are being rebuilt show a deleted message until they come to its deletion.
+   */
   async find({ id: inboxId }: ActiveInbox, id: string): Promise<PresentMessage> {
     if (!isId('msg', id)) throw noMessage(id)
-    const key = { inboxId, messageId: id }
-    const row = await this.views.known(inboxId, () => this.views.inboxes.message(key))
+    await this.views.mustKnow(inboxId)
+    const row = await this.views.known(inboxId, () => this.views.inboxes.message({ inboxId, messageId: id }))
     if (row === null) throw noMessage(id)
     const { message } = row
     if (message.state === 'present') return message

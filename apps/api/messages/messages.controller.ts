@@ -38,12 +38,14 @@ export class MessagesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const found = await this.inboxes.open(principal, inboxId)
-    const { id } = found.inbox
+    const { id } = (await this.inboxes.open(principal, inboxId)).inbox
     await this.views.mustKnow(id)
+    // Where its messages end counts as it stands in views that are whole.
+    const found = await this.inboxes.open(principal, inboxId)
     const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
     const page = await this.pages.read(found, query, cursor)
-    // Its end may have come while the page was read: an ended inbox is no empty list.
+    // While the page was read its end may have come, or its views may have been lost: neither is an empty list.
+    await this.views.mustKnow(id)
     await this.inboxes.open(principal, inboxId)
     void reply.header('mayfly-cursor', writeMessageCursor(id, page.cursor))
     if (page.next !== null) linkNext(request, reply, writeMessageCursor(id, page.next))

@@ -102,7 +102,7 @@ export class KafkaEventLog implements EventLog {
 
   private constructor(
     private readonly clients: Clients,
-    private readonly logId: string,
+    readonly logId: string,
     private readonly options: KafkaEventLogOptions,
   ) {
     this.appenders = new Map(
@@ -152,15 +152,15 @@ export class KafkaEventLog implements EventLog {
     return readRange(this.clients.cluster, this.options.topicPrefix + topic, { partition, first, end })
   }
 
+  partitionCount(topic: TopicName): number {
+    return partitionCount(topic, this.options.partitions)
+  }
+
   async topology(topic: TopicName): Promise<Topology> {
     if (this.isClosed) throw new LogUnavailableError('the event log is closed')
     const what = `Kafka could not be asked for the positions of ${topic}`
     const ranges = await within(ANSWER_WITHIN_MS, what, this.rangesOf(topic))
     return { logId: this.logId, partitions: ranges.map((range) => ({ ...range })) }
-  }
-
-  partitionCount(topic: TopicName): number {
-    return partitionCount(topic, this.options.partitions)
   }
 
   async setAside({ topic, partition }: Partition, record: StoredRecord, reason: string): Promise<void> {

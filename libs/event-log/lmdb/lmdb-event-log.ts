@@ -67,7 +67,7 @@ export class LmdbEventLog implements EventLog {
   private readonly pruneTimer: NodeJS.Timeout
   private pruning: Promise<void> = Promise.resolve()
   private closing: Promise<void> | null = null
-  private readonly logId: string
+  readonly logId: string
 
   /** Throws where the file can't be opened or was made with another number of partitions. */
   static async open(options: LmdbEventLogOptions): Promise<LmdbEventLog> {
@@ -164,15 +164,15 @@ export class LmdbEventLog implements EventLog {
     }
   }
 
+  partitionCount(topic: TopicName): number {
+    return partitionCount(topic, this.options.partitions)
+  }
+
   topology(topic: TopicName): Promise<Topology> {
     return Promise.resolve({
       logId: this.logId,
       partitions: this.rangesOf(topic).map((range) => ({ ...range })),
     })
-  }
-
-  partitionCount(topic: TopicName): number {
-    return this.rangesOf(topic).length
   }
 
   async setAside({ topic, partition }: Partition, record: StoredRecord, reason: string): Promise<void> {

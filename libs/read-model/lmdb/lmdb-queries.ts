@@ -28,8 +28,8 @@ export class LmdbQueries implements InboxQueries, AccountQueries, DueInboxes {
   progress({ topic, partition }: Partition): Promise<Progress | null> {
     const slot = this.tables.slots.get([topic, partition])
     if (slot === undefined) return Promise.resolve(null)
-    const { position, target, begunAtMs } = slot
-    return Promise.resolve({ topic, partition, position, target, begunAtMs })
+    const { logId, position, target, begunAtMs } = slot
+    return Promise.resolve({ topic, partition, logId, position, target, begunAtMs })
   }
 
   inbox(id: InboxId): Promise<InboxRow | null> {

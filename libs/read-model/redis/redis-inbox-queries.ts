@@ -26,11 +26,11 @@ export class RedisInboxQueries implements InboxQueries {
 
   async progress({ topic, partition }: Partition): Promise<Progress | null> {
     const slot = this.keys.slot({ topic, partition })
-    const [position, target, begun] = await reach(() =>
-      this.client.hmget(slot, 'position', 'target', 'begun'),
-    )
-    if (position == null || target == null) return null
-    return { topic, partition, position: Number(position), target: Number(target), begunAtMs: Number(begun) }
+    const names = ['log', 'position', 'target', 'begun']
+    const [logId, position, target, begun] = await reach(() => this.client.hmget(slot, ...names))
+    if (logId == null || position == null || target == null) return null
+    const begunAtMs = Number(begun)
+    return { topic, partition, logId, position: Number(position), target: Number(target), begunAtMs }
   }
 
   async inbox(id: InboxId): Promise<InboxRow | null> {
