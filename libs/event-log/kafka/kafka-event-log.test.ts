@@ -80,6 +80,7 @@ describeOn('kafka')('Kafka event log: topics', () => {
       'min.insync.replicas': '1',
       'unclean.leader.election.enable': 'false',
       'message.timestamp.type': 'LogAppendTime',
+      'compression.type': 'uncompressed',
     })
     expect(await settingsOf('account-events')).toMatchObject({ 'retention.ms': '-1' })
     const keys = await settingsOf('inbox-keys')

@@ -51,6 +51,7 @@ export function wantedTopic(topic: TopicName, settings: TopicSettings): WantedTo
     replication: settings.replication,
     config: {
       ...durability(settings.replication),
+      ...READABLE,
       ...(topic === 'inbox-keys' ? compacted() : kept(settings.retentionMs(topic))),
       // It bounds the batch of a partition, not the record.
       'max.message.bytes': String(Math.max(settings.maxMessageBytes, REQUEST_BYTES) + HEAD_ROOM_BYTES),
@@ -66,9 +67,15 @@ export function identityTopic({ topicPrefix, replication }: TopicSettings): Want
     name: `${topicPrefix}log`,
     partitions: 1,
     replication,
-    config: { ...durability(replication), ...kept(null) },
+    config: { ...durability(replication), ...READABLE, ...kept(null) },
   }
 }
+
+/**
+ * kafkajs reads no batch in lz4, snappy or zstd, and such a one holds up all that the same broker is asked for: brokers
+ * store none, whatever their own setting says and whoever sent it. Mail is compressed before it is sealed.
+ */
+const READABLE = { 'compression.type': 'uncompressed' } as const
 
 function durability(replication: number) {
   return {

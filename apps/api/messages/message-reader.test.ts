@@ -1,0 +1,58 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { messageDeleted, messageId, minute } from '#libs/inbox/given-when-then.js'
+import { evolve } from '#libs/inbox/inbox.js'
+import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
+import {
+  Follower,
+  inboxIdIn,
+  mail,
+  makeInbox,
+  PARTITIONS,
+} from '#libs/read-model/read-model-harness.contract.js'
+import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
+import { Views } from '../http/views.js'
+import { MessageReader } from './message-reader.js'
+
+const id = inboxIdIn(1)
+
+describe('a message looked for while views are rebuilt', () => {
+  let folder: string
+  let model: LmdbReadModel
+  let reader: MessageReader
+  let follower: Follower
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
+    model = await openLmdbReadModel(join(folder, 'views.mdb'))
+    const { queries, store } = model
+    const noKeys = () => Promise.reject(new Error('no key is needed to find a message'))
+    const vault = { create: noKeys, find: noKeys }
+    const log = { partitionCount: () => PARTITIONS }
+    reader = new MessageReader(new Views(log, queries, queries, vault, new InProcessSignals()))
+    follower = new Follower(store, 1)
+    // Created, two mails, and at last the deletion of the first.
+    await follower.begin({ end: 4 })
+    await follower.follow(makeInbox(id), mail(id, messageId(1)), mail(id, messageId(2)))
+  })
+  afterEach(async () => {
+    await model.close()
+    await rm(folder, { recursive: true })
+  })
+
+  const find = (n: number) => {
+    const { inbox } = evolve({ inbox: null, message: null }, makeInbox(id))
+    if (inbox?.state !== 'active') throw new Error('no inbox')
+    return reader.find(inbox, messageId(n))
+  }
+
+  it('is neither shown nor denied before its deletion may have come', async () => {
+    await expect(find(1)).rejects.toMatchObject({ code: 'catching-up' })
+    await expect(find(3)).rejects.toMatchObject({ code: 'catching-up' })
+    await follower.follow({ ...messageDeleted(minute(2), messageId(1)), inboxId: id })
+    await expect(find(1)).rejects.toMatchObject({ code: 'message-deleted' })
+    await expect(find(2)).resolves.toMatchObject({ id: messageId(2) })
+    await expect(find(3)).rejects.toMatchObject({ code: 'not-found' })
+  })
+})
