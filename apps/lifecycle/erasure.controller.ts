@@ -3,13 +3,14 @@ import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import { decodeBatch } from '#libs/event-log/decode-batch.js'
-import type { BatchOutcome, RecordBatch } from '#libs/event-log/event-log.js'
+import type { BatchOutcome, EventLog, RecordBatch } from '#libs/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
 import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'
 import { LifecycleMetrics } from './lifecycle-metrics.js'
 
 /** What the lifecycle works with, made by who composes it. */
 export abstract class LifecyclePorts {
+  abstract readonly log: Pick<EventLog, 'partitionCount'>
   abstract readonly vault: Pick<KeyVault, 'forget'>
   abstract readonly logger: Logger
 }
@@ -28,9 +29,9 @@ export class ErasureController {
 
   @EventPattern('inbox-events')
   async forgetEnded(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
-    const { vault, logger } = this.ports
+    const { log, vault, logger } = this.ports
     // What can't be decoded the projector sets aside.
-    const { events, outcome } = decodeBatch(inboxEventCodec, batch)
+    const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(batch.topic))
     const ended = events.flatMap(({ recorded: { event } }) =>
       event.type === 'InboxDeleted' || event.type === 'InboxExpired' ? [event.inboxId] : [],
     )

@@ -39,7 +39,7 @@ export async function startLifecycle({
   @Module({
     controllers: [ErasureController],
     providers: [
-      { provide: LifecyclePorts, useValue: { vault: engine.vault, logger } },
+      { provide: LifecyclePorts, useValue: { log: engine.log, vault: engine.vault, logger } },
       { provide: LifecycleMetrics, useValue: metrics },
     ],
   })

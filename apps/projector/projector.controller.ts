@@ -22,7 +22,7 @@ import { ProjectorMetrics } from './projector-metrics.js'
 
 /** What the projector works with, made by who composes it. */
 export abstract class ProjectorPorts {
-  abstract readonly log: Pick<EventLog, 'setAside' | 'topology'>
+  abstract readonly log: Pick<EventLog, 'partitionCount' | 'setAside' | 'topology'>
   abstract readonly projections: ProjectionStore
   abstract readonly signals: Signals
   abstract readonly logger: Logger
@@ -44,7 +44,7 @@ export class ProjectorController {
   @EventPattern('inbox-events')
   async projectInboxes(@Payload() batch: HandedBatch): Promise<BatchOutcome> {
     const started = performance.now()
-    const step = firstStepOf(decodeBatch(inboxEventCodec, batch))
+    const step = firstStepOf(decodeBatch(inboxEventCodec, batch, this.partitionsOf(batch)))
     await this.setAside(batch, step.undecodable)
     const applied = await this.inboxes.project(batch, step)
     return this.conclude(batch, applied, step.outcome, started)
@@ -54,7 +54,11 @@ export class ProjectorController {
   @EventPattern('account-events')
   async projectAccounts(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
     const started = performance.now()
-    const { events, undecodable, next, outcome } = decodeBatch(accountEventCodec, batch)
+    const { events, undecodable, next, outcome } = decodeBatch(
+      accountEventCodec,
+      batch,
+      this.partitionsOf(batch),
+    )
     await this.setAside(batch, undecodable)
     const { topic, partition } = batch
     const { projections } = this.ports
@@ -73,6 +77,10 @@ export class ProjectorController {
       applied = await projections.apply({ topic, partition, from, to: next, changes: [], contents: [] })
     }
     return this.conclude(batch, applied, outcome, started)
+  }
+
+  private partitionsOf({ topic }: Partition): number {
+    return this.ports.log.partitionCount(topic)
   }
 
   private async conclude(

@@ -149,7 +149,7 @@ export class KeyFollower {
     const { view, settle } = this.options
     const { partition, from, to } = move
     const batch = { topic: 'inbox-keys', partition, from, next: to, records } as const
-    const { events, undecodable, next } = decodeBatch(inboxKeyEventCodec, batch)
+    const { events, undecodable, next } = decodeBatch(inboxKeyEventCodec, batch, this.reached.length)
     for (const { record, reason } of undecodable) this.tellUndecodable(partition, record.offset, reason)
     const said = events.map(({ recorded }) => recorded.event)
     const statements = said.flatMap((event) => statementIn(event) ?? [])

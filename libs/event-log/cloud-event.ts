@@ -47,7 +47,7 @@ export class OccurrenceCodec<Event extends { type: string }> {
   /** `keyOf` gives the record's key, which decides the partition, and the attribute `subject`. */
   constructor(
     private readonly forms: Readonly<Record<Event['type'], EventForm<Event>>>,
-    private readonly keyOf: (event: Event) => string,
+    readonly keyOf: (event: Event) => string,
   ) {
     this.byName = new Map(Object.values<EventForm<Event>>(forms).map((form) => [form.name, form]))
   }
@@ -98,7 +98,10 @@ export class OccurrenceCodec<Event extends { type: string }> {
 export class EventCodec<Event extends { type: string }> {
   private readonly occurrences: OccurrenceCodec<Event>
 
-  constructor(forms: Readonly<Record<Event['type'], EventForm<Event>>>, keyOf: (event: Event) => string) {
+  constructor(
+    forms: Readonly<Record<Event['type'], EventForm<Event>>>,
+    readonly keyOf: (event: Event) => string,
+  ) {
     this.occurrences = new OccurrenceCodec(forms, keyOf)
   }
 

@@ -1,5 +1,6 @@
 import type { Decoded, Recorded } from './cloud-event.js'
 import type { BatchOutcome, RecordBatch, StoredRecord } from './event-log.js'
+import { partitionOf } from './partitioner.js'
 
 export interface DecodedBatch<Event, Recording = Recorded<Event>> {
   events: { offset: number; recorded: Recording }[]
@@ -22,27 +23,46 @@ export class NewerSchemaError extends Error {
   }
 }
 
+interface BatchCodec<Event, Recording> {
+  decode(record: StoredRecord): Decoded<Event, Recording>
+  /** The key that an event's record has. */
+  keyOf(event: Event): string
+}
+
+/** Whatever stands in a foreign record, what is said of it is short. */
+const MOST_REASON_CHARS = 500
+const MISPLACED = 'it stands under a key, or in a partition, that is not its own'
+
 /**
- * The events of a batch, in order, up to the first one from a newer version; throws NewerSchemaError where the batch
- * begins with that.
+ * The events of a batch of a topic with so many partitions, in order, up to the first one from a newer version; throws
+ * NewerSchemaError where the batch begins with that. Undecodable is also what has no place here, under another key than
+ * its event's or in another partition than its key's: its order among the events of its subject can't be told.
  */
-export function decodeBatch<Event, Recording = Recorded<Event>>(
-  codec: { decode(record: StoredRecord): Decoded<Event, Recording> },
+export function decodeBatch<Event, Recording extends { event: Event } = Recorded<Event>>(
+  codec: BatchCodec<Event, Recording>,
   batch: RecordBatch,
+  partitions: number,
 ): DecodedBatch<Event, Recording> {
   const events: DecodedBatch<Event, Recording>['events'] = []
   const undecodable: DecodedBatch<Event, Recording>['undecodable'] = []
   for (const record of batch.records) {
     const { offset } = record
     const decoded = codec.decode(record)
-    if (decoded.kind === 'event') {
-      events.push({ offset, recorded: decoded.recorded })
-    } else if (decoded.kind === 'newer') {
+    if (decoded.kind === 'newer') {
       if (offset === batch.from) throw new NewerSchemaError(batch, offset, decoded.type, decoded.version)
       return { events, undecodable, next: offset, outcome: { seekTo: offset } }
+    }
+    if (decoded.kind === 'undecodable') {
+      undecodable.push({ record, reason: decoded.reason.slice(0, MOST_REASON_CHARS) })
+    } else if (hasItsPlace(record.key, codec.keyOf(decoded.recorded.event))) {
+      events.push({ offset, recorded: decoded.recorded })
     } else {
-      undecodable.push({ record, reason: decoded.reason })
+      undecodable.push({ record, reason: MISPLACED })
     }
   }
   return { events, undecodable, next: batch.next, outcome: 'done' }
+
+  function hasItsPlace(key: string, own: string): boolean {
+    return key === own && partitionOf(own, partitions) === batch.partition
+  }
 }

@@ -13,7 +13,7 @@ export function deadLetterOf(topic: TopicName): TopicName {
   return isDeadLetter(topic) ? topic : `${topic}.dead-letter`
 }
 
-function isDeadLetter(topic: TopicName): topic is `${LogTopic}.dead-letter` {
+export function isDeadLetter(topic: TopicName): topic is `${LogTopic}.dead-letter` {
   return topic.endsWith('.dead-letter')
 }
 

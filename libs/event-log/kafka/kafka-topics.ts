@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import kafkajs, { type Admin } from 'kafkajs'
-import { partitionCount, type TopicName } from '../topics.js'
+import { isDeadLetter, partitionCount, type TopicName } from '../topics.js'
 
 /**
  * How soon the brokers' disks lose a record of inbox-keys that another has replaced. A segment ends at the first
@@ -54,7 +54,10 @@ export function wantedTopic(topic: TopicName, settings: TopicSettings): WantedTo
       ...READABLE,
       ...(topic === 'inbox-keys' ? compacted() : kept(settings.retentionMs(topic))),
       // It bounds the batch of a partition, not the record.
-      'max.message.bytes': String(Math.max(settings.maxMessageBytes, REQUEST_BYTES) + HEAD_ROOM_BYTES),
+      'max.message.bytes': String(
+        // A dead letter is a record, however large, with what is said of it.
+        Math.max(settings.maxMessageBytes, REQUEST_BYTES) + (isDeadLetter(topic) ? 2 : 1) * HEAD_ROOM_BYTES,
+      ),
       // A sender's wrong clock can't end a record before its time, or keep it.
       'message.timestamp.type': 'LogAppendTime',
     },

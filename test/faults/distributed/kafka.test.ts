@@ -1,3 +1,6 @@
+import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
+import { mintId } from '#libs/typeid/mint.js'
+import { brand, type InboxId } from '#libs/typeid/typeid.js'
 import {
   call,
   createInbox,
@@ -14,10 +17,12 @@ import { describeOn, kafkaBrokers } from '#test/harness/servers.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Kafka, logLevel, type Admin, type Producer } from 'kafkajs'
+import { Kafka, logLevel, type Admin, type Message, type Producer } from 'kafkajs'
 import { Deployment, ROLES } from './deployment.js'
 import { IS_LONG, Trial, untilAllIsShown } from './trial.js'
 
+/** As the topic has it, for the largest mail. */
+const LARGEST_RECORD_BYTES = 26 << 20
 const TRIAL_MS = 240_000
 const AWAY_MS = IS_LONG ? 30_000 : 5_000
 
@@ -147,6 +152,15 @@ async function refusesHttp({ target }: Deployment): Promise<void> {
   )
 }
 
+function deletionOf(inboxId: InboxId): Pick<Message, 'headers' | 'value'> {
+  const { headers, value } = inboxEventCodec.encode({
+    ...{ id: mintId('evt'), time: new Date(), source: '/mayfly/api' },
+    ...{ accountId: mintId('acc'), environment: 'development', keyId: null },
+    event: { type: 'InboxDeleted', inboxId, keyId: mintId('key'), deletedAt: new Date() },
+  })
+  return { headers: { ...headers }, value: Buffer.from(value) }
+}
+
 describeOn('kafka', 'redis')('records of others', () => {
   let deployment: Deployment
   let redis: RedisServer
@@ -175,9 +189,9 @@ describeOn('kafka', 'redis')('records of others', () => {
   }
 
   /** In a transaction, whose end takes an offset that holds no record. */
-  async function poison(key: string): Promise<void> {
+  async function poison(key: string, record: Partial<Message> = {}): Promise<void> {
     const transaction = await until('a coordinator', () => producer.transaction().catch(() => null))
-    const messages = [{ key, value: 'not an event', headers: { ce_type: 'poison' } }]
+    const messages = [{ value: 'not an event', headers: { ce_type: 'poison' }, ...record, key }]
     await transaction.send({ topic, messages, acks: -1 })
     await transaction.commit()
   }
@@ -186,12 +200,15 @@ describeOn('kafka', 'redis')('records of others', () => {
     'that nobody can decode are set aside with their reason, and the partition goes on past them and past gaps',
     async () => {
       const { target } = deployment
-      const inbox = await createInbox(target)
+      const [inbox, other] = [await createInbox(target), await createInbox(target)]
       await poison(inbox.id)
+      await poison(inbox.id, { value: Buffer.alloc(LARGEST_RECORD_BYTES - 200) })
+      await poison(inbox.id, deletionOf(brand('inb', other.id)))
       await send(target, inbox.address, mail('behind the poison', 'text'))
       const [message] = await messagesOf(target, inbox.id, 1)
       expect(message).toMatchObject({ subject: 'behind the poison' })
-      expect(await deadLetters()).toBe(1)
+      expect(await deadLetters()).toBe(3)
+      expect((await call(target, 'GET', `/v1/inboxes/${other.id}`)).status).toBe(200)
       expect(await answerToRcpt(target, inbox.address)).toMatch(/^250 /)
       await poison(inbox.id)
       await untilAllIsShown(target)
