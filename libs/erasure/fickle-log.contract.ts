@@ -16,6 +16,8 @@ export class FickleLog implements Log {
   isAway = false
   /** Appends become durable, and are reported as failed. */
   isSilent = false
+  /** What happens just before an append, once. */
+  beforeAppend: (() => Promise<void>) | null = null
   /** What happens between an append's being durable and its answer, once. */
   onDurable: (() => Promise<void>) | null = null
   looks = 0
@@ -24,6 +26,9 @@ export class FickleLog implements Log {
 
   async append(topic: TopicName, record: LogRecord): Promise<Position> {
     this.mustBeThere()
+    const { beforeAppend } = this
+    this.beforeAppend = null
+    await beforeAppend?.()
     const position = await this.log().append(topic, record)
     const { onDurable } = this
     this.onDurable = null

@@ -262,6 +262,28 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
           masterKeyId: masterKeys(fresh).current,
         })
       })
+
+      it('that another process took first, at the same moment, is the one that counts', async () => {
+        const [mine, theirs] = [1, 2].map(() => makeSecretKey().toString('base64'))
+        const open = () => harness.open({ masterKeys: masterKeys(`${mine ?? ''},${harness.masterText}`) })
+        const taken = { type: 'MasterKeyTaken', masterKeyId: masterKeys(theirs ?? '').current } as const
+        harness.fickle.beforeAppend = async () => {
+          await harness.append(taken)
+        }
+        await expect(open()).rejects.toThrow(MasterKeyMissingError)
+        expect(await harness.lastWordOn(MASTER_KEY_SUBJECT)).toEqual(taken)
+        await expect(open()).rejects.toThrow(MasterKeyMissingError)
+      })
+
+      it('that was taken before another process did, at the same moment, goes on to count', async () => {
+        const [mine, theirs] = [1, 2].map(() => makeSecretKey().toString('base64'))
+        const taken = { type: 'MasterKeyTaken', masterKeyId: masterKeys(theirs ?? '').current } as const
+        harness.fickle.onDurable = async () => {
+          await harness.append(taken)
+        }
+        const first = await harness.open({ masterKeys: masterKeys(`${mine ?? ''},${harness.masterText}`) })
+        await expect(first.create(inboxId)).resolves.toBeDefined()
+      })
     })
 
     describe('heartbeats', () => {

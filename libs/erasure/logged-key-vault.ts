@@ -1,3 +1,4 @@
+import { decodeBatch } from '#libs/event-log/decode-batch.js'
 import type { EventLog } from '#libs/event-log/event-log.js'
 import {
   inboxKeyEventCodec,
@@ -183,10 +184,34 @@ export class LoggedKeyVault implements KeyVault {
       const { standing } = await view.find(partition, [])
       const last = standing?.masterKeyId ?? null
       if (last !== null) masterKeys.mustHave(last)
-      if (last !== masterKeys.current) {
-        await this.append({ type: 'MasterKeyTaken', masterKeyId: masterKeys.current })
-      }
+      if (last === masterKeys.current) return
+      await this.append({ type: 'MasterKeyTaken', masterKeyId: masterKeys.current })
+      await this.mustHaveFirstTaken(partition, standing?.next ?? 0)
     })
+  }
+
+  /**
+   * Of processes that start at once, each with another master key, the first on the log has its way: the others don't
+   * start, and leave the log's last word as it was.
+   */
+  private async mustHaveFirstTaken(partition: number, from: number): Promise<void> {
+    const { log, masterKeys } = this.options
+    const { partitions } = await log.topology('inbox-keys')
+    const range = partitions.find((candidate) => candidate.partition === partition)
+    if (range === undefined) throw new RangeError(`inbox-keys has no partition ${partition}`)
+    for await (const records of log.read({ ...range, first: Math.max(range.first, from) })) {
+      const { events } = await decodeBatch(
+        inboxKeyEventCodec,
+        { ...range, records },
+        this.partitions,
+        passOver,
+      )
+      const first = events.map(({ recorded }) => recorded.event).find(({ type }) => type === 'MasterKeyTaken')
+      if (first?.type !== 'MasterKeyTaken') continue
+      if (!masterKeys.has(first.masterKeyId)) await this.append(first)
+      masterKeys.mustHave(first.masterKeyId)
+      return
+    }
   }
 
   private async append(event: InboxKeyEvent): Promise<void> {
@@ -201,6 +226,11 @@ export class LoggedKeyVault implements KeyVault {
 }
 
 const SOURCE = '/mayfly/key-vault'
+
+/** The follower tells of such a record. */
+function passOver(): void {
+  return
+}
 
 /** Whatever is wrong with the log or the view, a newer record too: none of it says that a key is not there. */
 function unavailable(what: string): (cause: unknown) => never {

@@ -39,9 +39,13 @@ export class MasterKeys {
     return this.currentId
   }
 
+  has(masterKeyId: string): boolean {
+    return this.byId.has(masterKeyId)
+  }
+
   /** Throws MasterKeyMissingError where that master key is not among these. */
   mustHave(masterKeyId: string): void {
-    if (!this.byId.has(masterKeyId)) throw new MasterKeyMissingError(masterKeyId)
+    if (!this.has(masterKeyId)) throw new MasterKeyMissingError(masterKeyId)
   }
 
   wrap(inboxId: InboxId, key: SecretKey): WrappedKey {
