@@ -6,9 +6,9 @@ export const COMMAND_TIMEOUT_MS = 2_000
 /** Past what the client itself gives a command: it holds some back, while it learns a Cluster's nodes. */
 const ANSWER_WITHIN_MS = COMMAND_TIMEOUT_MS + 500
 
-/** Answers of a Redis that can't serve now and may later. Any other one means that what was asked is wrong. */
+/** Answers of a Redis that can't serve now and may later, once an operator has seen to it. Any other one means that what was asked is wrong. */
 const CANNOT_NOW =
-  /^(LOADING|OOM|BUSY|READONLY|MISCONF|NOREPLICAS|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|NOAUTH|WRONGPASS)\b/
+  /^(LOADING|OOM|BUSY|READONLY|MISCONF|NOREPLICAS|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|NOAUTH|WRONGPASS|NOPERM)\b/
 
 /**
  * What Redis answers. Where none comes in time, or one that says that Redis can't serve now, rejects with what

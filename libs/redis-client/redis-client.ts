@@ -26,6 +26,7 @@ const CONNECT_TIMEOUT_MS = 5_000
 const READY_WITHIN_MS = 10_000
 const KEEP_ALIVE_MS = 10_000
 const MOST_RETRY_MS = 1_000
+const DEMOTED_AGAIN_MS = 5_000
 const SAME_ERROR_AFTER_MS = 10_000
 
 const BOUNDS = {
@@ -83,7 +84,22 @@ function nodeOf(url: string, name: string): Redis {
     lazyConnect: true,
     enableOfflineQueue: false,
     retryStrategy: retryDelayMs,
+    reconnectOnError: onceDemoted(),
   })
+}
+
+/**
+ * Behind a name that a failover gives to another node, a connection may go on to the old master, which is a replica
+ * now: it is made anew, not more often than every few seconds, since a replica still answers reads.
+ */
+function onceDemoted(): (error: Error) => boolean {
+  let lastAtMs = -Infinity
+  return ({ message }) => {
+    const nowMs = performance.now()
+    if (!message.startsWith('READONLY') || nowMs - lastAtMs < DEMOTED_AGAIN_MS) return false
+    lastAtMs = nowMs
+    return true
+  }
 }
 
 function clusterOf(urls: readonly string[], name: string): Cluster {

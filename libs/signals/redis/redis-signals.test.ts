@@ -32,6 +32,20 @@ describe.each([
   })
 })
 
+describeWith('redis-server')('a user of Redis that may use no channel', () => {
+  it('is refused at once, with what to allow', async () => {
+    const server = await startRedis()
+    const admin = await open([server.url])
+    await admin.call('ACL', 'SETUSER', 'mayfly', 'on', '>secret', '~*', '+@all')
+    const client = await open([server.url.replace('//', '//mayfly:secret@')])
+    await expect(signalsOn(client, 'test.')).rejects.toThrow(/NOPERM .*: allow its user &test\.\*$/)
+    await admin.call('ACL', 'SETUSER', 'mayfly', '&test.*')
+    await (await signalsOn(client, 'test.')).close()
+    for (const each of [admin, client]) each.disconnect()
+    await server.dispose()
+  })
+})
+
 describeWith('redis-server')('signals over a Redis', () => {
   let server: RedisServer
   let client: RedisClient

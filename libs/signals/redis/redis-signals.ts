@@ -27,6 +27,17 @@ interface Channel {
   isHeard: Promise<void>
 }
 
+/** A new user of Redis 7 may use no channel: without signals all would go on, each change half a second late. */
+async function mayPublish({ client, prefix }: RedisSignalsOptions): Promise<void> {
+  try {
+    await client.publish(`${prefix}start`, '')
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    const what = `Redis passes no signals on channels that begin with ${prefix} (REDIS_URL): ${reason}`
+    throw new Error(reason.startsWith('NOPERM') ? `${what}: allow its user &${prefix}*` : what, { cause })
+  }
+}
+
 /** Signals between processes. */
 export class RedisSignals implements Signals {
   private readonly channels = new Map<string, Channel>()
@@ -45,8 +56,9 @@ export class RedisSignals implements Signals {
     })
   }
 
-  /** Resolves once it listens; rejects where the first connection fails. */
+  /** Resolves once it listens; rejects where the first connection fails, or channels are not allowed. */
   static async open(options: RedisSignalsOptions): Promise<RedisSignals> {
+    await mayPublish(options)
     const signals = new RedisSignals(options)
     await signals.connection.open()
     return signals
