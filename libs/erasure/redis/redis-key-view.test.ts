@@ -37,6 +37,23 @@ describe.each([
   })
 })
 
+describeWith('redis-server')('inbox keys in a Redis whose memory is full', () => {
+  it('are forgotten all the same', async () => {
+    const server = await startRedis()
+    const client = await openRedis({ urls: [server.url], name: 'mayfly-test', onError: () => undefined })
+    const view = new RedisKeyView({ client, prefix: 'test.' })
+    const [held, other] = [mintId('inb'), mintId('inb')]
+    const key = { masterKeyId: 'master', wrapped: Buffer.from('key') }
+    await view.take(0, held, key)
+    await client.config('SET', 'maxmemory', '1mb')
+    await expect(view.take(0, other, key)).rejects.toThrow(KeyViewUnavailableError)
+    await view.forget(0, [held])
+    expect((await view.find(0, [held])).entries).toEqual([{ state: 'forgotten' }])
+    client.disconnect()
+    await server.dispose()
+  })
+})
+
 describeWith('redis-server')('inbox keys in a Redis that is gone', () => {
   it('are said to be out of reach', async () => {
     const server = await startRedis()

@@ -20,8 +20,12 @@ if not stood or string.sub(stood, 1, 1) == 't' then redis.call('HSET', KEYS[2], 
 return stood
 `)
 
+/** Removes before it writes, which a full Redis lets pass: an erasure does not wait for memory. */
 export const FORGET = new Script(`
-for i = 1, #ARGV do redis.call('HSET', KEYS[2], ARGV[i], 'f') end
+for i = 1, #ARGV do
+  redis.call('HDEL', KEYS[2], ARGV[i])
+  redis.call('HSET', KEYS[2], ARGV[i], 'f')
+end
 `)
 
 /** Arguments: log and next as they were seen, empty for none; log and next to begin with. */

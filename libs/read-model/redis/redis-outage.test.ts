@@ -1,4 +1,4 @@
-import { messageId, minute } from '#libs/inbox/given-when-then.js'
+import { deleted, messageId, minute } from '#libs/inbox/given-when-then.js'
 import { openRedis, type RedisClient } from '#libs/redis-client/redis-client.js'
 import { startRedis, type RedisServer } from '#test/harness/redis.js'
 import { describeWith } from '#test/harness/tools.js'
@@ -123,5 +123,14 @@ describeWith('redis-server')('views in a Redis that is away', () => {
     expect(await harness.queries.progress(place)).toMatchObject({ position: 1 })
     await client.config('SET', 'maxmemory', '0')
     expect(await harness.store.apply(step)).toBe('applied')
+  })
+
+  it('take in the end of an inbox while its memory is full, which gives some back', async () => {
+    await follower.follow(mail(id, messageId(1)))
+    await client.config('SET', 'maxmemory', '1mb')
+    await expect(follower.follow(makeInbox(inboxIdIn(1, 7)))).rejects.toThrow(ReadModelUnavailableError)
+    expect(await follower.follow({ ...deleted(minute(1)), inboxId: id })).toBe('applied')
+    expect((await harness.queries.inbox(id))?.inbox.state).toBe('deleted')
+    expect(await client.exists(`${harness.prefix}{p1}:raw:${messageId(1)}`)).toBe(0)
   })
 })

@@ -10,7 +10,7 @@ import { RedisProjectionStore } from './redis-projection-store.js'
 /*
  * Relies on: Redis 7 that evicts nothing (`maxmemory-policy noeviction`), else views lose keys without saying so. A
  * script is applied as a whole, also on replicas and in the append-only file, and a full memory refuses one before its
- * first write. A Redis that loses its last second, or is restored from an older copy, goes back with all of a
+ * first write, unless that is a removal. A Redis that loses its last second, or is restored from an older copy, goes back with all of a
  * partition's keys, position included, since they lie in one slot: the projector goes on from there. Content expires
  * some time after its inbox, and nothing else does.
  */

@@ -5,7 +5,13 @@ const MOST_VALUES = 1_000
 
 type Command = 'HSET' | 'HDEL' | 'ZADD' | 'ZREM' | 'UNLINK'
 
-/** Writes to keys of one hash slot, gathered by command and key, as the scripts take them. Their order is free. */
+/** A full Redis refuses a script whose first write could take memory: an inbox's end, which gives some back, goes on. */
+const REMOVALS: ReadonlySet<Command> = new Set(['HDEL', 'ZREM', 'UNLINK'])
+
+/**
+ * Writes to keys of one hash slot, gathered by command and key, as the scripts take them: removals first, whose order
+ * is free as that of the others is.
+ */
 export class StepWrites {
   private readonly byTarget = new Map<string, { command: Command; key: string; values: ScriptArgument[] }>()
 
@@ -20,7 +26,10 @@ export class StepWrites {
   forScript(ownKeys: readonly string[]): { keys: string[]; args: ScriptArgument[] } {
     const places = new Map(ownKeys.map((key, index) => [key, index + 1]))
     const args: ScriptArgument[] = []
-    for (const { command, key, values } of this.byTarget.values()) {
+    const writes = [...this.byTarget.values()]
+    const isRemoval = ({ command }: (typeof writes)[number]) => REMOVALS.has(command)
+    const inOrder = [...writes.filter(isRemoval), ...writes.filter((each) => !isRemoval(each))]
+    for (const { command, key, values } of inOrder) {
       const place = places.get(key) ?? places.size + 1
       places.set(key, place)
       for (let at = 0; at === 0 || at < values.length; at += MOST_VALUES) {
