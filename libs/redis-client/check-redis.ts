@@ -26,13 +26,16 @@ export async function checkRedis(client: RedisClient): Promise<void> {
   if (all.length > 0) throw new RedisSetupError(all.join('; '))
 }
 
-/** Tells of each node that joins a Cluster later and is not fit for it. */
+/** Tells of each node that joins a Cluster later and is not fit for it, as often as it is connected to. */
 export function watchJoining(client: RedisClient, onFault: (error: RedisSetupError) => void): void {
   if (!(client instanceof Cluster)) return
   client.on('+node', (node: Redis) => {
-    void faultsOfMember(node).then((faults) => {
+    const check = async () => {
+      const faults = await faultsOfMember(node)
       if (faults.length > 0) onFault(new RedisSetupError(faults.join('; ')))
-    })
+    }
+    node.on('ready', () => void check())
+    if (node.status === 'ready') void check()
   })
 }
 
