@@ -43,16 +43,17 @@ async function main(): Promise<void> {
     startRedis({ folder: join(FOLDER, 'redis'), port: redisPort, persistence: 'append-only', life }),
   ])
   const settings = {
-    KAFKA_BROKERS: kafka.brokers.join(','),
     KAFKA_PARTITIONS: '8',
-    KAFKA_REPLICATION: '1',
-    REDIS_URL: redis.url,
     MAYFLY_HTTP_PORT: DEFAULT_PORTS.http,
     MAYFLY_SMTP_PORT: DEFAULT_PORTS.smtp,
     MAYFLY_DATA_DIR: FOLDER,
     MAYFLY_MASTER_KEY: kept('master.key', () => randomBytes(32).toString('base64')),
     MAYFLY_BOOTSTRAP_API_KEY: kept('api.key', () => `mayfly-dev-${randomBytes(16).toString('hex')}`),
     ...process.env,
+    // Whatever a shell has set of others.
+    KAFKA_BROKERS: kafka.brokers.join(','),
+    KAFKA_REPLICATION: '1',
+    REDIS_URL: redis.url,
   }
 
   const roles: ChildProcess[] = []

@@ -199,13 +199,11 @@ export class LoggedKeyVault implements KeyVault {
     const { partitions } = await log.topology('inbox-keys')
     const range = partitions.find((candidate) => candidate.partition === partition)
     if (range === undefined) throw new RangeError(`inbox-keys has no partition ${partition}`)
-    for await (const records of log.read({ ...range, first: Math.max(range.first, from) })) {
-      const { events } = await decodeBatch(
-        inboxKeyEventCodec,
-        { ...range, records },
-        this.partitions,
-        passOver,
-      )
+    let next = Math.max(range.first, from)
+    for await (const records of log.read({ ...range, first: next })) {
+      const batch = { topic: range.topic, partition, from: next, next: range.end, records }
+      const { events } = decodeBatch(inboxKeyEventCodec, batch, this.partitions)
+      next = (records.at(-1)?.offset ?? next) + 1
       const first = events.map(({ recorded }) => recorded.event).find(({ type }) => type === 'MasterKeyTaken')
       if (first?.type !== 'MasterKeyTaken') continue
       if (!masterKeys.has(first.masterKeyId)) await this.append(first)
@@ -226,11 +224,6 @@ export class LoggedKeyVault implements KeyVault {
 }
 
 const SOURCE = '/mayfly/key-vault'
-
-/** The follower tells of such a record. */
-function passOver(): void {
-  return
-}
 
 /** Whatever is wrong with the log or the view, a newer record too: none of it says that a key is not there. */
 function unavailable(what: string): (cause: unknown) => never {

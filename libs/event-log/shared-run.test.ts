@@ -49,4 +49,33 @@ describe('a shared run', () => {
     asked[1]?.resolve('back')
     expect(await again).toBe('back')
   })
+
+  it('begins its runs so far apart, however often it is asked', async () => {
+    const begunAt: number[] = []
+    const run = new SharedRun(() => {
+      begunAt.push(performance.now())
+      return Promise.resolve()
+    }, 30)
+    for (let times = 0; times < 4; times += 1) await run.get()
+    const pauses = begunAt.slice(1).map((at, index) => at - (begunAt[index] ?? 0))
+    // A timer may be early by a part of a millisecond.
+    for (const pause of pauses) expect(pause).toBeGreaterThanOrEqual(29)
+  })
+
+  it('is idle once nothing is under way or waited for', async () => {
+    const { lookup, asked, nextAsked } = makeLookup()
+    const first = lookup.get()
+    await nextAsked()
+    const second = lookup.get()
+    let isIdle = false
+    const idle = lookup.idle().then(() => (isIdle = true))
+    const askedAgain = nextAsked()
+    asked[0]?.resolve('one')
+    await first
+    await askedAgain
+    expect(isIdle).toBe(false)
+    asked[1]?.resolve('two')
+    await Promise.all([second, idle])
+    expect(isIdle).toBe(true)
+  })
 })

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import { redisUrl } from '#test/harness/servers.js'
+import { startRedis } from '#test/harness/redis.js'
 import { realisticMail } from './realistic-mail.js'
 import type { Section } from './section.js'
 import { sendAll } from './smtp-client.js'
@@ -7,10 +7,11 @@ import { Subject } from './subject.js'
 
 const INBOXES = 64
 
-/** Events per second that a projector replays from the log into emptied views. */
+/** Events per second that a projector replays from the log into emptied views, in a Redis of the section's own. */
 export const rebuilding: Section = async ({ plan, profileDir }) => {
-  const subject = await Subject.start(profileDir)
-  const redis = new Redis(redisUrl())
+  const server = await startRedis()
+  const redis = new Redis(server.url)
+  const subject = await Subject.start(profileDir, { REDIS_URL: server.url })
   try {
     const inboxes = await subject.createInboxes(INBOXES)
     const mails = plan.rebuiltMails
@@ -33,5 +34,6 @@ export const rebuilding: Section = async ({ plan, profileDir }) => {
   } finally {
     redis.disconnect()
     await subject.dispose()
+    await server.dispose()
   }
 }

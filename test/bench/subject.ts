@@ -19,11 +19,14 @@ export class Subject {
     this.http = new Pool(mayfly.url, { connections: 20 })
   }
 
-  static async start(profileDir: string | null): Promise<Subject> {
-    if (profileDir === null) return new Subject(await startMayfly())
+  static async start(
+    profileDir: string | null,
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<Subject> {
+    if (profileDir === null) return new Subject(await startMayfly({ env }))
     await mkdir(profileDir, { recursive: true })
     const flags = `--cpu-prof --cpu-prof-dir=${resolve(profileDir)}`
-    return new Subject(await startMayfly({ env: { NODE_OPTIONS: flags } }))
+    return new Subject(await startMayfly({ env: { ...env, NODE_OPTIONS: flags } }))
   }
 
   async createInbox(): Promise<InboxHandle> {

@@ -6,13 +6,15 @@ import { partitionOf } from '../partitioner.js'
 import { partitionCount, type TopicName } from '../topics.js'
 import { ANSWER_WITHIN_MS } from './kafka-client.js'
 import { REQUEST_BYTES } from './kafka-topics.js'
-import { within } from './within.js'
+import { messageOf, within } from './within.js'
 
 interface Append {
   record: LogRecord
   partition: number
   /** The caller has been told that the record is not known to be durable. */
   isGivenUp: boolean
+  /** Why it was not taken the last time that it was sent. */
+  failure: unknown
 }
 
 interface Lane {
@@ -59,10 +61,13 @@ export class TopicAppender {
   append(record: LogRecord): Promise<Position> {
     const { promise, resolve, reject } = Promise.withResolvers<Position>()
     const partition = partitionOf(record.key, partitionCount(this.topic, this.options.partitions))
-    const append: Append = { record, partition, isGivenUp: false }
+    const append: Append = { record, partition, isGivenUp: false, failure: null }
     const timer = setTimeout(() => {
       append.isGivenUp = true
-      reject(new LogUnavailableError(`Kafka took no record within ${ANSWER_WITHIN_MS / 1_000} s`))
+      const { failure: cause } = append
+      const reason = cause === null ? 'it gave no answer' : messageOf(cause)
+      const text = `${this.topic}/${partition} took no record within ${ANSWER_WITHIN_MS / 1_000} s: ${reason}`
+      reject(new LogUnavailableError(text, { cause }))
     }, ANSWER_WITHIN_MS)
     this.batcher
       .add(append)
@@ -88,8 +93,9 @@ export class TopicAppender {
   private async trySend(appends: readonly Append[]): Promise<Map<Append, Position>> {
     try {
       return await this.send(appends)
-    } catch {
-      // Each partition's lane tries it again, and tells why where it fails too.
+    } catch (error) {
+      // Each partition's lane tries it again.
+      for (const append of appends) append.failure = error
       return new Map()
     }
   }
@@ -124,6 +130,7 @@ export class TopicAppender {
         return appends.map((append) => positions.get(append))
       } catch (error) {
         if (isRefused(error)) throw error
+        for (const append of wanted) append.failure = error
         await pause(SEND_AGAIN_MS)
       }
     }

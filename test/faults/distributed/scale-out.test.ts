@@ -72,6 +72,14 @@ describeOn('kafka', 'redis')('two of each role', () => {
         )
         expect((await call(target, 'GET', `/v1/inboxes/${id}`)).status).toBe(410)
       }
+      // Nothing else has come to its end here.
+      const ends = await Promise.all(
+        deployment.metricsOf('lifecycle').map(async (lifecycle) => {
+          const { body } = await call<string>(lifecycle, 'GET', '/metrics')
+          return Number(/^mayfly_expired_inboxes_total (\d+)$/m.exec(body)?.[1])
+        }),
+      )
+      expect(ends.reduce((sum, count) => sum + count, 0)).toBe(1)
     },
     TRIAL_MS,
   )
