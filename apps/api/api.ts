@@ -7,6 +7,7 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
+import { listenError } from '#libs/process/listen-error.js'
 import { measureBacklog } from '#libs/read-model/backlog.js'
 import { Authenticator } from './access/authenticator.js'
 import { ScopeGuard } from './access/scope.guard.js'
@@ -52,7 +53,7 @@ export interface Api {
 /** After it a request that is still being sent, or whose client does not read, holds up the end no longer. */
 const ANSWERED_WITHIN_MS = 10_000
 
-/** Resolves once the API listens. Rejects where its port can't be had. */
+/** Resolves once the API listens. Rejects, with the variable to look at, where it can't. */
 export async function startApi({
   engine,
   settings,
@@ -121,7 +122,9 @@ export async function startApi({
     abortOnError: false,
   })
   try {
-    await app.listen(settings.httpPort, settings.httpHost)
+    await app.listen(settings.httpPort, settings.httpHost).catch((error: unknown) => {
+      throw listenError(error, { host: 'MAYFLY_HTTP_HOST', port: 'MAYFLY_HTTP_PORT' })
+    })
     const { port } = app.getHttpServer().address() as AddressInfo
     if (url === '') url = `http://${urlHost(settings.httpHost)}:${port}`
     return {

@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { generate } from 'selfsigned'
+import { readPemFiles } from '#libs/tls/pem-files.js'
 
 export interface Certificate {
   cert: string
@@ -21,13 +22,14 @@ export interface CertificateOptions {
 const FILE = 'smtp-self-signed.pem'
 const VALID_YEARS = 10
 
-/** The certificate for STARTTLS. Rejects where the operator's files can't be read. */
+/** The certificate for STARTTLS. Rejects with ConfigurationError where the operator's files can't be used. */
 export async function loadCertificate(options: CertificateOptions): Promise<Certificate> {
-  const { certPath, keyPath } = options
-  if (certPath === null || keyPath === null)
-    return (await keptCertificate(options)) ?? makeCertificate(options)
-  const [cert, key] = await Promise.all([readFile(certPath, 'utf8'), readFile(keyPath, 'utf8')])
-  return { cert, key }
+  const { cert, key } = await readPemFiles({
+    cert: { variable: 'MAYFLY_SMTP_TLS_CERT', path: options.certPath },
+    key: { variable: 'MAYFLY_SMTP_TLS_KEY', path: options.keyPath },
+  })
+  if (cert !== null && key !== null) return { cert, key }
+  return (await keptCertificate(options)) ?? makeCertificate(options)
 }
 
 /** Null where there is none yet, it has run out, or it is for another domain. */

@@ -4,6 +4,7 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
+import { listenError } from '#libs/process/listen-error.js'
 import { Acceptance } from './acceptance.js'
 import { BacklogWatch } from './backlog-watch.js'
 import { loadCertificate } from './certificate.js'
@@ -44,7 +45,7 @@ const SEALED_SHARE = 4
  * views; the mail is read under its limits, sealed with each recipient's key, and a MessageReceived appended
  * for each. 250 is said once they are durable. It emits those events, a log line and counts for each mail.
  *
- * Resolves once it listens. Rejects where the port is taken or the certificate can't be read.
+ * Resolves once it listens. Rejects, with the variable to look at, where it can't listen or the certificate can't be used.
  */
 export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const { engine, settings, now } = options
@@ -78,7 +79,9 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
 
   const server = new EdgeServer({ settings, certificate, recipients, acceptance, journal })
   const listening = server.listen(settings.smtpPort, settings.smtpHost)
-  await once(listening, 'listening')
+  await once(listening, 'listening').catch((error: unknown) => {
+    throw listenError(error, { host: 'MAYFLY_SMTP_HOST', port: 'MAYFLY_SMTP_PORT' })
+  })
   const address = listening.address()
   if (address === null || typeof address === 'string') throw new Error('the SMTP edge listens on no port')
 

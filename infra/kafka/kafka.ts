@@ -6,14 +6,17 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Kafka, logLevel } from 'kafkajs'
 import { LOOPBACK } from '../servers/ports.js'
+import { scramArguments, securedProperties, type SecuredListeners } from './secured-listeners.js'
 import { serverProperties, type NodePorts } from './server-properties.js'
 import { ServerProcess, type Launch, type Life } from '../servers/server-process.js'
 
 /*
  * Kafka in KRaft mode on the loopback: every node is broker and controller in one process of its own. A node's
  * folder holds server.properties, kafka.log and data/. Nothing but this machine may reach it: it asks for no
- * password.
+ * password, unless secured listeners are wanted, and there alone.
  */
+
+export type { SecuredListeners } from './secured-listeners.js'
 
 export interface KafkaOptions {
   /** Folder of Kafka's jars, see jars.ts. */
@@ -27,6 +30,8 @@ export interface KafkaOptions {
   heapMib?: number
   /** More lines of server.properties, or others instead. */
   settings?: Readonly<Record<string, string | number>>
+  /** Further listeners, of the one node that there then is. */
+  secured?: SecuredListeners
 }
 
 export interface KafkaNode {
@@ -101,7 +106,9 @@ function planOf(options: KafkaOptions, port: number, index: number): NodePlan {
   const id = index + 1
   const folder = join(options.folder, `node-${id}`)
   const dataDir = join(folder, 'data')
-  const settings = { ...serverProperties(id, options.ports, dataDir), ...options.settings }
+  const plain = serverProperties(id, options.ports, dataDir)
+  const secured = options.secured === undefined ? {} : securedProperties(options.secured, plain)
+  const settings = { ...plain, ...secured, ...options.settings }
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
   return {
     name: `Kafka node ${id}`,
@@ -134,7 +141,8 @@ async function format(plan: NodePlan, clusterId: string): Promise<void> {
   await rm(dataDir, { recursive: true, force: true })
   const command = ['format', '--cluster-id', clusterId, '--config', join(folder, 'server.properties')]
   const flags = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', `-Dlog4j2.configurationFile=${LOGGING}`]
-  const args = [...flags, '-cp', join(options.jars, '*'), 'kafka.tools.StorageTool', ...command]
+  const users = options.secured === undefined ? [] : scramArguments(options.secured)
+  const args = [...flags, '-cp', join(options.jars, '*'), 'kafka.tools.StorageTool', ...command, ...users]
   const bounds = { timeout: FORMATTED_WITHIN_MS, killSignal: 'SIGKILL' } as const
   await run('java', args, bounds).catch((error: unknown) => {
     throw new Error(`the storage of ${name} could not be formatted: ${String(error)}`)

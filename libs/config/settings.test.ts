@@ -86,7 +86,8 @@ describe('settings', () => {
     { variable: 'MAYFLY_SMTP_TLS_KEY', text: 'key.pem', why: /must be set together/ },
     { variable: 'REDIS_URL', text: 'redis://localhost', why: /KAFKA_BROKERS must be set too/ },
     { variable: 'KAFKA_TLS', text: 'yes', why: /must be true or false/ },
-    { variable: 'KAFKA_TLS_KEY', text: 'key.pem', why: /must be set together/ },
+    { variable: 'KAFKA_TLS_CA', text: 'ca.pem', why: /KAFKA_TLS must be true where KAFKA_TLS_CA is set/ },
+    { variable: 'REDIS_TLS_CA', text: 'ca.pem', why: /REDIS_URL must begin with rediss:.* REDIS_TLS_CA/ },
     { variable: 'MAYFLY_TOPIC_PREFIX', text: 'may fly', why: /letters, digits, dot/ },
   ])('$variable=$text is a fault that names it and says why', ({ variable, text, why }) => {
     const [fault, ...others] = faultsOf({ [variable]: text })
@@ -108,6 +109,23 @@ describe('settings', () => {
       MAYFLY_MASTER_KEY: `${'A'.repeat(43)}=`,
       MAYFLY_BOOTSTRAP_API_KEY: 'k'.repeat(20),
     }
+
+    test.each([
+      {
+        env: { KAFKA_TLS: 'true', KAFKA_TLS_KEY: 'a' },
+        why: /KAFKA_TLS_CERT and KAFKA_TLS_KEY must be set tog/,
+      },
+      {
+        env: { REDIS_URL: 'rediss://one', REDIS_TLS_CERT: 'a' },
+        why: /REDIS_TLS_CERT and REDIS_TLS_KEY must be set together/,
+      },
+      {
+        env: { REDIS_URL: 'rediss://one,redis://two' },
+        why: /REDIS_URL must have rediss:\/\/ for every node/,
+      },
+    ])('have what TLS needs, or a fault that says why: $why', ({ env, why }) => {
+      expect(faultsOf({ ...complete, ...env })).toEqual([expect.stringMatching(why)])
+    })
 
     it('are taken where they are complete', () => {
       expect(readSettings(complete)).toMatchObject({

@@ -104,6 +104,15 @@ export const SETTINGS = {
     /^rediss?:\/\/[^\s,]+$/i,
     'must be a redis:// or rediss:// URL, or several with commas',
   ),
+  redisTlsCa: kind.optionalText(
+    'REDIS_TLS_CA',
+    "PEM file of the authority that signed Redis's certificate; the system's where unset. For rediss://.",
+  ),
+  redisTlsCert: kind.optionalText('REDIS_TLS_CERT', 'PEM file of the client certificate for Redis.'),
+  redisTlsKey: kind.optionalText(
+    'REDIS_TLS_KEY',
+    'PEM file of the key that belongs to the client certificate for Redis.',
+  ),
   maxMessageBytes: kind.wholeNumber(
     'MAYFLY_MAX_MESSAGE_BYTES',
     { least: 1024, most: 256 * MIB },
@@ -211,11 +220,16 @@ type SettingName = keyof typeof SETTINGS
 const PAIRS: readonly (readonly [SettingName, SettingName])[] = [
   ['smtpTlsCert', 'smtpTlsKey'],
   ['kafkaTlsCert', 'kafkaTlsKey'],
+  ['redisTlsCert', 'redisTlsKey'],
   ['kafkaSaslMechanism', 'kafkaSaslUsername'],
   ['kafkaSaslUsername', 'kafkaSaslPassword'],
 ]
 /** What the distributed engine, which KAFKA_BROKERS chooses, needs besides: many processes must agree on it. */
 const NEEDED_WITH_KAFKA: readonly SettingName[] = ['redisUrls', 'masterKey', 'bootstrapApiKey']
+
+/** What would be ignored where the connection is not over TLS: an operator who sets it thinks that it is. */
+const KAFKA_TLS_FILES: readonly SettingName[] = ['kafkaTlsCa', 'kafkaTlsCert', 'kafkaTlsKey']
+const REDIS_TLS_FILES: readonly SettingName[] = ['redisTlsCa', 'redisTlsCert', 'redisTlsKey']
 
 function faultsBetween(environment: Environment): string[] {
   const variable = (name: SettingName) => SETTINGS[name].variable
@@ -228,6 +242,18 @@ function faultsBetween(environment: Environment): string[] {
     faults.push(...missing.map((name) => `${variable(name)} must be set too where KAFKA_BROKERS is`))
   } else if (isSet('redisUrls')) {
     faults.push('KAFKA_BROKERS must be set too where REDIS_URL is; the embedded engine uses neither')
+  }
+  const openKafkaFiles = environment.KAFKA_TLS === 'true' ? [] : KAFKA_TLS_FILES.filter(isSet)
+  faults.push(...openKafkaFiles.map((name) => `KAFKA_TLS must be true where ${variable(name)} is set`))
+  const redisUrls = (environment.REDIS_URL ?? '').split(',').map((url) => url.trim())
+  const overTls = redisUrls.filter((url) => /^rediss:/i.test(url))
+  if (overTls.length === 0) {
+    const openRedisFiles = REDIS_TLS_FILES.filter(isSet)
+    faults.push(
+      ...openRedisFiles.map((name) => `REDIS_URL must begin with rediss:// where ${variable(name)} is set`),
+    )
+  } else if (overTls.length < redisUrls.length) {
+    faults.push('REDIS_URL must have rediss:// for every node of the Cluster or for none')
   }
   return faults
 }

@@ -1,5 +1,4 @@
-import { readFile } from 'node:fs/promises'
-import type { Settings } from '#libs/config/settings.js'
+import { SETTINGS, type Settings } from '#libs/config/settings.js'
 import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/erasure/logged-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
@@ -9,6 +8,7 @@ import { redisReadModel } from '#libs/read-model/redis/redis-read-model.js'
 import { checkRedis, watchJoining } from '#libs/redis-client/check-redis.js'
 import { onInterruption, openRedis } from '#libs/redis-client/redis-client.js'
 import { RedisSignals } from '#libs/signals/redis/redis-signals.js'
+import { readPemFiles, type PemFile, type PemTexts } from '#libs/tls/pem-files.js'
 import type { Engine, EngineOptions } from './engine.js'
 import { retentionMs } from './retention.js'
 import { StartError } from './start-error.js'
@@ -23,8 +23,13 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
   try {
     const masterKeys = MasterKeys.parse(settings.masterKey ?? '')
     if (masterKeys === null) throw new StartError('the master key is not 32 bytes in base64')
+    const [kafkaTls, redisTls] = await Promise.all([
+      tlsOf(settings, { ca: 'kafkaTlsCa', cert: 'kafkaTlsCert', key: 'kafkaTlsKey' }),
+      tlsOf(settings, { ca: 'redisTlsCa', cert: 'redisTlsCert', key: 'redisTlsKey' }),
+    ])
     const client = await openRedis({
       urls: settings.redisUrls ?? [],
+      tls: redisTls,
       name: `mayfly-${role}`,
       onError: (error) => onError(error, 'reaching Redis'),
     })
@@ -38,7 +43,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       partitions,
       replication: settings.kafkaReplication,
       sasl: saslOf(settings),
-      tls: await tlsOf(settings),
+      tls: settings.kafkaTls ? kafkaTls : null,
       maxMessageBytes: settings.maxMessageBytes,
       retentionMs,
       onError,
@@ -79,15 +84,9 @@ function saslOf(settings: Settings): KafkaEventLogOptions['sasl'] {
   return { mechanism, username: kafkaSaslUsername ?? '', password: kafkaSaslPassword ?? '' }
 }
 
-async function tlsOf(settings: Settings): Promise<KafkaEventLogOptions['tls']> {
-  if (!settings.kafkaTls) return null
-  return {
-    ca: await pemOf(settings.kafkaTlsCa),
-    cert: await pemOf(settings.kafkaTlsCert),
-    key: await pemOf(settings.kafkaTlsKey),
-  }
-}
+type TlsFile = 'kafkaTlsCa' | 'kafkaTlsCert' | 'kafkaTlsKey' | 'redisTlsCa' | 'redisTlsCert' | 'redisTlsKey'
 
-async function pemOf(path: string | null): Promise<string | null> {
-  return path === null ? null : readFile(path, 'utf8')
+function tlsOf(settings: Settings, names: Readonly<Record<keyof PemTexts, TlsFile>>): Promise<PemTexts> {
+  const file = (name: TlsFile): PemFile => ({ variable: SETTINGS[name].variable, path: settings[name] })
+  return readPemFiles({ ca: file(names.ca), cert: file(names.cert), key: file(names.key) })
 }

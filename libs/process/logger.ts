@@ -9,9 +9,22 @@ export function makeLogger({ logLevel }: Pick<Settings, 'logLevel'>): Logger {
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     redact: ['req.headers.authorization'],
+    serializers: { err: shownError },
   }
   const stream = process.stderr.isTTY
     ? pretty({ destination: 2, sync: true, translateTime: 'SYS:HH:MM:ss.l' })
     : pino.destination({ dest: 2, sync: false })
   return pino(options, stream)
+}
+
+/**
+ * What a line shows of an error. Clients hang more on theirs: ioredis the command that failed with all its arguments,
+ * a password or a whole mail among them.
+ */
+function shownError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const { type, message, stack } = pino.stdSerializers.err(error)
+  const code = 'code' in error ? { code: error.code } : {}
+  const errors = error instanceof AggregateError ? { errors: error.errors.map(shownError) } : {}
+  return { type, message, stack, ...code, ...errors }
 }

@@ -1,6 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
+import { listenError } from './listen-error.js'
 import type { Readiness } from './readiness.js'
 
 export interface MetricsServerOptions {
@@ -39,7 +40,8 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
     }
   })
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
+    const settings = { host: 'MAYFLY_HTTP_HOST', port: 'MAYFLY_METRICS_PORT' }
+    server.once('error', (error) => reject(listenError(error, settings)))
     server.listen(port, host, resolve)
   })
   return server

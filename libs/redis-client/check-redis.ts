@@ -1,6 +1,8 @@
 import { Cluster, type Redis } from 'ioredis'
 import { answerOf } from './answer.js'
-import { reasonOf, RedisSetupError, type RedisClient } from './redis-client.js'
+import { reasonOf, refusalOf } from './connection-fault.js'
+import type { RedisClient } from './redis-client.js'
+import { RedisSetupError } from './setup-error.js'
 
 const LEAST_VERSION = 7
 
@@ -53,11 +55,13 @@ async function infoOf(node: Redis): Promise<Info | RedisSetupError> {
     return fieldsOf(
       await answerOf(
         () => node.info(),
-        (cause) => new RedisSetupError(reasonOf(cause), { cause }),
+        (cause) => new RedisSetupError(refusalOf(cause) ?? reasonOf(cause), { cause }),
       ),
     )
   } catch (error) {
-    return error instanceof RedisSetupError ? error : new RedisSetupError(reasonOf(error), { cause: error })
+    return error instanceof RedisSetupError
+      ? error
+      : new RedisSetupError(refusalOf(error) ?? reasonOf(error), { cause: error })
   }
 }
 

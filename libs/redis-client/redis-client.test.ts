@@ -1,3 +1,7 @@
+import { readFile } from 'node:fs/promises'
+import { askRedis } from '#infra/redis/redis.js'
+import { freePorts, LOOPBACK } from '#infra/servers/ports.js'
+import { Authority, type CertificateFiles } from '#test/harness/certificates.js'
 import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
 import { describeWith } from '#test/harness/tools.js'
 import { startRedis, startRedisCluster, type RedisCluster, type RedisServer } from '#test/harness/redis.js'
@@ -98,7 +102,7 @@ describeWith('redis-server')('a Redis', () => {
   it('that takes no such password is refused, without saying it', async () => {
     const { port } = await serve({ requirepass: 'right' })
     const refused = open(`redis://default:wrong@127.0.0.1:${port}`)
-    await expect(refused).rejects.toThrow(/can't be reached at redis:\/\/127\.0\.0\.1:\d+ .*WRONGPASS/)
+    await expect(refused).rejects.toThrow(/can't be reached at redis:\/\/127\.0\.0\.1:\d+ .*refuses the user/)
   })
 
   it('that is not there is told of', async () => {
@@ -157,5 +161,61 @@ describeWith('redis-server')('a Redis', () => {
     expect(new Set(errors.map(String)).size).toBe(errors.length)
     await server.startAgain()
     await until('the connection', () => client.ping().catch(() => null))
+  })
+})
+
+describeWith('redis-server')('a Redis Cluster over TLS', () => {
+  let authority: Authority
+  let ca: string
+  let files: CertificateFiles
+
+  beforeAll(async () => {
+    authority = await Authority.make()
+    ca = await readFile(authority.certFile, 'utf8')
+    files = await authority.issue('redis', { hosts: [LOOPBACK] })
+  })
+  afterAll(() => authority.dispose())
+
+  /** The address of one node that has every slot. */
+  async function serveCluster(settings: Record<string, string>): Promise<string> {
+    const [tlsPort = 0] = await freePorts(1)
+    const { port } = await serve({
+      'cluster-enabled': 'yes',
+      'cluster-announce-ip': LOOPBACK,
+      'tls-port': tlsPort,
+      'tls-cert-file': files.cert,
+      'tls-key-file': files.key,
+      'tls-ca-cert-file': authority.certFile,
+      'tls-auth-clients': 'no',
+      ...settings,
+    })
+    await askRedis(port, 'CLUSTER ADDSLOTSRANGE 0 16383')
+    await until('every slot', async () => (await askRedis(port, 'CLUSTER INFO'))?.includes('state:ok'))
+    return `rediss://${LOOPBACK}:${tlsPort}`
+  }
+
+  async function openOver(url: string): Promise<RedisClient> {
+    const tls = { ca, cert: null, key: null }
+    const client = await openRedis({ urls: [url, url], name: 'mayfly-test', tls, onError: () => undefined })
+    opened.push(client)
+    return client
+  }
+
+  it("is opened where an own authority's certificate has the announced address", async () => {
+    const client = await openOver(await serveCluster({ 'tls-cluster': 'yes' }))
+    await checkRedis(client)
+    expect(await client.set('test', '1')).toBe('OK')
+  })
+
+  it('is refused in time where it announces another host, or its port without TLS', async () => {
+    const elsewhere = { 'cluster-announce-ip': '127.0.0.2', bind: `${LOOPBACK} 127.0.0.2` }
+    const urls = await Promise.all([
+      serveCluster({ 'tls-cluster': 'yes', ...elsewhere }),
+      serveCluster({ 'tls-cluster': 'no' }),
+    ])
+    const [named, open] = await Promise.allSettled(urls.map(openOver))
+    const refused = (why: RegExp) => ({ reason: { message: expect.stringMatching(why) as unknown } })
+    expect(named).toMatchObject(refused(/certificate is for another host/))
+    expect(open).toMatchObject(refused(/speak TLS/))
   })
 })

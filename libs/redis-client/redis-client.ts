@@ -1,5 +1,10 @@
-import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
+import { isIP } from 'node:net'
+import { beforeDeadline } from '#libs/timing/deadline.js'
 import { COMMAND_TIMEOUT_MS } from './answer.js'
+import { connectionFault, reasonOf } from './connection-fault.js'
+import { addressIn, withoutSecrets } from './redis-address.js'
+import { RedisSetupError } from './setup-error.js'
 
 /*
  * How Mayfly connects to Redis. Relies on ioredis 6: a command without an answer is given up after `commandTimeout`,
@@ -15,6 +20,8 @@ export type RedisClient = Redis | Cluster
 export interface RedisClientOptions {
   /** `redis://` or, for TLS, `rediss://`, with user, password and, on one node, database; several are nodes of one Cluster. */
   urls: readonly string[]
+  /** PEM text for `rediss://`: `ca` null for the system's authorities, the others for no certificate of the client's. */
+  tls?: { ca: string | null; cert: string | null; key: string | null }
   /** Shown by CLIENT LIST: letters, digits and dashes. */
   name: string
   /** Told of each connection that is lost or can't be made, which is tried again; of the same not more often than every ten seconds. */
@@ -35,33 +42,33 @@ const BOUNDS = {
   connectTimeout: CONNECT_TIMEOUT_MS,
   keepAlive: KEEP_ALIVE_MS,
   maxRetriesPerRequest: 0,
+  // A command that a user may lack the right to, and that nobody needs.
+  disableClientInfo: true,
 } as const
 
-/** Redis can't be used as it is: an operator's affair. The message says what to do. */
-export class RedisSetupError extends Error {
-  override readonly name = 'RedisSetupError'
-}
-
 /** Resolves once connected; rejects with RedisSetupError where that fails at first. */
-export async function openRedis({ urls, name, onError }: RedisClientOptions): Promise<RedisClient> {
-  const client = urls.length > 1 ? clusterOf(urls, name) : nodeOf(urls[0] ?? '', name)
+export async function openRedis(options: RedisClientOptions): Promise<RedisClient> {
+  const { urls, tls, onError } = options
+  const isSecured = urls.some((url) => /^rediss:/i.test(url))
+  const spoken = { isSecured, hasCertificate: (tls?.cert ?? null) !== null }
+  const client = urls.length > 1 ? clusterOf(options) : nodeOf(options)
   let fault: unknown = null
   const onFirstError = (error: unknown) => (fault = error)
   client.on('error', onFirstError)
-  const timer = setTimeout(() => client.disconnect(), READY_WITHIN_MS)
+  if (client instanceof Cluster) client.on('node error', onFirstError)
   try {
-    await client.connect()
+    // A Cluster that is disconnected while it waits for a node never tells so.
+    await beforeDeadline(READY_WITHIN_MS, client.connect())
   } catch (error) {
     client.disconnect()
     const [cause = error] = [fault].filter((each) => each !== null)
     throw new RedisSetupError(
-      `Redis can't be reached at ${urls.map(withoutSecrets).join(', ')} (REDIS_URL): ${reasonOf(cause)}`,
+      `Redis can't be reached at ${urls.map(withoutSecrets).join(', ')} (REDIS_URL): ${connectionFault(cause, spoken)}`,
       { cause },
     )
-  } finally {
-    clearTimeout(timer)
   }
   client.off('error', onFirstError)
+  if (client instanceof Cluster) client.off('node error', onFirstError)
   const tell = onceAWhile(onError)
   client.on('error', tell)
   if (client instanceof Cluster) client.on('node error', tell)
@@ -74,11 +81,12 @@ export function onInterruption(client: RedisClient, listener: () => void): void 
   else client.on('close', listener)
 }
 
-function nodeOf(url: string, name: string): Redis {
-  const { db, ...address } = addressIn(url)
+function nodeOf({ urls: [url = ''], tls, name }: RedisClientOptions): Redis {
+  const { isSecured, db, ...address } = addressIn(url)
   return new Redis({
     ...address,
     ...BOUNDS,
+    ...(isSecured ? { tls: { ...present(tls), ...indicated(address.host) } } : {}),
     db,
     connectionName: name,
     lazyConnect: true,
@@ -102,12 +110,12 @@ function onceDemoted(): (error: Error) => boolean {
   }
 }
 
-function clusterOf(urls: readonly string[], name: string): Cluster {
+function clusterOf({ urls, tls, name }: RedisClientOptions): Cluster {
   const nodes = urls.map(addressIn)
   if (nodes.some(({ db }) => db !== 0)) throw new RedisSetupError('a Redis Cluster has database 0 alone')
   // The nodes that the Cluster tells of are reached with what the first address says.
-  const { username, password, tls } = nodes[0] ?? addressIn('')
-  const secured = tls === undefined ? {} : { tls }
+  const { username, password, isSecured } = addressIn(urls[0] ?? '')
+  const secured = isSecured ? { tls: present(tls) } : {}
   return new Cluster(
     nodes.map(({ host, port }) => ({ host, port })),
     {
@@ -116,9 +124,19 @@ function clusterOf(urls: readonly string[], name: string): Cluster {
       clusterRetryStrategy: retryDelayMs,
       redisOptions: { ...BOUNDS, ...secured, username, password, connectionName: name },
       // A certificate speaks of names: none is turned into a number beforehand.
-      ...(tls === undefined ? {} : { dnsLookup: (host, done) => done(null, host) }),
+      ...(isSecured ? { dnsLookup: (host, done) => done(null, host) } : {}),
     },
   )
+}
+
+function present(tls: RedisClientOptions['tls']): Record<string, string> {
+  const texts = Object.entries(tls ?? {})
+  return Object.fromEntries(texts.filter((entry): entry is [string, string] => entry[1] !== null))
+}
+
+/** A name, unlike an address, is told to the server, which may have several certificates (RFC 6066, section 3). */
+function indicated(host: string): { servername?: string } {
+  return isIP(host) === 0 ? { servername: host } : {}
 }
 
 /** A Cluster tries again many times a second, and says so each time. */
@@ -135,30 +153,4 @@ function onceAWhile(onError: (error: unknown) => void): (error: unknown) => void
 
 function retryDelayMs(attempt: number): number {
   return Math.min(attempt * 100, MOST_RETRY_MS)
-}
-
-type Address = Required<Pick<RedisOptions, 'host' | 'port' | 'db'>> &
-  Pick<RedisOptions, 'username' | 'password' | 'tls'>
-
-function addressIn(text: string): Address {
-  const url = URL.parse(text)
-  if (url === null) throw new RedisSetupError(`REDIS_URL has no address of Redis: ${withoutSecrets(text)}`)
-  const { protocol, hostname, port, username, password, pathname } = url
-  return {
-    host: hostname.replace(/^\[(.*)\]$/, '$1'),
-    port: port === '' ? 6379 : Number(port),
-    db: Number(pathname.slice(1)),
-    username: username === '' ? undefined : decodeURIComponent(username),
-    password: password === '' ? undefined : decodeURIComponent(password),
-    tls: protocol === 'rediss:' ? {} : undefined,
-  }
-}
-
-function withoutSecrets(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, '//')
-}
-
-export function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join(', ')
-  return error instanceof Error ? error.message : String(error)
 }

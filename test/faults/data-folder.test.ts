@@ -96,6 +96,23 @@ describe('a data folder that can not be used', () => {
     expect(said).toMatch(new RegExp(`port ${port} of 127.0.0.1 is taken; .*${variable}`))
     server.close()
   })
+
+  it.each([
+    { variable: 'MAYFLY_HTTP_HOST', host: '192.0.2.1' },
+    { variable: 'MAYFLY_SMTP_HOST', host: '192.0.2.1' },
+    { variable: 'MAYFLY_SMTP_HOST', host: 'no-such-host.invalid' },
+  ])('is left alone where $variable is $host, which is not here', async ({ variable, host }) => {
+    const said = await refusalOf({ dataDir: folder.path, env: { [variable]: host } })
+    expect(said).toMatch(new RegExp(`${variable} is no address of this machine .*${host}`))
+  })
+
+  it('is left alone where the certificate for STARTTLS is none', async () => {
+    const file = join(folder.path, 'master.key')
+    const env = { MAYFLY_SMTP_TLS_CERT: file, MAYFLY_SMTP_TLS_KEY: '/none/key.pem' }
+    const said = await refusalOf({ dataDir: folder.path, env })
+    expect(said).toContain(`MAYFLY_SMTP_TLS_CERT (${file}) holds no certificate in PEM form`)
+    expect(said).toContain("MAYFLY_SMTP_TLS_KEY (/none/key.pem) can't be read: ENOENT")
+  })
 })
 
 describe('a data folder with mail in it', () => {

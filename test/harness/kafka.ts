@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { bringJars } from '#infra/kafka/jars.js'
 import * as kafka from '#infra/kafka/kafka.js'
-import { freePorts } from '#infra/servers/ports.js'
+import { changeScramUser } from '#infra/kafka/scram-users.js'
+import { freePorts, LOOPBACK } from '#infra/servers/ports.js'
 
 export type { KafkaNode } from '#infra/kafka/kafka.js'
 
@@ -11,6 +12,10 @@ export type { KafkaNode } from '#infra/kafka/kafka.js'
 export interface KafkaCluster extends kafka.KafkaCluster {
   /** Ends every node and removes their data. */
   dispose(): Promise<void>
+  /** host:port of each listener that asks for credentials, where they were wanted. */
+  secured: Readonly<Record<keyof kafka.SecuredListeners['ports'], string>>
+  /** What a user logs in with by SCRAM-SHA-512 from now on; null for nothing at all. */
+  setPassword(name: string, password: string | null): Promise<void>
 }
 
 export interface StartKafkaOptions {
@@ -21,6 +26,8 @@ export interface StartKafkaOptions {
   heapMib?: number
   /** How often to try for Kafka's jars, where they are not there. */
   attempts?: number
+  /** Listeners that ask for credentials, beside the plain one of a single node. */
+  secured?: Omit<kafka.SecuredListeners, 'ports'>
 }
 
 /** What a Kafka does in minutes or hours, these have it do in moments. */
@@ -39,6 +46,7 @@ export async function startKafka({
   settings,
   heapMib,
   attempts = 1,
+  secured,
 }: StartKafkaOptions = {}): Promise<KafkaCluster> {
   const jars = await bringJars({ attempts })
   const folder = await mkdtemp(join(tmpdir(), 'mayfly-kafka-'))
@@ -49,6 +57,7 @@ export async function startKafka({
       return { clients, controller }
     }),
   )
+  const [sasl = 0, saslTls = 0, mutualTls = 0] = await freePorts(3)
   try {
     const cluster = await kafka.startKafka({
       jars,
@@ -57,9 +66,17 @@ export async function startKafka({
       life: { endsWithOwner: true, removing: folder },
       settings: { ...HURRIED, ...settings },
       ...(heapMib === undefined ? {} : { heapMib }),
+      ...(secured === undefined ? {} : { secured: { ...secured, ports: { sasl, saslTls, mutualTls } } }),
     })
     return {
       ...cluster,
+      secured: {
+        sasl: `${LOOPBACK}:${sasl}`,
+        saslTls: `${LOOPBACK}:${saslTls}`,
+        mutualTls: `${LOOPBACK}:${mutualTls}`,
+      },
+      setPassword: (name, password) =>
+        changeScramUser({ jars, broker: cluster.brokers[0] ?? '', name, password }),
       async dispose() {
         await Promise.all(cluster.nodes.map((node) => node.kill('SIGKILL')))
         await remove()

@@ -48,9 +48,9 @@ export function hasTool(tool: Tool): boolean {
   return TOOLS[tool].isThere()
 }
 
-/** `describe` where the tool is there or must be, else `describe.skip`. */
-export function describeWith(tool: Tool): jest.Describe {
-  return MUST_RUN_ALL || hasTool(tool) ? describe : describe.skip
+/** `describe` where the tools are there or must be, else `describe.skip`. */
+export function describeWith(...tools: readonly Tool[]): jest.Describe {
+  return MUST_RUN_ALL || tools.every(hasTool) ? describe : describe.skip
 }
 
 function runs(program: string, probe: string): boolean {

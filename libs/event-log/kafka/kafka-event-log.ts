@@ -13,6 +13,7 @@ import {
 } from '../event-log.js'
 import { SharedRun } from '../shared-run.js'
 import { deadLetterOf, partitionCount, TOPICS, type TopicName } from '../topics.js'
+import { connectionFault } from './connection-fault.js'
 import { ANSWER_WITHIN_MS, LOOKUPS_APART_MS, makeKafka, type KafkaClientOptions } from './kafka-client.js'
 import { KafkaCluster } from './kafka-cluster.js'
 import { KafkaConsumer } from './kafka-consumer.js'
@@ -20,7 +21,7 @@ import { readRange } from './kafka-reader.js'
 import { ensureTopics, identityTopic, wantedTopic, type TopicSettings } from './kafka-topics.js'
 import { findIdentity } from './log-identity.js'
 import { makeProducer, TopicAppender } from './topic-appender.js'
-import { messageOf, within } from './within.js'
+import { within } from './within.js'
 
 /*
  * Relies on: Kafka 3.7 or later, without automatic creation of topics; kafkajs 2.2.4. What is acknowledged with
@@ -76,7 +77,8 @@ export class KafkaEventLog implements EventLog {
     } catch (error) {
       disconnect(clients).catch((failure: unknown) => options.onError(failure, 'disconnecting from Kafka'))
       // Nothing has been appended that might be in doubt: it is a start that failed.
-      throw new Error(messageOf(error), { cause: error })
+      const cause = error instanceof LogUnavailableError ? error.cause : error
+      throw new Error(`${what}: ${connectionFault(cause, options)}`, { cause: error })
     }
   }
 

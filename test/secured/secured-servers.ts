@@ -1,0 +1,165 @@
+import kafkajs, { type AclEntry, type Admin } from 'kafkajs'
+import { Redis } from 'ioredis'
+import { freePorts, LOOPBACK } from '#infra/servers/ports.js'
+import { Authority, type CertificateFiles } from '#test/harness/certificates.js'
+import { startKafka, type KafkaCluster } from '#test/harness/kafka.js'
+import { startRedis } from '#test/harness/redis.js'
+
+const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, Kafka, logLevel, ResourcePatternTypes } =
+  kafkajs
+
+export const USER = 'mayfly'
+/** Begins topics, groups and Redis keys, and is all that the user may touch. */
+export const PREFIX = 'mayfly.'
+export const KAFKA_PASSWORD = 'kafka-only-secret-2718'
+export const REDIS_PASSWORD = 'redis-only-secret-3141'
+
+/** What docs/operating.md tells an operator to allow, on topics and groups that begin with the prefix. */
+export const TOPIC_RIGHTS = ['READ', 'WRITE', 'CREATE', 'DESCRIBE_CONFIGS', 'ALTER_CONFIGS'] as const
+export const GROUP_RIGHTS = ['READ'] as const
+export const REDIS_RIGHTS =
+  `~${PREFIX}* &${PREFIX}* -@all +info +client|setname +eval +evalsha +publish ` +
+  '+subscribe +unsubscribe +get +set +unlink +exists +hget +hmget +hset +hdel +hlen +hscan +zadd +zrem +zrange ' +
+  '+zscore +zlexcount'
+
+/** A Kafka and a Redis that ask for credentials, with a user that has the rights that Mayfly needs and no others. */
+export class SecuredServers {
+  private constructor(
+    readonly authority: Authority,
+    /** What a client of theirs may show. */
+    readonly client: CertificateFiles,
+    readonly kafka: KafkaCluster,
+    /** Where Redis does not speak TLS, said to be over TLS. */
+    readonly openRedisUrl: string,
+    private readonly redisTlsPort: number,
+    private readonly redisAdmin: Redis,
+    private readonly started: AsyncDisposableStack,
+  ) {}
+
+  static async start(): Promise<SecuredServers> {
+    const started = new AsyncDisposableStack()
+    try {
+      const authority = await Authority.make()
+      started.defer(() => authority.dispose())
+      const client = await authority.issue(USER)
+      // Not for localhost: who asks for that name has the wrong one.
+      const server = await authority.issue('server', { hosts: [LOOPBACK] })
+      const [redisTlsPort = 0] = await freePorts(1)
+      const redis = await startRedis({
+        settings: {
+          'tls-port': redisTlsPort,
+          'tls-cert-file': server.cert,
+          'tls-key-file': server.key,
+          'tls-ca-cert-file': authority.certFile,
+          'tls-auth-clients': 'optional',
+        },
+      })
+      started.defer(() => redis.dispose())
+      const kafka = await startKafka({
+        heapMib: 320,
+        secured: {
+          users: { [USER]: KAFKA_PASSWORD },
+          tls: { keyStore: server.both, trustStore: authority.certFile },
+          // kafkajs logs in anew ten seconds before the end.
+          sessionMs: 11_000,
+        },
+      })
+      started.defer(() => kafka.dispose())
+      const redisAdmin = new Redis(redis.url)
+      started.defer(() => redisAdmin.disconnect())
+      const open = redis.url.replace('redis:', 'rediss:')
+      const servers = new SecuredServers(authority, client, kafka, open, redisTlsPort, redisAdmin, started)
+      await servers.allowInKafka(...rights())
+      await servers.allowInRedis()
+      return servers
+    } catch (error) {
+      await started.disposeAsync()
+      throw error
+    }
+  }
+
+  /** Where Redis speaks TLS, for that user. */
+  redisUrl(password = REDIS_PASSWORD, host = LOOPBACK): string {
+    return `rediss://${USER}:${password}@${host}:${this.redisTlsPort}`
+  }
+
+  /** What Mayfly is to be set to. */
+  settings(): Record<string, string> {
+    return {
+      KAFKA_BROKERS: this.kafka.secured.saslTls,
+      KAFKA_SASL_MECHANISM: 'scram-sha-512',
+      KAFKA_SASL_USERNAME: USER,
+      KAFKA_SASL_PASSWORD: KAFKA_PASSWORD,
+      KAFKA_TLS: 'true',
+      KAFKA_TLS_CA: this.authority.certFile,
+      REDIS_URL: this.redisUrl(),
+      REDIS_TLS_CA: this.authority.certFile,
+      MAYFLY_TOPIC_PREFIX: PREFIX,
+    }
+  }
+
+  async allowInKafka(...acl: AclEntry[]): Promise<void> {
+    await this.administer((admin) => admin.createAcls({ acl }))
+  }
+
+  /** Makes the user with its rights, or puts it back. */
+  async allowInRedis(): Promise<void> {
+    await this.redisAdmin.call('ACL', [
+      'SETUSER',
+      USER,
+      'on',
+      `>${REDIS_PASSWORD}`,
+      ...REDIS_RIGHTS.split(' '),
+    ])
+  }
+
+  /** Removes the user, whose connections end. */
+  async forbidInRedis(): Promise<void> {
+    await this.redisAdmin.call('ACL', ['DELUSER', USER])
+  }
+
+  /** What Redis has refused to who had logged in, newest first. */
+  async refusedByRedis(): Promise<unknown[]> {
+    const refusals = (await this.redisAdmin.call('ACL', ['LOG'])) as unknown[][]
+    return refusals.filter((refusal) => !refusal.includes('auth'))
+  }
+
+  async administer<Result>(work: (admin: Admin) => Promise<Result>): Promise<Result> {
+    const admin = new Kafka({ brokers: this.kafka.brokers, logLevel: logLevel.NOTHING }).admin()
+    await admin.connect()
+    try {
+      return await work(admin)
+    } finally {
+      await admin.disconnect()
+    }
+  }
+
+  dispose(): Promise<void> {
+    return this.started.disposeAsync()
+  }
+}
+
+export function topicRight(operation: (typeof TOPIC_RIGHTS)[number], prefix = PREFIX): AclEntry {
+  return right(AclResourceTypes.TOPIC, prefix, AclOperationTypes[operation])
+}
+
+function rights(): AclEntry[] {
+  const onGroups = GROUP_RIGHTS.map((each) => right(AclResourceTypes.GROUP, PREFIX, AclOperationTypes[each]))
+  return [...TOPIC_RIGHTS.map((each) => topicRight(each)), ...onGroups]
+}
+
+function right(
+  resourceType: AclEntry['resourceType'],
+  resourceName: string,
+  operation: AclEntry['operation'],
+): AclEntry {
+  return {
+    resourceType,
+    resourceName,
+    resourcePatternType: ResourcePatternTypes.PREFIXED,
+    principal: `User:${USER}`,
+    host: '*',
+    operation,
+    permissionType: AclPermissionTypes.ALLOW,
+  }
+}

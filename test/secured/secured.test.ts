@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { appendTo, Arrivals, consumerOf } from '#libs/event-log/arrivals.contract.js'
+import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
+import { logOptions } from '#libs/event-log/kafka/kafka-log-harness.contract.js'
+import { call, createInbox, mail, messagesOf, send } from '#test/harness/client.js'
+import { describeWith } from '#test/harness/tools.js'
+import { until } from '#test/harness/until.js'
+import { Deployment, ROLES } from '../faults/distributed/deployment.js'
+import { mustRefuseEach } from './refused-starts.js'
+import {
+  GROUP_RIGHTS,
+  KAFKA_PASSWORD,
+  PREFIX,
+  REDIS_PASSWORD,
+  REDIS_RIGHTS,
+  SecuredServers,
+  TOPIC_RIGHTS,
+  topicRight,
+  USER,
+} from './secured-servers.js'
+
+const MECHANISMS = ['plain', 'scram-sha-256', 'scram-sha-512'] as const
+/** The other one serves to bring settings of topics that are there up to date. */
+const RIGHTS_TO_OPEN = TOPIC_RIGHTS.filter((each) => each !== 'ALTER_CONFIGS')
+const START_MS = 90_000
+const TRIAL_MS = 120_000
+
+describeWith('kafka', 'redis-server')('servers that ask for credentials', () => {
+  let servers: SecuredServers
+  let pem: { ca: string; cert: string; key: string }
+
+  beforeAll(async () => {
+    servers = await SecuredServers.start()
+    const paths = [servers.authority.certFile, servers.client.cert, servers.client.key]
+    const [ca = '', cert = '', key = ''] = await Promise.all(paths.map((path) => readFile(path, 'utf8')))
+    pem = { ca, cert, key }
+  }, START_MS)
+  afterAll(() => servers.dispose())
+
+  function sasl(mechanism: (typeof MECHANISMS)[number]) {
+    return { mechanism, username: USER, password: KAFKA_PASSWORD }
+  }
+
+  it('are documented with the rights that these suites run under', async () => {
+    const docs = await readFile('docs/operating.md', 'utf8')
+    expect(docs).toContain(REDIS_RIGHTS)
+    const operations = [...docs.matchAll(/--operation (\w+)/g)].map(([, name = '']) => name)
+    const rights = operations.map((name) => name.replace(/(?<=.)[A-Z]/g, '_$&').toUpperCase())
+    expect(rights).toEqual([...TOPIC_RIGHTS, ...GROUP_RIGHTS])
+  })
+
+  describe('a Kafka log', () => {
+    async function mustCarry(options: Partial<KafkaEventLogOptions>) {
+      const faults: string[] = []
+      const onError = (error: unknown) => faults.push(String(error))
+      const topicPrefix = `${PREFIX}${randomUUID()}.`
+      const log = await KafkaEventLog.open(logOptions({ topicPrefix, onError, ...options }))
+      const arrivals = new Arrivals()
+      const consumer = await log.consume(consumerOf(arrivals, { onError }))
+      await appendTo(log, 1, 'carried')
+      await arrivals.until(() => arrivals.count >= 1)
+      await consumer.stop()
+      await log.close()
+      // A broker that has just made its groups' topic may say so for a moment.
+      expect(faults.filter((fault) => !fault.includes('coordinator is loading'))).toEqual([])
+    }
+
+    it.each(MECHANISMS)('carries records with %s over an open connection', (mechanism) =>
+      mustCarry({ brokers: [servers.kafka.secured.sasl], sasl: sasl(mechanism) }),
+    )
+
+    it.each(MECHANISMS)('carries records with %s over TLS', (mechanism) =>
+      mustCarry({
+        brokers: [servers.kafka.secured.saslTls],
+        sasl: sasl(mechanism),
+        tls: { ca: pem.ca, cert: null, key: null },
+      }),
+    )
+
+    it("carries records with a client's certificate", () =>
+      mustCarry({ brokers: [servers.kafka.secured.mutualTls], tls: pem }))
+
+    it.each(RIGHTS_TO_OPEN)(
+      'is not opened by who lacks the right %s, and says where the rights are listed',
+      async (missing) => {
+        const topicPrefix = `without-${missing}.`
+        const others = RIGHTS_TO_OPEN.filter((each) => each !== missing)
+        await servers.allowInKafka(...others.map((each) => topicRight(each, topicPrefix)))
+        const options = { topicPrefix, brokers: [servers.kafka.secured.sasl], sasl: sasl('scram-sha-512') }
+        await expect(KafkaEventLog.open(logOptions(options))).rejects.toThrow(
+          /user mayfly lacks a right that docs\/operating\.md lists/,
+        )
+      },
+    )
+  })
+
+  it(
+    'that are spoken to in the wrong way end a start, and the line names the variable',
+    () => mustRefuseEach(servers),
+    START_MS,
+  )
+
+  describe('roles that log in over TLS, with no more rights than they need', () => {
+    let deployment: Deployment
+
+    beforeAll(async () => {
+      deployment = await Deployment.start({ env: servers.settings() })
+    }, START_MS)
+    afterAll(() => deployment.dispose())
+
+    it(
+      'bring mail through, also once they are started again',
+      async () => {
+        const { target } = deployment
+        const inbox = await createInbox(target)
+        await send(target, inbox.address, mail('first'))
+        await messagesOf(target, inbox.id, 1)
+        expect(await Promise.all(ROLES.map((role) => deployment.replace(role, 'SIGTERM')))).toEqual([
+          0, 0, 0, 0,
+        ])
+        await send(target, inbox.address, mail('second'))
+        const messages = await messagesOf(target, inbox.id, 2)
+        expect(messages.map(({ subject }) => subject)).toEqual(['first', 'second'])
+        await call(target, 'DELETE', `/v1/inboxes/${inbox.id}`)
+        expect(await servers.refusedByRedis()).toEqual([])
+        expect(deployment.output()).not.toContain('AUTHORIZATION_FAILED')
+      },
+      TRIAL_MS,
+    )
+
+    it(
+      'refuse while their credentials are taken away, and go on by themselves once they are back',
+      async () => {
+        const { target } = deployment
+        const create = () => call<{ code?: string }>(target, 'POST', '/v1/inboxes')
+        const codeOfMail = () =>
+          send(target, inbox.address, mail('kept')).then(
+            () => 250,
+            (error: unknown) => (error as { responseCode?: number }).responseCode,
+          )
+        const refusesAll = async (code: string) =>
+          (await create()).body.code === code && (await codeOfMail()) === 451
+        const takesAll = async () => (await create()).status === 201 && (await codeOfMail()) === 250
+        const inbox = await createInbox(target)
+
+        await servers.forbidInRedis()
+        await until('all to be refused', () => refusesAll('read-model-unavailable'), 30_000)
+        await until('roles to have tried the password', () => deployment.output().includes('WRONGPASS'))
+        await servers.allowInRedis()
+        await until('all to be taken', takesAll, 30_000)
+
+        await servers.kafka.setPassword(USER, null)
+        await until('all to be refused', () => refusesAll('log-unavailable'), 60_000)
+        await servers.kafka.setPassword(USER, KAFKA_PASSWORD)
+        await until('all to be taken', takesAll, 60_000)
+        await messagesOf(target, inbox.id, 2)
+        for (const secret of [KAFKA_PASSWORD, REDIS_PASSWORD])
+          expect(deployment.output()).not.toContain(secret)
+      },
+      TRIAL_MS,
+    )
+  })
+})
