@@ -27,13 +27,16 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       tlsOf(settings, { ca: 'kafkaTlsCa', cert: 'kafkaTlsCert', key: 'kafkaTlsKey' }),
       tlsOf(settings, { ca: 'redisTlsCa', cert: 'redisTlsCert', key: 'redisTlsKey' }),
     ])
-    const client = await openRedis({
+    const reaching = {
       urls: settings.redisUrls ?? [],
       tls: redisTls,
       name: `mayfly-${role}`,
-      onError: (error) => onError(error, 'reaching Redis'),
-    })
+      onError: (error: unknown) => onError(error, 'reaching Redis'),
+    }
+    const client = await openRedis(reaching)
     opened.defer(() => client.disconnect())
+    const bulk = await openRedis({ ...reaching, name: `mayfly-${role}-bulk`, isForBulk: true })
+    opened.defer(() => bulk.disconnect())
     await checkRedis(client)
     watchJoining(client, (error) => onError(error, 'looking at a node that joined the Redis Cluster'))
     const log = await KafkaEventLog.open({
@@ -60,7 +63,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: HEARTBEAT_EVERY_MS } : {}),
     })
     opened.defer(() => vault.close())
-    const { store: projections, queries: views } = redisReadModel({ client, prefix, partitions })
+    const { store: projections, queries: views } = redisReadModel({ client, bulk, prefix, partitions })
     const { progress, doubt } = rememberProgress(views, log)
     onInterruption(client, doubt)
     const queries = { ...views, progress }

@@ -3,8 +3,10 @@ import { beforeDeadline } from '#libs/timing/deadline.js'
 
 /** No request waits longer for one answer. */
 export const COMMAND_TIMEOUT_MS = 2_000
+/** The same for what is as large as a mail may be, on a connection of its own. */
+export const BULK_TIMEOUT_MS = 60_000
 /** Past what the client itself gives a command: it holds some back, while it learns a Cluster's nodes. */
-const ANSWER_WITHIN_MS = COMMAND_TIMEOUT_MS + 500
+const HELD_BACK_MS = 500
 
 /** Answers of a Redis that can't serve now and may later, once an operator has seen to it. Any other one means that what was asked is wrong. */
 const CANNOT_NOW =
@@ -17,9 +19,10 @@ const CANNOT_NOW =
 export async function answerOf<Answer>(
   ask: () => Promise<Answer>,
   unavailable: (cause: unknown) => Error,
+  withinMs = COMMAND_TIMEOUT_MS,
 ): Promise<Answer> {
   try {
-    return await beforeDeadline(ANSWER_WITHIN_MS, ask())
+    return await beforeDeadline(withinMs + HELD_BACK_MS, ask())
   } catch (error) {
     throw isRefusal(error) ? error : unavailable(error)
   }

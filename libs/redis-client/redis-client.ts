@@ -1,7 +1,7 @@
 import { Cluster, Redis } from 'ioredis'
 import { isIP } from 'node:net'
 import { beforeDeadline } from '#libs/timing/deadline.js'
-import { COMMAND_TIMEOUT_MS } from './answer.js'
+import { BULK_TIMEOUT_MS, COMMAND_TIMEOUT_MS } from './answer.js'
 import { connectionFault, reasonOf } from './connection-fault.js'
 import { addressIn, withoutSecrets } from './redis-address.js'
 import { RedisSetupError } from './setup-error.js'
@@ -18,6 +18,8 @@ import { RedisSetupError } from './setup-error.js'
 export type RedisClient = Redis | Cluster
 
 export interface RedisClientOptions {
+  /** For values as large as a mail: commands may take longer, and hold up no others. */
+  isForBulk?: boolean
   /** `redis://` or, for TLS, `rediss://`, with user, password and, on one node, database; several are nodes of one Cluster. */
   urls: readonly string[]
   /** PEM text for `rediss://`: `ca` null for the system's authorities, the others for no certificate of the client's. */
@@ -36,15 +38,17 @@ const MOST_RETRY_MS = 1_000
 const DEMOTED_AGAIN_MS = 5_000
 const SAME_ERROR_AFTER_MS = 10_000
 
-const BOUNDS = {
-  commandTimeout: COMMAND_TIMEOUT_MS,
-  socketTimeout: SOCKET_TIMEOUT_MS,
-  connectTimeout: CONNECT_TIMEOUT_MS,
-  keepAlive: KEEP_ALIVE_MS,
-  maxRetriesPerRequest: 0,
-  // A command that a user may lack the right to, and that nobody needs.
-  disableClientInfo: true,
-} as const
+function bounds({ isForBulk = false }: RedisClientOptions) {
+  return {
+    commandTimeout: isForBulk ? BULK_TIMEOUT_MS : COMMAND_TIMEOUT_MS,
+    socketTimeout: isForBulk ? BULK_TIMEOUT_MS : SOCKET_TIMEOUT_MS,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    keepAlive: KEEP_ALIVE_MS,
+    maxRetriesPerRequest: 0,
+    // A command that a user may lack the right to, and that nobody needs.
+    disableClientInfo: true,
+  } as const
+}
 
 /** Resolves once connected; rejects with RedisSetupError where that fails at first. */
 export async function openRedis(options: RedisClientOptions): Promise<RedisClient> {
@@ -81,11 +85,16 @@ export function onInterruption(client: RedisClient, listener: () => void): void 
   else client.on('close', listener)
 }
 
-function nodeOf({ urls: [url = ''], tls, name }: RedisClientOptions): Redis {
+function nodeOf(options: RedisClientOptions): Redis {
+  const {
+    urls: [url = ''],
+    tls,
+    name,
+  } = options
   const { isSecured, db, ...address } = addressIn(url)
   return new Redis({
     ...address,
-    ...BOUNDS,
+    ...bounds(options),
     ...(isSecured ? { tls: { ...present(tls), ...indicated(address.host) } } : {}),
     db,
     connectionName: name,
@@ -110,7 +119,8 @@ function onceDemoted(): (error: Error) => boolean {
   }
 }
 
-function clusterOf({ urls, tls, name }: RedisClientOptions): Cluster {
+function clusterOf(options: RedisClientOptions): Cluster {
+  const { urls, tls, name } = options
   const nodes = urls.map(addressIn)
   if (nodes.some(({ db }) => db !== 0)) throw new RedisSetupError('a Redis Cluster has database 0 alone')
   // The nodes that the Cluster tells of are reached with what the first address says.
@@ -122,7 +132,7 @@ function clusterOf({ urls, tls, name }: RedisClientOptions): Cluster {
       lazyConnect: true,
       enableOfflineQueue: false,
       clusterRetryStrategy: retryDelayMs,
-      redisOptions: { ...BOUNDS, ...secured, username, password, connectionName: name },
+      redisOptions: { ...bounds(options), ...secured, username, password, connectionName: name },
       // A certificate speaks of names: none is turned into a number beforehand.
       ...(isSecured ? { dnsLookup: (host, done) => done(null, host) } : {}),
     },

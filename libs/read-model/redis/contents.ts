@@ -1,9 +1,10 @@
 import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
+import { answersOf } from '#libs/redis-client/answer.js'
 import type { MessageKey } from '../projection-store.js'
 import type { MessageContent } from '../views.js'
 import type { ViewKeys } from './keys.js'
-import { reach, reachAll, runsOf } from './reach.js'
+import { reach, reachBulk, runsOf } from './reach.js'
 
 /** Content outlives its inbox by so much: clocks differ, and the end comes a little late. */
 export const CONTENT_SLACK_MS = 3_600_000
@@ -15,19 +16,20 @@ const MOST_KEYS = 500
 export class Contents {
   constructor(
     private readonly client: RedisClient,
+    private readonly bulk: RedisClient,
     private readonly keys: ViewKeys,
   ) {}
 
   /** Writing one twice is writing it once. What no step follows up expires unseen. */
   async write(contents: readonly MessageContent[]): Promise<void> {
     for (const run of this.runsByBytes(contents)) {
-      const pipeline = this.client.pipeline()
+      const pipeline = this.bulk.pipeline()
       for (const content of run) {
         const untilMs = content.expiresAt.getTime() + CONTENT_SLACK_MS
         pipeline.set(this.keys.body(content), Buffer.from(content.body), 'PXAT', untilMs)
         pipeline.set(this.keys.raw(content), Buffer.from(content.raw), 'PXAT', untilMs)
       }
-      await reachAll(pipeline)
+      await reachBulk(() => answersOf(pipeline))
     }
   }
 
@@ -36,7 +38,7 @@ export class Contents {
     for (const run of runsOf(messages, MOST_KEYS)) {
       const pipeline = this.client.pipeline()
       for (const message of run) pipeline.unlink(this.keys.body(message), this.keys.raw(message))
-      await reachAll(pipeline)
+      await reach(() => answersOf(pipeline))
     }
   }
 

@@ -1,15 +1,18 @@
-import type { ChainableCommander } from 'ioredis'
-import { answerOf, answersOf } from '#libs/redis-client/answer.js'
+import { answerOf, BULK_TIMEOUT_MS } from '#libs/redis-client/answer.js'
 import { ReadModelUnavailableError } from '../queries.js'
 
 /** One round trip. Rejects with ReadModelUnavailableError where no answer comes in time. */
 export function reach<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
-  return answerOf(ask, (cause) => new ReadModelUnavailableError('Redis is out of reach', { cause }))
+  return answerOf(ask, unavailable)
 }
 
-/** The answers of a pipeline, in order. All its keys lie in one hash slot. */
-export function reachAll(pipeline: ChainableCommander): Promise<unknown[]> {
-  return reach(() => answersOf(pipeline))
+/** One round trip on the connection for bulk. */
+export function reachBulk<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  return answerOf(ask, unavailable, BULK_TIMEOUT_MS)
+}
+
+function unavailable(cause: unknown): ReadModelUnavailableError {
+  return new ReadModelUnavailableError('Redis is out of reach', { cause })
 }
 
 /** Runs of no more than `most` items, so that no round trip is large. */

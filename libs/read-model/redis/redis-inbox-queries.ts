@@ -8,7 +8,7 @@ import type { InboxListQuery, InboxQueries, MessageRangeQuery, Progress } from '
 import type { InboxRow, MessageRow } from '../views.js'
 import { InboxLists } from './inbox-lists.js'
 import type { ViewKeys } from './keys.js'
-import { reach } from './reach.js'
+import { reach, reachBulk } from './reach.js'
 import { RowReader } from './row-reader.js'
 import { decodeMessage } from './rows.js'
 
@@ -18,6 +18,7 @@ export class RedisInboxQueries implements InboxQueries {
 
   constructor(
     private readonly client: RedisClient,
+    private readonly bulk: RedisClient,
     private readonly keys: ViewKeys,
   ) {
     this.rows = new RowReader(client, keys)
@@ -87,12 +88,13 @@ export class RedisInboxQueries implements InboxQueries {
     return this.content(key, this.keys.raw(key))
   }
 
-  /** Only of a message that is there: content comes before its message's row, and goes after it. */
+  /** Only of a message that is there: content comes before its message's row. */
   private async content({ inboxId, messageId }: MessageKey, contentKey: string): Promise<Buffer | null> {
-    const { client, keys } = this
-    const [row, content] = await reach(() =>
-      Promise.all([client.hgetBuffer(keys.messages(inboxId), messageId), client.getBuffer(contentKey)]),
-    )
+    const { client, bulk, keys } = this
+    const [row, content] = await Promise.all([
+      reach(() => client.hgetBuffer(keys.messages(inboxId), messageId)),
+      reachBulk(() => bulk.getBuffer(contentKey)),
+    ])
     return row === null || decodeMessage(row).message.state === 'deleted' ? null : content
   }
 }

@@ -22,18 +22,22 @@ const place = { topic: 'inbox-events', partition: 1 } as const
 describeWith('redis-server')('views in a Redis that is away', () => {
   let server: RedisServer
   let client: RedisClient
+  let bulk: RedisClient
   let harness: RedisHarness
   let follower: Follower
 
   beforeEach(async () => {
     server = await startRedis()
-    client = await openRedis({ urls: [server.url], name: 'mayfly-test', onError: () => undefined })
-    harness = makeReadModel(client)
+    const reaching = { urls: [server.url], name: 'mayfly-test', onError: () => undefined }
+    client = await openRedis(reaching)
+    bulk = await openRedis({ ...reaching, isForBulk: true })
+    harness = makeReadModel(client, bulk)
     follower = await followerOf(harness.store, 1)
     await follower.follow(makeInbox(id))
   })
   afterEach(async () => {
     client.disconnect()
+    bulk.disconnect()
     await server.dispose()
   })
 
@@ -113,6 +117,13 @@ describeWith('redis-server')('views in a Redis that is away', () => {
     expect(await harness.queries.progress(place)).toBeNull()
     expect(await follower.begin()).toBe(0)
     expect(await follower.follow(makeInbox(id), mail(id, messageId(1)))).toBe('applied')
+    expect(await harness.queries.raw(key)).not.toBeNull()
+  })
+
+  it('take in a mail whose content takes longer than any other answer may', async () => {
+    const step = await follower.stepOf(mail(id, messageId(1)))
+    await client.call('CLIENT', 'PAUSE', String(WITHIN_MS + 500), 'WRITE')
+    expect(await harness.store.apply(step)).toBe('applied')
     expect(await harness.queries.raw(key)).not.toBeNull()
   })
 

@@ -25,9 +25,10 @@ export class RedisProjectionStore implements ProjectionStore {
 
   constructor(
     private readonly client: RedisClient,
+    bulk: RedisClient,
     private readonly keys: ViewKeys,
   ) {
-    this.contents = new Contents(client, keys)
+    this.contents = new Contents(client, bulk, keys)
     this.rows = new RowReader(client, keys)
   }
 

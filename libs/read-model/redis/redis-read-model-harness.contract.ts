@@ -9,9 +9,9 @@ export interface RedisHarness extends ReadModelHarness {
   prefix: string
 }
 
-export function makeReadModel(client: RedisClient): RedisHarness {
+export function makeReadModel(client: RedisClient, bulk = client): RedisHarness {
   const prefix = `test-${randomUUID()}.`
-  const views = redisReadModel({ client, prefix, partitions: PARTITIONS })
+  const views = redisReadModel({ client, bulk, prefix, partitions: PARTITIONS })
   return {
     prefix,
     store: views.store,

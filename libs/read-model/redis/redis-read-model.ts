@@ -16,8 +16,9 @@ import { RedisProjectionStore } from './redis-projection-store.js'
  */
 
 export interface RedisReadModelOptions {
-  /** Stays the caller's, who closes it. */
+  /** Both stay the caller's, who closes them; `bulk` carries what may be as large as a mail. */
   client: RedisClient
+  bulk: RedisClient
   /** Begins every key; without braces, which would take the place of the hash tag. */
   prefix: string
   /** Of inbox-events. */
@@ -30,13 +31,13 @@ export interface RedisReadModel {
 }
 
 /** Views in a Redis that was checked. What it holds shows when it is asked. */
-export function redisReadModel({ client, prefix, partitions }: RedisReadModelOptions): RedisReadModel {
+export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadModelOptions): RedisReadModel {
   const keys = new ViewKeys(prefix, partitions)
-  const inboxes = new RedisInboxQueries(client, keys)
+  const inboxes = new RedisInboxQueries(client, bulk, keys)
   const accounts = new RedisAccountQueries(client, keys)
   const due = new RedisDueInboxes(client, keys)
   return {
-    store: new RedisProjectionStore(client, keys),
+    store: new RedisProjectionStore(client, bulk, keys),
     queries: {
       progress: (partition) => inboxes.progress(partition),
       inbox: (id) => inboxes.inbox(id),

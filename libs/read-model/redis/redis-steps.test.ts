@@ -171,7 +171,7 @@ describe.each([
       await follower.follow(makeInbox(id), mail(id, messageId(1)))
       const before = await keys()
       const late = new ViewKeys(harness.prefix, PARTITIONS)
-      expect(await emptyInboxes(client, late, new Contents(client, late), PLACE)).toBe(false)
+      expect(await emptyInboxes(client, late, new Contents(client, client, late), PLACE)).toBe(false)
       const all = [late.slot(PLACE), ...late.tables(PLACE)]
       expect(await ESTABLISH.run(client, all, ['another-log', 1, 0, 9])).toBe('begun')
       expect(await keys()).toEqual(before)
