@@ -28,10 +28,9 @@ COPY --from=build /mayfly/node_modules node_modules
 COPY --from=build /mayfly/dist dist
 # node, in numbers so that Kubernetes sees that it is not root.
 USER 1000:1000
-VOLUME /data
 EXPOSE 3000 2525 9464
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.MAYFLY_METRICS_PORT}/healthz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.MAYFLY_METRICS_PORT || 3000}/healthz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 # Without a shell or npm between, so that SIGTERM reaches Node, which ends on it also as process 1.
 ENTRYPOINT ["node"]
 CMD ["dist/apps/standalone/main.js"]

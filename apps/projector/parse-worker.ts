@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setPriority } from 'node:os'
 import { bodyContext, sealJson, unsealMail } from '#libs/erasure/content.js'
-import { secretKey } from '#libs/erasure/seal.js'
+import { SealBrokenError, secretKey, type SecretKey } from '#libs/erasure/seal.js'
 import type { Envelope, ParsedMail, Warning } from '#libs/mail/message.js'
 import { parseMail } from '#libs/mail/parse.js'
 import type { ParseJob, ParseResult, ParseTask } from './parse-task.js'
@@ -20,13 +20,39 @@ export default async function parse({ tasks, defeat }: ParseJob): Promise<ParseR
 }
 
 async function parseOne(task: ParseTask, defeat: Warning | null): Promise<ParseResult> {
-  const { inboxId, messageId, sealed } = task
+  const { inboxId, messageId } = task
   const key = secretKey(Buffer.from(task.key))
-  const { envelope, raw } = await unsealMail(key, inboxId, messageId, sealed)
-  const mail = defeat === null ? await read(raw, envelope) : unread(raw, envelope, defeat)
+  const opened = await open(task, key)
+  const mail = opened === null ? damaged(task) : await readOrNot(opened, defeat)
   const body = sealJson(key, bodyContext(inboxId, messageId), mail)
   // In memory of its own: what is posted takes all of the memory along that it lies in.
   return { messageId, body: new Uint8Array(body) }
+}
+
+/** Null where the bytes are not what was accepted: no other try will open them. */
+async function open(
+  { inboxId, messageId, sealed }: ParseTask,
+  key: SecretKey,
+): Promise<{ envelope: Envelope; raw: Buffer } | null> {
+  try {
+    return await unsealMail(key, inboxId, messageId, sealed)
+  } catch (error) {
+    if (error instanceof SealBrokenError) return null
+    throw error
+  }
+}
+
+function damaged({ size }: ParseTask): ParsedMail {
+  const envelope = { mailFrom: '', rcptTo: '', helo: '', remoteAddress: '', tls: null }
+  const detail = 'the stored mail is damaged and can not be opened'
+  return { ...unread(Buffer.alloc(0), envelope, { code: 'seal-broken', detail }), size, sha256: '' }
+}
+
+async function readOrNot(
+  { raw, envelope }: { raw: Buffer; envelope: Envelope },
+  defeat: Warning | null,
+): Promise<ParsedMail> {
+  return defeat === null ? read(raw, envelope) : unread(raw, envelope, defeat)
 }
 
 async function read(raw: Buffer, envelope: Envelope): Promise<ParsedMail> {

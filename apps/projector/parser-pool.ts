@@ -62,8 +62,8 @@ export class ParserPool {
   }
 
   /**
-   * Resolves with every mail's sealed body. Rejects where the bytes don't open, the pool is closed, or the signal
-   * aborts: mails that no thread has taken by then are left.
+   * Resolves with every mail's sealed body. Rejects where the pool is closed, or the signal aborts: mails that no
+   * thread has taken by then are left.
    */
   async parse(tasks: readonly ParseTask[], signal: AbortSignal): Promise<Map<MessageId, Uint8Array>> {
     if (this.isClosed) throw new PoolClosedError()

@@ -45,8 +45,9 @@ export async function startRedisCluster({
 
 async function form(ports: readonly number[], replicas: number, folder: string): Promise<void> {
   const first = ports[0] ?? 0
-  // Nodes of an earlier run know each other already.
-  if ((await askRedis(first, 'CLUSTER INFO'))?.includes('cluster_known_nodes:1\r\n') === true) {
+  // Nodes of an earlier run have their slots already, unless they were ended while they were given them.
+  if ((await askRedis(first, 'CLUSTER INFO'))?.includes('cluster_slots_assigned:16384\r\n') !== true) {
+    await Promise.all(ports.map((port) => askRedis(port, 'CLUSTER RESET')))
     const addresses = ports.map((port) => `${LOOPBACK}:${port}`)
     const bounds = { timeout: FORMED_WITHIN_MS, killSignal: 'SIGKILL' } as const
     const kind = ['--cluster-replicas', String(replicas), '--cluster-yes']

@@ -64,6 +64,8 @@ export type WarningCode =
   | 'parse-failed'
   | 'parse-timeout'
   | 'parse-out-of-memory'
+  /** Of a mail whose stored bytes are damaged: nothing of it can be told. */
+  | 'seal-broken'
 
 /** A mail, read: everything of an API message that follows from its source and envelope. */
 export interface ParsedMail {

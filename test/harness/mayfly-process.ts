@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { beforeDeadline } from '#libs/timing/deadline.js'
 
 /** One process of Mayfly's that listens. */
 export interface MayflyProcess {
@@ -39,6 +40,7 @@ export class NotStartedError extends Error {
   }
 }
 
+const LISTENS_WITHIN_MS = 120_000
 const NODE_FLAGS = [
   '--enable-source-maps',
   '--disable-warning=ExperimentalWarning',
@@ -59,7 +61,14 @@ export async function startProcess({ app, env, user, through }: ProcessOptions):
   if (pid === undefined) throw new Error('mayfly could not be spawned')
   stdout.setEncoding('utf8').on('data', (text: string) => (printed.stdout += text))
   stderr.setEncoding('utf8').on('data', (text: string) => (printed.stderr += text))
-  const listening = await Promise.race([listeningLine(child), exited(child)])
+  const listening = await beforeDeadline(
+    LISTENS_WITHIN_MS,
+    Promise.race([listeningLine(child), exited(child)]),
+  ).catch((error: unknown) => {
+    child.kill('SIGKILL')
+    printed.stderr += `\nkilled: ${String(error)}`
+    return null
+  })
   if (typeof listening !== 'object' || listening === null) {
     throw new NotStartedError(listening, printed.stdout, printed.stderr)
   }

@@ -110,7 +110,8 @@ export class Inboxes {
       await this.views.mustShow(await this.context.recorder.recordInboxEvent(event, principal))
     }
     const row = await this.views.inboxes.inbox(inbox.id)
-    if (row === null || row.inbox.state === 'active') throw new Error('a deleted inbox is still active')
+    // Views that were lost since are being rebuilt.
+    if (row === null || row.inbox.state === 'active') throw comingToItsEnd(inbox.id)
     if (row.inbox.state !== 'deleted') throw hasEnded(row.inbox)
     return row.inbox
   }

@@ -114,16 +114,21 @@ export async function ensureTopics(
   withinMs: number,
 ): Promise<void> {
   await createMissing(admin, topics)
-  const found = await partitionsOf(admin, topics, Date.now() + withinMs)
+  const found = await layoutsOf(admin, topics, Date.now() + withinMs)
   for (const { name, partitions } of topics) {
-    const count = found.get(name)
+    const count = found.get(name)?.partitions
     if (count === partitions) continue
     throw new Error(
       `the topic ${name} has ${String(count)} partitions, not ${partitions}; another number would split an ` +
         `inbox's order: set the number back, or begin anew under another topic prefix`,
     )
   }
-  await alignConfigs(admin, topics)
+  // As many copies as a topic has: a process that is told of fewer must not lower what the others rely on.
+  const asTheyAre = topics.map(({ config, replication, ...topic }) => {
+    const copies = found.get(topic.name)?.copies ?? replication
+    return { ...topic, config: { ...config, ...durability(copies) } }
+  })
+  await alignConfigs(admin, asTheyAre)
 }
 
 async function createMissing(admin: Admin, topics: readonly WantedTopic[]): Promise<void> {
@@ -153,17 +158,28 @@ async function createMissing(admin: Admin, topics: readonly WantedTopic[]): Prom
   }
 }
 
-async function partitionsOf(
+interface Layout {
+  partitions: number
+  /** Of the partition that has the fewest. */
+  copies: number
+}
+
+async function layoutsOf(
   admin: Admin,
   topics: readonly WantedTopic[],
   deadline: number,
-): Promise<Map<string, number>> {
+): Promise<Map<string, Layout>> {
   for (;;) {
     try {
       const found = await admin.fetchTopicMetadata({ topics: topics.map(({ name }) => name) })
       const areLed = found.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
       if (areLed && found.topics.length === topics.length) {
-        return new Map(found.topics.map(({ name, partitions }) => [name, partitions.length]))
+        return new Map(
+          found.topics.map(({ name, partitions }) => {
+            const copies = Math.min(...partitions.map(({ replicas }) => replicas.length))
+            return [name, { partitions: partitions.length, copies }]
+          }),
+        )
       }
     } catch (error) {
       if (Date.now() > deadline) throw error
@@ -174,7 +190,10 @@ async function partitionsOf(
   }
 }
 
-async function alignConfigs(admin: Admin, topics: readonly WantedTopic[]): Promise<void> {
+async function alignConfigs(
+  admin: Admin,
+  topics: readonly Pick<WantedTopic, 'name' | 'config'>[],
+): Promise<void> {
   const { resources } = await admin.describeConfigs({
     includeSynonyms: false,
     resources: topics.map(({ name }) => ({ type: ConfigResourceTypes.TOPIC, name })),
