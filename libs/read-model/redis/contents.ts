@@ -33,6 +33,13 @@ export class Contents {
     }
   }
 
+  /** Keys of content that must be there now: what is about to expire may be gone already. */
+  keysHeld(contents: readonly MessageContent[]): Set<string> {
+    const soonMs = Date.now() + CONTENT_SLACK_MS / 2
+    const held = contents.filter(({ expiresAt }) => expiresAt.getTime() + CONTENT_SLACK_MS > soonMs)
+    return new Set(held.flatMap((content) => [this.keys.body(content), this.keys.raw(content)]))
+  }
+
   /** Of messages of one partition. */
   async remove(messages: readonly MessageKey[]): Promise<void> {
     for (const run of runsOf(messages, MOST_KEYS)) {

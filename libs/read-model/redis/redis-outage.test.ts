@@ -127,6 +127,19 @@ describeWith('redis-server')('views in a Redis that is away', () => {
     expect(await harness.queries.raw(key)).not.toBeNull()
   })
 
+  it('take no step whose content went to a node that was replaced since', async () => {
+    const replaced = await startRedis()
+    const there = await openRedis({ urls: [replaced.url], name: 'mayfly-test', onError: () => undefined })
+    const redirected = makeReadModel(client, there, harness.prefix)
+    const step = await follower.stepOf(mail(id, messageId(1)))
+    await expect(redirected.store.apply(step)).rejects.toThrow(ReadModelUnavailableError)
+    expect(await harness.queries.progress(place)).toMatchObject({ position: step.from })
+    expect(await harness.store.apply(step)).toBe('applied')
+    expect(await harness.queries.raw(key)).not.toBeNull()
+    there.disconnect()
+    await replaced.dispose()
+  })
+
   it('are unavailable where its memory is full, without half a step', async () => {
     await client.config('SET', 'maxmemory', '1mb')
     const step = await follower.stepOf(mail(id, messageId(1)))

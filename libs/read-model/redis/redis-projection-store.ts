@@ -3,6 +3,7 @@ import type { PartitionRange } from '#libs/event-log/event-log.js'
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import type { AccountId, InboxId, KeyId } from '#libs/typeid/typeid.js'
 import type { MessageKey, ProjectionStore, Step, StepOutcome } from '../projection-store.js'
+import { ReadModelUnavailableError } from '../queries.js'
 import type { InboxRow, MessageRow } from '../views.js'
 import { addChange } from './changes.js'
 import { Contents } from './contents.js'
@@ -18,6 +19,8 @@ import { StepWrites } from './step-writes.js'
 const FORM = 1
 const ADDRESSES_AT_ONCE = 500
 const ENDED_AT_ONCE = 50
+/** A node of a Cluster may be replaced by another between content and step, more than once hardly. */
+const MOST_ATTEMPTS = 4
 
 export class RedisProjectionStore implements ProjectionStore {
   private readonly contents: Contents
@@ -69,8 +72,8 @@ export class RedisProjectionStore implements ProjectionStore {
   }
 
   async apply(step: Step): Promise<StepOutcome> {
-    const { client, keys, contents } = this
-    const slot = keys.slot(step)
+    const { client, contents } = this
+    const slot = this.keys.slot(step)
     const needsMore = step.contents.length > 0 || step.changes.length > 0
     if (needsMore) {
       // The script judges; this look spares what it would refuse from leaving content behind.
@@ -80,16 +83,27 @@ export class RedisProjectionStore implements ProjectionStore {
     }
     await this.removeEnded(step)
     await this.writeAddresses(step)
-    await contents.write(step.contents)
-
-    const writes = new StepWrites()
-    for (const change of step.changes) addChange(writes, keys, change)
-    const { keys: all, args } = writes.forScript([slot])
-    const outcome = await reach(() => APPLY.run(client, all, [step.from, step.to, ...args]))
+    const outcome = await this.applyWhole(step)
     if (outcome === 'absent') return 'absent'
     if (outcome !== 'applied') return { standsAt: Number(outcome) }
     await contents.remove(deletedIn(step))
     return 'applied'
+  }
+
+  /** The script's answer, once all content is where the step is applied. */
+  private async applyWhole(step: Step): Promise<unknown> {
+    const { client, keys, contents } = this
+    const writes = new StepWrites()
+    for (const change of step.changes) addChange(writes, keys, change)
+    for (let attempts = 0; attempts < MOST_ATTEMPTS; attempts += 1) {
+      await contents.write(step.contents)
+      const contentKeys = [...contents.keysHeld(step.contents)]
+      const { keys: all, args } = writes.forScript([keys.slot(step), ...contentKeys])
+      const given = [step.from, step.to, contentKeys.length, ...args]
+      const outcome = await reach(() => APPLY.run(client, all, given))
+      if (outcome !== 'incomplete') return outcome
+    }
+    throw new ReadModelUnavailableError('Redis has lost the content of a step several times')
   }
 
   /**

@@ -9,8 +9,11 @@ export interface RedisHarness extends ReadModelHarness {
   prefix: string
 }
 
-export function makeReadModel(client: RedisClient, bulk = client): RedisHarness {
-  const prefix = `test-${randomUUID()}.`
+export function makeReadModel(
+  client: RedisClient,
+  bulk = client,
+  prefix = `test-${randomUUID()}.`,
+): RedisHarness {
   const views = redisReadModel({ client, bulk, prefix, partitions: PARTITIONS })
   return {
     prefix,

@@ -14,13 +14,18 @@ end
 
 /**
  * Where the slot (the first key) stands at `from`: writes, and moves it to `to`. Answers `applied`, the position where
- * it stands elsewhere, or `absent`. Positions are compared as text: Lua's numbers lose digits as such.
+ * it stands elsewhere, `absent`, or `incomplete` where one of the next so many keys, of content, is not there: a node
+ * that has been replaced since may have taken it. Arguments: from, to, how many, the writes. Positions are compared as
+ * text: Lua's numbers lose digits as such.
  */
 export const APPLY = new Script(`${WRITE}
 local position = redis.call('HGET', KEYS[1], 'position')
 if not position then return 'absent' end
 if position ~= ARGV[1] then return position end
-write(3)
+for at = 2, 1 + tonumber(ARGV[3]) do
+  if redis.call('EXISTS', KEYS[at]) == 0 then return 'incomplete' end
+end
+write(4)
 redis.call('HSET', KEYS[1], 'position', ARGV[2])
 return 'applied'
 `)
