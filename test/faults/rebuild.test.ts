@@ -93,10 +93,10 @@ describe('views that are gone', () => {
         expect(await answerToRcpt(mayfly, address)).toMatch(/^(250|451) /)
         return status === 200
       },
-      60_000,
+      120_000,
     )
     expect(looks).toBeGreaterThan(5)
-  }, 70_000)
+  }, 130_000)
 
   it('are afterwards as they were, byte for byte', async () => {
     const after = await everyAnswer(

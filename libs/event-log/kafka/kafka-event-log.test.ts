@@ -1,3 +1,4 @@
+import { zstdCompressSync } from 'node:zlib'
 import { randomBytes } from 'node:crypto'
 import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
@@ -234,4 +235,41 @@ describeOn('kafka')('Kafka event log: what it reads', () => {
     const all = await Promise.all(partitions.map((each) => recordsOf(log, each)))
     expect(all.flat().every((each) => textOf(each) === 'new')).toBe(true)
   }, 90_000)
+
+  it('stands still in a partition that holds a batch it can’t read, and goes on in the others', async () => {
+    const { ZSTD } = kafkajs.CompressionTypes
+    const codecs = kafkajs.CompressionCodecs
+    const unread = codecs[ZSTD]
+    const told: string[] = []
+    const lone = await makeLog({ onError: (error) => told.push(String(error)) })
+    const name = `${lone.options.topicPrefix}inbox-events`
+    const configEntries = [{ name: 'compression.type', value: 'producer' }]
+    const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name, configEntries }]
+    await asAdmin((admin) => admin.alterConfigs({ validateOnly: false, resources }))
+    const producer = makeKafka(lone.options).producer()
+    await producer.connect()
+    codecs[ZSTD] = () => ({
+      compress: ({ buffer }: { buffer: Buffer }) => Promise.resolve(zstdCompressSync(buffer)),
+      decompress: () => Promise.reject(new kafkajs.KafkaJSError('none is to be read')),
+    })
+    try {
+      const messages = [{ partition: 1, key: keyIn(1), value: 'a' }]
+      await producer.send({ topic: name, compression: ZSTD, messages })
+    } finally {
+      codecs[ZSTD] = unread
+      await producer.disconnect()
+    }
+    const arrivals = new Arrivals()
+    const consumer = await lone.log.consume(consumerOf(arrivals))
+    for (const partition of [0, 2, 3]) await appendTo(lone.log, partition, `in ${partition}`)
+    await arrivals.until(() => arrivals.count >= 3)
+    await until('the fault to be told', () =>
+      told.some((text) => text.includes(`${name}/1 can't be read from 0 on`)),
+    )
+    await appendTo(lone.log, 2, 'goes on')
+    await arrivals.until(() => arrivals.count >= 4)
+    expect(arrivals.texts[1]).toEqual([])
+    await consumer.stop()
+    await lone.close()
+  })
 })
