@@ -36,7 +36,7 @@ export function refusalOf(error: unknown): string | null {
   if (/^WRONGPASS/.test(reason)) return 'it refuses the user and the password in REDIS_URL'
   if (/^NOAUTH/.test(reason)) return 'it asks for a password: write user and password in REDIS_URL'
   if (/^NOPERM/.test(reason)) {
-    return `the user in REDIS_URL lacks a right that docs/operating.md lists (Redis's ACL): ${reason}`
+    return `the user in REDIS_URL lacks a right that docs/distributed.md lists (Redis's ACL): ${reason}`
   }
   return null
 }

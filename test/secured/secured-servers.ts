@@ -14,7 +14,7 @@ export const PREFIX = 'mayfly.'
 export const KAFKA_PASSWORD = 'kafka-only-secret-2718'
 export const REDIS_PASSWORD = 'redis-only-secret-3141'
 
-/** What docs/operating.md tells an operator to allow, on topics and groups that begin with the prefix. */
+/** What docs/distributed.md tells an operator to allow, on topics and groups that begin with the prefix. */
 export const TOPIC_RIGHTS = ['READ', 'WRITE', 'CREATE', 'DESCRIBE_CONFIGS', 'ALTER_CONFIGS'] as const
 export const GROUP_RIGHTS = ['READ'] as const
 export const REDIS_RIGHTS =

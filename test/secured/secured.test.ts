@@ -43,7 +43,7 @@ describeWith('kafka', 'redis-server')('servers that ask for credentials', () => 
   }
 
   it('are documented with the rights that these suites run under', async () => {
-    const docs = await readFile('docs/operating.md', 'utf8')
+    const docs = await readFile('docs/distributed.md', 'utf8')
     expect(docs).toContain(REDIS_RIGHTS)
     const operations = [...docs.matchAll(/--operation (\w+)/g)].map(([, name = '']) => name)
     const rights = operations.map((name) => name.replace(/(?<=.)[A-Z]/g, '_$&').toUpperCase())

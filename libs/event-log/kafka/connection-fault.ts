@@ -18,7 +18,7 @@ export function connectionFault(error: unknown, credentials: Credentials): strin
   if (known !== null) return known
   const authorization = chainOf(error).find(({ type }) => type?.endsWith('_AUTHORIZATION_FAILED') === true)
   if (authorization !== undefined) {
-    return `${reason}: ${userOf(credentials)} lacks a right that docs/operating.md lists (Kafka's ACLs)`
+    return `${reason}: ${userOf(credentials)} lacks a right that docs/distributed.md lists (Kafka's ACLs)`
   }
   if (/closed connection|before secure TLS|ECONNRESET|socket hang up/i.test(reason)) {
     return `${reason}: ${adviceOnClosing(credentials)}`
