@@ -108,7 +108,7 @@ async function refusedStarts(
       env: { REDIS_TLS_CERT: alien.cert, REDIS_TLS_KEY: alien.key },
       says: /REDIS_TLS_CERT/,
     },
-    { env: { MAYFLY_TOPIC_PREFIX: 'another.' }, says: /lacks a right that docs\/operating\.md lists/ },
+    { env: { MAYFLY_TOPIC_PREFIX: 'another.' }, says: /lacks a right that docs\/distributed\.md lists/ },
   ]
 }
 

@@ -89,7 +89,7 @@ describeWith('kafka', 'redis-server')('servers that ask for credentials', () => 
         await servers.allowInKafka(...others.map((each) => topicRight(each, topicPrefix)))
         const options = { topicPrefix, brokers: [servers.kafka.secured.sasl], sasl: sasl('scram-sha-512') }
         await expect(KafkaEventLog.open(logOptions(options))).rejects.toThrow(
-          /user mayfly lacks a right that docs\/operating\.md lists/,
+          /user mayfly lacks a right that docs\/distributed\.md lists/,
         )
       },
     )
