@@ -60,9 +60,11 @@ describeOn('kafka')('Kafka event log: consumers of one group', () => {
 
   it('lose nothing where one joins in the middle and one leaves', async () => {
     const all = new Arrivals()
-    const consumers = [await harness.log.consume(consumerOf(all))]
+    // The group takes no commit while it changes: what was handled then is handled again.
+    const spec = consumerOf(all, { onError: () => undefined })
+    const consumers = [await harness.log.consume(spec)]
     await append(0, 100)
-    const joined = harness.log.consume(consumerOf(all))
+    const joined = harness.log.consume(spec)
     await append(100, 200)
     consumers.push(await joined)
     const shares = () => consumers.map((consumer) => consumer.positions().map(({ partition }) => partition))
