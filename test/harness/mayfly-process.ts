@@ -54,7 +54,8 @@ export async function startProcess({ app, env, user, through }: ProcessOptions):
   const child = spawn(program, args, {
     ...(user === undefined ? {} : { uid: user, gid: user }),
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH, ...env },
+    // As under npm it ends by itself where this process does without ending it.
+    env: { PATH: process.env.PATH, npm_lifecycle_event: 'test', ...env },
   })
   const printed = { stdout: '', stderr: '' }
   const { stdout, stderr, pid } = child
