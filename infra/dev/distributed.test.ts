@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -20,13 +20,20 @@ describeOn('kafka', 'redis')('npm run dev:distributed', () => {
         MAYFLY_DATA_DIR: dataDir,
         MAYFLY_HTTP_PORT: '0',
         MAYFLY_SMTP_PORT: '0',
+        // Of a shell that reaches other servers, and says little.
+        KAFKA_TLS: 'true',
+        LOG_LEVEL: 'warn',
       }
       const child = spawn(process.execPath, ['dist/infra/dev/distributed.js'], {
         env,
-        stdio: ['ignore', 'pipe', 'ignore'],
+        stdio: ['ignore', 'pipe', 'pipe'],
+        // Its process group is what a terminal's Ctrl-C goes to.
+        detached: true,
       })
       let printed = ''
+      let logged = ''
       child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
+      child.stderr.setEncoding('utf8').on('data', (text: string) => (logged += text))
       try {
         await until('the welcome', () => /Try it/.test(printed) || child.exitCode !== null, UP_WITHIN_MS)
         const [, url = ''] = /HTTP API\s+(\S+)/.exec(printed) ?? []
@@ -37,9 +44,17 @@ describeOn('kafka', 'redis')('npm run dev:distributed', () => {
         await send(target, address, mail('to the development servers', 'text'))
         const [message] = await messagesOf(target, id, 1)
         expect(message).toMatchObject({ subject: 'to the development servers' })
-        const exited = once(child, 'exit')
-        child.kill('SIGINT')
+        const second = spawnSync(process.execPath, ['dist/infra/dev/distributed.js'], {
+          env,
+          encoding: 'utf8',
+        })
+        expect(second.status).toBe(1)
+        expect(second.stderr).toContain('is in use by another')
+        const exited = once(child, 'close')
+        process.kill(-(child.pid ?? NaN), 'SIGINT')
         expect(await exited).toEqual([0, null])
+        // Kafka and Redis were there until the last role had ended.
+        expect(logged.slice(logged.indexOf('"msg":"draining"'))).not.toContain('"level":50')
         await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed')
       } finally {
         child.kill('SIGKILL')

@@ -6,6 +6,7 @@ import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { welcomeText } from '#apps/standalone/welcome.js'
+import { takeDataDir } from '#libs/engine/data-dir.js'
 import { bringJars } from '../kafka/jars.js'
 import { startKafka } from '../kafka/kafka.js'
 import { startRedis } from '../redis/redis.js'
@@ -25,10 +26,30 @@ const FLAGS = [
 ]
 const FOLDER = resolve(process.env.MAYFLY_DATA_DIR ?? './data/distributed')
 const DEFAULT_PORTS = { http: '3000', smtp: '2525' }
+/** What a shell may have set to reach others; empty, it counts as unset. */
+const OF_OTHER_SERVERS = [
+  'KAFKA_SASL_MECHANISM',
+  'KAFKA_SASL_USERNAME',
+  'KAFKA_SASL_PASSWORD',
+  'KAFKA_TLS',
+  'KAFKA_TLS_CA',
+  'KAFKA_TLS_CERT',
+  'KAFKA_TLS_KEY',
+  'REDIS_TLS_CA',
+  'REDIS_TLS_CERT',
+  'REDIS_TLS_KEY',
+]
 
-await main()
+try {
+  await main()
+} catch (error) {
+  say(error instanceof Error ? error.message : String(error))
+  process.exit(1)
+}
 
 async function main(): Promise<void> {
+  // Two Kafkas on one folder damage what it holds.
+  const dataDir = takeDataDir(FOLDER)
   await mkdir(join(FOLDER, 'kafka'), { recursive: true, mode: 0o700 })
   say('starting Kafka and Redis')
   const [clients = 0, controller = 0, redisPort = 0] = await freePorts(3)
@@ -50,10 +71,12 @@ async function main(): Promise<void> {
     MAYFLY_MASTER_KEY: kept('master.key', () => randomBytes(32).toString('base64')),
     MAYFLY_BOOTSTRAP_API_KEY: kept('api.key', () => `mayfly-dev-${randomBytes(16).toString('hex')}`),
     ...process.env,
-    // Whatever a shell has set of others.
+    ...Object.fromEntries(OF_OTHER_SERVERS.map((variable) => [variable, ''])),
     KAFKA_BROKERS: kafka.brokers.join(','),
     KAFKA_REPLICATION: '1',
     REDIS_URL: redis.url,
+    // Where a role listens is read from its log.
+    LOG_LEVEL: /^(debug|trace)$/.test(process.env.LOG_LEVEL ?? '') ? process.env.LOG_LEVEL : 'info',
   }
 
   const roles: ChildProcess[] = []
@@ -64,6 +87,7 @@ async function main(): Promise<void> {
     // What takes something in ends first.
     for (const role of roles.toReversed()) await ended(role, 'SIGTERM')
     await Promise.all([redis.kill('SIGTERM'), ...kafka.nodes.map((node) => node.kill('SIGTERM'))])
+    dataDir.release()
     process.exit()
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void end())

@@ -89,6 +89,8 @@ export class ServerProcess {
           ? spawn(program, args, { stdio: ['ignore', log, log], detached: true })
           : spawn('sh', ['-c', GUARDED, launch.name, life.removing ?? '', ...command], {
               stdio: ['ignore', log, log, 'pipe'],
+              // Of a process group of its own: at Ctrl-C the owner ends it, when what uses it has ended.
+              detached: true,
             })
       await once(child, 'spawn')
       if (child.pid === undefined) throw new Error(`${launch.name} has no process`)
