@@ -34,7 +34,7 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
 
     let isStarted = false
     const recorder = new Recorder(engine.log, '/mayfly/api', now)
-    const firstKey = await bootstrapAccount({ engine, settings, recorder, now, announce })
+    const firstKey = await bootstrapAccount({ engine, settings, recorder, now, logger, announce })
     const api = await startApi({ engine, settings, now, logger, registry, isStarted: () => isStarted })
     running.defer(() => api.close())
     const tlsFolder = join(resolve(settings.dataDir), 'tls')

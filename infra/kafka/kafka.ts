@@ -8,6 +8,7 @@ import { Kafka, logLevel } from 'kafkajs'
 import { LOOPBACK } from '../servers/ports.js'
 import { scramArguments, securedProperties, type SecuredListeners } from './secured-listeners.js'
 import { serverProperties, type NodePorts } from './server-properties.js'
+import { mustBeInstalled } from '../servers/programs.js'
 import { ServerProcess, type Launch, type Life } from '../servers/server-process.js'
 
 /*
@@ -69,6 +70,7 @@ const LOGGING = join(process.cwd(), 'infra/kafka/log4j2.properties')
 
 /** Resolves once every node answers and knows of every other. */
 export async function startKafka(options: KafkaOptions): Promise<KafkaCluster> {
+  mustBeInstalled('java')
   const plans = options.ports.map(({ clients }, index) => planOf(options, clients, index))
   const clusterId = await clusterIdOf(options.folder)
   await Promise.all(plans.map((plan) => format(plan, clusterId)))

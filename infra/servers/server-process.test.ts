@@ -46,6 +46,19 @@ describe('the process of a server', () => {
     )
   })
 
+  it('whose program is not there is told of with what to install', async () => {
+    const { PATH } = process.env
+    process.env.PATH = '/nowhere'
+    try {
+      const launch = { ...launchOf(''), command: ['redis-server'] as const }
+      await expect(ServerProcess.start(launch, () => Promise.resolve(true), 200)).rejects.toThrow(
+        'redis-server is not installed: apt-get install redis-server',
+      )
+    } finally {
+      process.env.PATH = PATH
+    }
+  })
+
   it('that is never ready is ended', async () => {
     const launch = launchOf('echo $$; exec sleep 60')
     const start = ServerProcess.start(launch, () => Promise.resolve(false), 200)

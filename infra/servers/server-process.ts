@@ -5,6 +5,7 @@ import { Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { recordProcess } from './process-record.js'
+import { mustBeInstalled } from './programs.js'
 
 /** How long a server lives. */
 export type Life =
@@ -81,6 +82,7 @@ export class ServerProcess {
 
   private static async spawn(launch: Launch): Promise<ServerProcess> {
     const { command, life, logPath } = launch
+    mustBeInstalled(command[0])
     const log = openSync(logPath, 'a')
     try {
       const [program, ...args] = command

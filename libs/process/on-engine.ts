@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Engine } from '#libs/engine/engine.js'
 import { openEngine } from '#libs/engine/open-engine.js'
+import { faultLog } from './fault-log.js'
 import { MeasuredLog } from './measured-log.js'
 import { startMetricsServer } from './metrics-server.js'
 import { measureReadiness } from './readiness.js'
@@ -36,7 +37,7 @@ export async function onEngine<Started extends object>(
       settings,
       role,
       now,
-      onError: (error, during) => logger.error({ err: error }, `${during} failed: tried again`),
+      onError: faultLog(logger),
     })
     running.defer(() => opened.close())
     const engine = { ...opened, log: new MeasuredLog(opened.log, registry) }

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
+import type { Logger } from 'pino'
 import { prefixOf } from '#libs/account/api-key.js'
 import { SCOPES } from '#libs/account/scope.js'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
+import { StartError } from '#libs/engine/start-error.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import { Watermark } from '#libs/read-model/watermark.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
@@ -13,6 +15,7 @@ export interface BootstrapOptions {
   settings: Pick<Settings, 'bootstrapApiKey'>
   recorder: Recorder
   now: () => Date
+  logger: Pick<Logger, 'info'>
   /** Shows a key that was made to whoever starts Mayfly: the only time that it is seen. */
   announce: (secret: string) => void
 }
@@ -21,6 +24,7 @@ export interface BootstrapOptions {
 export type FirstKey = { made: string } | 'made-before' | 'configured'
 
 const ENVIRONMENT = 'development'
+const TOLD_AFTER_MS = 5_000
 const PATIENCE_MS = 600_000
 
 /**
@@ -45,13 +49,19 @@ export async function bootstrapAccount(options: BootstrapOptions): Promise<First
 }
 
 /** Waits until the views have every account that the log holds. */
-async function accountsKnown({ engine }: BootstrapOptions): Promise<void> {
+async function accountsKnown({ engine, logger }: BootstrapOptions): Promise<void> {
   const { partitions } = await engine.log.topology('account-events')
   const watermark = new Watermark(engine.inboxes, engine.signals)
   for (const { topic, partition, end } of partitions) {
     // Of an empty log too: until its views are begun, those of a log that it has replaced may still be there.
-    const isCaughtUp = await watermark.hasPassed({ topic, partition, offset: end - 1 }, PATIENCE_MS)
-    if (!isCaughtUp) throw new Error('the views of accounts did not catch up with the log')
+    const last = { topic, partition, offset: end - 1 }
+    if (await watermark.hasPassed(last, TOLD_AFTER_MS)) continue
+    logger.info('waiting for a projector to bring the views of accounts up to the log')
+    if (await watermark.hasPassed(last, PATIENCE_MS)) continue
+    const minutes = PATIENCE_MS / 60_000
+    throw new StartError(
+      `the views of accounts are not up to the log after ${minutes} minutes: does a projector run?`,
+    )
   }
 }
 

@@ -1,0 +1,33 @@
+import type { Logger } from 'pino'
+
+/** What fails in the background may fail many times a second: a line for each would bury all others. */
+const SAME_AFTER_MS = 10_000
+const MOST_KNOWN = 100
+
+interface Known {
+  loggedAtMs: number
+  unlogged: number
+}
+
+/**
+ * Logs faults of what is tried again by itself, the same one not more often than every ten seconds, and then how often
+ * it came meanwhile. `nowMs` is a clock that only goes on.
+ */
+export function faultLog(
+  logger: Pick<Logger, 'error'>,
+  nowMs: () => number = () => performance.now(),
+): (error: unknown, during: string) => void {
+  const known = new Map<string, Known>()
+  return (error, during) => {
+    const name = `${during}: ${error instanceof Error ? error.message : String(error)}`
+    const before = known.get(name)
+    if (before !== undefined && nowMs() - before.loggedAtMs < SAME_AFTER_MS) {
+      before.unlogged += 1
+      return
+    }
+    if (known.size >= MOST_KNOWN) known.clear()
+    known.set(name, { loggedAtMs: nowMs(), unlogged: 0 })
+    const again = before === undefined || before.unlogged === 0 ? {} : { timesSince: before.unlogged }
+    logger.error({ err: error, ...again }, `${during} failed: tried again`)
+  }
+}
