@@ -66,6 +66,8 @@ describeWith('redis-cli')('a Redis Cluster of its own', () => {
 
   it('that is joined by a node which may evict keys is told of, and refused at the next start', async () => {
     const client = await open(...cluster.urls)
+    // Connects to every node.
+    await checkRedis(client)
     const told: string[] = []
     let interruptions = 0
     onInterruption(client, () => (interruptions += 1))
