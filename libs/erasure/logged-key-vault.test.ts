@@ -1,14 +1,12 @@
-import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PARTITIONS } from '#libs/event-log/event-log-harness.contract.js'
-import { makeKafka } from '#libs/event-log/kafka/kafka-client.js'
 import { KafkaEventLog } from '#libs/event-log/kafka/kafka-event-log.js'
+import { logOptions, removeTopics } from '#libs/event-log/kafka/kafka-log-harness.contract.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
-import { TOPICS } from '#libs/event-log/topics.js'
 import { openRedis, type RedisClient } from '#libs/redis-client/redis-client.js'
-import { describeOn, kafkaBrokers, redisUrl } from '#test/harness/servers.js'
+import { describeOn, redisUrl } from '#test/harness/servers.js'
 import { describeKeyVault } from './key-vault.contract.js'
 import { VaultHarness, type Ground } from './logged-key-vault-harness.contract.js'
 import { describeLoggedKeyVault } from './logged-key-vault.contract.js'
@@ -16,16 +14,7 @@ import { RedisKeyView } from './redis/redis-key-view.js'
 
 type LogGround = Pick<Ground, 'log' | 'reopenLog' | 'close'>
 
-async function lmdbGround(): Promise<LogGround> {
-  const dir = await mkdtemp(join(tmpdir(), 'mayfly-keys-'))
-  const open = () =>
-    LmdbEventLog.open({
-      path: join(dir, 'log.mdb'),
-      partitions: PARTITIONS,
-      retentionMs: () => null,
-      now: () => new Date(),
-      onPruneError: () => undefined,
-    })
+async function groundOn(open: () => Promise<Ground['log']>, remove: () => Promise<void>): Promise<LogGround> {
   const ground = {
     log: await open(),
     async reopenLog() {
@@ -34,41 +23,33 @@ async function lmdbGround(): Promise<LogGround> {
     },
     async close() {
       await ground.log.close()
-      await rm(dir, { recursive: true })
+      await remove()
     },
   }
   return ground
 }
 
-async function kafkaGround(): Promise<LogGround> {
+async function lmdbGround(): Promise<LogGround> {
+  const dir = await mkdtemp(join(tmpdir(), 'mayfly-keys-'))
   const options = {
-    brokers: kafkaBrokers(),
-    clientId: 'mayfly-test',
-    topicPrefix: `test-${randomUUID()}.`,
+    path: join(dir, 'log.mdb'),
     partitions: PARTITIONS,
-    replication: 1,
-    sasl: null,
-    tls: null,
-    maxMessageBytes: 1 << 20,
     retentionMs: () => null,
-    onError: () => undefined,
+    now: () => new Date(),
+    onPruneError: () => undefined,
   }
-  const open = () => KafkaEventLog.open(options)
-  const ground = {
-    log: await open(),
-    async reopenLog() {
-      await ground.log.close()
-      return open()
-    },
-    async close() {
-      await ground.log.close()
-      const admin = makeKafka(options).admin()
-      await admin.connect()
-      await admin.deleteTopics({ topics: [...TOPICS, 'log'].map((topic) => options.topicPrefix + topic) })
-      await admin.disconnect()
-    },
-  }
-  return ground
+  return groundOn(
+    () => LmdbEventLog.open(options),
+    () => rm(dir, { recursive: true }),
+  )
+}
+
+function kafkaGround(): Promise<LogGround> {
+  const options = logOptions()
+  return groundOn(
+    () => KafkaEventLog.open(options),
+    () => removeTopics(options.topicPrefix),
+  )
 }
 
 function inRedis(client: RedisClient, ground: LogGround): Ground {

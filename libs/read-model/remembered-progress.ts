@@ -1,5 +1,5 @@
 import type { EventLog, Partition } from '#libs/event-log/event-log.js'
-import { SharedRun } from '#libs/event-log/shared-run.js'
+import { SharedRun } from '#libs/timing/shared-run.js'
 import { SOURCE_TOPICS } from '#libs/event-log/topics.js'
 import { movedChannel } from './watermark.js'
 import type { InboxQueries, Progress } from './queries.js'

@@ -6,13 +6,12 @@ import { LoggedKeyVault } from '#libs/erasure/logged-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
 import { makeSecretKey } from '#libs/erasure/seal.js'
-import { makeKafka } from '#libs/event-log/kafka/kafka-client.js'
 import { KafkaEventLog } from '#libs/event-log/kafka/kafka-event-log.js'
-import { TOPICS } from '#libs/event-log/topics.js'
+import { asAdmin, logOptions, removeTopics } from '#libs/event-log/kafka/kafka-log-harness.contract.js'
 import { openRedis } from '#libs/redis-client/redis-client.js'
 import { mintId } from '#libs/typeid/mint.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
-import { describeOn, kafkaBrokers, kafkaDataDir, redisUrl } from '#test/harness/servers.js'
+import { describeOn, kafkaDataDir, redisUrl } from '#test/harness/servers.js'
 import { MUST_RUN_ALL } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
 
@@ -27,22 +26,8 @@ const topic = `${topicPrefix}inbox-keys`
 const closing = new AsyncDisposableStack()
 
 async function openVault(): Promise<LoggedKeyVault> {
-  const options = {
-    brokers: kafkaBrokers(),
-    clientId: 'mayfly-test',
-    topicPrefix,
-    partitions: PARTITIONS,
-    replication: 1,
-    sasl: null,
-    tls: null,
-    maxMessageBytes: 1 << 20,
-    retentionMs: () => null,
-    onError: () => undefined,
-  }
-  const admin = makeKafka(options).admin()
-  await admin.connect()
-  closing.defer(() => admin.disconnect())
-  closing.defer(() => admin.deleteTopics({ topics: [...TOPICS, 'log'].map((each) => topicPrefix + each) }))
+  const options = logOptions({ topicPrefix, partitions: PARTITIONS })
+  closing.defer(() => removeTopics(topicPrefix))
   const log = await KafkaEventLog.open(options)
   closing.defer(() => log.close())
   const configEntries = Object.entries({
@@ -51,7 +36,7 @@ async function openVault(): Promise<LoggedKeyVault> {
     'min.cleanable.dirty.ratio': '0.01',
   }).map(([name, value]) => ({ name, value }))
   const resources = [{ type: ConfigResourceTypes.TOPIC, name: topic, configEntries }]
-  await admin.alterConfigs({ validateOnly: false, resources })
+  await asAdmin((admin) => admin.alterConfigs({ validateOnly: false, resources }))
   const client = await openRedis({ urls: [redisUrl()], name: 'mayfly-test', onError: () => undefined })
   closing.defer(() => client.disconnect())
   closing.defer(async () => {

@@ -6,7 +6,7 @@ import {
   type PartitionRange,
   type Position,
 } from '../event-log.js'
-import { SharedRun } from '../shared-run.js'
+import { SharedRun } from '#libs/timing/shared-run.js'
 import { GroupMember } from './group-member.js'
 import type { KafkaCluster } from './kafka-cluster.js'
 import { PartitionFetcher } from './partition-fetcher.js'

@@ -11,7 +11,7 @@ import {
   type StoredRecord,
   type Topology,
 } from '../event-log.js'
-import { SharedRun } from '../shared-run.js'
+import { SharedRun } from '#libs/timing/shared-run.js'
 import { deadLetterOf, partitionCount, TOPICS, type TopicName } from '../topics.js'
 import { connectionFault } from './connection-fault.js'
 import { ANSWER_WITHIN_MS, LOOKUPS_APART_MS, makeKafka, type KafkaClientOptions } from './kafka-client.js'
