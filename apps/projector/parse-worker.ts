@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { setPriority } from 'node:os'
+import { messageOf } from '#libs/fault/message-of.js'
 import { bodyContext, sealJson, unsealMail } from '#libs/erasure/content.js'
 import { SealBrokenError, secretKey, type SecretKey } from '#libs/erasure/seal.js'
 import type { Envelope, ParsedMail, Warning } from '#libs/mail/message.js'
@@ -59,7 +60,7 @@ async function read(raw: Buffer, envelope: Envelope): Promise<ParsedMail> {
   try {
     return await parseMail(raw, envelope)
   } catch (error) {
-    const detail = error instanceof Error ? error.message : String(error)
+    const detail = messageOf(error)
     return unread(raw, envelope, { code: 'parse-failed', detail })
   }
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '#libs/fault/message-of.js'
 import * as kind from './setting.js'
 import type { Setting } from './setting.js'
 
@@ -201,7 +202,7 @@ export function readSettings(environment: Environment): Settings {
     try {
       return [name, setting.read(text === '' ? undefined : text)] as const
     } catch (error) {
-      faults.push(`${setting.variable} ${error instanceof Error ? error.message : String(error)}`)
+      faults.push(`${setting.variable} ${messageOf(error)}`)
       return [name, null] as const
     }
   })

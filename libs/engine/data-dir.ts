@@ -9,6 +9,7 @@ import {
 } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { messageOf } from '#libs/fault/message-of.js'
 import { makeSecretKey } from '#libs/erasure/seal.js'
 import { StartError } from './start-error.js'
 
@@ -75,8 +76,4 @@ export function masterKeyText(path: string, configured: string | null, hasKeys: 
     renameSync(`${file}.new`, file)
   }
   return readFileSync(file, 'utf8').trim()
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '#libs/fault/message-of.js'
 import { SETTINGS, type Settings } from '#libs/config/settings.js'
 import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/erasure/logged-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
@@ -77,7 +78,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
   } catch (cause) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     if (cause instanceof StartError) throw cause
-    throw new StartError(cause instanceof Error ? cause.message : String(cause), { cause })
+    throw new StartError(messageOf(cause), { cause })
   }
 }
 

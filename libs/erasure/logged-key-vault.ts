@@ -1,3 +1,4 @@
+import { messageOf } from '#libs/fault/message-of.js'
 import { decodeBatch } from '#libs/event-log/decode-batch.js'
 import type { EventLog } from '#libs/event-log/event-log.js'
 import {
@@ -229,7 +230,7 @@ const SOURCE = '/mayfly/key-vault'
 function unavailable(what: string): (cause: unknown) => never {
   return (cause) => {
     if (cause instanceof MasterKeyMissingError) throw cause
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new KeyVaultUnavailableError(`${what} is out of reach: ${reason}`, { cause })
   }
 }

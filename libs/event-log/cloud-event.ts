@@ -1,3 +1,4 @@
+import { messageOf } from '#libs/fault/message-of.js'
 import { brand, type AccountId, type EventId, type KeyId } from '#libs/typeid/typeid.js'
 import type { LogRecord } from './event-log.js'
 
@@ -134,7 +135,7 @@ function orUndecodable<Recording>(
   try {
     return { kind: 'event', recorded: read() }
   } catch (error) {
-    return { kind: 'undecodable', reason: error instanceof Error ? error.message : String(error) }
+    return { kind: 'undecodable', reason: messageOf(error) }
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { messageOf } from '#libs/fault/message-of.js'
 
 /** What fails in the background may fail many times a second: a line for each would bury all others. */
 const SAME_AFTER_MS = 10_000
@@ -19,7 +20,7 @@ export function faultLog(
 ): (error: unknown, during: string) => void {
   const known = new Map<string, Known>()
   return (error, during) => {
-    const name = `${during}: ${error instanceof Error ? error.message : String(error)}`
+    const name = `${during}: ${messageOf(error)}`
     const before = known.get(name)
     if (before !== undefined && nowMs() - before.loggedAtMs < SAME_AFTER_MS) {
       before.unlogged += 1

@@ -1,3 +1,4 @@
+import { messageOf } from '#libs/fault/message-of.js'
 import { tlsFault } from '#libs/tls/tls-fault.js'
 
 const TLS_SETTINGS = {
@@ -43,5 +44,5 @@ export function refusalOf(error: unknown): string | null {
 
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join(', ')
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }

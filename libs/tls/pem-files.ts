@@ -1,5 +1,6 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
+import { messageOf } from '#libs/fault/message-of.js'
 import { ConfigurationError } from '#libs/config/settings.js'
 
 /** A file that a setting names; null where the setting is not there. */
@@ -38,7 +39,7 @@ export async function readPemFiles(files: PemFiles): Promise<PemTexts> {
     try {
       return await readBounded(file.path)
     } catch (error) {
-      faults.push(`${named(file)} can't be read: ${reasonOf(error)}`)
+      faults.push(`${named(file)} can't be read: ${messageOf(error)}`)
       return null
     }
   }
@@ -46,7 +47,7 @@ export async function readPemFiles(files: PemFiles): Promise<PemTexts> {
     try {
       return text === null ? null : parse(text)
     } catch (error) {
-      faults.push(`${named(file)} ${reasonOf(error)}`)
+      faults.push(`${named(file)} ${messageOf(error)}`)
       return null
     }
   }
@@ -94,8 +95,4 @@ function privateKeyIn(text: string): KeyObject {
 
 function named({ variable, path }: PemFile): string {
   return `${variable} (${path ?? ''})`
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { messageOf } from '#libs/fault/message-of.js'
 import { Problem } from './problems.js'
 
 /** Bodies are JSON in UTF-8 (RFC 8259, section 8.1). None at all counts as `{}`, whatever type it is said to have. */
@@ -29,7 +30,7 @@ function parse({ headers }: FastifyRequest, body: Buffer): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    return new Problem('malformed-json', { detail: error instanceof Error ? error.message : String(error) })
+    return new Problem('malformed-json', { detail: messageOf(error) })
   }
 }
 

@@ -1,5 +1,6 @@
 import { Catch, HttpException, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { messageOf } from '#libs/fault/message-of.js'
 import { KeyVaultUnavailableError } from '#libs/erasure/key-vault.js'
 import { LogUnavailableError } from '#libs/event-log/event-log.js'
 import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
@@ -76,10 +77,6 @@ function statusOf(error: unknown): number {
   if (error instanceof HttpException) return error.getStatus()
   if (error instanceof Error && 'statusCode' in error) return Number(error.statusCode)
   return 500
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 function logUnavailable(method: string): string {

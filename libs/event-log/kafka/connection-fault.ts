@@ -1,6 +1,6 @@
 import { tlsFault } from '#libs/tls/tls-fault.js'
 import type { KafkaClientOptions } from './kafka-client.js'
-import { messageOf } from './within.js'
+import { messageOf } from '#libs/fault/message-of.js'
 
 const TLS_SETTINGS = {
   address: 'KAFKA_BROKERS',

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import kafkajs, { type Admin } from 'kafkajs'
+import { messageOf } from '#libs/fault/message-of.js'
 import { isDeadLetter, partitionCount, type TopicName } from '../topics.js'
 
 /**
@@ -153,7 +154,7 @@ async function createMissing(admin: Admin, topics: readonly WantedTopic[]): Prom
         { cause: error },
       )
     }
-    const reason = failure?.message ?? (error instanceof Error ? error.message : String(error))
+    const reason = failure?.message ?? messageOf(error)
     throw new Error(`Kafka did not create the topic ${failure?.topic ?? ''}: ${reason}`, { cause: error })
   }
 }

@@ -2,7 +2,7 @@ import type { Fetched, FetchedPartition } from './fetched.js'
 import type { KafkaCluster } from './kafka-cluster.js'
 import { isOutOfRange } from './kafka-reader.js'
 import { GrowingPause, pauseUntilAborted } from '#libs/timing/pause.js'
-import { messageOf } from './within.js'
+import { messageOf } from '#libs/fault/message-of.js'
 
 /** One who reads a partition from an offset on. */
 export interface PartitionReader {

@@ -6,7 +6,8 @@ import { partitionOf } from '../partitioner.js'
 import { partitionCount, type TopicName } from '../topics.js'
 import { ANSWER_WITHIN_MS } from './kafka-client.js'
 import { REQUEST_BYTES } from './kafka-topics.js'
-import { messageOf, within } from './within.js'
+import { messageOf } from '#libs/fault/message-of.js'
+import { within } from './within.js'
 
 interface Append {
   record: LogRecord

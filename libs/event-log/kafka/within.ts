@@ -1,3 +1,4 @@
+import { messageOf } from '#libs/fault/message-of.js'
 import { beforeDeadline } from '#libs/timing/deadline.js'
 import { LogUnavailableError } from '../event-log.js'
 
@@ -10,8 +11,4 @@ export async function within<Result>(ms: number, what: string, asked: Promise<Re
   } catch (cause) {
     throw new LogUnavailableError(`${what}: ${messageOf(cause)}`, { cause })
   }
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

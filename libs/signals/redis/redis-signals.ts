@@ -1,3 +1,4 @@
+import { messageOf } from '#libs/fault/message-of.js'
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import type { Signals } from '../signals.js'
 import { SubscriberConnection } from './subscriber-connection.js'
@@ -32,7 +33,7 @@ async function mayPublish({ client, prefix }: RedisSignalsOptions): Promise<void
   try {
     await client.publish(`${prefix}start`, '')
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     const what = `Redis passes no signals on channels that begin with ${prefix} (REDIS_URL): ${reason}`
     throw new Error(reason.startsWith('NOPERM') ? `${what}: allow its user &${prefix}*` : what, { cause })
   }
