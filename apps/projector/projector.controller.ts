@@ -14,6 +14,7 @@ import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
 import { PassErrorsOn, type HandedBatch } from '#libs/log-transport/event-log-strategy.js'
 import { projectAccountEvent } from '#libs/read-model/account-projection.js'
 import { beginViews } from '#libs/read-model/beginning.js'
+import { inboxChannel } from '#libs/read-model/inbox-channel.js'
 import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
 import type { Signals } from '#libs/signals/signals.js'
@@ -47,6 +48,10 @@ export class ProjectorController {
     const step = firstStepOf(decodeBatch(inboxEventCodec, batch, this.partitionsOf(batch)))
     await this.setAside(batch, step.undecodable)
     const applied = await this.inboxes.project(batch, step)
+    if (applied === 'applied') {
+      const inboxIds = new Set(step.events.map(({ recorded }) => recorded.event.inboxId))
+      for (const inboxId of inboxIds) this.ports.signals.publish(inboxChannel(inboxId))
+    }
     return this.conclude(batch, applied, step.outcome, started)
   }
 

@@ -16,6 +16,8 @@ export interface Principal {
   environment: string
   scopes: readonly Scope[]
   plan: Plan
+  /** What the request gives as the password of the inbox that it is about. */
+  inboxPassword: string | null
 }
 
 const PRINCIPAL = Symbol('principal')
@@ -33,10 +35,11 @@ export class Authenticator {
   async authenticate(request: FastifyRequest): Promise<void> {
     const route = request.routeOptions.url ?? pathOf(request)
     if (!/^\/v1(\/|$)/.test(route)) return
-    Object.assign(request, { [PRINCIPAL]: await this.principalFor(request.headers.authorization) })
+    Object.assign(request, { [PRINCIPAL]: await this.principalFor(request) })
   }
 
-  private async principalFor(authorization: string | undefined): Promise<Principal> {
+  private async principalFor({ headers }: FastifyRequest): Promise<Principal> {
+    const { authorization } = headers
     if (authorization === undefined) {
       throw new Problem('missing-api-key', {
         detail: 'The request has no API key.',
@@ -50,7 +53,9 @@ export class Authenticator {
     if (found !== null) {
       const { account, key } = found
       const { id: keyId, accountId, environment, scopes } = key
-      return { keyId, accountId, environment, scopes, plan: PLANS[account.plan] }
+      const given = headers['mayfly-inbox-password']
+      const inboxPassword = typeof given === 'string' ? given : null
+      return { keyId, accountId, environment, scopes, plan: PLANS[account.plan], inboxPassword }
     }
     throw invalidKey('The key is not known.')
   }

@@ -1,6 +1,7 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Principal } from '../access/authenticator.js'
+import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { readInboxCursor, writeInboxCursor, writeMessageCursor } from '../http/cursor.js'
 import { familyOf, linkNext } from '../http/link.js'
@@ -22,12 +23,13 @@ export class InboxesController {
   @NeedsScope('inboxes')
   async create(
     @Caller() principal: Principal,
+    @Mint() minting: Minting,
     @Body() body: CreateInbox,
     @Query() _query: NoParameters,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const created = await this.inboxes.create(principal, body)
+    const created = await this.inboxes.create(principal, body, minting)
     void reply.header('location', `${familyOf(request)}/${created.inbox.id}`)
     setCursor(reply, created)
     return inboxJson(created.inbox, created.details)

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { Injectable } from '@nestjs/common'
 import { detailsContext, sealJson, unsealJson } from '#libs/erasure/content.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
@@ -8,9 +7,9 @@ import type { InboxDetails } from '#libs/inbox/events.js'
 import { asOf, evolve, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/inbox/inbox.js'
 import { defaultLifespan, parseLifespan, type Lifespan } from '#libs/inbox/lifespan.js'
 import type { InboxListQuery } from '#libs/read-model/queries.js'
-import { mintId } from '#libs/typeid/mint.js'
 import { isId, type InboxId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
+import type { Minting } from '../access/minting.js'
 import { invalid, notFound, Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import type { CreateInbox } from './create-inbox.dto.js'
@@ -36,13 +35,17 @@ export class Inboxes {
   ) {}
 
   /** Resolves once the inbox is durable and can be read. */
-  async create(principal: Principal, wanted: CreateInbox): Promise<OpenInbox & { details: InboxDetails }> {
+  async create(
+    principal: Principal,
+    wanted: CreateInbox,
+    minting: Minting,
+  ): Promise<OpenInbox & { details: InboxDetails }> {
     const { recorder, now, mailDomain } = this.context
     const { accountId, environment, keyId, plan } = principal
     const lifespan = lifespanOf(wanted.duration, plan.retention)
     // A refusal must not leave a key behind.
     if (isOverRetention(lifespan, plan.retention)) throw overRetention(plan.retention)
-    const inboxId = mintId('inb')
+    const inboxId = minting.id('inb')
     const details: InboxDetails = { name: wanted.name ?? null }
     const key = await this.views.vault.create(inboxId)
     const { events } = decide(
@@ -53,7 +56,7 @@ export class Inboxes {
         accountId,
         environment,
         keyId,
-        address: makeAddress(randomBytes(ADDRESS_BYTES), mailDomain),
+        address: makeAddress(minting.bytes(ADDRESS_BYTES), mailDomain),
         lifespan,
         retention: plan.retention,
         labels: wanted.labels ?? {},
@@ -76,6 +79,11 @@ export class Inboxes {
     const { inbox, endOffset } = await this.find(principal, id)
     if (inbox.state !== 'active') throw hasEnded(inbox)
     return { inbox, endOffset }
+  }
+
+  /** An inbox whose mail may be read by this caller; throws as `open` does. */
+  openContent(principal: Principal, id: string): Promise<OpenInbox> {
+    return this.open(principal, id)
   }
 
   /** What only the inbox's key reveals of it; null where it is forgotten, the inbox's end being on the log. */

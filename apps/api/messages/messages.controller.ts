@@ -38,15 +38,15 @@ export class MessagesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { id } = (await this.inboxes.open(principal, inboxId)).inbox
+    const { id } = (await this.inboxes.openContent(principal, inboxId)).inbox
     await this.views.mustKnow(id)
     // Where its messages end counts as it stands in views that are whole.
-    const found = await this.inboxes.open(principal, inboxId)
+    const found = await this.inboxes.openContent(principal, inboxId)
     const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
     const page = await this.pages.read(found, query, cursor)
     // While the page was read its end may have come, or its views may have been lost: neither is an empty list.
     await this.views.mustKnow(id)
-    await this.inboxes.open(principal, inboxId)
+    await this.inboxes.openContent(principal, inboxId)
     void reply.header('mayfly-cursor', writeMessageCursor(id, page.cursor))
     if (page.next !== null) linkNext(request, reply, writeMessageCursor(id, page.next))
     return page.messages.map((message) => messageJson(message, familyOf(request)))
@@ -61,7 +61,7 @@ export class MessagesController {
     @Query() query: ReadMessage,
     @Req() request: FastifyRequest,
   ) {
-    const { inbox } = await this.inboxes.open(principal, inboxId)
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
     const key = await this.reader.keyOf(inbox.id)
     const [opened, raw] = await Promise.all([
@@ -98,7 +98,7 @@ export class MessagesController {
     @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { inbox } = await this.inboxes.open(principal, inboxId)
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
     const opened = await this.reader.open(await this.reader.keyOf(inbox.id), inbox.id, message)
     // What the message does not list is not looked for: a mail that defeated the parser gets no second try.
@@ -125,7 +125,7 @@ export class MessagesController {
   }
 
   private async source(principal: Principal, inboxId: string, messageId: string): Promise<Buffer> {
-    const { inbox } = await this.inboxes.open(principal, inboxId)
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
     const key = await this.reader.keyOf(inbox.id)
     const raw = await this.reader.raw(key, inbox.id, message.id)

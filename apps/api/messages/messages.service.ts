@@ -21,7 +21,7 @@ export class Messages {
     inboxId: string,
     id: string,
   ): Promise<{ id: MessageId; deletedAt: Date }> {
-    const { inbox } = await this.inboxes.open(principal, inboxId)
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
     if (!isId('msg', id)) throw noMessage(id)
     const key = { inboxId: inbox.id, messageId: id }
     const row = await this.views.known(inbox.id, () => this.views.inboxes.message(key))
@@ -36,7 +36,7 @@ export class Messages {
     const after = await this.views.inboxes.message(key)
     if (after?.message.state === 'deleted') return { id, deletedAt: after.message.deletedAt }
     // The inbox has ended meanwhile, and took its messages along.
-    await this.inboxes.open(principal, inboxId)
+    await this.inboxes.openContent(principal, inboxId)
     throw new Error('a deleted message is still there')
   }
 }
