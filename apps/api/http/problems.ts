@@ -30,6 +30,16 @@ export const PROBLEMS = {
     title: 'The key lacks a scope',
     fix: 'Use a key that has one of the scopes named in `detail`.',
   },
+  'inbox-password-required': {
+    status: 403,
+    title: 'The inbox has a password',
+    fix: "Send the header `Mayfly-Inbox-Password` with the `password` that the inbox's creation answered.",
+  },
+  'inbox-password-invalid': {
+    status: 403,
+    title: "The password is not the inbox's",
+    fix: "Send the `password` that the inbox's creation answered, as it stands there.",
+  },
   'not-found': {
     status: 404,
     title: 'There is no such thing',
