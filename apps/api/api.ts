@@ -93,7 +93,7 @@ export async function startApi({
       { provide: InboxContext, useValue: inboxContext },
       { provide: OperationsContext, useValue: operationsContext },
       Inboxes,
-      InboxPasswords,
+      { provide: InboxPasswords, useValue: new InboxPasswords(engine.limits) },
       Messages,
       MessagePages,
       MessageReader,

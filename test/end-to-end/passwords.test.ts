@@ -120,6 +120,27 @@ describe('a protected inbox', () => {
     },
   )
 
+  it('is closed to who has guessed ten times within a minute, also with the right password', async () => {
+    const [{ id, password }, other] = [await create(), await create()]
+    const ask = (inbox: string, given: string) =>
+      call(mayfly, 'GET', `/v1/inboxes/${inbox}/messages`, withPassword(given))
+    expect((await ask(id, password)).status).toBe(200)
+    const guesses = await Promise.all(Array.from({ length: 12 }, (_, guess) => ask(id, `guess ${guess}`)))
+    const statuses = guesses.map(({ status }) => status)
+    expect(statuses.toSorted()).toEqual([...Array<number>(10).fill(403), 429, 429])
+    for (const answer of [await ask(id, 'another guess'), await ask(id, password)]) {
+      expectProblem(answer, { status: 429, code: 'too-many-password-attempts' })
+      const seconds = Number(answer.headers.get('retry-after'))
+      expect(seconds).toBeGreaterThan(0)
+      expect(seconds).toBeLessThanOrEqual(60)
+    }
+    expectProblem(await call(mayfly, 'GET', `/v1/inboxes/${id}/messages`), {
+      status: 403,
+      code: 'inbox-password-required',
+    })
+    expect((await ask(other.id, other.password)).status).toBe(200)
+  })
+
   it('answers 410 once it has ended, whatever the password', async () => {
     const { id, password, messageId } = await withMail()
     const { status, body } = await call(mayfly, 'DELETE', `/v1/inboxes/${id}`, withPassword(password))

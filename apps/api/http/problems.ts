@@ -80,6 +80,11 @@ export const PROBLEMS = {
     title: 'The body has a media type that is not taken',
     fix: 'Send JSON with `Content-Type: application/json`.',
   },
+  'too-many-password-attempts': {
+    status: 429,
+    title: 'Too many wrong passwords were given for the inbox',
+    fix: 'Wait as long as `Retry-After` says, or send the right password with a key that has given no wrong one.',
+  },
   'internal-error': {
     status: 500,
     title: 'Something went wrong here',

@@ -92,7 +92,7 @@ export class Inboxes {
     return { inbox, endOffset }
   }
 
-  /** An inbox whose mail may be read by this caller; throws as `open` does, and a 403 without its password. */
+  /** An inbox whose mail may be read by this caller; throws as `open` does, and a 403 or 429 without its password. */
   async openContent(principal: Principal, id: string): Promise<OpenInbox> {
     const found = await this.open(principal, id)
     await this.mustHavePassword(principal, found.inbox)
@@ -141,12 +141,12 @@ export class Inboxes {
     return row.inbox
   }
 
-  private async mustHavePassword({ inboxPassword }: Principal, inbox: ActiveInbox): Promise<void> {
+  private async mustHavePassword(principal: Principal, inbox: ActiveInbox): Promise<void> {
     if (!inbox.isProtected) return
     const details = await this.details(inbox)
     if (details === null) throw comingToItsEnd(inbox.id)
     if (details.passwordDigest === undefined) throw new Error(`no password is known of ${inbox.id}`)
-    this.passwords.check(inboxPassword, details.passwordDigest)
+    await this.passwords.check(principal, inbox.id, details.passwordDigest)
   }
 
   /** Another tenant's inbox is answered exactly as one that is not there. */
