@@ -108,6 +108,7 @@ export async function startApi({
   class ApiModule {}
 
   const server = makeServer({
+    settings,
     logger,
     metrics: new ApiMetrics(
       registry,
