@@ -70,6 +70,11 @@ export const PROBLEMS = {
     title: 'The body has a media type that is not taken',
     fix: 'Send JSON with `Content-Type: application/json`.',
   },
+  'rate-limited': {
+    status: 429,
+    title: 'The key has used up its requests',
+    fix: 'Try again after the time that `Retry-After` names, or move the account to a plan with more requests.',
+  },
   'internal-error': {
     status: 500,
     title: 'Something went wrong here',
