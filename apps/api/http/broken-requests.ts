@@ -13,8 +13,10 @@ export interface BrokenRequestsOptions {
   publicUrl: () => string
   makeRequestId: () => string
   logger: Pick<Logger, 'info'>
-  /** What every request has done to it first, also one that reaches no handler. */
+  /** What every request has done to it first, however it is answered. */
   welcome: (request: FastifyRequest, reply: FastifyReply) => void
+  /** What every request goes through before it is answered; throws where it is refused. */
+  admit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 }
 
 /** Bytes that are no HTTP, or too many of them, or too late (RFC 9112). A 408 would be repeated by some clients. */
@@ -25,17 +27,24 @@ export function answerClientErrors(options: BrokenRequestsOptions) {
   }
 }
 
-/** A path that can't be decoded reaches no handler. */
-export function answerFrameworkErrors({ publicUrl, welcome }: BrokenRequestsOptions) {
+/** A path that can't be decoded reaches no hook and no handler; it is authenticated and counted all the same. */
+export function answerFrameworkErrors({ publicUrl, welcome, admit }: BrokenRequestsOptions) {
   return (_: Error, request: FastifyRequest, reply: FastifyReply): void => {
-    const problem = new Problem('invalid-request', { detail: 'The path is not validly percent-encoded.' })
     welcome(request, reply)
-    note(request, { problem: problem.code })
-    setSafeHeaders(reply)
-    void reply
-      .code(problem.status)
-      .type(PROBLEM_TYPE)
-      .send(problemBody(problem, request.id, publicUrl()))
+    const unreadable = new Problem('invalid-request', { detail: 'The path is not validly percent-encoded.' })
+    const refusal = admit(request, reply).then(
+      () => unreadable,
+      (error: unknown) => (error instanceof Problem ? error : unreadable),
+    )
+    void refusal.then((problem) => {
+      note(request, { problem: problem.code })
+      setSafeHeaders(reply)
+      return reply
+        .code(problem.status)
+        .headers(problem.options.headers ?? {})
+        .type(PROBLEM_TYPE)
+        .send(problemBody(problem, request.id, publicUrl()))
+    })
   }
 }
 

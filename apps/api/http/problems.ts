@@ -80,6 +80,11 @@ export const PROBLEMS = {
     title: 'The body has a media type that is not taken',
     fix: 'Send JSON with `Content-Type: application/json`.',
   },
+  'rate-limited': {
+    status: 429,
+    title: 'The key has used up its requests',
+    fix: 'Try again after the time that `Retry-After` names, or move the account to a plan with more requests.',
+  },
   'too-many-password-attempts': {
     status: 429,
     title: 'Too many wrong passwords were given for the inbox',

@@ -36,6 +36,8 @@ export interface ServerOptions {
   publicUrl: () => string
   /** Throws where the request needs a key and has no valid one. */
   authenticate: (request: FastifyRequest) => Promise<void>
+  /** Counts a request that was authenticated; throws where there were too many. */
+  limit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 }
 
 /** Fastify under Nest: request ids, bodies, one log line and one observation per request. */
@@ -47,6 +49,7 @@ export function makeServer({
   isShuttingDown,
   publicUrl,
   authenticate,
+  limit,
 }: ServerOptions): FastifyAdapter {
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const cors = new Cors(settings.corsOrigins)
@@ -55,7 +58,13 @@ export function makeServer({
     void reply.header('x-request-id', request.id)
     return cors.mark(request, reply)
   }
-  const broken = { publicUrl, makeRequestId, logger, welcome }
+  const admit = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    if (isShuttingDown()) throw unavailable('shutting-down', 'This instance takes no more requests.')
+    mustNameHost(request)
+    await authenticate(request)
+    await limit(request, reply)
+  }
+  const broken = { publicUrl, makeRequestId, logger, welcome, admit }
   const { httpRequestTimeoutMs: requestTimeout } = settings
   const headersTimeout = Math.min(HEADERS_TIMEOUT_MS, requestTimeout)
   const adapter = new FastifyAdapter({
@@ -86,13 +95,10 @@ export function makeServer({
   answerBesideRequests(server.server, broken)
   methods.watch(server)
   takeJson(server)
-  server.addHook('onRequest', async (request, reply) => {
+  server.addHook('onRequest', (request, reply) => {
     const isAllowedOrigin = welcome(request, reply)
-    if (isAllowedOrigin && cors.isPreflight(request)) return cors.answerPreflight(reply)
-    if (isShuttingDown()) throw unavailable('shutting-down', 'This instance takes no more requests.')
-    mustNameHost(request)
-    await authenticate(request)
-    return undefined
+    const isAnswered = isAllowedOrigin && cors.isPreflight(request)
+    return isAnswered ? cors.answerPreflight(reply) : admit(request, reply)
   })
   // A connection kept open would hold the end up until its client lets go of it.
   server.addHook('onSend', async (_, reply) => {

@@ -6,6 +6,7 @@ const LOOK_WITHIN_MS = 2_000
 
 /** What the API counts. */
 export class ApiMetrics {
+  readonly rateLimitFailures: Counter
   private readonly requestSeconds: Histogram<'method' | 'route' | 'status'>
   private readonly droppedConnections: Counter
 
@@ -21,6 +22,11 @@ export class ApiMetrics {
     this.droppedConnections = new Counter({
       name: 'mayfly_http_dropped_connections_total',
       help: 'Connections closed unanswered, since MAYFLY_HTTP_MAX_CONNECTIONS were open.',
+      registers: [registry],
+    })
+    this.rateLimitFailures = new Counter({
+      name: 'mayfly_rate_limit_failures_total',
+      help: 'Questions to the rate limits that had no answer: what was asked about passed.',
       registers: [registry],
     })
     new Gauge({
