@@ -22,8 +22,12 @@ import { InboxesController } from './inboxes/inboxes.controller.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
 import { MessagePages } from './messages/message-page.js'
 import { MessageReader } from './messages/message-reader.js'
+import { MessageWait } from './messages/message-wait.js'
 import { MessagesController } from './messages/messages.controller.js'
 import { Messages } from './messages/messages.service.js'
+import { OpenWaits } from './messages/open-waits.js'
+import { WaitController } from './messages/wait.controller.js'
+import { WholeLook } from './messages/whole-look.js'
 import { ApiMetrics } from './operations/api-metrics.js'
 import { OperationsContext, OperationsController } from './operations/operations.controller.js'
 
@@ -66,6 +70,7 @@ export async function startApi({
   const views = new Views(log, inboxes, accounts, vault, signals)
   const authenticator = new Authenticator(views)
   const methods = new MethodTable()
+  const waits = new OpenWaits(settings.maxWaits, registry)
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
 
@@ -82,7 +87,7 @@ export async function startApi({
   }
 
   @Module({
-    controllers: [InboxesController, MessagesController, OperationsController],
+    controllers: [InboxesController, WaitController, MessagesController, OperationsController],
     providers: [
       { provide: APP_PIPE, useClass: ContractPipe },
       { provide: APP_GUARD, useClass: AcceptGuard },
@@ -95,6 +100,9 @@ export async function startApi({
       Messages,
       MessagePages,
       MessageReader,
+      MessageWait,
+      WholeLook,
+      { provide: OpenWaits, useValue: waits },
       {
         provide: AttachmentPool,
         useValue: new AttachmentPool((error) =>
@@ -132,6 +140,7 @@ export async function startApi({
       port,
       async close() {
         isShuttingDown = true
+        waits.close()
         const server = app.getHttpServer()
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
         await app.close()
