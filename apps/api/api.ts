@@ -22,6 +22,7 @@ import { makeServer } from './http/server.js'
 import { Views } from './http/views.js'
 import { InboxContext, Inboxes } from './inboxes/inboxes.service.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
+import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
 import { MessagePages } from './messages/message-page.js'
 import { MessageReader } from './messages/message-reader.js'
@@ -109,6 +110,7 @@ export async function startApi({
       { provide: InboxContext, useValue: inboxContext },
       { provide: OperationsContext, useValue: operationsContext },
       Inboxes,
+      { provide: InboxPasswords, useValue: new InboxPasswords(engine.limits) },
       Messages,
       MessagePages,
       MessageReader,
