@@ -7,10 +7,13 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
+import { faultLog } from '#libs/process/fault-log.js'
 import { listenError } from '#libs/process/listen-error.js'
 import { measureBacklog } from '#libs/read-model/backlog.js'
 import { Authenticator } from './access/authenticator.js'
+import { RequestLimits } from './access/request-limits.js'
 import { ScopeGuard } from './access/scope.guard.js'
+import { Throttle } from './access/throttle.js'
 import { ContractPipe } from './http/contract-pipe.js'
 import { AcceptGuard } from './http/media.js'
 import { MethodTable } from './http/method-table.js'
@@ -19,6 +22,7 @@ import { makeServer } from './http/server.js'
 import { Views } from './http/views.js'
 import { InboxContext, Inboxes } from './inboxes/inboxes.service.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
+import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
 import { MessagePages } from './messages/message-page.js'
 import { MessageReader } from './messages/message-reader.js'
@@ -66,9 +70,22 @@ export async function startApi({
   registry,
   isStarted,
 }: ApiOptions): Promise<Api> {
-  const { log, inboxes, accounts, vault, signals } = engine
+  const { log, inboxes, accounts, vault, signals, limits } = engine
   const views = new Views(log, inboxes, accounts, vault, signals)
   const authenticator = new Authenticator(views)
+  const metrics = new ApiMetrics(
+    registry,
+    async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
+  )
+  const logFault = faultLog(logger, { then: 'passed uncounted' })
+  const throttle = new Throttle({
+    limits,
+    onUnavailable: (error) => {
+      metrics.rateLimitFailures.inc()
+      logFault(error, 'counting a request')
+    },
+  })
+  const requestLimits = new RequestLimits({ throttle, now })
   const methods = new MethodTable()
   const waits = new OpenWaits(settings.maxWaits, registry)
   let url = settings.publicUrl ?? ''
@@ -94,9 +111,11 @@ export async function startApi({
       { provide: APP_GUARD, useClass: ScopeGuard },
       { provide: APP_FILTER, useValue: new ProblemFilter(() => url, methods) },
       { provide: Views, useValue: views },
+      { provide: Throttle, useValue: throttle },
       { provide: InboxContext, useValue: inboxContext },
       { provide: OperationsContext, useValue: operationsContext },
       Inboxes,
+      { provide: InboxPasswords, useValue: new InboxPasswords(engine.limits) },
       Messages,
       MessagePages,
       MessageReader,
@@ -115,14 +134,12 @@ export async function startApi({
 
   const server = makeServer({
     logger,
-    metrics: new ApiMetrics(
-      registry,
-      async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
-    ),
+    metrics,
     methods,
     isShuttingDown: () => isShuttingDown,
     publicUrl: () => url,
     authenticate: (request) => authenticator.authenticate(request),
+    limit: (request, reply) => requestLimits.count(request, reply),
   })
   const app = await NestFactory.create<NestFastifyApplication>(ApiModule, server, {
     logger: false,

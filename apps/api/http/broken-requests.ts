@@ -18,15 +18,27 @@ export function answerClientErrors({ publicUrl, makeRequestId }: BrokenRequestsO
   }
 }
 
-/** A path that can't be decoded reaches no handler. */
-export function answerFrameworkErrors({ publicUrl }: BrokenRequestsOptions) {
+export interface UnreadablePathOptions {
+  publicUrl: () => string
+  /** What every request goes through before it is answered; throws where it is refused. */
+  admit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+}
+
+/** A path that can't be decoded reaches no hook and no handler; it is authenticated and counted all the same. */
+export function answerFrameworkErrors({ publicUrl, admit }: UnreadablePathOptions) {
   return (_: Error, request: FastifyRequest, reply: FastifyReply): void => {
-    const problem = new Problem('invalid-request', { detail: 'The path is not validly percent-encoded.' })
-    void reply
-      .code(problem.status)
-      .headers({ 'x-request-id': request.id })
-      .type(PROBLEM_TYPE)
-      .send(problemBody(problem, request.id, publicUrl()))
+    const unreadable = new Problem('invalid-request', { detail: 'The path is not validly percent-encoded.' })
+    const refusal = admit(request, reply).then(
+      () => unreadable,
+      (error: unknown) => (error instanceof Problem ? error : unreadable),
+    )
+    void refusal.then((problem) =>
+      reply
+        .code(problem.status)
+        .headers(problem.options.headers ?? {})
+        .type(PROBLEM_TYPE)
+        .send(problemBody(problem, request.id, publicUrl())),
+    )
   }
 }
 

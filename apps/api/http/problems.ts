@@ -30,6 +30,16 @@ export const PROBLEMS = {
     title: 'The key lacks a scope',
     fix: 'Use a key that has one of the scopes named in `detail`.',
   },
+  'inbox-password-required': {
+    status: 403,
+    title: 'The inbox has a password',
+    fix: "Send the header `Mayfly-Inbox-Password` with the `password` that the inbox's creation answered.",
+  },
+  'inbox-password-invalid': {
+    status: 403,
+    title: "The password is not the inbox's",
+    fix: "Send the `password` that the inbox's creation answered, as it stands there.",
+  },
   'not-found': {
     status: 404,
     title: 'There is no such thing',
@@ -74,6 +84,16 @@ export const PROBLEMS = {
     status: 415,
     title: 'The body has a media type that is not taken',
     fix: 'Send JSON with `Content-Type: application/json`.',
+  },
+  'rate-limited': {
+    status: 429,
+    title: 'The key has used up its requests',
+    fix: 'Try again after the time that `Retry-After` names, or move the account to a plan with more requests.',
+  },
+  'too-many-password-attempts': {
+    status: 429,
+    title: 'Too many wrong passwords were given for the inbox',
+    fix: 'Wait as long as `Retry-After` says, or send the right password with a key that has given no wrong one.',
   },
   'internal-error': {
     status: 500,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
-import { LogController, type FastifyInstance, type FastifyRequest } from 'fastify'
+import { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { principalOf } from '../access/authenticator.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
@@ -29,6 +29,8 @@ export interface ServerOptions {
   publicUrl: () => string
   /** Throws where the request needs a key and has no valid one. */
   authenticate: (request: FastifyRequest) => Promise<void>
+  /** Counts a request that was authenticated; throws where there were too many. */
+  limit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 }
 
 /** Fastify under Nest: request ids, bodies, one log line and one observation per request. */
@@ -39,15 +41,23 @@ export function makeServer({
   isShuttingDown,
   publicUrl,
   authenticate,
+  limit,
 }: ServerOptions): FastifyAdapter {
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const broken = { publicUrl, makeRequestId }
+  const admit = async (request: FastifyRequest, reply: FastifyReply) => {
+    void reply.header('x-request-id', request.id)
+    if (isShuttingDown()) throw unavailable('shutting-down', 'This instance takes no more requests.')
+    mustNameHost(request)
+    await authenticate(request)
+    await limit(request, reply)
+  }
   const adapter = new FastifyAdapter({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: makeRequestId,
     clientErrorHandler: answerClientErrors(broken),
-    frameworkErrors: answerFrameworkErrors(broken),
+    frameworkErrors: answerFrameworkErrors({ publicUrl, admit }),
     http: { requireHostHeader: false },
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -62,12 +72,7 @@ export function makeServer({
   answerBesideRequests(server.server, broken)
   methods.watch(server)
   takeJson(server)
-  server.addHook('onRequest', async (request, reply) => {
-    void reply.header('x-request-id', request.id)
-    if (isShuttingDown()) throw unavailable('shutting-down', 'This instance takes no more requests.')
-    mustNameHost(request)
-    await authenticate(request)
-  })
+  server.addHook('onRequest', admit)
   // A connection kept open would hold the end up until its client lets go of it.
   server.addHook('onSend', async (_, reply) => {
     if (isShuttingDown()) void reply.header('connection', 'close')

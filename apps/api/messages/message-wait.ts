@@ -8,7 +8,7 @@ import type { Principal } from '../access/authenticator.js'
 import { readMessageCursor } from '../http/cursor.js'
 import { Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
-import { InboxContext, noInbox } from '../inboxes/inboxes.service.js'
+import { InboxContext, noInbox, type OpenInbox } from '../inboxes/inboxes.service.js'
 import type { WaitForMessage } from './list-messages.dto.js'
 import { matches, mismatches } from './match.js'
 import type { OpenedMessage } from './message-json.js'
@@ -108,14 +108,14 @@ export class MessageWait {
     before: Waited | null,
     wait: OpenWait,
   ): Promise<Waited> {
-    return this.whole.at(principal, inboxId, async ({ inbox, endOffset }) => {
+    const examine = async ({ inbox, endOffset }: OpenInbox): Promise<Waited> => {
       const from = before?.position ?? positionIn(inboxId, wanted)
       // Views that were put back may end before it: what they show then has been examined.
       const to = Math.max(endOffset, from)
       let { examined, nearest } = before ?? { examined: 0, nearest: [] }
       for await (const { offset, message } of this.reader.opened(inbox, { order: wanted.order, from, to })) {
         if (wait.end !== null)
-          return { examined: 0, nearest: [], position: from, ...before, inbox, message: null }
+          return before ?? { inbox, message: null, examined: 0, nearest: [], position: from }
         if (matches(message.mail, wanted)) return { inbox, message, examined, nearest, position: offset + 1 }
         const { id, receivedAt, mail } = message
         const miss = { id, receivedAt, subject: mail.subject, offset, mismatches: mismatches(mail, wanted) }
@@ -123,7 +123,11 @@ export class MessageWait {
         examined += 1
       }
       return { inbox, message: null, examined, nearest, position: to }
-    })
+    }
+    // Whether this caller may look was judged by the first look.
+    return before === null
+      ? this.whole.first(principal, inboxId, examine)
+      : this.whole.again(principal, inboxId, examine)
   }
 }
 

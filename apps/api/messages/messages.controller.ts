@@ -38,7 +38,7 @@ export class MessagesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { id, page } = await this.whole.at(principal, inboxId, async (open) => {
+    const { id, page } = await this.whole.first(principal, inboxId, async (open) => {
       const { id } = open.inbox
       const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
       return { id, page: await this.pages.read(open, query, cursor) }

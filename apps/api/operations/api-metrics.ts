@@ -1,4 +1,4 @@
-import { Gauge, Histogram, type Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { beforeDeadline } from '#libs/timing/deadline.js'
 
 /** Whoever scrapes does not wait for long. */
@@ -6,6 +6,7 @@ const LOOK_WITHIN_MS = 2_000
 
 /** What the API counts. */
 export class ApiMetrics {
+  readonly rateLimitFailures: Counter
   private readonly requestSeconds: Histogram<'method' | 'route' | 'status'>
 
   /** `readBacklog` is asked at each scrape: without an answer the backlog is not a number. */
@@ -15,6 +16,11 @@ export class ApiMetrics {
       help: 'Time from a request being read to its answer being sent.',
       labelNames: ['method', 'route', 'status'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60],
+      registers: [registry],
+    })
+    this.rateLimitFailures = new Counter({
+      name: 'mayfly_rate_limit_failures_total',
+      help: 'Questions to the rate limits that had no answer: what was asked about passed.',
       registers: [registry],
     })
     new Gauge({

@@ -8,7 +8,7 @@ import { applyChange, putContent, removeInbox } from './changes.js'
 import type { SlotRow, Tables } from './tables.js'
 
 /** Changes with what a row holds: views of another form are rebuilt from the log. */
-const FORM = 2
+const FORM = 3
 const RESET_CHUNK = 200
 
 export class LmdbProjectionStore implements ProjectionStore {
