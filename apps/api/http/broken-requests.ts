@@ -13,10 +13,8 @@ export interface BrokenRequestsOptions {
   publicUrl: () => string
   makeRequestId: () => string
   logger: Pick<Logger, 'info'>
-  /** What every request has done to it first, however it is answered. */
+  /** What every request has done to it first, also one that reaches no handler. */
   welcome: (request: FastifyRequest, reply: FastifyReply) => void
-  /** What every request goes through before it is answered; throws where it is refused. */
-  admit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 }
 
 /** Bytes that are no HTTP, or too many of them, or too late (RFC 9112). A 408 would be repeated by some clients. */
@@ -27,18 +25,26 @@ export function answerClientErrors(options: BrokenRequestsOptions) {
   }
 }
 
+export interface UnreadablePathOptions {
+  publicUrl: () => string
+  /** Notes a request and begins its answer, whatever becomes of it. */
+  welcome: (request: FastifyRequest, reply: FastifyReply) => unknown
+  /** What every request goes through before it is answered; throws where it is refused. */
+  admit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+}
+
 /** A path that can't be decoded reaches no hook and no handler; it is authenticated and counted all the same. */
-export function answerFrameworkErrors({ publicUrl, welcome, admit }: BrokenRequestsOptions) {
+export function answerFrameworkErrors({ publicUrl, welcome, admit }: UnreadablePathOptions) {
   return (_: Error, request: FastifyRequest, reply: FastifyReply): void => {
-    welcome(request, reply)
     const unreadable = new Problem('invalid-request', { detail: 'The path is not validly percent-encoded.' })
+    welcome(request, reply)
+    setSafeHeaders(reply)
     const refusal = admit(request, reply).then(
       () => unreadable,
       (error: unknown) => (error instanceof Problem ? error : unreadable),
     )
     void refusal.then((problem) => {
       note(request, { problem: problem.code })
-      setSafeHeaders(reply)
       return reply
         .code(problem.status)
         .headers(problem.options.headers ?? {})

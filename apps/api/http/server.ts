@@ -58,13 +58,13 @@ export function makeServer({
     void reply.header('x-request-id', request.id)
     return cors.mark(request, reply)
   }
-  const admit = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+  const admit = async (request: FastifyRequest, reply: FastifyReply) => {
     if (isShuttingDown()) throw unavailable('shutting-down', 'This instance takes no more requests.')
     mustNameHost(request)
     await authenticate(request)
     await limit(request, reply)
   }
-  const broken = { publicUrl, makeRequestId, logger, welcome, admit }
+  const broken = { publicUrl, makeRequestId, logger, welcome }
   const { httpRequestTimeoutMs: requestTimeout } = settings
   const headersTimeout = Math.min(HEADERS_TIMEOUT_MS, requestTimeout)
   const adapter = new FastifyAdapter({
@@ -72,7 +72,7 @@ export function makeServer({
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: makeRequestId,
     clientErrorHandler: answerClientErrors(broken),
-    frameworkErrors: answerFrameworkErrors(broken),
+    frameworkErrors: answerFrameworkErrors({ publicUrl, welcome, admit }),
     http: {
       requireHostHeader: false,
       headersTimeout,
@@ -95,10 +95,11 @@ export function makeServer({
   answerBesideRequests(server.server, broken)
   methods.watch(server)
   takeJson(server)
-  server.addHook('onRequest', (request, reply) => {
+  server.addHook('onRequest', async (request, reply) => {
     const isAllowedOrigin = welcome(request, reply)
-    const isAnswered = isAllowedOrigin && cors.isPreflight(request)
-    return isAnswered ? cors.answerPreflight(reply) : admit(request, reply)
+    if (isAllowedOrigin && cors.isPreflight(request)) return cors.answerPreflight(reply)
+    await admit(request, reply)
+    return undefined
   })
   // A connection kept open would hold the end up until its client lets go of it.
   server.addHook('onSend', async (_, reply) => {

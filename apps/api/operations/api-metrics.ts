@@ -19,14 +19,14 @@ export class ApiMetrics {
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60],
       registers: [registry],
     })
-    this.droppedConnections = new Counter({
-      name: 'mayfly_http_dropped_connections_total',
-      help: 'Connections closed unanswered, since MAYFLY_HTTP_MAX_CONNECTIONS were open.',
-      registers: [registry],
-    })
     this.rateLimitFailures = new Counter({
       name: 'mayfly_rate_limit_failures_total',
       help: 'Questions to the rate limits that had no answer: what was asked about passed.',
+      registers: [registry],
+    })
+    this.droppedConnections = new Counter({
+      name: 'mayfly_http_dropped_connections_total',
+      help: 'Connections closed unanswered, since MAYFLY_HTTP_MAX_CONNECTIONS were open.',
       registers: [registry],
     })
     new Gauge({
