@@ -4,6 +4,8 @@ import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/erasure/logged-key-vau
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
+import { GatheredKeyUse } from '#libs/key-use/key-use.js'
+import { RedisKeyUseStore } from '#libs/key-use/redis/redis-key-use-store.js'
 import { rememberProgress } from '#libs/read-model/remembered-progress.js'
 import { redisReadModel } from '#libs/read-model/redis/redis-read-model.js'
 import { checkRedis, watchJoining } from '#libs/redis-client/check-redis.js'
@@ -64,7 +66,11 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: HEARTBEAT_EVERY_MS } : {}),
     })
     opened.defer(() => vault.close())
-    const { store: projections, queries: views } = redisReadModel({ client, bulk, prefix, partitions })
+    const {
+      store: projections,
+      queries: views,
+      accounts,
+    } = redisReadModel({ client, bulk, prefix, partitions })
     const { progress, doubt } = rememberProgress(views, log)
     onInterruption(client, doubt)
     const queries = { ...views, progress }
@@ -74,7 +80,11 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       onError: (error) => onError(error, 'passing signals'),
     })
     opened.defer(() => signals.close())
-    return { log, vault, projections, inboxes: queries, accounts: queries, signals, close }
+    const keyUse = new GatheredKeyUse(new RedisKeyUseStore(client, prefix), (error) =>
+      onError(error, 'storing when keys were used'),
+    )
+    opened.defer(() => keyUse.close())
+    return { log, vault, projections, inboxes: queries, accounts, keyUse, signals, close }
   } catch (cause) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     if (cause instanceof StartError) throw cause

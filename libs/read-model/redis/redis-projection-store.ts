@@ -16,7 +16,7 @@ import { APPLY, BEGIN, ESTABLISH } from './scripts.js'
 import { StepWrites } from './step-writes.js'
 
 /** Changes with what a key holds: views of another form are rebuilt from the log. */
-const FORM = 1
+const FORM = 2
 const ADDRESSES_AT_ONCE = 500
 const ENDED_AT_ONCE = 50
 /** A node of a Cluster may be replaced by another between content and step, more than once hardly. */
