@@ -89,7 +89,12 @@ describe.each([
       const lasting = names.filter((name) => !expiring.includes(name))
       expect(lasting).toEqual(
         [
-          ...['{accounts}:accounts', '{accounts}:slot:account-events', `address:${makeInbox(id).address}`],
+          ...[
+            '{accounts}:account-list',
+            '{accounts}:accounts',
+            '{accounts}:slot:account-events',
+            `address:${makeInbox(id).address}`,
+          ],
           ...['addresses', 'due', 'inboxes', 'labels', 'leases', 'listing', 'slot:inbox-events'].map(
             (name) => `{p1}:${name}`,
           ),
