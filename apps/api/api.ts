@@ -8,13 +8,16 @@ import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
 import type { PlanTable } from '#libs/account/plan.js'
+import { faultLog } from '#libs/process/fault-log.js'
 import { listenError } from '#libs/process/listen-error.js'
 import { measureBacklog } from '#libs/read-model/backlog.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
 import { Authenticator } from './access/authenticator.js'
 import { KnownKeys } from './access/known-keys.js'
 import { Plans } from './access/plans.js'
+import { RequestLimits } from './access/request-limits.js'
 import { ScopeGuard } from './access/scope.guard.js'
+import { Throttle } from './access/throttle.js'
 import { AccountsContext } from './accounts/accounts-context.js'
 import { AccountsController } from './accounts/accounts.controller.js'
 import { Accounts } from './accounts/accounts.service.js'
@@ -28,11 +31,16 @@ import { InboxContext, Inboxes } from './inboxes/inboxes.service.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
 import { KeysController } from './keys/keys.controller.js'
 import { Keys } from './keys/keys.service.js'
+import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
 import { MessagePages } from './messages/message-page.js'
 import { MessageReader } from './messages/message-reader.js'
+import { MessageWait } from './messages/message-wait.js'
 import { MessagesController } from './messages/messages.controller.js'
 import { Messages } from './messages/messages.service.js'
+import { OpenWaits } from './messages/open-waits.js'
+import { WaitController } from './messages/wait.controller.js'
+import { WholeLook } from './messages/whole-look.js'
 import { ApiMetrics } from './operations/api-metrics.js'
 import { OperationsContext, OperationsController } from './operations/operations.controller.js'
 
@@ -73,12 +81,26 @@ export async function startApi({
   registry,
   isStarted,
 }: ApiOptions): Promise<Api> {
-  const { log, inboxes, accounts, keyUse, vault, signals } = engine
+  const { log, inboxes, accounts, keyUse, vault, signals, limits } = engine
   const views = new Views(log, inboxes, accounts, vault, signals)
   const plans = new Plans(planTable, logger)
   const knownKeys = new KnownKeys(views)
   const authenticator = new Authenticator({ keys: knownKeys, plans, keyUse, now })
+  const metrics = new ApiMetrics(
+    registry,
+    async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
+  )
+  const logFault = faultLog(logger, { then: 'passed uncounted' })
+  const throttle = new Throttle({
+    limits,
+    onUnavailable: (error) => {
+      metrics.rateLimitFailures.inc()
+      logFault(error, 'counting a request')
+    },
+  })
+  const requestLimits = new RequestLimits({ throttle, now })
   const methods = new MethodTable()
+  const waits = new OpenWaits(settings.maxWaits, registry)
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
 
@@ -96,6 +118,7 @@ export async function startApi({
   @Module({
     controllers: [
       InboxesController,
+      WaitController,
       MessagesController,
       AccountsController,
       KeysController,
@@ -107,15 +130,20 @@ export async function startApi({
       { provide: APP_GUARD, useClass: ScopeGuard },
       { provide: APP_FILTER, useValue: new ProblemFilter(() => url, methods) },
       { provide: Views, useValue: views },
+      { provide: Throttle, useValue: throttle },
       { provide: InboxContext, useValue: inboxContext },
       { provide: AccountsContext, useValue: accountsContext },
       { provide: OperationsContext, useValue: operationsContext },
       Accounts,
       Keys,
       Inboxes,
+      { provide: InboxPasswords, useValue: new InboxPasswords(throttle) },
       Messages,
       MessagePages,
       MessageReader,
+      MessageWait,
+      WholeLook,
+      { provide: OpenWaits, useValue: waits },
       {
         provide: AttachmentPool,
         useValue: new AttachmentPool((error) =>
@@ -127,15 +155,14 @@ export async function startApi({
   class ApiModule {}
 
   const server = makeServer({
+    settings,
     logger,
-    metrics: new ApiMetrics(
-      registry,
-      async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
-    ),
+    metrics,
     methods,
     isShuttingDown: () => isShuttingDown,
     publicUrl: () => url,
     authenticate: (request) => authenticator.authenticate(request),
+    limit: (request, reply) => requestLimits.count(request, reply),
   })
   const app = await NestFactory.create<NestFastifyApplication>(ApiModule, server, {
     logger: false,
@@ -158,6 +185,7 @@ export async function startApi({
       async close() {
         isShuttingDown = true
         stopListening()
+        waits.close()
         const server = app.getHttpServer()
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
         await app.close()

@@ -6,6 +6,7 @@ import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
 import { GatheredKeyUse } from '#libs/key-use/key-use.js'
 import { RedisKeyUseStore } from '#libs/key-use/redis/redis-key-use-store.js'
+import { redisRateLimits } from '#libs/rate-limit/redis/redis-rate-limits.js'
 import { rememberProgress } from '#libs/read-model/remembered-progress.js'
 import { redisReadModel } from '#libs/read-model/redis/redis-read-model.js'
 import { checkRedis, watchJoining } from '#libs/redis-client/check-redis.js'
@@ -80,11 +81,12 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       onError: (error) => onError(error, 'passing signals'),
     })
     opened.defer(() => signals.close())
+    const limits = redisRateLimits({ client, prefix })
     const keyUse = new GatheredKeyUse(new RedisKeyUseStore(client, prefix), (error) =>
       onError(error, 'storing when keys were used'),
     )
     opened.defer(() => keyUse.close())
-    return { log, vault, projections, inboxes: queries, accounts, keyUse, signals, close }
+    return { log, vault, projections, inboxes: queries, accounts, keyUse, signals, limits, close }
   } catch (cause) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     if (cause instanceof StartError) throw cause

@@ -5,6 +5,7 @@ import { MasterKeys } from '#libs/erasure/master-key.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
 import { GatheredKeyUse } from '#libs/key-use/key-use.js'
 import { LmdbKeyUseStore } from '#libs/key-use/lmdb/lmdb-key-use-store.js'
+import { memoryRateLimits } from '#libs/rate-limit/memory/memory-rate-limits.js'
 import { openLmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
 import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
 import { messageOf } from '#libs/fault/message-of.js'
@@ -72,7 +73,8 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     const { store: projections, queries: inboxes, accounts } = readModel
     const signals = new InProcessSignals()
     opened.defer(() => signals.close())
-    return { log, vault, projections, inboxes, accounts, keyUse, signals, close }
+    const limits = memoryRateLimits()
+    return { log, vault, projections, inboxes, accounts, keyUse, signals, limits, close }
   } catch (error) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     throw error

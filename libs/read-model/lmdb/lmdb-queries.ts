@@ -3,7 +3,15 @@ import type { Address } from '#libs/inbox/address.js'
 import { asOf, type Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { MessageKey } from '../projection-store.js'
-import type { DueInboxes, InboxListQuery, InboxQueries, MessageRangeQuery, Progress } from '../queries.js'
+import type {
+  DueInboxes,
+  HistoryQuery,
+  InboxListQuery,
+  InboxQueries,
+  MessageRangeQuery,
+  Progress,
+} from '../queries.js'
+import type { HistoryEntry } from '../history.js'
 import type { InboxRow, MessageRow } from '../views.js'
 import type { DueKey, Tables } from './tables.js'
 
@@ -72,6 +80,17 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
 
   raw({ messageId }: MessageKey): Promise<Uint8Array | null> {
     return Promise.resolve(this.tables.raws.get(messageId) ?? null)
+  }
+
+  history({ inboxId, order, from, to, limit }: HistoryQuery): Promise<HistoryEntry[]> {
+    const [start, end] = order === 'asc' ? [from, to] : [to - 1, from - 1]
+    const entries = this.tables.history.getRange({
+      start: [inboxId, start],
+      end: [inboxId, end],
+      limit,
+      reverse: order === 'desc',
+    })
+    return Promise.resolve([...entries].map(({ value }) => value))
   }
 
   leaseDue(now: Date, limit: number): Promise<InboxId[]> {

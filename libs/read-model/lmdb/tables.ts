@@ -4,6 +4,7 @@ import type { Inbox } from '#libs/inbox/inbox.js'
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
 import { openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import type { ActiveKey } from '../queries.js'
+import type { HistoryEntry } from '../history.js'
 import type { InboxRow, MessageRow } from '../views.js'
 
 /*
@@ -37,6 +38,7 @@ export type LabelKey = [
 export type DueKey = [expiresAtMs: number, id: InboxId]
 export type AccountKeyKey = [account: AccountId, key: KeyId]
 export type MessageIndexKey = [inbox: InboxId, offset: number]
+export type HistoryKey = [inbox: InboxId, offset: number]
 export type MessageRowKey = [inbox: InboxId, message: MessageId]
 
 export interface Tables {
@@ -51,6 +53,7 @@ export interface Tables {
   messages: Database<MessageRow, MessageRowKey>
   bodies: Database<Buffer, MessageId>
   raws: Database<Buffer, MessageId>
+  history: Database<HistoryEntry, HistoryKey>
   accounts: Database<Account, AccountId>
   keys: Database<ApiKey, KeyId>
   /** Of every secret that a key has had. */
@@ -84,12 +87,18 @@ function tablesIn(root: RootDatabase<unknown, string>): Tables {
     messages: root.openDB({ name: 'messages' }),
     bodies: root.openDB({ name: 'bodies', ...binary }),
     raws: root.openDB({ name: 'raws', ...binary }),
+    history: root.openDB({ name: 'history' }),
     accounts: root.openDB({ name: 'accounts' }),
     keys: root.openDB({ name: 'keys' }),
     keyHashes: root.openDB({ name: 'key-hashes' }),
     accountKeys: root.openDB({ name: 'account-keys' }),
     activeKeys: root.openDB({ name: 'active-keys' }),
   }
+}
+
+/** The range that holds an inbox's history. */
+export function historyRangeOf(inboxId: InboxId): { start: HistoryKey; end: HistoryKey } {
+  return { start: [inboxId, 0], end: [inboxId, Infinity] }
 }
 
 /** The ranges that hold an inbox's messages, in the index and in the rows. */

@@ -4,7 +4,7 @@ import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Change, InboxRow, MessageRow } from '../views.js'
 import { keyListMember, writeActiveKey } from './key-lists.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
-import { encodeRow } from './rows.js'
+import { encodeHistoryEntry, encodeRow } from './rows.js'
 import type { StepWrites } from './step-writes.js'
 
 /** The writes that one change asks for, content aside. */
@@ -19,6 +19,11 @@ export function addChange(writes: StepWrites, keys: ViewKeys, change: Change): v
     case 'drop-messages':
       dropMessages(writes, keys, change.inboxId)
       return
+    case 'put-history': {
+      const { inboxId, entry } = change
+      writes.add('ZADD', keys.history(inboxId), entry.offset, encodeHistoryEntry(entry))
+      return
+    }
     case 'put-account':
       writes.add('HSET', keys.accounts, change.account.id, encodeRow(change.account))
       writes.add('ZADD', keys.accountList, 0, change.account.id)
