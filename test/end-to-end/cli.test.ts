@@ -135,23 +135,72 @@ describe('the command mayfly', () => {
     expect(ended.stderr).toContain('no-matching-message')
   })
 
-  it.each([
-    { args: ['inbox', 'create', '--duration', '31d'], code: 2, says: /30d.*\n.*fix|mend/s },
-    { args: ['inbox', 'creat'], code: 2, says: /unknown command/ },
-    { args: ['inbox', 'create', '--nope'], code: 2, says: /unknown option/ },
-    { args: ['inbox', 'read'], code: 2, says: /missing required argument/ },
-    { args: ['inbox', 'wait', 'x', '--timeout', 'soon'], code: 2, says: /whole number of seconds/ },
-    { args: ['inbox', 'wait', 'x', '--code', '--link'], code: 2, says: /cannot be used with/ },
-    { args: ['inbox', 'create', '--label', 'x'], code: 2, says: /<name>:<value>/ },
-    { args: ['--url', 'ftp://x', 'inbox', 'list'], code: 2, says: /not an http or https URL/ },
-    { args: ['--key', '', 'inbox', 'list'], code: 2, says: /MAYFLY_KEY/ },
-    { args: ['--key', 'a-wrong-key', 'inbox', 'list'], code: 4, says: /invalid-api-key/ },
-    { args: ['inbox', 'read', '../../healthz'], code: 3, says: /not-found/ },
-  ])('ends with $code, and says why: $args', async ({ args, code, says }) => {
-    const ended = await run(...args)
-    expect(ended).toMatchObject({ code, stdout: '' })
-    expect(ended.stderr).toMatch(says)
-    expect(ended.stderr).not.toContain('    at ')
+  it('tells by its end what went wrong, and says why', async () => {
+    const wrong = [
+      { args: ['inbox', 'create', '--duration', '31d'], code: 2, says: /30d[^]*To mend it/ },
+      { args: ['inbox', 'creat'], code: 2, says: /unknown command/ },
+      { args: ['inbox', 'create', '--nope'], code: 2, says: /unknown option/ },
+      { args: ['inbox', 'read'], code: 2, says: /missing required argument/ },
+      { args: ['inbox', 'wait', 'x', '--timeout', 'soon'], code: 2, says: /whole number of seconds/ },
+      { args: ['inbox', 'wait', 'x', '--code', '--link'], code: 2, says: /cannot be used with/ },
+      { args: ['inbox', 'create', '--label', 'x'], code: 2, says: /<name>:<value>/ },
+      { args: ['--url', 'ftp://x', 'inbox', 'list'], code: 2, says: /not an http or https URL/ },
+      { args: ['--key', '', 'inbox', 'list'], code: 2, says: /MAYFLY_KEY/ },
+      { args: ['--key', 'a-wrong-key', 'inbox', 'list'], code: 4, says: /invalid-api-key/ },
+      { args: ['inbox', 'read', '../../healthz'], code: 3, says: /not-found/ },
+    ]
+    await Promise.all(
+      wrong.map(async ({ args, code, says }) => {
+        const { stderr, ...ended } = await run(...args)
+        expect({ args, ...ended }).toEqual({ args, code, stdout: '' })
+        expect(stderr).toMatch(says)
+        expect(stderr).not.toContain('    at ')
+      }),
+    )
+  })
+
+  it('opens an account, moves it to another plan, and issues, rotates and revokes its keys', async () => {
+    interface KeyShown {
+      id: string
+      secret: string
+      state: string
+      scopes: string[]
+    }
+    const opened = await json<{ id: string; plan: string; key: KeyShown }>(
+      ...['account', 'open', 'Acme', '--plan', 'starter'],
+    )
+    const admin = opened.key.secret
+    expect((await run('account', 'list')).stdout).toMatch(new RegExp(`^${opened.id} +starter .*Acme$`, 'm'))
+    expect(await run('account', 'plan', opened.id, 'pro')).toMatchObject({ code: 0 })
+    expect((await run('--key', admin, 'account', 'show')).stdout).toMatch(/^plan +pro$/m)
+    expect(await run('--key', admin, 'account', 'list')).toMatchObject({ code: 4, stdout: '' })
+
+    const asAdmin = ['--key', admin]
+    const issued = await run(
+      ...asAdmin,
+      'key',
+      'issue',
+      'CI',
+      '--environment',
+      'ci',
+      '--scope',
+      'inboxes',
+      'audit',
+    )
+    const [, secret = ''] = /^secret +(mf_ci_\S+)$/m.exec(issued.stdout) ?? []
+    const [, id = ''] = /^key +(key_\w+)$/m.exec(issued.stdout) ?? []
+    expect(issued.stdout).toMatch(/^scopes +inboxes, audit$/m)
+    expect((await run('--key', secret, 'inbox', 'list')).code).toBe(0)
+    const rotated = await json<KeyShown>(...asAdmin, 'key', 'rotate', id)
+    expect(rotated.secret).not.toBe(secret)
+    expect((await run('--key', rotated.secret, 'inbox', 'list')).code).toBe(0)
+    expect(await json<KeyShown>(...asAdmin, 'key', 'revoke', id)).toMatchObject({ id, state: 'revoked' })
+    const keys = await json<KeyShown[]>(...asAdmin, 'key', 'list')
+    expect(keys.find((key) => key.id === id)).toMatchObject({
+      state: 'revoked',
+      scopes: ['inboxes', 'audit'],
+    })
+    expect((await run(...asAdmin, 'key', 'list')).stdout).toMatch(new RegExp(`^${id} +ci +revoked `, 'm'))
   })
 
   it('ends with 5 where nobody answers', async () => {
