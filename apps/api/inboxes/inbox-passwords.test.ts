@@ -13,7 +13,15 @@ const inboxId = idFromBytes('inb', Buffer.alloc(16, 1))
 function principal(key: number, inboxPassword: string | null): Principal {
   const [accountId, keyId] = [idFromBytes('acc', Buffer.alloc(16)), idFromBytes('key', Buffer.alloc(16, key))]
   const scopes = ['inboxes'] as const
-  return { accountId, keyId, environment: 'staging', scopes, plan: PLANS.pro, inboxPassword }
+  return {
+    accountId,
+    keyId,
+    environment: 'staging',
+    scopes,
+    plan: PLANS.pro,
+    requestsPerMinute: 1,
+    inboxPassword,
+  }
 }
 
 describe('the password of an inbox', () => {
