@@ -133,6 +133,7 @@ export async function startApi({
   class ApiModule {}
 
   const server = makeServer({
+    settings,
     logger,
     metrics,
     methods,
