@@ -20,6 +20,7 @@ import { MethodTable } from './http/method-table.js'
 import { ProblemFilter } from './http/problem-filter.js'
 import { makeServer } from './http/server.js'
 import { Views } from './http/views.js'
+import { Idempotency } from './idempotency/idempotency.js'
 import { InboxContext, Inboxes } from './inboxes/inboxes.service.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
 import { InboxPasswords } from './inboxes/inbox-passwords.js'
@@ -66,22 +67,30 @@ export async function startApi({
   registry,
   isStarted,
 }: ApiOptions): Promise<Api> {
-  const { log, inboxes, accounts, vault, signals, limits } = engine
+  const { log, inboxes, accounts, vault, signals, limits, idempotency: store } = engine
   const views = new Views(log, inboxes, accounts, vault, signals)
   const authenticator = new Authenticator(views)
   const metrics = new ApiMetrics(
     registry,
     async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
   )
-  const logFault = faultLog(logger, { then: 'passed uncounted' })
+  const logUncounted = faultLog(logger, { then: 'passed uncounted' })
+  const logUnkept = faultLog(logger, { then: 'a repeat runs again' })
   const throttle = new Throttle({
     limits,
     onUnavailable: (error) => {
       metrics.rateLimitFailures.inc()
-      logFault(error, 'counting a request')
+      logUncounted(error, 'counting a request')
     },
   })
   const requestLimits = new RequestLimits({ throttle, now })
+  const idempotency = new Idempotency({
+    store,
+    onUnkept: (error) => {
+      metrics.unkeptAnswers.inc()
+      logUnkept(error, 'keeping an answer')
+    },
+  })
   const methods = new MethodTable()
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
@@ -132,6 +141,7 @@ export async function startApi({
     publicUrl: () => url,
     authenticate: (request) => authenticator.authenticate(request),
     limit: (request, reply) => requestLimits.count(request, reply),
+    idempotency,
   })
   const app = await NestFactory.create<NestFastifyApplication>(ApiModule, server, {
     logger: false,

@@ -3,6 +3,8 @@ import { SETTINGS, type Settings } from '#libs/config/settings.js'
 import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/erasure/logged-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
+import { KEPT_MS, LEASE_MS } from '#libs/idempotency/idempotency-store.js'
+import { RedisIdempotencyStore } from '#libs/idempotency/redis/redis-idempotency-store.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
 import { redisRateLimits } from '#libs/rate-limit/redis/redis-rate-limits.js'
 import { rememberProgress } from '#libs/read-model/remembered-progress.js'
@@ -76,7 +78,10 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     })
     opened.defer(() => signals.close())
     const limits = redisRateLimits({ client, prefix })
-    return { log, vault, projections, inboxes: queries, accounts: queries, signals, limits, close }
+    const times = { leaseMs: LEASE_MS, keptMs: KEPT_MS }
+    const idempotency = new RedisIdempotencyStore({ client, prefix, now, ...times })
+    const accounts = queries
+    return { log, vault, projections, inboxes: queries, accounts, signals, limits, idempotency, close }
   } catch (cause) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     if (cause instanceof StartError) throw cause

@@ -2,9 +2,11 @@ import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { LmdbKeyVault } from '#libs/erasure/lmdb/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
+import { KEPT_MS, LEASE_MS } from '#libs/idempotency/idempotency-store.js'
+import { LmdbIdempotencyStore } from '#libs/idempotency/lmdb/lmdb-idempotency-store.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
 import { memoryRateLimits } from '#libs/rate-limit/memory/memory-rate-limits.js'
-import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
+import { openLmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
 import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
 import { messageOf } from '#libs/fault/message-of.js'
 import { DataDirError, masterKeyText, takeDataDir } from './data-dir.js'
@@ -17,6 +19,7 @@ type DataFile = readonly [folder: string, file: string]
 const LOG_FILE: DataFile = ['event-log', 'log.mdb']
 const KEYS_FILE: DataFile = ['keys', 'keys.mdb']
 const VIEWS_FILE: DataFile = ['read-model', 'views.mdb']
+const REQUESTS_FILE: DataFile = ['idempotency', 'requests.mdb']
 
 const REWRITE_KEYS_WITHIN_MS = 3_600_000
 
@@ -53,13 +56,31 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       }),
     )
     opened.defer(() => vault.close())
-    const readModel = await openOrRebuild(fileIn(dataDir.path, VIEWS_FILE), onError)
+    const views = fileIn(dataDir.path, VIEWS_FILE)
+    const readModel = await openOrBegin(views, 'opening the views', () => openLmdbReadModel(views), onError)
     opened.defer(() => readModel.close())
     const { store: projections, queries } = readModel
     const signals = new InProcessSignals()
     opened.defer(() => signals.close())
     const limits = memoryRateLimits()
-    return { log, vault, projections, inboxes: queries, accounts: queries, signals, limits, close }
+    const path = fileIn(dataDir.path, REQUESTS_FILE)
+    const openRequests = () =>
+      LmdbIdempotencyStore.open({
+        path,
+        leaseMs: LEASE_MS,
+        keptMs: KEPT_MS,
+        now,
+        onPruneError: (error) => onError(error, 'removing old answers'),
+      })
+    const idempotency = await openOrBegin(
+      path,
+      'opening the answers to repeated requests',
+      openRequests,
+      onError,
+    )
+    opened.defer(() => idempotency.close())
+    const accounts = queries
+    return { log, vault, projections, inboxes: queries, accounts, signals, limits, idempotency, close }
   } catch (error) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     throw error
@@ -99,14 +120,19 @@ async function orDataDirError<Opened>(open: () => Promise<Opened>): Promise<Open
   }
 }
 
-/** Views that can't be opened are removed: the projector rebuilds them from the log. */
-async function openOrRebuild(path: string, onError: EngineOptions['onError']): Promise<LmdbReadModel> {
+/** What can't be opened is begun anew: views are rebuilt from the log, and answers are kept for a day at most. */
+async function openOrBegin<Opened>(
+  path: string,
+  doing: string,
+  open: () => Opened | Promise<Opened>,
+  onError: EngineOptions['onError'],
+): Promise<Opened> {
   try {
-    return await openLmdbReadModel(path)
+    return await open()
   } catch (error) {
-    onError(error, 'opening the views')
+    onError(error, doing)
     for (const file of [path, `${path}-lock`]) rmSync(file, { force: true })
-    return openLmdbReadModel(path)
+    return open()
   }
 }
 

@@ -4,6 +4,7 @@ import { LogController, type FastifyInstance, type FastifyReply, type FastifyReq
 import type { Logger } from 'pino'
 import { principalOf } from '../access/authenticator.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
+import type { Idempotency } from '../idempotency/idempotency.js'
 import { takeJson } from './bodies.js'
 import {
   answerBesideRequests,
@@ -31,6 +32,7 @@ export interface ServerOptions {
   authenticate: (request: FastifyRequest) => Promise<void>
   /** Counts a request that was authenticated; throws where there were too many. */
   limit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+  idempotency: Idempotency
 }
 
 /** Fastify under Nest: request ids, bodies, one log line and one observation per request. */
@@ -42,6 +44,7 @@ export function makeServer({
   publicUrl,
   authenticate,
   limit,
+  idempotency,
 }: ServerOptions): FastifyAdapter {
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const broken = { publicUrl, makeRequestId }
@@ -73,6 +76,7 @@ export function makeServer({
   methods.watch(server)
   takeJson(server)
   server.addHook('onRequest', admit)
+  idempotency.watch(server)
   // A connection kept open would hold the end up until its client lets go of it.
   server.addHook('onSend', async (_, reply) => {
     if (isShuttingDown()) void reply.header('connection', 'close')
