@@ -27,8 +27,12 @@ import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
 import { MessagePages } from './messages/message-page.js'
 import { MessageReader } from './messages/message-reader.js'
+import { MessageWait } from './messages/message-wait.js'
 import { MessagesController } from './messages/messages.controller.js'
 import { Messages } from './messages/messages.service.js'
+import { OpenWaits } from './messages/open-waits.js'
+import { WaitController } from './messages/wait.controller.js'
+import { WholeLook } from './messages/whole-look.js'
 import { ApiMetrics } from './operations/api-metrics.js'
 import { OperationsContext, OperationsController } from './operations/operations.controller.js'
 
@@ -92,6 +96,7 @@ export async function startApi({
     },
   })
   const methods = new MethodTable()
+  const waits = new OpenWaits(settings.maxWaits, registry)
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
 
@@ -108,7 +113,7 @@ export async function startApi({
   }
 
   @Module({
-    controllers: [InboxesController, MessagesController, OperationsController],
+    controllers: [InboxesController, WaitController, MessagesController, OperationsController],
     providers: [
       { provide: APP_PIPE, useClass: ContractPipe },
       { provide: APP_GUARD, useClass: AcceptGuard },
@@ -123,6 +128,9 @@ export async function startApi({
       Messages,
       MessagePages,
       MessageReader,
+      MessageWait,
+      WholeLook,
+      { provide: OpenWaits, useValue: waits },
       {
         provide: AttachmentPool,
         useValue: new AttachmentPool((error) =>
@@ -159,6 +167,7 @@ export async function startApi({
       port,
       async close() {
         isShuttingDown = true
+        waits.close()
         const server = app.getHttpServer()
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
         await app.close()

@@ -142,6 +142,11 @@ export const SETTINGS = {
       help: 'Most heap of one parsing thread, in MiB; below 2048 V8 collects it much more often.',
     },
   ),
+  maxWaits: kind.wholeNumber(
+    'MAYFLY_MAX_WAITS',
+    { least: 1, most: 1_000_000 },
+    { default: 10_000, help: 'Requests that wait for a message at once, past which a wait answers 503.' },
+  ),
   smtpMaxConnections: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_CONNECTIONS',
     { least: 1, most: 100_000 },

@@ -7,7 +7,6 @@ import { familyOf, linkNext } from '../http/link.js'
 import { Produces, ProducesAnything } from '../http/media.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
 import { notFound } from '../http/problems.js'
-import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { attachmentHeaders } from './attachment-headers.js'
 import { AttachmentPool } from './attachment-pool.js'
@@ -16,12 +15,13 @@ import { messageJson, rawJson } from './message-json.js'
 import { MessagePages } from './message-page.js'
 import { MessageReader } from './message-reader.js'
 import { Messages } from './messages.service.js'
+import { WholeLook } from './whole-look.js'
 
 /** An inbox's mail. Both families of paths come here. */
 @Controller(['v1/inboxes/:inboxId/messages', 'v1/emails/:inboxId/messages'])
 export class MessagesController {
   constructor(
-    private readonly views: Views,
+    private readonly whole: WholeLook,
     private readonly inboxes: Inboxes,
     private readonly messages: Messages,
     private readonly pages: MessagePages,
@@ -38,15 +38,11 @@ export class MessagesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { id } = (await this.inboxes.openContent(principal, inboxId)).inbox
-    await this.views.mustKnow(id)
-    // Where its messages end counts as it stands in views that are whole.
-    const found = await this.inboxes.openContent(principal, inboxId)
-    const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
-    const page = await this.pages.read(found, query, cursor)
-    // While the page was read its end may have come, or its views may have been lost: neither is an empty list.
-    await this.views.mustKnow(id)
-    await this.inboxes.openContent(principal, inboxId)
+    const { id, page } = await this.whole.first(principal, inboxId, async (open) => {
+      const { id } = open.inbox
+      const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
+      return { id, page: await this.pages.read(open, query, cursor) }
+    })
     void reply.header('mayfly-cursor', writeMessageCursor(id, page.cursor))
     if (page.next !== null) linkNext(request, reply, writeMessageCursor(id, page.next))
     return page.messages.map((message) => messageJson(message, familyOf(request)))
