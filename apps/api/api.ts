@@ -142,6 +142,7 @@ export async function startApi({
   class ApiModule {}
 
   const server = makeServer({
+    settings,
     logger,
     metrics,
     methods,

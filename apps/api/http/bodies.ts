@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { messageOf } from '#libs/fault/message-of.js'
+import { note } from './access-log.js'
 import { Problem } from './problems.js'
 
 const BYTES = Symbol('bytes')
@@ -17,11 +18,13 @@ export function takeJson(server: FastifyInstance): void {
   const asBytes = { parseAs: 'buffer' } as const
   server.addContentTypeParser<Buffer>('application/json', asBytes, (request: Read, body, done) => {
     request[BYTES] = body
+    note(request, { bodyBytes: body.length })
     const read = parse(request, body)
     if (read instanceof Problem) done(read)
     else done(null, read)
   })
-  server.addContentTypeParser<Buffer>('*', asBytes, (_, body, done) => {
+  server.addContentTypeParser<Buffer>('*', asBytes, (request, body, done) => {
+    note(request, { bodyBytes: body.length })
     if (body.length === 0) done(null, {})
     else done(notTaken('Only application/json is taken.'))
   })

@@ -7,7 +7,7 @@ import { isId, type InboxId, type MessageId } from '#libs/typeid/typeid.js'
 import { notFound, Problem } from '../http/problems.js'
 import type { MessageRangeQuery } from '#libs/read-model/queries.js'
 import { Views } from '../http/views.js'
-import { comingToItsEnd } from '../inboxes/inboxes.service.js'
+import { comingToItsEnd, hasEnded } from '../inboxes/inboxes.service.js'
 import type { OpenedMessage } from './message-json.js'
 
 export type PresentMessage = Extract<Message, { state: 'present' }>
@@ -22,13 +22,14 @@ export class MessageReader {
 
   /**
    * Throws not-found or message-deleted where there is no such message in the inbox any more, and catching-up while
-   * that can't be told: views that are being rebuilt show a deleted message until they come to its deletion.
+   * that can't be told: views that are being rebuilt show a deleted message until they come to its deletion. Throws the
+   * inbox's 410 where it has ended since it was opened.
    */
   async find({ id: inboxId }: ActiveInbox, id: string): Promise<PresentMessage> {
     if (!isId('msg', id)) throw noMessage(id)
     await this.views.mustKnow(inboxId)
     const row = await this.views.known(inboxId, () => this.views.inboxes.message({ inboxId, messageId: id }))
-    if (row === null) throw noMessage(id)
+    if (row === null) throw await this.whyMissing(inboxId, id)
     const { message } = row
     if (message.state === 'present') return message
     const deletedAt = message.deletedAt.toISOString()
@@ -36,6 +37,12 @@ export class MessageReader {
       detail: `The message ${message.id} was deleted at ${deletedAt}.`,
       members: { deleted_at: deletedAt },
     })
+  }
+
+  /** An inbox that ends takes its messages along: one that is not there may have been there when it was opened. */
+  async whyMissing(inboxId: InboxId, id: string): Promise<Problem> {
+    const row = await this.views.inboxes.inbox(inboxId)
+    return row !== null && row.inbox.state !== 'active' ? hasEnded(row.inbox) : noMessage(id)
   }
 
   async keyOf(inboxId: InboxId): Promise<SecretKey> {

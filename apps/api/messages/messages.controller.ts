@@ -1,5 +1,8 @@
 import { Body, Controller, Delete, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { SecretKey } from '#libs/erasure/seal.js'
+import type { ActiveInbox } from '#libs/inbox/inbox.js'
+import type { MessageId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { readMessageCursor, writeMessageCursor } from '../http/cursor.js'
@@ -80,7 +83,9 @@ export class MessagesController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     void reply.headers({ 'content-type': 'message/rfc822', 'x-content-type-options': 'nosniff' })
-    return this.source(principal, inboxId, messageId)
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
+    const message = await this.reader.find(inbox, messageId)
+    return this.source(await this.reader.keyOf(inbox.id), inbox, message.id)
   }
 
   @Get(':messageId/attachments/:index')
@@ -96,11 +101,12 @@ export class MessagesController {
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
-    const opened = await this.reader.open(await this.reader.keyOf(inbox.id), inbox.id, message)
+    const key = await this.reader.keyOf(inbox.id)
+    const opened = await this.reader.open(key, inbox.id, message)
     // What the message does not list is not looked for: a mail that defeated the parser gets no second try.
     const isListed =
       opened?.mail.attachments.some((attachment) => String(attachment.index) === index) === true
-    const source = () => this.source(principal, inboxId, messageId)
+    const source = () => this.source(key, inbox, message.id)
     const found = isListed ? await this.attachments.read(source, Number(index)) : null
     if (found === null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
     void reply.headers(attachmentHeaders(found.meta))
@@ -120,11 +126,8 @@ export class MessagesController {
     return { id, deleted_at: deletedAt.toISOString() }
   }
 
-  private async source(principal: Principal, inboxId: string, messageId: string): Promise<Buffer> {
-    const { inbox } = await this.inboxes.openContent(principal, inboxId)
-    const message = await this.reader.find(inbox, messageId)
-    const key = await this.reader.keyOf(inbox.id)
-    const raw = await this.reader.raw(key, inbox.id, message.id)
-    return raw ?? this.reader.explainGone(inbox, message.id)
+  private async source(key: SecretKey, inbox: ActiveInbox, messageId: MessageId): Promise<Buffer> {
+    const raw = await this.reader.raw(key, inbox.id, messageId)
+    return raw ?? this.reader.explainGone(inbox, messageId)
   }
 }
