@@ -124,7 +124,7 @@ export async function startApi({
       { provide: InboxContext, useValue: inboxContext },
       { provide: OperationsContext, useValue: operationsContext },
       Inboxes,
-      { provide: InboxPasswords, useValue: new InboxPasswords(engine.limits) },
+      { provide: InboxPasswords, useValue: new InboxPasswords(throttle) },
       Messages,
       MessagePages,
       MessageReader,
