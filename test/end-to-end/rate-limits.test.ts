@@ -1,5 +1,12 @@
+import { basename } from 'node:path'
+import { hashSecret } from '#apps/api/access/credentials.js'
+import { readSettings } from '#libs/config/settings.js'
+import { openEngine } from '#libs/engine/open-engine.js'
+import { Recorder } from '#libs/event-log/recorder.js'
+import { mintId } from '#libs/typeid/mint.js'
 import { call, type Answer } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { distributedEnvironment, engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { makeFolder } from '#test/harness/standalone.js'
 import { expectProblem } from '#test/harness/problem.js'
 
 interface Standing {
@@ -20,13 +27,50 @@ function standingOf({ headers }: Pick<Answer<unknown>, 'headers'>): Standing {
   return { policy, remaining: Number(r), seconds: Number(t) }
 }
 
+/** Records an account on the plan starter, with a key, before Mayfly runs. */
+async function recordStarter(dataDir: string, secret: string): Promise<void> {
+  const settings = readSettings({
+    MAYFLY_DATA_DIR: dataDir,
+    MAYFLY_BOOTSTRAP_API_KEY: secret,
+    ...(engineUnderTest() === 'distributed' ? distributedEnvironment(basename(dataDir)) : {}),
+  })
+  const now = () => new Date()
+  const fail = (error: unknown) => {
+    throw error
+  }
+  const engine = await openEngine({ settings, role: 'test', now, onError: fail })
+  const recorder = new Recorder(engine.log, '/mayfly/api', now)
+  const [accountId, keyId] = [mintId('acc'), mintId('key')]
+  const attribution = { accountId, keyId, environment: 'development' }
+  await recorder.recordAccountEvent(
+    { type: 'AccountOpened', accountId, name: 'starter', plan: 'starter', openedAt: now() },
+    attribution,
+  )
+  await recorder.recordAccountEvent(
+    {
+      ...attribution,
+      type: 'ApiKeyIssued',
+      name: 'starter',
+      scopes: ['inboxes'],
+      secretHash: hashSecret(secret),
+      prefix: 'starter',
+      issuedAt: now(),
+    },
+    attribution,
+  )
+  await engine.close()
+}
+
+const STARTER = 'a-key-of-an-account-on-starter'
 const NO_SUCH = '/v1/inboxes/inb_01h455vb4pex5vsknk084sn02q'
 
 describe('rate limits', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    const { path: dataDir } = await makeFolder()
+    await recordStarter(dataDir, STARTER)
+    mayfly = await startMayfly({ dataDir })
   })
   afterAll(() => mayfly.dispose())
 
@@ -57,6 +101,37 @@ describe('rate limits', () => {
       expect(seconds).toBeGreaterThan(0)
       expect(seconds).toBeLessThanOrEqual(60)
     }
+  })
+
+  it('let a key do its minute, then its burst, and refuse it alone from then on', async () => {
+    const starter = { ...mayfly, apiKey: STARTER }
+    const answers = await Promise.all(Array.from({ length: 120 }, () => call(starter, 'GET', NO_SUCH)))
+    for (const { status } of answers) expect(status).toBe(404)
+    const told: Standing[] = []
+    for (let sent = 120; sent < 150; sent += 1) {
+      const answer = await call(starter, 'GET', NO_SUCH)
+      expect(answer.status).toBe(404)
+      expect(answer.headers.get('ratelimit-policy')).toBe('"sustained";q=100;w=60, "burst";q=50;w=600')
+      told.push(standingOf(answer))
+    }
+    const remaining = [...Array.from({ length: 29 }, (_, index) => 29 - index), 0]
+    expect(told.map((standing) => standing.remaining)).toEqual(remaining)
+    expect(told.slice(0, -1).every(({ policy }) => policy === 'burst')).toBe(true)
+    expect(told.at(-1)?.policy).toBe('sustained')
+
+    for (const [method, path] of [
+      ['GET', NO_SUCH],
+      ['POST', '/v1/inboxes'],
+      ['PUT', '/v1/inboxes'],
+    ] as const) {
+      const refused = await call(starter, method, path)
+      expectProblem(refused, { status: 429, code: 'rate-limited' })
+      const { policy, remaining: left, seconds } = standingOf(refused)
+      expect({ policy, left }).toEqual({ policy: 'sustained', left: 0 })
+      expect(refused.headers.get('retry-after')).toBe(String(seconds))
+      expect(seconds).toBeLessThanOrEqual(60)
+    }
+    expect((await call(mayfly, 'GET', '/v1/inboxes')).status).toBe(200)
   })
 
   it('are not told without a valid key, nor where none is needed', async () => {
