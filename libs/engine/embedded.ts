@@ -6,6 +6,8 @@ import { KEPT_MS, LEASE_MS } from '#libs/idempotency/idempotency-store.js'
 import { LmdbIdempotencyStore } from '#libs/idempotency/lmdb/lmdb-idempotency-store.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
 import { memoryRateLimits } from '#libs/rate-limit/memory/memory-rate-limits.js'
+import { GatheredKeyUse } from '#libs/key-use/key-use.js'
+import { LmdbKeyUseStore } from '#libs/key-use/lmdb/lmdb-key-use-store.js'
 import { openLmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
 import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
 import { messageOf } from '#libs/fault/message-of.js'
@@ -20,6 +22,7 @@ const LOG_FILE: DataFile = ['event-log', 'log.mdb']
 const KEYS_FILE: DataFile = ['keys', 'keys.mdb']
 const VIEWS_FILE: DataFile = ['read-model', 'views.mdb']
 const REQUESTS_FILE: DataFile = ['idempotency', 'requests.mdb']
+const KEY_USE_FILE: DataFile = ['key-use', 'key-use.mdb']
 
 const REWRITE_KEYS_WITHIN_MS = 3_600_000
 
@@ -56,31 +59,38 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       }),
     )
     opened.defer(() => vault.close())
-    const views = fileIn(dataDir.path, VIEWS_FILE)
-    const readModel = await openOrBegin(views, 'opening the views', () => openLmdbReadModel(views), onError)
+    const readModel = await openOrRemove(
+      fileIn(dataDir.path, VIEWS_FILE),
+      (path) => openLmdbReadModel(path),
+      (error) => onError(error, 'opening the views'),
+    )
     opened.defer(() => readModel.close())
-    const { store: projections, queries } = readModel
+    const keyUseStore = await openOrRemove(
+      fileIn(dataDir.path, KEY_USE_FILE),
+      (path) => LmdbKeyUseStore.open(path),
+      (error) => onError(error, 'opening when keys were used'),
+    )
+    opened.defer(() => keyUseStore.close())
+    const keyUse = new GatheredKeyUse(keyUseStore, (error) => onError(error, 'storing when keys were used'))
+    opened.defer(() => keyUse.close())
+    const { store: projections, queries: inboxes, accounts } = readModel
     const signals = new InProcessSignals()
     opened.defer(() => signals.close())
     const limits = memoryRateLimits()
-    const path = fileIn(dataDir.path, REQUESTS_FILE)
-    const openRequests = () =>
-      LmdbIdempotencyStore.open({
-        path,
-        leaseMs: LEASE_MS,
-        keptMs: KEPT_MS,
-        now,
-        onPruneError: (error) => onError(error, 'removing old answers'),
-      })
-    const idempotency = await openOrBegin(
-      path,
-      'opening the answers to repeated requests',
-      openRequests,
-      onError,
+    const idempotency = await openOrRemove(
+      fileIn(dataDir.path, REQUESTS_FILE),
+      (path) =>
+        LmdbIdempotencyStore.open({
+          path,
+          leaseMs: LEASE_MS,
+          keptMs: KEPT_MS,
+          now,
+          onPruneError: (error) => onError(error, 'removing old answers'),
+        }),
+      (error) => onError(error, 'opening the answers to repeated requests'),
     )
     opened.defer(() => idempotency.close())
-    const accounts = queries
-    return { log, vault, projections, inboxes: queries, accounts, signals, limits, idempotency, close }
+    return { log, vault, projections, inboxes, accounts, keyUse, signals, limits, idempotency, close }
   } catch (error) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     throw error
@@ -120,19 +130,18 @@ async function orDataDirError<Opened>(open: () => Promise<Opened>): Promise<Open
   }
 }
 
-/** What can't be opened is begun anew: views are rebuilt from the log, and answers are kept for a day at most. */
-async function openOrBegin<Opened>(
+/** What can't be opened is removed: views are rebuilt from the log, and without the rest nothing is wrong. */
+async function openOrRemove<Opened>(
   path: string,
-  doing: string,
-  open: () => Opened | Promise<Opened>,
-  onError: EngineOptions['onError'],
+  open: (path: string) => Opened | Promise<Opened>,
+  onFault: (error: unknown) => void,
 ): Promise<Opened> {
   try {
-    return await open()
+    return await open(path)
   } catch (error) {
-    onError(error, doing)
+    onFault(error)
     for (const file of [path, `${path}-lock`]) rmSync(file, { force: true })
-    return open()
+    return open(path)
   }
 }
 

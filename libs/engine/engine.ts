@@ -1,6 +1,7 @@
 import type { Settings } from '#libs/config/settings.js'
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import type { EventLog } from '#libs/event-log/event-log.js'
+import type { KeyUse } from '#libs/key-use/key-use.js'
 import type { ProjectionStore } from '#libs/read-model/projection-store.js'
 import type { IdempotencyStore } from '#libs/idempotency/idempotency-store.js'
 import type { RateLimits } from '#libs/rate-limit/rate-limits.js'
@@ -14,6 +15,7 @@ export interface Engine {
   projections: ProjectionStore
   inboxes: InboxQueries & DueInboxes
   accounts: AccountQueries
+  keyUse: KeyUse
   signals: Signals
   limits: RateLimits
   idempotency: IdempotencyStore

@@ -6,6 +6,11 @@ import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
 
+interface KeyJson {
+  id: string
+  secret: string
+}
+
 const REUSED = { status: 422, code: 'idempotency-key-reused' }
 
 describe('POST with an Idempotency-Key', () => {
@@ -103,6 +108,30 @@ describe('POST with an Idempotency-Key', () => {
     const made = await post({ name: 'at last' })
     expect(made.status).toBe(201)
     expect(isReplayed(made)).toBe(false)
+  })
+
+  it('is each API key its own, and opens to the secret alone that it was answered to', async () => {
+    const made = await post<KeyJson>({ name: 'mine', environment: 'development' }, '/v1/keys')
+    const again = await post<KeyJson>({ name: 'mine', environment: 'development' }, '/v1/keys')
+    expect([made.status, isReplayed(again)]).toEqual([201, true])
+    expect(again.body).toEqual(made.body)
+
+    const headers = { 'idempotency-key': key }
+    const mine = { ...mayfly, apiKey: made.body.secret }
+    const inbox = await call<InboxJson>(mine, 'POST', '/v1/inboxes', { headers })
+    expect([inbox.status, isReplayed(inbox)]).toEqual([201, false])
+    const rotated = await post<KeyJson>({}, `/v1/keys/${made.body.id}/rotate`, randomUUID())
+    const renewed = { ...mayfly, apiKey: rotated.body.secret }
+    const problem = expectProblem(await call(renewed, 'POST', '/v1/inboxes', { headers }), REUSED)
+    expect(problem.detail).toMatch('another secret of this API key')
+  })
+
+  it('keeps what was not there, with the id of the request that met it', async () => {
+    const path = '/v1/keys/key_01h455vb4pex5vsknk084sn02q/rotate'
+    const first = expectProblem(await post({}, path), { status: 404, code: 'not-found' })
+    const again = await post({}, path)
+    expect(isReplayed(again)).toBe(true)
+    expect(expectProblem(again, { status: 404, code: 'not-found' })).toEqual(first)
   })
 
   it.each(['with a blank', '"open', 'x'.repeat(256)])(

@@ -1,12 +1,5 @@
-import { basename } from 'node:path'
-import { hashSecret } from '#apps/api/access/credentials.js'
-import { readSettings } from '#libs/config/settings.js'
-import { openEngine } from '#libs/engine/open-engine.js'
-import { Recorder } from '#libs/event-log/recorder.js'
-import { mintId } from '#libs/typeid/mint.js'
-import { call, type Answer } from '#test/harness/client.js'
-import { distributedEnvironment, engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
-import { makeFolder } from '#test/harness/standalone.js'
+import { call, type Answer, type Target } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
 interface Standing {
@@ -27,52 +20,23 @@ function standingOf({ headers }: Pick<Answer<unknown>, 'headers'>): Standing {
   return { policy, remaining: Number(r), seconds: Number(t) }
 }
 
-/** Records an account on the plan starter, with a key, before Mayfly runs. */
-async function recordStarter(dataDir: string, secret: string): Promise<void> {
-  const settings = readSettings({
-    MAYFLY_DATA_DIR: dataDir,
-    MAYFLY_BOOTSTRAP_API_KEY: secret,
-    ...(engineUnderTest() === 'distributed' ? distributedEnvironment(basename(dataDir)) : {}),
-  })
-  const now = () => new Date()
-  const fail = (error: unknown) => {
-    throw error
-  }
-  const engine = await openEngine({ settings, role: 'test', now, onError: fail })
-  const recorder = new Recorder(engine.log, '/mayfly/api', now)
-  const [accountId, keyId] = [mintId('acc'), mintId('key')]
-  const attribution = { accountId, keyId, environment: 'development' }
-  await recorder.recordAccountEvent(
-    { type: 'AccountOpened', accountId, name: 'starter', plan: 'starter', openedAt: now() },
-    attribution,
-  )
-  await recorder.recordAccountEvent(
-    {
-      ...attribution,
-      type: 'ApiKeyIssued',
-      name: 'starter',
-      scopes: ['inboxes'],
-      secretHash: hashSecret(secret),
-      prefix: 'starter',
-      issuedAt: now(),
-    },
-    attribution,
-  )
-  await engine.close()
-}
-
-const STARTER = 'a-key-of-an-account-on-starter'
 const NO_SUCH = '/v1/inboxes/inb_01h455vb4pex5vsknk084sn02q'
 
 describe('rate limits', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    const { path: dataDir } = await makeFolder()
-    await recordStarter(dataDir, STARTER)
-    mayfly = await startMayfly({ dataDir })
+    mayfly = await startMayfly()
   })
   afterAll(() => mayfly.dispose())
+
+  /** Of a key of its own, that may make so many requests a minute. */
+  async function keyWith(rateLimit: number): Promise<Target> {
+    const body = { name: 'limited', environment: 'development', rate_limit: rateLimit }
+    const made = await call<{ secret: string }>(mayfly, 'POST', '/v1/keys', { body })
+    expect(made.status).toBe(201)
+    return { ...mayfly, apiKey: made.body.secret }
+  }
 
   it('are told in every answer to a valid key, and each of these counts one', async () => {
     const before = standingOf(await call(mayfly, 'GET', '/v1/inboxes'))
@@ -104,34 +68,41 @@ describe('rate limits', () => {
   })
 
   it('let a key do its minute, then its burst, and refuse it alone from then on', async () => {
-    const starter = { ...mayfly, apiKey: STARTER }
-    const answers = await Promise.all(Array.from({ length: 120 }, () => call(starter, 'GET', NO_SUCH)))
-    for (const { status } of answers) expect(status).toBe(404)
-    const told: Standing[] = []
-    for (let sent = 120; sent < 150; sent += 1) {
-      const answer = await call(starter, 'GET', NO_SUCH)
-      expect(answer.status).toBe(404)
-      expect(answer.headers.get('ratelimit-policy')).toBe('"sustained";q=100;w=60, "burst";q=50;w=600')
-      told.push(standingOf(answer))
+    const limited = await keyWith(10)
+    const answers = []
+    for (let sent = 0; sent < 15; sent += 1) answers.push(await call(limited, 'GET', NO_SUCH))
+    for (const { status, headers } of answers) {
+      expect(status).toBe(404)
+      expect(headers.get('ratelimit-policy')).toBe('"sustained";q=10;w=60, "burst";q=5;w=600')
     }
-    const remaining = [...Array.from({ length: 29 }, (_, index) => 29 - index), 0]
-    expect(told.map((standing) => standing.remaining)).toEqual(remaining)
-    expect(told.slice(0, -1).every(({ policy }) => policy === 'burst')).toBe(true)
-    expect(told.at(-1)?.policy).toBe('sustained')
+    expect(answers.map(standingOf).map(({ policy, remaining }) => [policy, remaining])).toEqual([
+      ...[9, 8, 7, 6, 5, 4, 3, 2, 1].map((left) => ['sustained', left]),
+      ...[5, 4, 3, 2, 1].map((left) => ['burst', left]),
+      ['sustained', 0],
+    ])
 
     for (const [method, path] of [
       ['GET', NO_SUCH],
       ['POST', '/v1/inboxes'],
       ['PUT', '/v1/inboxes'],
     ] as const) {
-      const refused = await call(starter, method, path)
+      const refused = await call(limited, method, path)
       expectProblem(refused, { status: 429, code: 'rate-limited' })
       const { policy, remaining: left, seconds } = standingOf(refused)
       expect({ policy, left }).toEqual({ policy: 'sustained', left: 0 })
       expect(refused.headers.get('retry-after')).toBe(String(seconds))
       expect(seconds).toBeLessThanOrEqual(60)
     }
-    expect((await call(mayfly, 'GET', '/v1/inboxes')).status).toBe(200)
+    for (const other of [mayfly, await keyWith(10)]) {
+      expect((await call(other, 'GET', '/v1/inboxes')).status).toBe(200)
+    }
+  })
+
+  it('allow exactly both quotas to requests that come at once', async () => {
+    const limited = await keyWith(21)
+    const answers = await Promise.all(Array.from({ length: 60 }, () => call(limited, 'GET', NO_SUCH)))
+    const of = (wanted: number) => answers.filter(({ status }) => status === wanted).length
+    expect([of(404), of(429)]).toEqual([31, 29])
   })
 
   it('are not told without a valid key, nor where none is needed', async () => {

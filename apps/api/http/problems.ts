@@ -20,6 +20,11 @@ export const PROBLEMS = {
     title: 'The API key is not known',
     fix: 'Check the key for slips in copying, or issue another one.',
   },
+  'revoked-api-key': {
+    status: 401,
+    title: 'The API key has been revoked, or has another secret by now',
+    fix: 'Use the secret that the last rotation gave, or another key.',
+  },
   'plan-lacks-api-access': {
     status: 403,
     title: 'The plan has no API access',
