@@ -27,6 +27,7 @@ import { MethodTable } from './http/method-table.js'
 import { ProblemFilter } from './http/problem-filter.js'
 import { makeServer } from './http/server.js'
 import { Views } from './http/views.js'
+import { Idempotency } from './idempotency/idempotency.js'
 import { InboxContext, Inboxes } from './inboxes/inboxes.service.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
 import { KeysController } from './keys/keys.controller.js'
@@ -82,7 +83,7 @@ export async function startApi({
   registry,
   isStarted,
 }: ApiOptions): Promise<Api> {
-  const { log, inboxes, accounts, keyUse, vault, signals, limits } = engine
+  const { log, inboxes, accounts, keyUse, vault, signals, limits, idempotency: store } = engine
   const views = new Views(log, inboxes, accounts, vault, signals)
   const plans = new Plans(planTable, logger)
   const knownKeys = new KnownKeys(views)
@@ -91,15 +92,23 @@ export async function startApi({
     registry,
     async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
   )
-  const logFault = faultLog(logger, { then: 'passed uncounted' })
+  const logUncounted = faultLog(logger, { then: 'passed uncounted' })
+  const logUnkept = faultLog(logger, { then: 'a repeat runs again' })
   const throttle = new Throttle({
     limits,
     onUnavailable: (error) => {
       metrics.rateLimitFailures.inc()
-      logFault(error, 'counting a request')
+      logUncounted(error, 'counting a request')
     },
   })
   const requestLimits = new RequestLimits({ throttle, now })
+  const idempotency = new Idempotency({
+    store,
+    onUnkept: (error) => {
+      metrics.unkeptAnswers.inc()
+      logUnkept(error, 'keeping an answer')
+    },
+  })
   const methods = new MethodTable()
   const waits = new OpenWaits(settings.maxWaits, registry)
   let url = settings.publicUrl ?? ''
@@ -165,6 +174,7 @@ export async function startApi({
     publicUrl: () => url,
     authenticate: (request) => authenticator.authenticate(request),
     limit: (request, reply) => requestLimits.count(request, reply),
+    idempotency,
   })
   const app = await NestFactory.create<NestFastifyApplication>(ApiModule, server, {
     logger: false,
