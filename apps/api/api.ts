@@ -11,6 +11,10 @@ import { listenError } from '#libs/process/listen-error.js'
 import { measureBacklog } from '#libs/read-model/backlog.js'
 import { Authenticator } from './access/authenticator.js'
 import { ScopeGuard } from './access/scope.guard.js'
+import { EventsContext, EventsController } from './events/events.controller.js'
+import { InboxFeed } from './events/inbox-feed.js'
+import { OpenStreams } from './events/open-streams.js'
+import { HistoryController } from './history/history.controller.js'
 import { ContractPipe } from './http/contract-pipe.js'
 import { AcceptGuard } from './http/media.js'
 import { MethodTable } from './http/method-table.js'
@@ -66,6 +70,11 @@ export async function startApi({
   const views = new Views(log, inboxes, accounts, vault, signals)
   const authenticator = new Authenticator(views)
   const methods = new MethodTable()
+  const streams = new OpenStreams({
+    most: settings.maxStreams,
+    stallMs: settings.streamStallMs,
+    registry,
+  })
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
 
@@ -82,7 +91,13 @@ export async function startApi({
   }
 
   @Module({
-    controllers: [InboxesController, MessagesController, OperationsController],
+    controllers: [
+      InboxesController,
+      MessagesController,
+      HistoryController,
+      EventsController,
+      OperationsController,
+    ],
     providers: [
       { provide: APP_PIPE, useClass: ContractPipe },
       { provide: APP_GUARD, useClass: AcceptGuard },
@@ -91,6 +106,10 @@ export async function startApi({
       { provide: Views, useValue: views },
       { provide: InboxContext, useValue: inboxContext },
       { provide: OperationsContext, useValue: operationsContext },
+      { provide: EventsContext, useValue: { signals } satisfies EventsContext },
+      { provide: OpenStreams, useValue: streams },
+      { provide: Authenticator, useValue: authenticator },
+      InboxFeed,
       Inboxes,
       Messages,
       MessagePages,
@@ -132,6 +151,7 @@ export async function startApi({
       port,
       async close() {
         isShuttingDown = true
+        streams.stop()
         const server = app.getHttpServer()
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
         await app.close()

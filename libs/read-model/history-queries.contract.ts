@@ -43,7 +43,14 @@ export function describeHistoryQueries(made: () => ReadModelHarness): void {
     const { messageId: mailId, receivedAt, size, digest } = mail(id, messageId(4))
     const [made_, received, , removed] = await historyOf()
     const idAt = (offset: number) => placedAt(offset, removal).id
-    expect(made_).toEqual({ ...none, offset: 0, id: idAt(0), type: 'InboxCreated', time: minute(0), keyId: KEY })
+    expect(made_).toEqual({
+      ...none,
+      offset: 0,
+      id: idAt(0),
+      type: 'InboxCreated',
+      time: minute(0),
+      keyId: KEY,
+    })
     expect(received).toEqual({
       ...{ ...none, offset: 2, id: idAt(2), type: 'MessageReceived' },
       ...{ time: receivedAt, messageId: mailId, size, digest },

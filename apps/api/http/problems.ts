@@ -90,6 +90,11 @@ export const PROBLEMS = {
     title: 'The views are out of reach',
     fix: 'Try again after the time that `Retry-After` names.',
   },
+  'too-many-streams': {
+    status: 503,
+    title: 'This instance has as many streams open as it may',
+    fix: 'Try again after the time that `Retry-After` names, or end streams that nobody reads.',
+  },
   'shutting-down': {
     status: 503,
     title: 'This instance is shutting down',
@@ -99,8 +104,10 @@ export const PROBLEMS = {
 
 export type ProblemCode = keyof typeof PROBLEMS
 
-/** One fault of a request, and where it stands: in the body (RFC 6901), the query, the path or a header. */
-export type Fault = { detail: string } & ({ pointer: string } | { parameter: string } | { header: string })
+/** Where a fault of a request stands: in the body (RFC 6901), the query, the path or a header. */
+export type Place = { pointer: string } | { parameter: string } | { header: string }
+
+export type Fault = { detail: string } & Place
 
 export interface ProblemOptions {
   detail: string

@@ -1,4 +1,5 @@
 import type { KeyVault } from '#libs/erasure/key-vault.js'
+import { partitionOf } from '#libs/event-log/partitioner.js'
 import type { EventLog, Partition, Position } from '#libs/event-log/event-log.js'
 import { isAnyCatchingUp, isInboxCatchingUp } from '#libs/read-model/backlog.js'
 import { isCatchingUp, type AccountQueries, type InboxQueries } from '#libs/read-model/queries.js'
@@ -21,6 +22,11 @@ export class Views {
     signals: Signals,
   ) {
     this.watermark = new Watermark(inboxes, signals)
+  }
+
+  /** Of inbox-events. */
+  partitionOf(inboxId: InboxId): number {
+    return partitionOf(inboxId, this.log.partitionCount('inbox-events'))
   }
 
   async isCatchingUp(partition: Partition): Promise<boolean> {

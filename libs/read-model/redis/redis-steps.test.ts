@@ -108,7 +108,9 @@ describe.each([
         `{p1}:raw:${messageId(2)}`,
       ])
       await follower.follow({ ...deleted(minute(3)), inboxId: id })
-      const left = ['addresses', `history:${id}`, 'inboxes', 'listing', 'slot:inbox-events'].map((name) => `{p1}:${name}`)
+      const left = ['addresses', `history:${id}`, 'inboxes', 'listing', 'slot:inbox-events'].map(
+        (name) => `{p1}:${name}`,
+      )
       expect(await keys()).toEqual([...left, `address:${makeInbox(id).address}`].toSorted())
     })
 
