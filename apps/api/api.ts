@@ -7,11 +7,14 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
+import { faultLog } from '#libs/process/fault-log.js'
 import { listenError } from '#libs/process/listen-error.js'
 import { measureBacklog } from '#libs/read-model/backlog.js'
 import { Authenticator } from './access/authenticator.js'
+import { RequestLimits } from './access/request-limits.js'
 import { ScopeGuard } from './access/scope.guard.js'
-import { EventsContext, EventsController } from './events/events.controller.js'
+import { Throttle } from './access/throttle.js'
+import { EventsController } from './events/events.controller.js'
 import { InboxFeed } from './events/inbox-feed.js'
 import { OpenStreams } from './events/open-streams.js'
 import { HistoryController } from './history/history.controller.js'
@@ -23,11 +26,16 @@ import { makeServer } from './http/server.js'
 import { Views } from './http/views.js'
 import { InboxContext, Inboxes } from './inboxes/inboxes.service.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
+import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
 import { MessagePages } from './messages/message-page.js'
 import { MessageReader } from './messages/message-reader.js'
+import { MessageWait } from './messages/message-wait.js'
 import { MessagesController } from './messages/messages.controller.js'
 import { Messages } from './messages/messages.service.js'
+import { OpenWaits } from './messages/open-waits.js'
+import { WaitController } from './messages/wait.controller.js'
+import { WholeLook } from './messages/whole-look.js'
 import { ApiMetrics } from './operations/api-metrics.js'
 import { OperationsContext, OperationsController } from './operations/operations.controller.js'
 
@@ -66,15 +74,29 @@ export async function startApi({
   registry,
   isStarted,
 }: ApiOptions): Promise<Api> {
-  const { log, inboxes, accounts, vault, signals } = engine
+  const { log, inboxes, accounts, vault, signals, limits } = engine
   const views = new Views(log, inboxes, accounts, vault, signals)
   const authenticator = new Authenticator(views)
+  const metrics = new ApiMetrics(
+    registry,
+    async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
+  )
+  const logFault = faultLog(logger, { then: 'passed uncounted' })
+  const throttle = new Throttle({
+    limits,
+    onUnavailable: (error) => {
+      metrics.rateLimitFailures.inc()
+      logFault(error, 'counting a request')
+    },
+  })
+  const requestLimits = new RequestLimits({ throttle, now })
   const methods = new MethodTable()
   const streams = new OpenStreams({
     most: settings.maxStreams,
     stallMs: settings.streamStallMs,
     registry,
   })
+  const waits = new OpenWaits(settings.maxWaits, registry)
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
 
@@ -93,6 +115,7 @@ export async function startApi({
   @Module({
     controllers: [
       InboxesController,
+      WaitController,
       MessagesController,
       HistoryController,
       EventsController,
@@ -104,16 +127,20 @@ export async function startApi({
       { provide: APP_GUARD, useClass: ScopeGuard },
       { provide: APP_FILTER, useValue: new ProblemFilter(() => url, methods) },
       { provide: Views, useValue: views },
+      { provide: Throttle, useValue: throttle },
       { provide: InboxContext, useValue: inboxContext },
       { provide: OperationsContext, useValue: operationsContext },
-      { provide: EventsContext, useValue: { signals } satisfies EventsContext },
       { provide: OpenStreams, useValue: streams },
       { provide: Authenticator, useValue: authenticator },
       InboxFeed,
       Inboxes,
+      { provide: InboxPasswords, useValue: new InboxPasswords(engine.limits) },
       Messages,
       MessagePages,
       MessageReader,
+      MessageWait,
+      WholeLook,
+      { provide: OpenWaits, useValue: waits },
       {
         provide: AttachmentPool,
         useValue: new AttachmentPool((error) =>
@@ -125,15 +152,14 @@ export async function startApi({
   class ApiModule {}
 
   const server = makeServer({
+    settings,
     logger,
-    metrics: new ApiMetrics(
-      registry,
-      async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
-    ),
+    metrics,
     methods,
     isShuttingDown: () => isShuttingDown,
     publicUrl: () => url,
     authenticate: (request) => authenticator.authenticate(request),
+    limit: (request, reply) => requestLimits.count(request, reply),
   })
   const app = await NestFactory.create<NestFastifyApplication>(ApiModule, server, {
     logger: false,
@@ -152,6 +178,7 @@ export async function startApi({
       async close() {
         isShuttingDown = true
         streams.stop()
+        waits.close()
         const server = app.getHttpServer()
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
         await app.close()

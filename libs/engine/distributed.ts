@@ -4,6 +4,7 @@ import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/erasure/logged-key-vau
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
+import { redisRateLimits } from '#libs/rate-limit/redis/redis-rate-limits.js'
 import { rememberProgress } from '#libs/read-model/remembered-progress.js'
 import { redisReadModel } from '#libs/read-model/redis/redis-read-model.js'
 import { checkRedis, watchJoining } from '#libs/redis-client/check-redis.js'
@@ -74,7 +75,8 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       onError: (error) => onError(error, 'passing signals'),
     })
     opened.defer(() => signals.close())
-    return { log, vault, projections, inboxes: queries, accounts: queries, signals, close }
+    const limits = redisRateLimits({ client, prefix })
+    return { log, vault, projections, inboxes: queries, accounts: queries, signals, limits, close }
   } catch (cause) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     if (cause instanceof StartError) throw cause

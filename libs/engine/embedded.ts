@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { LmdbKeyVault } from '#libs/erasure/lmdb/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
+import { memoryRateLimits } from '#libs/rate-limit/memory/memory-rate-limits.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
 import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
 import { messageOf } from '#libs/fault/message-of.js'
@@ -57,7 +58,8 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     const { store: projections, queries } = readModel
     const signals = new InProcessSignals()
     opened.defer(() => signals.close())
-    return { log, vault, projections, inboxes: queries, accounts: queries, signals, close }
+    const limits = memoryRateLimits()
+    return { log, vault, projections, inboxes: queries, accounts: queries, signals, limits, close }
   } catch (error) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     throw error

@@ -89,6 +89,18 @@ describe('the record of an event', () => {
     expect(headers).not.toHaveProperty('ce_keyid')
   })
 
+  it('of an inbox from before there were passwords says that it has none', () => {
+    const about = { id, time: minute(5), source: '/mayfly/api', accountId, environment: 'staging', keyId }
+    const { headers, value } = inboxEventCodec.encode({ ...about, event: created })
+    const data = JSON.parse(Buffer.from(value).toString()) as Record<string, unknown>
+    expect(data.password_protected).toBe(true)
+    const { password_protected: _, ...older } = data
+    expect(inboxEventCodec.decode({ headers, value: Buffer.from(JSON.stringify(older)) })).toMatchObject({
+      kind: 'event',
+      recorded: { event: { ...created, isProtected: false } },
+    })
+  })
+
   it('carries a mail once: a 1 MB mail costs little more than its bytes', () => {
     const sealed = Buffer.alloc(1 << 20, 7)
     const about = { id, time: minute(5), source: '/mayfly/smtp', accountId, environment: 'staging', keyId }

@@ -16,6 +16,7 @@ export type InboxCommand =
       retention: Lifespan
       labels: Readonly<Record<string, string>>
       maxMessages: number
+      isProtected: boolean
       sealed: Uint8Array
       now: Date
     }

@@ -14,6 +14,8 @@ export interface InboxCreated {
   duration: string
   labels: Readonly<Record<string, string>>
   maxMessages: number
+  /** Whether its mail is kept behind a password. */
+  isProtected: boolean
   createdAt: Date
   expiresAt: Date
   /** Sealed InboxDetails. */
@@ -57,4 +59,6 @@ export interface InboxDeleted {
 /** What of an inbox is sealed with its key, beside the mail. */
 export interface InboxDetails {
   name: string | null
+  /** Hex SHA-256 of the password of a protected inbox. */
+  passwordDigest?: string
 }

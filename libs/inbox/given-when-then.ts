@@ -72,6 +72,7 @@ export const FACTS = {
   address,
   labels: { run: '42' },
   maxMessages: MAX_MESSAGES,
+  isProtected: true,
   sealed: Buffer.from('sealed details'),
 }
 

@@ -29,6 +29,7 @@ const anyCreated = fc
     expiresAt: anyMinute,
     labels: fc.dictionary(fc.string(), fc.string(), { maxKeys: 4 }),
     maxMessages: fc.nat(),
+    isProtected: fc.boolean(),
     sealed: anyBytes,
   })
   .map((facts): InboxCreated => ({ ...created, ...facts }))

@@ -9,6 +9,8 @@ interface InboxFacts {
   keyId: KeyId
   address: Address
   labels: Readonly<Record<string, string>>
+  /** Whether its mail is kept behind a password. */
+  isProtected: boolean
   createdAt: Date
   messageCount: number
 }
@@ -84,7 +86,7 @@ function ended(
   endedAt: Date,
   endedBy: KeyId | null,
 ): EndedInbox {
-  const { id, accountId, environment, keyId, address, labels, createdAt, messageCount } = inbox
+  const { id, accountId, environment, keyId, address, labels, isProtected, createdAt, messageCount } = inbox
   return {
     id,
     accountId,
@@ -92,6 +94,7 @@ function ended(
     keyId,
     address,
     labels,
+    isProtected,
     createdAt,
     messageCount,
     state,

@@ -8,7 +8,7 @@ describe('the log of faults in the background', () => {
   beforeEach(() => {
     nowMs = 0
     lines = []
-    log = faultLog({ error: (...line: unknown[]) => void lines.push(line) }, () => nowMs)
+    log = faultLog({ error: (...line: unknown[]) => void lines.push(line) }, { nowMs: () => nowMs })
   })
 
   it('has the same one every ten seconds at most, and how often it came meanwhile', () => {

@@ -10,13 +10,20 @@ interface Known {
   unlogged: number
 }
 
+export interface FaultLogOptions {
+  /** A clock that only goes on. */
+  nowMs?: () => number
+  /** What becomes of what failed. */
+  then?: string
+}
+
 /**
- * Logs faults of what is tried again by itself, the same one not more often than every ten seconds, and then how often
- * it came meanwhile. `nowMs` is a clock that only goes on.
+ * Logs faults of what is tried again by itself, or gone without, the same one not more often than every ten seconds,
+ * and then how often it came meanwhile.
  */
 export function faultLog(
   logger: Pick<Logger, 'error'>,
-  nowMs: () => number = () => performance.now(),
+  { nowMs = () => performance.now(), then = 'tried again' }: FaultLogOptions = {},
 ): (error: unknown, during: string) => void {
   const known = new Map<string, Known>()
   return (error, during) => {
@@ -29,6 +36,6 @@ export function faultLog(
     if (known.size >= MOST_KNOWN) known.clear()
     known.set(name, { loggedAtMs: nowMs(), unlogged: 0 })
     const again = before === undefined || before.unlogged === 0 ? {} : { timesSince: before.unlogged }
-    logger.error({ err: error, ...again }, `${during} failed: tried again`)
+    logger.error({ err: error, ...again }, `${during} failed: ${then}`)
   }
 }

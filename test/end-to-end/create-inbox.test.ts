@@ -95,7 +95,7 @@ describe('creating an inbox', () => {
 
   it.each([
     ...wrong('duration', 1, null, true, [], {}, ['1h']),
-    ...wrong('password_protected', true, null, 'false', 0, [], {}),
+    ...wrong('password_protected', 1, null, 'false', 0, [], {}),
     ...wrong('name', 1, false, [], ['a'], {}, 'a'.repeat(201), '\ud800'),
     ...wrong('labels', null, 'a:b', [], ['a'], 1, pairs(17), { a: 1 }, { a: null }, { a: ['b'] }),
     ...wrong('labels', { '': 'x' }, { 'a:b': 'x' }, { ['a'.repeat(65)]: 'x' }, { a: 'x'.repeat(129) }),

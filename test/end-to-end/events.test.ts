@@ -290,7 +290,7 @@ describe('the events of an inbox', () => {
       expect(await reader.count(count, 30_000)).toHaveLength(count)
       await openStreams(1)
       expect(reader.isOver()).toBe(false)
-      expect(mayfly.output().stderr).toMatch(/"outcome":"client-stalled"/)
+      expect(mayfly.output().stderr).toMatch(/"stream":"client-stalled"/)
       idle.close()
     }, 60_000)
 

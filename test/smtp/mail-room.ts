@@ -117,6 +117,7 @@ export class MailRoom {
       duration: '1h',
       labels: {},
       maxMessages,
+      isProtected: false,
       createdAt,
       expiresAt: new Date(createdAt.getTime() + HOUR_MS),
       sealed: Buffer.from('details'),

@@ -16,6 +16,8 @@ export interface Principal {
   environment: string
   scopes: readonly Scope[]
   plan: Plan
+  /** What the key may ask for, sustained. */
+  requestsPerMinute: number
   /** What the request gives as the password of the inbox that it is about. */
   inboxPassword: string | null
 }
@@ -55,7 +57,9 @@ export class Authenticator {
       const { id: keyId, accountId, environment, scopes } = key
       const given = headers['mayfly-inbox-password']
       const inboxPassword = typeof given === 'string' ? given : null
-      return { keyId, accountId, environment, scopes, plan: PLANS[account.plan], inboxPassword }
+      const plan = PLANS[account.plan]
+      const { requestsPerMinute } = plan
+      return { keyId, accountId, environment, scopes, plan, requestsPerMinute, inboxPassword }
     }
     throw invalidKey('The key is not known.')
   }

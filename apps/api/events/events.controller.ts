@@ -3,14 +3,15 @@ import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { inboxChannel } from '#libs/read-model/inbox-channel.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
-import type { Signals } from '#libs/signals/signals.js'
 import { Authenticator, type Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { note } from '../http/access-log.js'
 import { readMessageCursor } from '../http/cursor.js'
 import { familyOf } from '../http/link.js'
 import { Produces } from '../http/media.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
+import { WholeLook } from '../messages/whole-look.js'
 import { eventChunks } from './event-chunks.js'
 import { MEDIA_TYPE } from './event-stream-text.js'
 import { EventStream } from './event-stream.js'
@@ -18,15 +19,9 @@ import { InboxFeed } from './inbox-feed.js'
 import { Listen } from './listen.dto.js'
 import { OpenStreams } from './open-streams.js'
 
-/** What the event handlers need to know of this instance. */
-export abstract class EventsContext {
-  abstract readonly signals: Pick<Signals, 'subscribe'>
-}
-
 /** The connection is the stream's alone: where that ends, an idle connection would hold up the end of the process. */
 const HEADERS = {
   'content-type': MEDIA_TYPE,
-  'cache-control': 'no-store',
   'x-accel-buffering': 'no',
   connection: 'close',
 }
@@ -35,9 +30,9 @@ const HEADERS = {
 @Controller(['v1/inboxes/:inboxId/events', 'v1/emails/:inboxId/events'])
 export class EventsController {
   constructor(
-    private readonly context: EventsContext,
     private readonly views: Views,
     private readonly inboxes: Inboxes,
+    private readonly whole: WholeLook,
     private readonly feed: InboxFeed,
     private readonly streams: OpenStreams,
     private readonly authenticator: Authenticator,
@@ -62,10 +57,8 @@ export class EventsController {
     }
     try {
       // Before the look that says where "now" is: what comes behind it rings.
-      leaving.push(await this.context.signals.subscribe(inboxChannel(id), () => bell.ring()))
-      await this.views.mustKnow(id)
-      // Where it ends counts as it stands in views that are whole.
-      const { inbox, endOffset } = await this.inboxes.openContent(principal, inboxId)
+      leaving.push(await this.views.signals.subscribe(inboxChannel(id), () => bell.ring()))
+      const { inbox, endOffset } = await this.whole.again(principal, id, (open) => Promise.resolve(open))
       const from = placeOf(request, query) ?? endOffset
       void reply.headers(HEADERS)
       if (request.method === 'HEAD') {
@@ -77,15 +70,11 @@ export class EventsController {
       const stream = new EventStream(
         (signal) => eventChunks({ ...listening, authenticate }, signal),
         () => bell.ring(),
+        (outcome) => note(request, { stream: outcome }),
       )
+      note(request, { stream: 'client-gone' })
       stream.once('error', (error) => request.log.error({ err: error }, 'a stream failed'))
-      stream.once('close', () => {
-        leave()
-        const { accountId, keyId } = principal
-        const { outcome, chunkCount: chunks } = stream
-        const ms = Math.round(reply.elapsedTime)
-        request.log.info({ accountId, keyId, inboxId: id, outcome, chunks, ms }, 'stream')
-      })
+      stream.once('close', leave)
       const { socket } = request.raw
       place.watch(stream, socket)
       // The server lets a client that has ended sending have its answer: of this one there would be no end.

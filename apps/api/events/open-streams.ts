@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { Gauge, type Registry } from 'prom-client'
-import { Problem, unavailable } from '../http/problems.js'
+import { unavailable } from '../http/problems.js'
 import type { EventStream } from './event-stream.js'
 
 export interface OpenStreamsOptions {
@@ -26,7 +26,6 @@ export interface StreamPlace {
 }
 
 const STOPPED_WITHIN_MS = 1_000
-const RETRY_AFTER_S = 10
 
 /** Every stream of this process: how many there may be, which of them nobody reads, and their end with it. */
 export class OpenStreams {
@@ -52,10 +51,7 @@ export class OpenStreams {
   take(): StreamPlace {
     if (this.isStopping) throw unavailable('shutting-down', 'This instance takes no more requests.')
     if (this.places.size >= this.options.most) {
-      throw new Problem('too-many-streams', {
-        detail: `This instance has ${this.options.most} streams open, as many as it may.`,
-        headers: { 'retry-after': String(RETRY_AFTER_S) },
-      })
+      throw unavailable('too-many-streams', `This instance has ${this.options.most} streams open already.`)
     }
     const place = {}
     let watched: Watched | null = null

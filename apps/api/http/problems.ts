@@ -30,10 +30,25 @@ export const PROBLEMS = {
     title: 'The key lacks a scope',
     fix: 'Use a key that has one of the scopes named in `detail`.',
   },
+  'inbox-password-required': {
+    status: 403,
+    title: 'The inbox has a password',
+    fix: "Send the header `Mayfly-Inbox-Password` with the `password` that the inbox's creation answered.",
+  },
+  'inbox-password-invalid': {
+    status: 403,
+    title: "The password is not the inbox's",
+    fix: "Send the `password` that the inbox's creation answered, as it stands there.",
+  },
   'not-found': {
     status: 404,
     title: 'There is no such thing',
     fix: 'Check the path and the id, and that the key belongs to its account and environment.',
+  },
+  'no-matching-message': {
+    status: 404,
+    title: 'No message matched in time',
+    fix: 'See in `nearest` why the nearest ones did not match, and wait again from `cursor` on.',
   },
   'method-not-allowed': {
     status: 405,
@@ -70,6 +85,16 @@ export const PROBLEMS = {
     title: 'The body has a media type that is not taken',
     fix: 'Send JSON with `Content-Type: application/json`.',
   },
+  'rate-limited': {
+    status: 429,
+    title: 'The key has used up its requests',
+    fix: 'Try again after the time that `Retry-After` names, or move the account to a plan with more requests.',
+  },
+  'too-many-password-attempts': {
+    status: 429,
+    title: 'Too many wrong passwords were given for the inbox',
+    fix: 'Wait as long as `Retry-After` says, or send the right password with a key that has given no wrong one.',
+  },
   'internal-error': {
     status: 500,
     title: 'Something went wrong here',
@@ -93,7 +118,12 @@ export const PROBLEMS = {
   'too-many-streams': {
     status: 503,
     title: 'This instance has as many streams open as it may',
-    fix: 'Try again after the time that `Retry-After` names, or end streams that nobody reads.',
+    fix: 'Try again after the time that `Retry-After` names, or run more instances.',
+  },
+  'too-many-waits': {
+    status: 503,
+    title: 'This instance holds as many waits as it may',
+    fix: 'Try again after the time that `Retry-After` names, or run more instances.',
   },
   'shutting-down': {
     status: 503,
@@ -137,7 +167,13 @@ export class Problem extends Error {
 const RETRY_AFTER = { 'retry-after': '1' }
 
 export function unavailable(
-  code: 'catching-up' | 'log-unavailable' | 'read-model-unavailable' | 'shutting-down',
+  code:
+    | 'catching-up'
+    | 'log-unavailable'
+    | 'read-model-unavailable'
+    | 'too-many-streams'
+    | 'too-many-waits'
+    | 'shutting-down',
   detail: string,
 ): Problem {
   return new Problem(code, { detail, headers: RETRY_AFTER })

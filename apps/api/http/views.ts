@@ -19,7 +19,7 @@ export class Views {
     readonly inboxes: InboxQueries,
     readonly accounts: AccountQueries,
     readonly vault: Pick<KeyVault, 'create' | 'find'>,
-    signals: Signals,
+    readonly signals: Signals,
   ) {
     this.watermark = new Watermark(inboxes, signals)
   }

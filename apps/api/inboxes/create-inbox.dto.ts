@@ -1,4 +1,4 @@
-import { Equals, IsString, MaxLength, ValidateBy, ValidateIf } from 'class-validator'
+import { IsBoolean, IsString, MaxLength, ValidateBy, ValidateIf } from 'class-validator'
 import { parseLifespan } from '#libs/inbox/lifespan.js'
 import { IsLabels } from './labels.js'
 
@@ -11,7 +11,7 @@ export class CreateInbox {
   duration?: string
 
   @ValidateIf(isGiven)
-  @Equals(false, { message: 'password_protected can only be false: this version has no protected inboxes' })
+  @IsBoolean({ message: 'password_protected must be true or false' })
   password_protected?: boolean
 
   @ValidateIf((_, value) => value !== undefined && value !== null)

@@ -8,7 +8,7 @@ export function inboxJson(inbox: ActiveInbox, { name }: InboxDetails) {
     address: inbox.address,
     state: inbox.state,
     duration: inbox.duration,
-    password_protected: false,
+    password_protected: inbox.isProtected,
     name,
     labels: inbox.labels,
     environment: inbox.environment,

@@ -32,7 +32,8 @@ export class InboxesController {
     const created = await this.inboxes.create(principal, body, minting)
     void reply.header('location', `${familyOf(request)}/${created.inbox.id}`)
     setCursor(reply, created)
-    return inboxJson(created.inbox, created.details)
+    const { inbox, details, password } = created
+    return { ...inboxJson(inbox, details), ...(password === null ? {} : { password }) }
   }
 
   @Get()

@@ -6,13 +6,16 @@ import { decide, isOverRetention } from '#libs/inbox/decide.js'
 import type { InboxDetails } from '#libs/inbox/events.js'
 import { asOf, evolve, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/inbox/inbox.js'
 import { defaultLifespan, parseLifespan, type Lifespan } from '#libs/inbox/lifespan.js'
+import { makePassword, PASSWORD_BYTES } from '#libs/inbox/password.js'
 import type { InboxListQuery } from '#libs/read-model/queries.js'
 import { isId, type InboxId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
+import { hashSecret } from '../access/credentials.js'
 import type { Minting } from '../access/minting.js'
 import { invalid, notFound, Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import type { CreateInbox } from './create-inbox.dto.js'
+import { InboxPasswords } from './inbox-passwords.js'
 
 /** What the inbox handlers need to know of this instance. */
 export abstract class InboxContext {
@@ -31,22 +34,29 @@ export interface OpenInbox {
 export class Inboxes {
   constructor(
     private readonly views: Views,
+    private readonly passwords: InboxPasswords,
     private readonly context: InboxContext,
   ) {}
 
-  /** Resolves once the inbox is durable and can be read. */
+  /** Resolves once the inbox is durable and can be read; with its password, this once, where it is protected. */
   async create(
     principal: Principal,
     wanted: CreateInbox,
     minting: Minting,
-  ): Promise<OpenInbox & { details: InboxDetails }> {
+  ): Promise<OpenInbox & { details: InboxDetails; password: string | null }> {
     const { recorder, now, mailDomain } = this.context
     const { accountId, environment, keyId, plan } = principal
     const lifespan = lifespanOf(wanted.duration, plan.retention)
     // A refusal must not leave a key behind.
     if (isOverRetention(lifespan, plan.retention)) throw overRetention(plan.retention)
     const inboxId = minting.id('inb')
-    const details: InboxDetails = { name: wanted.name ?? null }
+    const address = makeAddress(minting.bytes(ADDRESS_BYTES), mailDomain)
+    const isProtected = wanted.password_protected ?? false
+    const password = isProtected ? makePassword(minting.bytes(PASSWORD_BYTES)) : null
+    const details: InboxDetails = {
+      name: wanted.name ?? null,
+      ...(password === null ? {} : { passwordDigest: hashSecret(password) }),
+    }
     const key = await this.views.vault.create(inboxId)
     const { events } = decide(
       { inbox: null, message: null },
@@ -56,11 +66,12 @@ export class Inboxes {
         accountId,
         environment,
         keyId,
-        address: makeAddress(minting.bytes(ADDRESS_BYTES), mailDomain),
+        address,
         lifespan,
         retention: plan.retention,
         labels: wanted.labels ?? {},
         maxMessages: plan.maxMessages,
+        isProtected,
         sealed: sealJson(key, detailsContext(inboxId), details),
         now: now(),
       },
@@ -71,7 +82,7 @@ export class Inboxes {
     await this.views.mustShow(position)
     const { inbox } = evolve({ inbox: null, message: null }, created)
     if (inbox?.state !== 'active') throw new Error('a created inbox is not active')
-    return { inbox, endOffset: position.offset + 1, details }
+    return { inbox, endOffset: position.offset + 1, details, password }
   }
 
   /** Throws not-found, or the 410 of an inbox that has ended. */
@@ -81,9 +92,11 @@ export class Inboxes {
     return { inbox, endOffset }
   }
 
-  /** An inbox whose mail may be read by this caller; throws as `open` does. */
-  openContent(principal: Principal, id: string): Promise<OpenInbox> {
-    return this.open(principal, id)
+  /** An inbox whose mail may be read by this caller; throws as `open` does, and a 403 or 429 without its password. */
+  async openContent(principal: Principal, id: string): Promise<OpenInbox> {
+    const found = await this.open(principal, id)
+    await this.mustHavePassword(principal, found.inbox)
+    return found
   }
 
   /** What only the inbox's key reveals of it; null where it is forgotten, the inbox's end being on the log. */
@@ -106,10 +119,14 @@ export class Inboxes {
     return inboxes
   }
 
-  /** Resolves once the end is durable and in force here; a repeat resolves with the first end. */
+  /**
+   * Resolves once the end is durable and in force here; a repeat resolves with the first end. A protected inbox
+   * takes its password, or the scope admin.
+   */
   async delete(principal: Principal, id: string): Promise<EndedInbox> {
     const { inbox } = await this.find(principal, id)
-    const { keyId } = principal
+    const { keyId, scopes } = principal
+    if (inbox.state === 'active' && !scopes.includes('admin')) await this.mustHavePassword(principal, inbox)
     const now = this.context.now()
     const command = { type: 'DeleteInbox', inboxId: inbox.id, keyId, now } as const
     const { events, refusal } = decide({ inbox, message: null }, command)
@@ -124,6 +141,14 @@ export class Inboxes {
     return row.inbox
   }
 
+  private async mustHavePassword(principal: Principal, inbox: ActiveInbox): Promise<void> {
+    if (!inbox.isProtected) return
+    const details = await this.details(inbox)
+    if (details === null) throw comingToItsEnd(inbox.id)
+    if (details.passwordDigest === undefined) throw new Error(`no password is known of ${inbox.id}`)
+    await this.passwords.check(principal, inbox.id, details.passwordDigest)
+  }
+
   /** Also one that has ended. Another tenant's inbox is answered exactly as one that is not there: throws not-found. */
   async find(principal: Principal, id: string): Promise<{ inbox: Inbox; endOffset: number }> {
     const { accountId, environment } = principal
@@ -131,7 +156,7 @@ export class Inboxes {
     if (row !== null && row.inbox.accountId === accountId && row.inbox.environment === environment) {
       return { inbox: asOf(row.inbox, this.context.now()), endOffset: row.endOffset }
     }
-    throw notFound(`There is no inbox ${id.slice(0, 60)}.`)
+    throw noInbox(id)
   }
 }
 
@@ -143,6 +168,10 @@ function lifespanOf(duration: string | undefined, retention: Lifespan): Lifespan
 
 function overRetention({ text }: Lifespan): Problem {
   return invalid({ detail: `duration may be at most ${text}, the plan's retention`, pointer: '/duration' })
+}
+
+export function noInbox(id: string): Problem {
+  return notFound(`There is no inbox ${id.slice(0, 60)}.`)
 }
 
 /** The 410 of an inbox that has ended, with when and by which key. */

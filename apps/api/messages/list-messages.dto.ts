@@ -40,20 +40,33 @@ export class MatchFilters {
   has_link?: boolean
 }
 
-/** The query of GET /v1/inboxes/{id}/messages. */
-export class ListMessages extends MatchFilters {
-  @FromDigits()
-  @Min(1, { message: 'limit must be at least 1' })
-  @Max(100, { message: 'limit must be at most 100' })
-  @IsInt({ message: 'limit must be a whole number' })
-  limit: number = 25
-
+/** Which messages, from where on, in which direction. */
+class MessageSelection extends MatchFilters {
   @IsIn(['asc', 'desc'], { message: 'order must be asc or desc' })
   order: 'asc' | 'desc' = 'asc'
 
   @IsOptional()
   @IsString({ message: 'cursor must come once' })
   cursor?: string
+}
+
+/** The query of GET /v1/inboxes/{id}/messages. */
+export class ListMessages extends MessageSelection {
+  @FromDigits()
+  @Min(1, { message: 'limit must be at least 1' })
+  @Max(100, { message: 'limit must be at most 100' })
+  @IsInt({ message: 'limit must be a whole number' })
+  limit: number = 25
+}
+
+/** The query of GET /v1/inboxes/{id}/messages/wait. */
+export class WaitForMessage extends MessageSelection {
+  /** Seconds: proxies and clients seldom give up a silent request before a minute. */
+  @FromDigits()
+  @Min(0, { message: 'timeout must be at least 0' })
+  @Max(55, { message: 'timeout must be at most 55' })
+  @IsInt({ message: 'timeout must be a whole number of seconds' })
+  timeout: number = 25
 }
 
 /** The query of GET /v1/inboxes/{id}/messages/{message_id}. */

@@ -1,4 +1,4 @@
-import { Gauge, Histogram, type Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { beforeDeadline } from '#libs/timing/deadline.js'
 
 /** Whoever scrapes does not wait for long. */
@@ -6,7 +6,9 @@ const LOOK_WITHIN_MS = 2_000
 
 /** What the API counts. */
 export class ApiMetrics {
+  readonly rateLimitFailures: Counter
   private readonly requestSeconds: Histogram<'method' | 'route' | 'status'>
+  private readonly droppedConnections: Counter
 
   /** `readBacklog` is asked at each scrape: without an answer the backlog is not a number. */
   constructor(registry: Registry, readBacklog: () => Promise<number>) {
@@ -17,6 +19,16 @@ export class ApiMetrics {
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60],
       registers: [registry],
     })
+    this.rateLimitFailures = new Counter({
+      name: 'mayfly_rate_limit_failures_total',
+      help: 'Questions to the rate limits that had no answer: what was asked about passed.',
+      registers: [registry],
+    })
+    this.droppedConnections = new Counter({
+      name: 'mayfly_http_dropped_connections_total',
+      help: 'Connections closed unanswered, since MAYFLY_HTTP_MAX_CONNECTIONS were open.',
+      registers: [registry],
+    })
     new Gauge({
       name: 'mayfly_backlog_records',
       help: 'Records on the log that the views of inboxes do not show yet.',
@@ -25,6 +37,10 @@ export class ApiMetrics {
         this.set(await beforeDeadline(LOOK_WITHIN_MS, readBacklog()).catch(() => NaN))
       },
     })
+  }
+
+  connectionDropped(): void {
+    this.droppedConnections.inc()
   }
 
   observe(method: string, route: string, status: number, ms: number): void {

@@ -59,10 +59,7 @@ export class OperationsController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     if (!isProblemCode(code)) throw notFound('There is no problem of that name.')
-    void reply.type('text/html; charset=utf-8').headers({
-      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
-      'x-content-type-options': 'nosniff',
-    })
+    void reply.type('text/html; charset=utf-8')
     return problemPage(code)
   }
 }

@@ -1,0 +1,57 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { RatePolicies, RatePolicy } from '#libs/rate-limit/rate-limits.js'
+import { Problem } from '../http/problems.js'
+import { principalOf } from './authenticator.js'
+import { secondsUntil, type Throttle } from './throttle.js'
+
+export interface RequestLimitsOptions {
+  throttle: Throttle
+  now: () => Date
+}
+
+/** Counts each request with a valid key, whatever becomes of it, and tells how that key stands. */
+export class RequestLimits {
+  constructor(private readonly options: RequestLimitsOptions) {}
+
+  /**
+   * Sets the headers of draft-ietf-httpapi-ratelimit-headers-10, and the older X-RateLimit ones, on the answer; throws
+   * a 429 where no quota is left. While nobody can count, the request passes, and what is left is not told.
+   */
+  async count(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const principal = principalOf(request)
+    // A plan without any requests has no access, which is said elsewhere.
+    if (principal === null || principal.requestsPerMinute === 0) return
+    const policies = requestPolicies(principal.requestsPerMinute)
+    void reply.header('ratelimit-policy', policies.map(policyText).join(', '))
+    const verdict = await this.options.throttle.consume(principal.keyId, policies)
+    if (verdict === null) return
+    const { policy, remaining, refillsInMs } = verdict.next
+    const seconds = secondsUntil(refillsInMs)
+    void reply.headers({
+      ratelimit: `"${policy.name}";r=${remaining};t=${seconds}`,
+      'x-ratelimit-limit': policy.quota,
+      'x-ratelimit-remaining': remaining,
+      'x-ratelimit-reset': Math.ceil((this.options.now().getTime() + refillsInMs) / 1_000),
+    })
+    if (!verdict.isAllowed) throw rateLimited(policy, seconds)
+  }
+}
+
+/** So many requests a minute, and half of them, at least one, once more in ten minutes. */
+function requestPolicies(requestsPerMinute: number): RatePolicies {
+  return [
+    { name: 'sustained', quota: requestsPerMinute, windowSeconds: 60 },
+    { name: 'burst', quota: Math.max(Math.floor(requestsPerMinute / 2), 1), windowSeconds: 600 },
+  ]
+}
+
+function policyText({ name, quota, windowSeconds }: RatePolicy): string {
+  return `"${name}";q=${quota};w=${windowSeconds}`
+}
+
+function rateLimited({ quota, windowSeconds }: RatePolicy, seconds: number): Problem {
+  return new Problem('rate-limited', {
+    detail: `The key has used its ${quota} requests in ${windowSeconds} s, and its burst: one passes again in ${seconds} s.`,
+    headers: { 'retry-after': String(seconds) },
+  })
+}

@@ -1,0 +1,68 @@
+import { memoryRateLimits } from '#libs/rate-limit/memory/memory-rate-limits.js'
+import { RateLimitsUnavailableError, type RateLimits } from '#libs/rate-limit/rate-limits.js'
+import { PLANS } from '#libs/account/plan.js'
+import { idFromBytes } from '#libs/typeid/typeid.js'
+import type { Principal } from '../access/authenticator.js'
+import { hashSecret } from '../access/credentials.js'
+import { Problem } from '../http/problems.js'
+import { InboxPasswords } from './inbox-passwords.js'
+
+const PASSWORD = 'the right one'
+const inboxId = idFromBytes('inb', Buffer.alloc(16, 1))
+
+function principal(key: number, inboxPassword: string | null): Principal {
+  const [accountId, keyId] = [idFromBytes('acc', Buffer.alloc(16)), idFromBytes('key', Buffer.alloc(16, key))]
+  const scopes = ['inboxes'] as const
+  return {
+    accountId,
+    keyId,
+    environment: 'staging',
+    scopes,
+    plan: PLANS.pro,
+    requestsPerMinute: 1,
+    inboxPassword,
+  }
+}
+
+describe('the password of an inbox', () => {
+  const judge = (limits: RateLimits) => {
+    const passwords = new InboxPasswords(limits)
+    return async (key: number, given: string | null): Promise<string> => {
+      try {
+        await passwords.check(principal(key, given), inboxId, hashSecret(PASSWORD))
+        return 'right'
+      } catch (error) {
+        if (error instanceof Problem) return error.code
+        throw error
+      }
+    }
+  }
+
+  it('is asked for, and judged', async () => {
+    const given = judge(memoryRateLimits())
+    expect(await given(1, null)).toBe('inbox-password-required')
+    expect(await given(1, '')).toBe('inbox-password-required')
+    expect(await given(1, 'a wrong one')).toBe('inbox-password-invalid')
+    expect(await given(1, PASSWORD)).toBe('right')
+  })
+
+  it('is guessed ten times a minute by all keys together, which locks out none that has not guessed', async () => {
+    const given = judge(memoryRateLimits())
+    for (let guess = 0; guess < 10; guess += 1) {
+      expect(await given(1 + (guess % 2), 'a wrong one')).toBe('inbox-password-invalid')
+    }
+    const locked = 'too-many-password-attempts'
+    for (const key of [1, 2]) expect(await given(key, PASSWORD)).toBe(locked)
+    expect(await given(3, PASSWORD)).toBe('right')
+    expect(await given(3, 'a wrong one')).toBe(locked)
+    expect(await given(3, PASSWORD)).toBe(locked)
+    expect(await given(4, PASSWORD)).toBe('right')
+  })
+
+  it('is judged as well where nobody can count', async () => {
+    const away = () => Promise.reject(new RateLimitsUnavailableError('away'))
+    const given = judge({ consume: away, peek: away })
+    expect(await given(1, 'a wrong one')).toBe('inbox-password-invalid')
+    expect(await given(1, PASSWORD)).toBe('right')
+  })
+})

@@ -1,0 +1,65 @@
+import { timingSafeEqual } from 'node:crypto'
+import { RateLimitsUnavailableError, type RateLimits, type RatePolicy } from '#libs/rate-limit/rate-limits.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import type { Principal } from '../access/authenticator.js'
+import { hashSecret } from '../access/credentials.js'
+import { Problem } from '../http/problems.js'
+
+const HEADER = 'Mayfly-Inbox-Password'
+const WINDOW_SECONDS = 60
+/** Of one inbox, whoever gave them. */
+const WRONG_ONES: RatePolicy = { name: 'wrong-passwords', quota: 10, windowSeconds: WINDOW_SECONDS }
+/** Of one inbox by one key. */
+const OWN_WRONG_ONES: RatePolicy = { name: 'own-wrong-passwords', quota: 1, windowSeconds: WINDOW_SECONDS }
+
+/**
+ * Judges what requests give as the password of a protected inbox. After ten wrong ones within a minute further ones
+ * are refused, and from a key that gave one of them the right one is too. A key that has guessed nothing is not locked
+ * out by what others guess, and whoever guesses with many keys has one more guess with each.
+ */
+export class InboxPasswords {
+  constructor(private readonly limits: RateLimits) {}
+
+  /**
+   * `digest` is the hex SHA-256 of the right one. Throws a 403 for any other and for none, and the 429
+   * too-many-password-attempts.
+   */
+  async check({ inboxPassword: given, keyId }: Principal, inboxId: InboxId, digest: string): Promise<void> {
+    if (given === null || given === '') {
+      const detail = `The inbox has a password, and the request has no header ${HEADER}.`
+      throw new Problem('inbox-password-required', { detail })
+    }
+    const own = `${inboxId}:${keyId}`
+    const lockedForMs = await this.usedUpForMs('peek', inboxId, WRONG_ONES)
+    if (lockedForMs > 0 && (await this.usedUpForMs('peek', own, OWN_WRONG_ONES)) > 0) {
+      throw tooMany(lockedForMs)
+    }
+    if (timingSafeEqual(Buffer.from(hashSecret(given)), Buffer.from(digest))) return
+    await this.usedUpForMs('consume', own, OWN_WRONG_ONES)
+    const refusedForMs = await this.usedUpForMs('consume', inboxId, WRONG_ONES)
+    if (refusedForMs > 0) throw tooMany(refusedForMs)
+    throw new Problem('inbox-password-invalid', {
+      detail: `What ${HEADER} says is not the inbox's password.`,
+    })
+  }
+
+  /** 0 where there is something left. */
+  private async usedUpForMs(ask: 'peek' | 'consume', key: string, policy: RatePolicy): Promise<number> {
+    try {
+      const { isAllowed, next } = await this.limits[ask](key, [policy])
+      return isAllowed ? 0 : next.refillsInMs
+    } catch (error) {
+      // 128 bits can't be guessed in any time that the counts are away: they must not keep out who knows them.
+      if (error instanceof RateLimitsUnavailableError) return 0
+      throw error
+    }
+  }
+}
+
+function tooMany(forMs: number): Problem {
+  const seconds = Math.ceil(forMs / 1_000)
+  return new Problem('too-many-password-attempts', {
+    detail: `${WRONG_ONES.quota} wrong passwords were given for this inbox within a minute.`,
+    headers: { 'retry-after': String(seconds) },
+  })
+}

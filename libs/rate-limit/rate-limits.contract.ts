@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto'
+import { until } from '#test/harness/until.js'
+import type { RateLimits, RatePolicies, RatePolicy } from './rate-limits.js'
+
+export interface RateLimitsHarness {
+  one: RateLimits
+  /** Counts together with `one`; the same where each process counts alone. */
+  other: RateLimits
+  close(): Promise<void>
+}
+
+/** Of the server's clock against this one, and of both against a timer. */
+const SLACK_MS = 60
+
+export function describeRateLimits(name: string, make: () => Promise<RateLimitsHarness>): void {
+  describe(`${name} as rate limits`, () => {
+    let harness: RateLimitsHarness
+    let key: string
+
+    beforeAll(async () => {
+      harness = await make()
+    })
+    afterAll(() => harness.close())
+    beforeEach(() => {
+      key = randomUUID()
+    })
+
+    const sustained: RatePolicy = { name: 'sustained', quota: 3, windowSeconds: 60 }
+    const burst: RatePolicy = { name: 'burst', quota: 2, windowSeconds: 600 }
+    const both: RatePolicies = [sustained, burst]
+
+    /** What each of so many in a row is told. */
+    async function take(count: number, policies: RatePolicies = both, limits = harness.one) {
+      const told: (readonly [boolean, string, number])[] = []
+      for (let taken = 0; taken < count; taken += 1) {
+        const { isAllowed, next } = await limits.consume(key, policies)
+        told.push([isAllowed, next.policy.name, next.remaining])
+      }
+      return told
+    }
+
+    it('draws on one policy after the other, and names the one that comes next', async () => {
+      expect(await take(7)).toEqual([
+        [true, 'sustained', 2],
+        [true, 'sustained', 1],
+        [true, 'burst', 2],
+        [true, 'burst', 1],
+        [true, 'sustained', 0],
+        [false, 'sustained', 0],
+        [false, 'sustained', 0],
+      ])
+    })
+
+    it('names the one that refills first, whichever comes first', async () => {
+      const slow: RatePolicy = { name: 'slow', quota: 1, windowSeconds: 60 }
+      const quick: RatePolicy = { name: 'quick', quota: 1, windowSeconds: 30 }
+      await take(2, [slow, quick])
+      const { isAllowed, next } = await harness.one.consume(key, [slow, quick])
+      expect({ isAllowed, name: next.policy.name }).toEqual({ isAllowed: false, name: 'quick' })
+      expect(next.refillsInMs).toBeGreaterThan(29_000)
+      expect(next.refillsInMs).toBeLessThanOrEqual(30_000)
+    })
+
+    it('has no quota where it is 0', async () => {
+      const none: RatePolicies = [{ ...sustained, quota: 0 }]
+      expect(await take(2, none)).toEqual([
+        [false, 'sustained', 0],
+        [false, 'sustained', 0],
+      ])
+    })
+
+    it('keeps keys, and policies of other names, apart', async () => {
+      await take(6)
+      expect((await harness.one.consume(randomUUID(), both)).next.remaining).toBe(2)
+      expect((await harness.one.consume(key, [{ ...sustained, name: 'another' }])).next.remaining).toBe(2)
+      expect((await harness.one.consume(key, both)).isAllowed).toBe(false)
+    })
+
+    it('goes on with its count where the quota changes', async () => {
+      await take(3, [sustained])
+      expect(await take(1, [{ ...sustained, quota: 10 }])).toEqual([[true, 'sustained', 6]])
+      expect(await take(1, [{ ...sustained, quota: 2 }])).toEqual([[false, 'sustained', 0]])
+    })
+
+    it('looks without taking', async () => {
+      const fresh = await harness.one.peek(key, both)
+      expect(fresh).toMatchObject({ isAllowed: true, next: { remaining: 3, refillsInMs: 60_000 } })
+      await take(3)
+      expect(await harness.one.peek(key, both)).toMatchObject({ isAllowed: true, next: { policy: burst } })
+      await take(2)
+      for (let look = 0; look < 3; look += 1) {
+        expect(await harness.one.peek(key, both)).toMatchObject({
+          isAllowed: false,
+          next: { policy: sustained, remaining: 0 },
+        })
+      }
+    })
+
+    it('allows exactly the quota to many at once, from wherever they come', async () => {
+      const policies: RatePolicies = [
+        { ...sustained, quota: 20 },
+        { ...burst, quota: 10 },
+      ]
+      const verdicts = await Promise.all(
+        Array.from({ length: 50 }, (_, index) =>
+          (index % 2 === 0 ? harness.one : harness.other).consume(key, policies),
+        ),
+      )
+      expect(verdicts.filter(({ isAllowed }) => isAllowed)).toHaveLength(30)
+    })
+
+    it('refuses until the moment that it names, and passes from then on', async () => {
+      const policies: RatePolicies = [{ name: 'short', quota: 1, windowSeconds: 1 }]
+      await take(1, policies)
+      const refused = await harness.one.consume(key, policies)
+      const opensAt = performance.now() + refused.next.refillsInMs
+      expect(refused.isAllowed).toBe(false)
+      expect(refused.next.refillsInMs).toBeLessThanOrEqual(1_000)
+      await until('the quota to refill', async () => {
+        const isEarly = performance.now() < opensAt - SLACK_MS
+        const { isAllowed } = await harness.one.peek(key, policies)
+        if (isEarly) expect(isAllowed).toBe(false)
+        return isAllowed
+      })
+      expect(performance.now()).toBeLessThan(opensAt + SLACK_MS)
+      expect(await take(2, policies)).toEqual([
+        [true, 'short', 0],
+        [false, 'short', 0],
+      ])
+    })
+  })
+}

@@ -1,0 +1,169 @@
+import {
+  call,
+  createInbox,
+  mail,
+  messagesOf,
+  only,
+  send,
+  type InboxJson,
+  type MessageJson,
+} from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+import { until } from '#test/harness/until.js'
+
+type Protected = InboxJson & { password: string; password_protected: boolean }
+
+const WITH_ATTACHMENT = [
+  'Subject: guarded',
+  'Content-Type: multipart/mixed; boundary=part',
+  '',
+  '--part',
+  'Content-Type: text/plain; name=a.txt',
+  'Content-Disposition: attachment; filename=a.txt',
+  '',
+  'attached',
+  '--part--',
+  '',
+].join('\r\n')
+
+describe('a protected inbox', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  const create = async () => {
+    const made = await createInbox(mayfly, { password_protected: true })
+    return made as Protected
+  }
+
+  const withPassword = (password: string) => ({ headers: { 'mayfly-inbox-password': password } })
+
+  /** One with a mail in it. */
+  const withMail = async () => {
+    const inbox = await create()
+    await send(mayfly, inbox.address, WITH_ATTACHMENT)
+    const { id } = await until('its message', async () => {
+      const path = `/v1/inboxes/${inbox.id}/messages`
+      const { body } = await call<MessageJson[]>(mayfly, 'GET', path, withPassword(inbox.password))
+      return body[0]
+    })
+    return { ...inbox, messageId: id }
+  }
+
+  it('is told its password at its creation, and never again', async () => {
+    const { password, ...shown } = await create()
+    expect(password).toMatch(/^[0-9a-v]{26}$/)
+    expect(shown.password_protected).toBe(true)
+    expect((await call(mayfly, 'GET', `/v1/inboxes/${shown.id}`)).body).toEqual(shown)
+    expect((await call<InboxJson[]>(mayfly, 'GET', '/v1/inboxes?limit=1')).body).toEqual([shown])
+    expect((await create()).password).not.toBe(password)
+  })
+
+  /** What shows or changes its mail; `messages` and the message's id are put in. */
+  const CONTENT: [method: string, path: string][] = [
+    ['GET', 'messages'],
+    ['GET', 'messages/:message'],
+    ['GET', 'messages/:message?raw=false'],
+    ['GET', 'messages/:message/raw'],
+    ['GET', 'messages/:message/attachments/0'],
+    ['HEAD', 'messages/:message'],
+    ['DELETE', 'messages/:message'],
+  ]
+
+  describe.each(['/v1/inboxes', '/v1/emails'])('below %s', (family) => {
+    let inbox: Protected & { messageId: string }
+
+    beforeAll(async () => {
+      inbox = await withMail()
+    })
+
+    it.each(CONTENT)('shows and changes nothing without its password: %s %s', async (method, path) => {
+      const ask = (options?: ReturnType<typeof withPassword>) =>
+        call(mayfly, method, `${family}/${inbox.id}/${path.replace(':message', inbox.messageId)}`, options)
+      const other = await create()
+      const refusals = [
+        { answer: await ask(), code: 'inbox-password-required' },
+        { answer: await ask(withPassword('')), code: 'inbox-password-required' },
+        { answer: await ask(withPassword(other.password)), code: 'inbox-password-invalid' },
+      ]
+      for (const { answer, code } of refusals) {
+        if (method === 'HEAD') expect(answer.status).toBe(403)
+        else expectProblem(answer, { status: 403, code })
+      }
+      expect((await ask(withPassword(inbox.password))).status).toBe(200)
+    })
+
+    it('says no more of a message that is not there', async () => {
+      const path = `${family}/${inbox.id}/messages/msg_00000000000000000000000000`
+      expectProblem(await call(mayfly, 'GET', path), { status: 403, code: 'inbox-password-required' })
+      const answer = await call(mayfly, 'GET', path, withPassword(inbox.password))
+      expectProblem(answer, { status: 404, code: 'not-found' })
+    })
+  })
+
+  it.each(['letters in the other case', 'a part', 'a longer one', 'a very long one'])(
+    'takes nothing but its password: %s',
+    async (slip) => {
+      const { id, password } = await create()
+      const given: Record<string, string> = {
+        'letters in the other case': password.toUpperCase(),
+        'a part': password.slice(1),
+        'a longer one': `${password}0`,
+        'a very long one': password.repeat(300),
+      }
+      const answer = await call(mayfly, 'GET', `/v1/inboxes/${id}/messages`, withPassword(given[slip] ?? ''))
+      expectProblem(answer, { status: 403, code: 'inbox-password-invalid' })
+    },
+  )
+
+  it('is closed to who has guessed ten times within a minute, also with the right password', async () => {
+    const [{ id, password }, other] = [await create(), await create()]
+    const ask = (inbox: string, given: string) =>
+      call(mayfly, 'GET', `/v1/inboxes/${inbox}/messages`, withPassword(given))
+    expect((await ask(id, password)).status).toBe(200)
+    const guesses = await Promise.all(Array.from({ length: 12 }, (_, guess) => ask(id, `guess ${guess}`)))
+    const statuses = guesses.map(({ status }) => status)
+    expect(statuses.toSorted()).toEqual([...Array<number>(10).fill(403), 429, 429])
+    for (const answer of [await ask(id, 'another guess'), await ask(id, password)]) {
+      expectProblem(answer, { status: 429, code: 'too-many-password-attempts' })
+      const seconds = Number(answer.headers.get('retry-after'))
+      expect(seconds).toBeGreaterThan(0)
+      expect(seconds).toBeLessThanOrEqual(60)
+    }
+    expectProblem(await call(mayfly, 'GET', `/v1/inboxes/${id}/messages`), {
+      status: 403,
+      code: 'inbox-password-required',
+    })
+    expect((await ask(other.id, other.password)).status).toBe(200)
+  })
+
+  it('answers 410 once it has ended, whatever the password', async () => {
+    const { id, password, messageId } = await withMail()
+    const { status, body } = await call(mayfly, 'DELETE', `/v1/inboxes/${id}`, withPassword(password))
+    expect(status).toBe(200)
+    expect((await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)).body).toEqual(body)
+    for (const path of ['messages', `messages/${messageId}/raw`]) {
+      for (const options of [undefined, withPassword('wrong'), withPassword(password)]) {
+        const answer = await call(mayfly, 'GET', `/v1/inboxes/${id}/${path}`, options)
+        expectProblem(answer, { status: 410, code: 'inbox-deleted' })
+      }
+    }
+  })
+
+  it('is deleted without it by a key with the scope admin', async () => {
+    const { id } = await create()
+    expect((await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)).status).toBe(200)
+  })
+
+  it('leaves other inboxes as they are: a password too many is none of theirs', async () => {
+    const { id, address } = await createInbox(mayfly)
+    await send(mayfly, address, mail('open'))
+    only(await messagesOf(mayfly, id, 1))
+    const answer = await call(mayfly, 'GET', `/v1/inboxes/${id}/messages`, withPassword('any'))
+    expect(answer.status).toBe(200)
+  })
+})

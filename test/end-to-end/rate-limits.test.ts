@@ -1,0 +1,70 @@
+import { call, type Answer } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+
+interface Standing {
+  policy: string
+  remaining: number
+  seconds: number
+}
+
+/** What the headers of an answer say, once they agree with each other. */
+function standingOf({ headers }: Pick<Answer<unknown>, 'headers'>): Standing {
+  const [, policy = '', r, t] = /^"(\w+)";r=(\d+);t=(\d+)$/.exec(headers.get('ratelimit') ?? '') ?? []
+  const policies = headers.get('ratelimit-policy') ?? ''
+  const [, quota] = new RegExp(`"${policy}";q=(\\d+);w=\\d+`).exec(policies) ?? []
+  expect(headers.get('x-ratelimit-limit')).toBe(quota)
+  expect(headers.get('x-ratelimit-remaining')).toBe(r)
+  const resetInS = Number(headers.get('x-ratelimit-reset')) - Date.now() / 1_000
+  expect(Math.abs(resetInS - Number(t))).toBeLessThanOrEqual(2)
+  return { policy, remaining: Number(r), seconds: Number(t) }
+}
+
+const NO_SUCH = '/v1/inboxes/inb_01h455vb4pex5vsknk084sn02q'
+
+describe('rate limits', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  it('are told in every answer to a valid key, and each of these counts one', async () => {
+    const before = standingOf(await call(mayfly, 'GET', '/v1/inboxes'))
+    const requests = [
+      { send: 'POST /v1/inboxes', status: 201 },
+      { send: 'POST /v1/emails', body: '{', status: 400 },
+      { send: 'POST /v1/inboxes', body: { colour: 'red' }, status: 400 },
+      { send: 'GET /v1/inboxes/%zz', status: 400 },
+      { send: `GET ${NO_SUCH}`, status: 404 },
+      { send: 'GET /v1/nothing', status: 404 },
+      { send: 'PUT /v1/inboxes', status: 405 },
+      { send: 'GET /v1/inboxes', headers: { accept: 'text/html' }, status: 406 },
+      { send: 'POST /v1/inboxes', body: ' '.repeat(300_000), status: 413 },
+      { send: 'POST /v1/inboxes', body: 'x', headers: { 'content-type': 'text/plain' }, status: 415 },
+      { send: 'HEAD /v1/inboxes', status: 200 },
+    ]
+    for (const [index, { send, status, ...options }] of requests.entries()) {
+      const [method = '', path = ''] = send.split(' ')
+      const answer = await call(mayfly, method, path, options)
+      expect({ send, status: answer.status }).toEqual({ send, status })
+      expect(answer.headers.get('ratelimit-policy')).toBe(
+        '"sustained";q=1000000;w=60, "burst";q=500000;w=600',
+      )
+      const { policy, remaining, seconds } = standingOf(answer)
+      expect({ policy, remaining }).toEqual({ policy: 'sustained', remaining: before.remaining - index - 1 })
+      expect(seconds).toBeGreaterThan(0)
+      expect(seconds).toBeLessThanOrEqual(60)
+    }
+  })
+
+  it('are not told without a valid key, nor where none is needed', async () => {
+    for (const path of ['/v1/inboxes', '/v1/inboxes/%zz', '/v1/nothing']) {
+      const answer = await call(mayfly, 'GET', path, { headers: { authorization: 'Bearer another-one' } })
+      expectProblem(answer, { status: 401, code: 'invalid-api-key' })
+      expect(answer.headers.get('ratelimit')).toBeNull()
+    }
+    expect((await call(mayfly, 'GET', '/healthz')).headers.get('ratelimit-policy')).toBeNull()
+  })
+})
