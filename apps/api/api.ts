@@ -21,6 +21,10 @@ import { Throttle } from './access/throttle.js'
 import { AccountsContext } from './accounts/accounts-context.js'
 import { AccountsController } from './accounts/accounts.controller.js'
 import { Accounts } from './accounts/accounts.service.js'
+import { EventsController } from './events/events.controller.js'
+import { InboxFeed } from './events/inbox-feed.js'
+import { OpenStreams } from './events/open-streams.js'
+import { HistoryController } from './history/history.controller.js'
 import { ContractPipe } from './http/contract-pipe.js'
 import { AcceptGuard } from './http/media.js'
 import { MethodTable } from './http/method-table.js'
@@ -110,6 +114,11 @@ export async function startApi({
     },
   })
   const methods = new MethodTable()
+  const streams = new OpenStreams({
+    most: settings.maxStreams,
+    stallMs: settings.streamStallMs,
+    registry,
+  })
   const waits = new OpenWaits(settings.maxWaits, registry)
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
@@ -132,6 +141,8 @@ export async function startApi({
       MessagesController,
       AccountsController,
       KeysController,
+      HistoryController,
+      EventsController,
       OperationsController,
     ],
     providers: [
@@ -146,6 +157,9 @@ export async function startApi({
       { provide: OperationsContext, useValue: operationsContext },
       Accounts,
       Keys,
+      { provide: OpenStreams, useValue: streams },
+      { provide: Authenticator, useValue: authenticator },
+      InboxFeed,
       Inboxes,
       { provide: InboxPasswords, useValue: new InboxPasswords(throttle) },
       Messages,
@@ -197,6 +211,7 @@ export async function startApi({
       async close() {
         isShuttingDown = true
         stopListening()
+        streams.stop()
         waits.close()
         const server = app.getHttpServer()
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)

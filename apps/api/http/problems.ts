@@ -130,6 +130,11 @@ export const PROBLEMS = {
     title: 'The views are out of reach',
     fix: 'Try again after the time that `Retry-After` names.',
   },
+  'too-many-streams': {
+    status: 503,
+    title: 'This instance has as many streams open as it may',
+    fix: 'Try again after the time that `Retry-After` names, or run more instances.',
+  },
   'too-many-waits': {
     status: 503,
     title: 'This instance holds as many waits as it may',
@@ -144,8 +149,10 @@ export const PROBLEMS = {
 
 export type ProblemCode = keyof typeof PROBLEMS
 
-/** One fault of a request, and where it stands: in the body (RFC 6901), the query, the path or a header. */
-export type Fault = { detail: string } & ({ pointer: string } | { parameter: string } | { header: string })
+/** Where a fault of a request stands: in the body (RFC 6901), the query, the path or a header. */
+export type Place = { pointer: string } | { parameter: string } | { header: string }
+
+export type Fault = { detail: string } & Place
 
 export interface ProblemOptions {
   detail: string
@@ -175,7 +182,13 @@ export class Problem extends Error {
 const RETRY_AFTER = { 'retry-after': '1' }
 
 export function unavailable(
-  code: 'catching-up' | 'log-unavailable' | 'read-model-unavailable' | 'too-many-waits' | 'shutting-down',
+  code:
+    | 'catching-up'
+    | 'log-unavailable'
+    | 'read-model-unavailable'
+    | 'too-many-streams'
+    | 'too-many-waits'
+    | 'shutting-down',
   detail: string,
 ): Problem {
   return new Problem(code, { detail, headers: RETRY_AFTER })

@@ -169,8 +169,8 @@ export class Inboxes {
     await this.passwords.check(principal, inbox.id, details.passwordDigest)
   }
 
-  /** Another tenant's inbox is answered exactly as one that is not there. */
-  private async find(principal: Principal, id: string): Promise<{ inbox: Inbox; endOffset: number }> {
+  /** Also one that has ended. Another tenant's inbox is answered exactly as one that is not there: throws not-found. */
+  async find(principal: Principal, id: string): Promise<{ inbox: Inbox; endOffset: number }> {
     const { accountId, environment } = principal
     const row = isId('inb', id) ? await this.views.known(id, () => this.views.inboxes.inbox(id)) : null
     if (row !== null && row.inbox.accountId === accountId && row.inbox.environment === environment) {
