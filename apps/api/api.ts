@@ -38,6 +38,7 @@ import { MessageReader } from './messages/message-reader.js'
 import { MessageWait } from './messages/message-wait.js'
 import { MessagesController } from './messages/messages.controller.js'
 import { Messages } from './messages/messages.service.js'
+import { OpenedMail } from './messages/opened-mail.js'
 import { OpenWaits } from './messages/open-waits.js'
 import { WaitController } from './messages/wait.controller.js'
 import { WholeLook } from './messages/whole-look.js'
@@ -144,6 +145,7 @@ export async function startApi({
       MessageWait,
       WholeLook,
       { provide: OpenWaits, useValue: waits },
+      { provide: OpenedMail, useValue: new OpenedMail(settings.openedMailBytes) },
       {
         provide: AttachmentPool,
         useValue: new AttachmentPool((error) =>

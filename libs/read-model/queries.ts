@@ -67,7 +67,7 @@ export interface InboxQueries {
   /** Ordered by id, which is the order of making. */
   listInboxes(query: InboxListQuery): Promise<Inbox[]>
   message(key: MessageKey): Promise<MessageRow | null>
-  /** Messages that are there, not deleted ones. */
+  /** Messages that are there, not deleted ones: fewer than the limit only where the range has no more. */
   listMessages(query: MessageRangeQuery): Promise<MessageRow[]>
   /** The sealed parsed mail. */
   body(key: MessageKey): Promise<Uint8Array | null>
