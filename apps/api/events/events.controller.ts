@@ -46,8 +46,8 @@ export class EventsController {
     @Param('inboxId') inboxId: string,
     @Query() query: Listen,
     @Req() request: FastifyRequest,
-    @Res({ passthrough: true }) reply: FastifyReply,
-  ): Promise<Readable> {
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
     const { id } = (await this.inboxes.openContent(principal, inboxId)).inbox
     const place = this.streams.take()
     const bell = new Doorbell()
@@ -63,7 +63,8 @@ export class EventsController {
       void reply.headers(HEADERS)
       if (request.method === 'HEAD') {
         leave()
-        return Readable.from([])
+        void reply.send(Readable.from([]))
+        return
       }
       const listening = { feed: this.feed, inbox, from, family: familyOf(request), bell }
       const authenticate = () => this.authenticator.authenticate(request)
@@ -82,7 +83,8 @@ export class EventsController {
       socket.once('end', hangUp)
       leaving.push(() => socket.off('end', hangUp))
       if (socket.readableEnded) hangUp()
-      return stream
+      // Sent by hand: Nest would read it into a stream of its own, which does not end with it.
+      void reply.send(stream)
     } catch (error) {
       leave()
       throw error
