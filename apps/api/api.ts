@@ -29,6 +29,8 @@ import { MessageReader } from './messages/message-reader.js'
 import { MessagesController } from './messages/messages.controller.js'
 import { Messages } from './messages/messages.service.js'
 import { ApiMetrics } from './operations/api-metrics.js'
+import { ApiDocument } from './openapi/api-document.js'
+import { DocsController } from './openapi/docs.controller.js'
 import { OperationsContext, OperationsController } from './operations/operations.controller.js'
 
 /*
@@ -98,8 +100,10 @@ export async function startApi({
     isStarted,
   }
 
+  const controllers = [InboxesController, MessagesController, OperationsController, DocsController]
+
   @Module({
-    controllers: [InboxesController, MessagesController, OperationsController],
+    controllers,
     providers: [
       { provide: APP_PIPE, useClass: ContractPipe },
       { provide: APP_GUARD, useClass: AcceptGuard },
@@ -109,6 +113,7 @@ export async function startApi({
       { provide: Throttle, useValue: throttle },
       { provide: InboxContext, useValue: inboxContext },
       { provide: OperationsContext, useValue: operationsContext },
+      { provide: ApiDocument, useValue: new ApiDocument(controllers, () => url) },
       Inboxes,
       { provide: InboxPasswords, useValue: new InboxPasswords(engine.limits) },
       Messages,

@@ -5,6 +5,15 @@ const MOST_LABELS = 16
 const NAME = /^(?!__proto__$)[^:\p{Cc}\p{Cs}]{1,64}$/u
 const VALUE = /^[^\p{Cc}\p{Cs}]{0,128}$/u
 
+/** What is taken, as JSON Schema. */
+export const LABELS_SCHEMA = {
+  type: 'object',
+  maxProperties: MOST_LABELS,
+  propertyNames: { pattern: NAME.source },
+  additionalProperties: { type: 'string', pattern: VALUE.source },
+  examples: [{ run: '42' }],
+}
+
 /** At most 16 pairs; names of up to 64 characters, none of them a colon; values of up to 128. */
 export function IsLabels(): PropertyDecorator {
   return ValidateBy({
