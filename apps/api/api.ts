@@ -26,8 +26,12 @@ import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
 import { MessagePages } from './messages/message-page.js'
 import { MessageReader } from './messages/message-reader.js'
+import { MessageWait } from './messages/message-wait.js'
 import { MessagesController } from './messages/messages.controller.js'
 import { Messages } from './messages/messages.service.js'
+import { OpenWaits } from './messages/open-waits.js'
+import { WaitController } from './messages/wait.controller.js'
+import { WholeLook } from './messages/whole-look.js'
 import { ApiMetrics } from './operations/api-metrics.js'
 import { ApiDocument } from './openapi/api-document.js'
 import { DocsController } from './openapi/docs.controller.js'
@@ -85,6 +89,7 @@ export async function startApi({
   })
   const requestLimits = new RequestLimits({ throttle, now })
   const methods = new MethodTable()
+  const waits = new OpenWaits(settings.maxWaits, registry)
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
 
@@ -100,7 +105,13 @@ export async function startApi({
     isStarted,
   }
 
-  const controllers = [InboxesController, MessagesController, OperationsController, DocsController]
+  const controllers = [
+    InboxesController,
+    WaitController,
+    MessagesController,
+    OperationsController,
+    DocsController,
+  ]
 
   @Module({
     controllers,
@@ -119,6 +130,9 @@ export async function startApi({
       Messages,
       MessagePages,
       MessageReader,
+      MessageWait,
+      WholeLook,
+      { provide: OpenWaits, useValue: waits },
       {
         provide: AttachmentPool,
         useValue: new AttachmentPool((error) =>
@@ -130,6 +144,7 @@ export async function startApi({
   class ApiModule {}
 
   const server = makeServer({
+    settings,
     logger,
     metrics,
     methods,
@@ -154,6 +169,7 @@ export async function startApi({
       port,
       async close() {
         isShuttingDown = true
+        waits.close()
         const server = app.getHttpServer()
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
         await app.close()

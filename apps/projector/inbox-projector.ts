@@ -8,8 +8,8 @@ import {
   rowsConcerned,
   type InboxProjection,
   type InboxRows,
-  type PlacedEvent,
 } from '#libs/read-model/inbox-projection.js'
+import type { PlacedEvent } from '#libs/read-model/history.js'
 import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
 import type { MessageContent } from '#libs/read-model/views.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
@@ -48,7 +48,10 @@ export class InboxProjector {
     { topic, partition, from, signal }: HandedBatch,
     { events: decoded, next: to }: DecodedBatch<InboxEvent>,
   ): Promise<StepOutcome> {
-    const events = decoded.map(({ offset, recorded }) => ({ offset, event: recorded.event }))
+    const events = decoded.map(({ offset, recorded }): PlacedEvent<InboxEvent> => {
+      const { id, keyId, event } = recorded
+      return { offset, id, keyId, event }
+    })
     const { changes, received } = projectInboxEvents(await this.rowsBefore(events), events)
     const contents = await this.read(received, signal)
     signal.throwIfAborted()

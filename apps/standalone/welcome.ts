@@ -16,7 +16,7 @@ Mayfly is listening.
   HTTP API   ${url}
   SMTP       ${smtpHost}:${smtpPort}
 ${shown(firstKey)}
-Try it: make an inbox, send it a mail, read what came.
+Try it: make an inbox, send it a mail, wait for it.
 
   export MAYFLY_KEY=${inSession(firstKey)}
   inbox=$(curl -s -X POST ${url}/v1/inboxes -H "Authorization: Bearer $MAYFLY_KEY")
@@ -24,8 +24,7 @@ Try it: make an inbox, send it a mail, read what came.
   address=$(printf %s "$inbox" | sed -E 's/.*"address":"([^"]+)".*/\\1/')
   printf 'From: App <app@example.com>\\r\\nTo: %s\\r\\nSubject: Your code is 493201\\r\\n\\r\\nYour code is 493201.\\r\\n' "$address" |
     curl -s smtp://${smtpHost}:${smtpPort} --mail-from app@example.com --mail-rcpt "$address" -T -
-  sleep 0.2
-  curl -s ${url}/v1/inboxes/$id/messages -H "Authorization: Bearer $MAYFLY_KEY"
+  curl -s ${url}/v1/inboxes/$id/messages/wait -H "Authorization: Bearer $MAYFLY_KEY"
 
 `
 }

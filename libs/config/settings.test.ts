@@ -88,6 +88,12 @@ describe('settings', () => {
     { variable: 'KAFKA_TLS', text: 'yes', why: /must be true or false/ },
     { variable: 'KAFKA_TLS_CA', text: 'ca.pem', why: /KAFKA_TLS must be true where KAFKA_TLS_CA is set/ },
     { variable: 'REDIS_TLS_CA', text: 'ca.pem', why: /REDIS_URL must begin with rediss:.* REDIS_TLS_CA/ },
+    {
+      variable: 'MAYFLY_CORS_ORIGINS',
+      text: 'https://app.example/',
+      why: /must be origins .* without a path/,
+    },
+    { variable: 'MAYFLY_CORS_ORIGINS', text: 'app.example', why: /must be origins/ },
     { variable: 'MAYFLY_TOPIC_PREFIX', text: 'may fly', why: /letters, digits, dot/ },
   ])('$variable=$text is a fault that names it and says why', ({ variable, text, why }) => {
     const [fault, ...others] = faultsOf({ [variable]: text })

@@ -11,6 +11,26 @@ export const SETTINGS = {
     default: 3000,
     help: 'Port of the HTTP API; 0 takes a free one.',
   }),
+  httpMaxConnections: kind.wholeNumber(
+    'MAYFLY_HTTP_MAX_CONNECTIONS',
+    { least: 1, most: 1_000_000 },
+    { default: 10_000, help: 'HTTP connections at once; those beyond are closed unanswered.' },
+  ),
+  httpRequestTimeoutMs: kind.wholeNumber(
+    'MAYFLY_HTTP_REQUEST_TIMEOUT_MS',
+    { least: 100, most: 3_600_000 },
+    {
+      default: 60_000,
+      help: 'Longest time for a request to come in, in milliseconds; its headers have 15 s of it at most.',
+    },
+  ),
+  corsOrigins: kind.optionalList(
+    'MAYFLY_CORS_ORIGINS',
+    'Origins whose pages may use the API from a browser, https://app.example, with commas between, or * for any; ' +
+      'none where unset.',
+    /^(\*|https?:\/\/[^\s,/?#@]+)$/i,
+    'must be origins such as https://app.example, without a path, with commas between, or *',
+  ),
   smtpHost: kind.text('MAYFLY_SMTP_HOST', {
     default: '127.0.0.1',
     help: 'Address the SMTP edge listens on.',
@@ -141,6 +161,11 @@ export const SETTINGS = {
       default: 2048,
       help: 'Most heap of one parsing thread, in MiB; below 2048 V8 collects it much more often.',
     },
+  ),
+  maxWaits: kind.wholeNumber(
+    'MAYFLY_MAX_WAITS',
+    { least: 1, most: 1_000_000 },
+    { default: 10_000, help: 'Requests that wait for a message at once, past which a wait answers 503.' },
   ),
   smtpMaxConnections: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_CONNECTIONS',

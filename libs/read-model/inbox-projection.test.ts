@@ -3,13 +3,10 @@ import type { InboxEvent } from '#libs/inbox/events.js'
 import { created, deleted, messageDeleted, messageId, minute, received } from '#libs/inbox/given-when-then.js'
 import { anyHistory, anyInboxEvent } from '#libs/inbox/inbox-events.arbitrary.js'
 import { idFromBytes, type InboxId, type MessageId } from '#libs/typeid/typeid.js'
-import {
-  projectInboxEvents,
-  rowsConcerned,
-  type InboxProjection,
-  type PlacedEvent,
-} from './inbox-projection.js'
-import type { InboxRow, MessageRow } from './views.js'
+import type { HistoryEntry, PlacedEvent } from './history.js'
+import { projectInboxEvents, rowsConcerned, type InboxProjection } from './inbox-projection.js'
+import { placedAt } from './read-model-harness.contract.js'
+import type { Change, InboxRow, MessageRow } from './views.js'
 
 /** Views in maps, which changes are made to as a store makes them. */
 class Views {
@@ -17,6 +14,7 @@ class Views {
   readonly messages = new Map<MessageId, { inboxId: InboxId; row: MessageRow }>()
   /** Of each message, the inbox's expiry that its content is kept until. */
   readonly contents = new Map<MessageId, Date>()
+  readonly history = new Map<number, { inboxId: InboxId; entry: HistoryEntry }>()
 
   apply(events: readonly PlacedEvent<InboxEvent>[]): InboxProjection {
     const { inboxIds, messageKeys } = rowsConcerned(events)
@@ -49,6 +47,10 @@ class Views {
         case 'drop-messages':
           for (const [id, { inboxId }] of this.messages) if (inboxId === change.inboxId) this.drop(id)
           break
+        case 'put-history':
+          expect(this.history.has(change.entry.offset)).toBe(false)
+          this.history.set(change.entry.offset, { inboxId: change.inboxId, entry: change.entry })
+          break
         case 'put-account':
         case 'put-key':
           throw new Error(`an inbox event changed accounts: ${change.type}`)
@@ -64,7 +66,7 @@ class Views {
 }
 
 function placed(events: readonly InboxEvent[]): PlacedEvent<InboxEvent>[] {
-  return events.map((event, index) => ({ offset: index * 2, event }))
+  return events.map((event, index) => placedAt(index * 2, event))
 }
 
 /** The same event of another inbox, with messages of its own. */
@@ -122,6 +124,26 @@ describe('projecting the events of inboxes', () => {
     )
   })
 
+  it('has in the history exactly the events that took effect, in the order of the log', () => {
+    fc.assert(
+      fc.property(anyLog, (log) => {
+        const expected: [number, InboxEvent['type']][] = []
+        const views = new Views()
+        for (const event of placed(log)) {
+          const before = JSON.stringify([...views.inboxes.values()])
+          views.apply([event])
+          const isChanged = JSON.stringify([...views.inboxes.values()]) !== before
+          if (isChanged) expected.push([event.offset, event.event.type])
+        }
+        const whole = new Views()
+        whole.apply(placed(log))
+        const found = [...whole.history.values()].map(({ entry }) => [entry.offset, entry.type])
+        expect(found).toEqual(expected)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
   it('brings content for exactly the messages that are present', () => {
     fc.assert(
       fc.property(anyLog, (log) => {
@@ -134,12 +156,17 @@ describe('projecting the events of inboxes', () => {
   })
 })
 
+/** Without the history, which has each event again. */
+function rowsIn(changes: readonly Change[]): Change[] {
+  return changes.filter(({ type }) => type !== 'put-history')
+}
+
 describe('the changes of a run of events', () => {
   const [one, two] = [received(minute(1)), received(minute(2), messageId(2))]
 
   it('hold each inbox and message once, at its last state, with the offsets of the log', () => {
     const { changes, received: contents } = new Views().apply(placed([created, one, two, one]))
-    expect(changes).toMatchObject([
+    expect(rowsIn(changes)).toMatchObject([
       { type: 'put-inbox', row: { inbox: { messageCount: 2 }, endOffset: 5 }, previous: null },
       { type: 'put-message', row: { message: { id: one.messageId }, offset: 2 } },
       { type: 'put-message', row: { message: { id: two.messageId }, offset: 4 } },
@@ -151,7 +178,7 @@ describe('the changes of a run of events', () => {
     const { changes, received: contents } = new Views().apply(
       placed([created, one, messageDeleted(minute(3))]),
     )
-    expect(changes).toMatchObject([
+    expect(rowsIn(changes)).toMatchObject([
       { type: 'put-inbox', row: { inbox: { messageCount: 0 }, endOffset: 5 } },
       { type: 'put-message', row: { message: { state: 'deleted' }, offset: 2 } },
     ])
@@ -161,8 +188,8 @@ describe('the changes of a run of events', () => {
   it('keep the offset of a message whose deletion comes later', () => {
     const views = new Views()
     views.apply(placed([created, one]))
-    const { changes } = views.apply([{ offset: 9, event: messageDeleted(minute(3)) }])
-    expect(changes).toMatchObject([
+    const { changes } = views.apply([placedAt(9, messageDeleted(minute(3)))])
+    expect(rowsIn(changes)).toMatchObject([
       { type: 'put-inbox', row: { endOffset: 10 } },
       { type: 'put-message', row: { message: { state: 'deleted' }, offset: 2 } },
     ])
@@ -170,11 +197,27 @@ describe('the changes of a run of events', () => {
 
   it('drop the messages of an inbox that ends, and hold none that came in the same run', () => {
     const { changes, received: contents } = new Views().apply(placed([created, one, deleted(minute(3)), two]))
-    expect(changes).toMatchObject([
+    expect(rowsIn(changes)).toMatchObject([
       { type: 'put-inbox', row: { inbox: { state: 'deleted' }, endOffset: 5 } },
       { type: 'drop-messages', inboxId: created.inboxId },
     ])
     expect(contents).toEqual([])
+  })
+
+  it('hold an entry of the history for each event, with what is known of it and nothing sealed', () => {
+    const events = [created, one, messageDeleted(minute(3)), deleted(minute(4)), two]
+    const { changes } = new Views().apply(placed(events))
+    const history = changes.flatMap((change) => (change.type === 'put-history' ? [change] : []))
+    const none = { messageId: null, keyId: null, size: null, digest: null }
+    const { messageId: id, size, digest } = one
+    const { inboxId, keyId } = created
+    const entries = [
+      { ...none, type: 'InboxCreated', time: minute(0), keyId },
+      { ...none, type: 'MessageReceived', time: minute(1), messageId: id, size, digest },
+      { ...none, type: 'MessageDeleted', time: minute(3), messageId: id, keyId },
+      { ...none, type: 'InboxDeleted', time: minute(4), keyId },
+    ].map((entry, index) => ({ offset: index * 2, id: placedAt(index * 2, created).id, ...entry }))
+    expect(history).toEqual(entries.map((entry) => ({ type: 'put-history', inboxId, entry })))
   })
 
   it('are none for an inbox that is not there', () => {

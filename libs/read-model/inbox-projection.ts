@@ -1,13 +1,9 @@
 import type { InboxEvent, MessageReceived } from '#libs/inbox/events.js'
 import { evolve, type ActiveInbox } from '#libs/inbox/inbox.js'
 import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import { historyEntry, type HistoryEntry, type PlacedEvent } from './history.js'
 import type { MessageKey } from './projection-store.js'
 import type { Change, InboxRow, MessageRow } from './views.js'
-
-export interface PlacedEvent<Event> {
-  offset: number
-  event: Event
-}
 
 /** The rows that a run of events concerns, as they stood before it. */
 export interface InboxRows {
@@ -22,7 +18,7 @@ export interface InboxProjection {
 }
 
 /** The rows that must be known to project a run of events. */
-export function rowsConcerned(events: readonly PlacedEvent<InboxEvent>[]): {
+export function rowsConcerned(events: readonly Pick<PlacedEvent<InboxEvent>, 'event'>[]): {
   inboxIds: InboxId[]
   messageKeys: MessageKey[]
 } {
@@ -34,7 +30,10 @@ export function rowsConcerned(events: readonly PlacedEvent<InboxEvent>[]): {
   return { inboxIds: [...inboxIds], messageKeys: [...messageKeys.values()] }
 }
 
-/** What a run of one partition's events changes in the views. */
+/**
+ * What a run of one partition's events changes in the views. An event that changes nothing, since it comes again or too
+ * late, is not in the history either.
+ */
 export function projectInboxEvents(
   before: InboxRows,
   events: readonly PlacedEvent<InboxEvent>[],
@@ -42,8 +41,10 @@ export function projectInboxEvents(
   const inboxes = new Map<InboxId, InboxRow>()
   const messages = new Map<MessageId, { inboxId: InboxId; row: MessageRow }>()
   const received = new Map<MessageId, MessageReceived>()
+  const history: { inboxId: InboxId; entry: HistoryEntry }[] = []
 
-  for (const { offset, event } of events) {
+  for (const placed of events) {
+    const { offset, event } = placed
     const { inboxId } = event
     const inboxRow = inboxes.get(inboxId) ?? before.inboxes.get(inboxId)
     const messageRow =
@@ -54,6 +55,7 @@ export function projectInboxEvents(
     const next = evolve(slice, event)
     if (next === slice || next.inbox === null) continue
     inboxes.set(inboxId, { inbox: next.inbox, endOffset: offset + 1 })
+    history.push({ inboxId, entry: historyEntry(placed) })
     if (next.message !== null) {
       const row = { message: next.message, offset: messageRow?.offset ?? offset }
       messages.set(next.message.id, { inboxId, row })
@@ -70,6 +72,7 @@ export function projectInboxEvents(
   for (const { inboxId, row } of messages.values()) {
     if (activeInbox(inboxId) !== null) changes.push({ type: 'put-message', inboxId, row })
   }
+  for (const each of history) changes.push({ type: 'put-history', ...each })
   const kept = [...received.values()].flatMap((event) => {
     const inbox = activeInbox(event.inboxId)
     return inbox === null ? [] : [{ event, expiresAt: inbox.expiresAt }]

@@ -1,6 +1,7 @@
 import type { AccountEvent } from '#libs/account/events.js'
 import { minute } from '#libs/inbox/given-when-then.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
+import { describeHistoryQueries } from './history-queries.contract.js'
 import { describeInboxQueries } from './inbox-queries.contract.js'
 import { describeMessageQueries } from './message-queries.contract.js'
 import { followAccounts, type ReadModelHarness } from './read-model-harness.contract.js'
@@ -38,6 +39,8 @@ export function describeQueries(
 
     describe('of inboxes', () => describeInboxQueries(() => harness))
     describe('of messages', () => describeMessageQueries(() => harness))
+
+    describe('of history', () => describeHistoryQueries(() => harness))
 
     describe('of accounts', () => {
       it('tell whether there are any', async () => {

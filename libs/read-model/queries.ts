@@ -3,6 +3,7 @@ import type { Inbox } from '#libs/inbox/inbox.js'
 import type { Partition } from '#libs/event-log/event-log.js'
 import type { Address } from '#libs/inbox/address.js'
 import type { AccountId, InboxId } from '#libs/typeid/typeid.js'
+import type { HistoryEntry } from './history.js'
 import type { MessageKey } from './projection-store.js'
 import type { InboxRow, MessageRow } from './views.js'
 
@@ -54,6 +55,9 @@ export interface MessageRangeQuery {
   limit: number
 }
 
+/** As for messages: offsets from `from` up to, not including, `to`. */
+export type HistoryQuery = MessageRangeQuery
+
 /** What the HTTP API and the SMTP edge ask of the views. */
 export interface InboxQueries {
   /** Null for a partition that no projector has begun. */
@@ -69,6 +73,8 @@ export interface InboxQueries {
   body(key: MessageKey): Promise<Uint8Array | null>
   /** The sealed envelope and source. */
   raw(key: MessageKey): Promise<Uint8Array | null>
+  /** Every event that changed the inbox, also after its end. */
+  history(query: HistoryQuery): Promise<HistoryEntry[]>
 }
 
 export interface AccountQueries {

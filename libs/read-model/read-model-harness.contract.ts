@@ -6,6 +6,7 @@ import { makeAddress } from '#libs/inbox/address.js'
 import { idFromBytes, type InboxId, type MessageId } from '#libs/typeid/typeid.js'
 import { projectAccountEvent } from './account-projection.js'
 import { beginViews } from './beginning.js'
+import type { PlacedEvent } from './history.js'
 import { projectInboxEvents, rowsConcerned } from './inbox-projection.js'
 import type { ProjectionStore, Step, StepOutcome } from './projection-store.js'
 import type { AccountQueries, DueInboxes, InboxQueries } from './queries.js'
@@ -50,6 +51,13 @@ export function contentOf({ inboxId, messageId, sealed }: MessageReceived): Mess
   return { inboxId, messageId, body: Buffer.from(`body of ${messageId}`), raw: sealed, expiresAt }
 }
 
+/** An event at an offset, with what the log would say of it: an id of that offset's, and its own key. */
+export function placedAt(offset: number, event: InboxEvent): PlacedEvent<InboxEvent> {
+  const bytes = Buffer.alloc(16)
+  bytes.writeUInt32BE(offset)
+  return { offset, id: idFromBytes('evt', bytes), keyId: 'keyId' in event ? event.keyId : null, event }
+}
+
 /** Follows one partition of inbox-events, as the projector does. */
 export class Follower {
   position = 0
@@ -71,7 +79,7 @@ export class Follower {
 
   /** The step that events lead to from where the follower stands, each at an offset of its own. */
   async stepOf(...events: InboxEvent[]): Promise<Step> {
-    const placed = events.map((event, index) => ({ offset: this.position + index, event }))
+    const placed = events.map((event, index) => placedAt(this.position + index, event))
     const { inboxIds, messageKeys } = rowsConcerned(placed)
     const [inboxRows, messageRows] = await Promise.all([
       this.store.inboxes(inboxIds),

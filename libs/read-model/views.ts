@@ -1,6 +1,7 @@
 import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox, Message } from '#libs/inbox/inbox.js'
 import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { HistoryEntry } from './history.js'
 
 /** An inbox as the view has it. Offsets are those of its partition of inbox-events. */
 export interface InboxRow {
@@ -34,5 +35,7 @@ export type Change =
   | { type: 'put-message'; inboxId: InboxId; row: MessageRow }
   /** Removes an ended inbox's messages, marks and content. */
   | { type: 'drop-messages'; inboxId: InboxId }
+  /** Stays behind the inbox's end, for as long as the views do. */
+  | { type: 'put-history'; inboxId: InboxId; entry: HistoryEntry }
   | { type: 'put-account'; account: Account }
   | { type: 'put-key'; key: ApiKey }

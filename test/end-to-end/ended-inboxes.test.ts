@@ -19,6 +19,7 @@ function pathsOf(inboxId: string, messageId: string): [method: string, path: str
     ['GET', `/v1/inboxes/${inboxId}`],
     ['GET', `/v1/inboxes/${inboxId}/messages`],
     ['GET', `/v1/inboxes/${inboxId}/messages?order=desc&subject=x`],
+    ['GET', `/v1/inboxes/${inboxId}/messages/wait?timeout=0`],
     ['GET', message],
     ['GET', `${message}?raw=false`],
     ['GET', `${message}/raw`],
@@ -117,11 +118,21 @@ describe('an inbox that has ended', () => {
     await send(mayfly, address, mail('short life'))
     const messageId = await until('the message', () => messageIn(id).catch(() => null))
 
+    // A wait that would go on for longer ends with the inbox.
+    await until('less than the longest wait', () => Date.parse(expires_at) - Date.now() < 54_000, 10_000)
+    const waiting = call(mayfly, 'GET', `/v1/inboxes/${id}/messages/wait?subject=never&timeout=55`).then(
+      (answer) => ({ answer, lateMs: Date.now() - Date.parse(expires_at) }),
+    )
+
     const statusAfter = async (method: string, path: string) => (await call(mayfly, method, path)).status
     await until('the end', async () => (await statusAfter('GET', `/v1/inboxes/${id}`)) === 410, 75_000)
     const lateMs = Date.now() - Date.parse(expires_at)
     expect(lateMs).toBeGreaterThanOrEqual(0)
     expect(lateMs).toBeLessThan(2_000)
+    const waited = await waiting
+    expectProblem(waited.answer, { status: 410, code: 'inbox-expired' })
+    expect(waited.lateMs).toBeGreaterThanOrEqual(0)
+    expect(waited.lateMs).toBeLessThan(1_000)
 
     for (const [method, path] of [...pathsOf(id, messageId), ['DELETE', `/v1/inboxes/${id}`] as const]) {
       const problem = expectProblem(await call(mayfly, method, path), { status: 410, code: 'inbox-expired' })

@@ -50,6 +50,36 @@ const BROKEN: { name: string; send: string; expect: ExpectedProblem; allow?: str
     expect: broken,
   },
   {
+    name: 'a length with a sign',
+    send: `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Content-Length: +2\r\n\r\n{}`,
+    expect: broken,
+  },
+  {
+    name: 'two lengths in one',
+    send: `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Content-Length: 2, 2\r\n\r\n{}`,
+    expect: broken,
+  },
+  {
+    name: 'chunks and a length',
+    send: `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n`,
+    expect: broken,
+  },
+  {
+    name: 'chunks that are not the last coding',
+    send: `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n`,
+    expect: broken,
+  },
+  {
+    name: 'a blank before a colon',
+    send: `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`,
+    expect: broken,
+  },
+  {
+    name: 'a folded header',
+    send: `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Transfer-Encoding:\r\n chunked\r\nX: y\r\n\r\n0\r\n\r\n`,
+    expect: broken,
+  },
+  {
     name: 'a bad chunk',
     send: `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Transfer-Encoding: chunked\r\n\r\nzz\r\n`,
     expect: broken,

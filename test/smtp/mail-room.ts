@@ -10,12 +10,14 @@ import { unsealMail } from '#libs/erasure/content.js'
 import { LmdbKeyVault } from '#libs/erasure/lmdb/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { makeSecretKey } from '#libs/erasure/seal.js'
+import type { Recorded } from '#libs/event-log/cloud-event.js'
 import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
 import { Recorder } from '#libs/event-log/recorder.js'
 import { ADDRESS_BYTES, makeAddress, type Address } from '#libs/inbox/address.js'
 import type { InboxEvent, MessageReceived } from '#libs/inbox/events.js'
 import type { Envelope } from '#libs/mail/message.js'
+import type { PlacedEvent } from '#libs/read-model/history.js'
 import { projectInboxEvents, rowsConcerned } from '#libs/read-model/inbox-projection.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
 import { mintId } from '#libs/typeid/mint.js'
@@ -136,9 +138,12 @@ export class MailRoom {
       const { topic, partition, end } = range
       const progress = await this.views.queries.progress(range)
       const from = progress?.position ?? 0
-      const events: { offset: number; event: InboxEvent }[] = []
+      const events: PlacedEvent<InboxEvent>[] = []
       for await (const records of this.log.read({ topic, partition, first: from, end })) {
-        for (const record of records) events.push({ offset: record.offset, event: decoded(record) })
+        for (const record of records) {
+          const { id, keyId, event } = decoded(record)
+          events.push({ offset: record.offset, id, keyId, event })
+        }
       }
       const { inboxIds, messageKeys } = rowsConcerned(events)
       const inboxRows = await this.views.store.inboxes(inboxIds)
@@ -160,7 +165,7 @@ export class MailRoom {
     for (const range of (await this.log.topology('inbox-events')).partitions) {
       for await (const records of this.log.read(range)) {
         for (const record of records) {
-          const event = decoded(record)
+          const { event } = decoded(record)
           if (event.type !== 'MessageReceived') continue
           const found = await this.vault.find(event.inboxId)
           if (found.state !== 'known') throw new Error('the key of a mail is not known')
@@ -193,10 +198,10 @@ export class MailRoom {
   }
 }
 
-function decoded(record: Parameters<typeof inboxEventCodec.decode>[0]): InboxEvent {
+function decoded(record: Parameters<typeof inboxEventCodec.decode>[0]): Recorded<InboxEvent> {
   const result = inboxEventCodec.decode(record)
   if (result.kind !== 'event') throw new Error(`a record of kind ${result.kind}`)
-  return result.recorded.event
+  return result.recorded
 }
 
 function rethrow(error: unknown): never {

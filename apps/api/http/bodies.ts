@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { messageOf } from '#libs/fault/message-of.js'
+import { note } from './access-log.js'
 import { Problem } from './problems.js'
 
 /** Bodies are JSON in UTF-8 (RFC 8259, section 8.1). None at all counts as `{}`, whatever type it is said to have. */
@@ -8,11 +9,13 @@ export function takeJson(server: FastifyInstance): void {
   server.removeAllContentTypeParsers()
   const asBytes = { parseAs: 'buffer' } as const
   server.addContentTypeParser<Buffer>('application/json', asBytes, (request, body, done) => {
+    note(request, { bodyBytes: body.length })
     const read = parse(request, body)
     if (read instanceof Problem) done(read)
     else done(null, read)
   })
-  server.addContentTypeParser<Buffer>('*', asBytes, (_, body, done) => {
+  server.addContentTypeParser<Buffer>('*', asBytes, (request, body, done) => {
+    note(request, { bodyBytes: body.length })
     if (body.length === 0) done(null, {})
     else done(notTaken('Only application/json is taken.'))
   })

@@ -1,6 +1,10 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
+import { note } from './access-log.js'
+import { setSafeHeaders } from './answer-headers.js'
 import { endWithProblem, PROBLEM_TYPE, problemBody } from './problem-answer.js'
 import { invalid, Problem } from './problems.js'
 
@@ -8,53 +12,67 @@ import { invalid, Problem } from './problems.js'
 export interface BrokenRequestsOptions {
   publicUrl: () => string
   makeRequestId: () => string
+  logger: Pick<Logger, 'info'>
+  /** What every request has done to it first, also one that reaches no handler. */
+  welcome: (request: FastifyRequest, reply: FastifyReply) => void
 }
 
 /** Bytes that are no HTTP, or too many of them, or too late (RFC 9112). A 408 would be repeated by some clients. */
-export function answerClientErrors({ publicUrl, makeRequestId }: BrokenRequestsOptions) {
+export function answerClientErrors(options: BrokenRequestsOptions) {
   return (error: Error & { code?: string }, socket: Duplex): void => {
     if (error.code === 'ECONNRESET') socket.destroy()
-    else endWithProblem(socket, problemOf(error), makeRequestId(), publicUrl())
+    else answerSocket(socket, problemOf(error), options)
   }
 }
 
 export interface UnreadablePathOptions {
   publicUrl: () => string
+  /** Notes a request and begins its answer, whatever becomes of it. */
+  welcome: (request: FastifyRequest, reply: FastifyReply) => unknown
   /** What every request goes through before it is answered; throws where it is refused. */
   admit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 }
 
 /** A path that can't be decoded reaches no hook and no handler; it is authenticated and counted all the same. */
-export function answerFrameworkErrors({ publicUrl, admit }: UnreadablePathOptions) {
+export function answerFrameworkErrors({ publicUrl, welcome, admit }: UnreadablePathOptions) {
   return (_: Error, request: FastifyRequest, reply: FastifyReply): void => {
     const unreadable = new Problem('invalid-request', { detail: 'The path is not validly percent-encoded.' })
+    welcome(request, reply)
+    setSafeHeaders(reply)
     const refusal = admit(request, reply).then(
       () => unreadable,
       (error: unknown) => (error instanceof Problem ? error : unreadable),
     )
-    void refusal.then((problem) =>
-      reply
+    void refusal.then((problem) => {
+      note(request, { problem: problem.code })
+      return reply
         .code(problem.status)
         .headers(problem.options.headers ?? {})
         .type(PROBLEM_TYPE)
-        .send(problemBody(problem, request.id, publicUrl())),
-    )
+        .send(problemBody(problem, request.id, publicUrl()))
+    })
   }
 }
 
 /** What Node would answer by itself, without a body that says why. */
-export function answerBesideRequests(
-  server: Server,
-  { publicUrl, makeRequestId }: BrokenRequestsOptions,
-): void {
+export function answerBesideRequests(server: Server, options: BrokenRequestsOptions): void {
   server.on('connect', (_: IncomingMessage, socket: Duplex) => {
     const problem = new Problem('invalid-request', { detail: 'CONNECT is for proxies, which this is not.' })
-    endWithProblem(socket, problem, makeRequestId(), publicUrl())
+    answerSocket(socket, problem, options)
   })
   // An expectation other than 100-continue need not be met (RFC 9110, section 10.1.1).
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     server.emit('request', request, response)
   })
+}
+
+/** The line that such a request has in the log. */
+function answerSocket(socket: Duplex, problem: Problem, options: BrokenRequestsOptions): void {
+  const { publicUrl, makeRequestId, logger } = options
+  const reqId = makeRequestId()
+  const remoteAddress = socket instanceof Socket ? socket.remoteAddress : undefined
+  logger.info({ reqId, status: problem.status, problem: problem.code, remoteAddress }, 'request')
+  endWithProblem(socket, problem, reqId, publicUrl())
 }
 
 const BROKEN: Readonly<Record<string, string>> = {

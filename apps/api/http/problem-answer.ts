@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { SAFE_HEADERS } from './answer-headers.js'
 import { PROBLEMS, type Problem } from './problems.js'
 
 /** Problem details (RFC 9457). */
@@ -34,6 +35,7 @@ export function endWithProblem(socket: Duplex, problem: Problem, requestId: stri
     `content-type: ${PROBLEM_TYPE}; charset=utf-8`,
     `content-length: ${Buffer.byteLength(body)}`,
     `x-request-id: ${requestId}`,
+    ...Object.entries(SAFE_HEADERS).map(([name, value]) => `${name}: ${value}`),
     'connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())

@@ -4,6 +4,7 @@ import { messageOf } from '#libs/fault/message-of.js'
 import { KeyVaultUnavailableError } from '#libs/erasure/key-vault.js'
 import { LogUnavailableError } from '#libs/event-log/event-log.js'
 import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
+import { note } from './access-log.js'
 import { pathOf } from './link.js'
 import type { MethodTable } from './method-table.js'
 import { PROBLEM_TYPE, problemBody } from './problem-answer.js'
@@ -22,6 +23,7 @@ export class ProblemFilter implements ExceptionFilter {
     const request = http.getRequest<FastifyRequest>()
     const reply = http.getResponse<FastifyReply>()
     const problem = this.problemOf(error, request)
+    note(request, { problem: problem.code })
     if (problem.code === 'internal-error') request.log.error({ err: error }, 'a request failed')
     await reply
       .code(problem.status)

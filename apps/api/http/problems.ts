@@ -53,6 +53,12 @@ export const PROBLEMS = {
     title: 'There is no such thing',
     fix: 'Check the path and the id, and that the key belongs to its account and environment.',
   },
+  'no-matching-message': {
+    status: 404,
+    title: 'No message matched in time',
+    fix: 'See in `nearest` why the nearest ones did not match, and wait again from `cursor` on.',
+    headers: ['Mayfly-Cursor'],
+  },
   'method-not-allowed': {
     status: 405,
     title: 'The path does not take this method',
@@ -124,6 +130,12 @@ export const PROBLEMS = {
     fix: 'Try again after the time that `Retry-After` names.',
     headers: ['Retry-After'],
   },
+  'too-many-waits': {
+    status: 503,
+    title: 'This instance holds as many waits as it may',
+    fix: 'Try again after the time that `Retry-After` names, or run more instances.',
+    headers: ['Retry-After'],
+  },
   'shutting-down': {
     status: 503,
     title: 'This instance is shutting down',
@@ -174,7 +186,7 @@ export class Problem extends Error {
 const RETRY_AFTER = { 'retry-after': '1' }
 
 export function unavailable(
-  code: 'catching-up' | 'log-unavailable' | 'read-model-unavailable' | 'shutting-down',
+  code: 'catching-up' | 'log-unavailable' | 'read-model-unavailable' | 'too-many-waits' | 'shutting-down',
   detail: string,
 ): Problem {
   return new Problem(code, { detail, headers: RETRY_AFTER })

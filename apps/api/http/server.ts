@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
 import { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import { principalOf } from '../access/authenticator.js'
+import type { Settings } from '#libs/config/settings.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
+import { watchRequest } from './access-log.js'
+import { setSafeHeaders } from './answer-headers.js'
 import { takeJson } from './bodies.js'
 import {
   answerBesideRequests,
@@ -11,16 +13,21 @@ import {
   answerFrameworkErrors,
   mustNameHost,
 } from './broken-requests.js'
+import { Cors } from './cors.js'
 import type { MethodTable } from './method-table.js'
 import { unavailable } from './problems.js'
 
 const BODY_LIMIT_BYTES = 256 * 1024
-const REQUEST_TIMEOUT_MS = 60_000
+/** Or sooner, where a request has less time in all. */
+const HEADERS_TIMEOUT_MS = 15_000
 const KEEP_ALIVE_MS = 72_000
+/** Without a byte in either direction, longer than any handler lets its client wait for one. */
+const SILENT_MS = 120_000
 /** Any length that the headers' limit lets through: an id that is too long is an unknown one. */
 const MOST_PARAM_CHARACTERS = 1 << 16
 
 export interface ServerOptions {
+  settings: Pick<Settings, 'corsOrigins' | 'httpMaxConnections' | 'httpRequestTimeoutMs'>
   logger: Logger
   metrics: ApiMetrics
   methods: MethodTable
@@ -35,6 +42,7 @@ export interface ServerOptions {
 
 /** Fastify under Nest: request ids, bodies, one log line and one observation per request. */
 export function makeServer({
+  settings,
   logger,
   metrics,
   methods,
@@ -44,23 +52,36 @@ export function makeServer({
   limit,
 }: ServerOptions): FastifyAdapter {
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
-  const broken = { publicUrl, makeRequestId }
-  const admit = async (request: FastifyRequest, reply: FastifyReply) => {
+  const cors = new Cors(settings.corsOrigins)
+  const welcome = (request: FastifyRequest, reply: FastifyReply): boolean => {
+    watchRequest(request, reply, metrics)
     void reply.header('x-request-id', request.id)
+    return cors.mark(request, reply)
+  }
+  const admit = async (request: FastifyRequest, reply: FastifyReply) => {
     if (isShuttingDown()) throw unavailable('shutting-down', 'This instance takes no more requests.')
     mustNameHost(request)
     await authenticate(request)
     await limit(request, reply)
   }
+  const broken = { publicUrl, makeRequestId, logger, welcome }
+  const { httpRequestTimeoutMs: requestTimeout } = settings
+  const headersTimeout = Math.min(HEADERS_TIMEOUT_MS, requestTimeout)
   const adapter = new FastifyAdapter({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: makeRequestId,
     clientErrorHandler: answerClientErrors(broken),
-    frameworkErrors: answerFrameworkErrors({ publicUrl, admit }),
-    http: { requireHostHeader: false },
+    frameworkErrors: answerFrameworkErrors({ publicUrl, welcome, admit }),
+    http: {
+      requireHostHeader: false,
+      headersTimeout,
+      // How late a slow request may be noticed.
+      connectionsCheckingInterval: headersTimeout / 5,
+    },
     bodyLimit: BODY_LIMIT_BYTES,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout,
+    connectionTimeout: SILENT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     return503OnClosing: false,
     forceCloseConnections: 'idle',
@@ -69,27 +90,21 @@ export function makeServer({
   const server: FastifyInstance = adapter.getInstance()
   // Who has ended sending still gets the answers: by itself Node closes on them (RFC 9112, section 9.6).
   Object.assign(server.server, { httpAllowHalfOpen: true })
+  server.server.maxConnections = settings.httpMaxConnections
+  server.server.on('drop', () => metrics.connectionDropped())
   answerBesideRequests(server.server, broken)
   methods.watch(server)
   takeJson(server)
-  server.addHook('onRequest', admit)
+  server.addHook('onRequest', async (request, reply) => {
+    const isAllowedOrigin = welcome(request, reply)
+    if (isAllowedOrigin && cors.isPreflight(request)) return cors.answerPreflight(reply)
+    await admit(request, reply)
+    return undefined
+  })
   // A connection kept open would hold the end up until its client lets go of it.
   server.addHook('onSend', async (_, reply) => {
+    setSafeHeaders(reply)
     if (isShuttingDown()) void reply.header('connection', 'close')
   })
-  server.addHook('onResponse', async (request, reply) => {
-    const route = request.routeOptions.url ?? 'unknown'
-    const ms = Math.round(reply.elapsedTime * 100) / 100
-    metrics.observe(request.method, route, reply.statusCode, reply.elapsedTime)
-    request.log.info(
-      { ...who(request), method: request.method, route, status: reply.statusCode, ms },
-      'request',
-    )
-  })
   return adapter
-}
-
-function who(request: FastifyRequest): Record<string, string> {
-  const principal = principalOf(request)
-  return principal === null ? {} : { accountId: principal.accountId, keyId: principal.keyId }
 }

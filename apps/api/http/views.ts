@@ -18,7 +18,7 @@ export class Views {
     readonly inboxes: InboxQueries,
     readonly accounts: AccountQueries,
     readonly vault: Pick<KeyVault, 'create' | 'find'>,
-    signals: Signals,
+    readonly signals: Signals,
   ) {
     this.watermark = new Watermark(inboxes, signals)
   }

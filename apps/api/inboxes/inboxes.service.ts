@@ -156,7 +156,7 @@ export class Inboxes {
     if (row !== null && row.inbox.accountId === accountId && row.inbox.environment === environment) {
       return { inbox: asOf(row.inbox, this.context.now()), endOffset: row.endOffset }
     }
-    throw notFound(`There is no inbox ${id.slice(0, 60)}.`)
+    throw noInbox(id)
   }
 }
 
@@ -168,6 +168,10 @@ function lifespanOf(duration: string | undefined, retention: Lifespan): Lifespan
 
 function overRetention({ text }: Lifespan): Problem {
   return invalid({ detail: `duration may be at most ${text}, the plan's retention`, pointer: '/duration' })
+}
+
+export function noInbox(id: string): Problem {
+  return notFound(`There is no inbox ${id.slice(0, 60)}.`)
 }
 
 /** The 410 of an inbox that has ended, with when and by which key. */

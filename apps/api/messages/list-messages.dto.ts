@@ -45,15 +45,8 @@ export class MatchFilters {
   has_link?: boolean
 }
 
-/** The query of GET /v1/inboxes/{id}/messages. */
-export class ListMessages extends MatchFilters {
-  @Says('How many a page has at most.')
-  @FromDigits()
-  @Min(1, { message: 'limit must be at least 1' })
-  @Max(100, { message: 'limit must be at most 100' })
-  @IsInt({ message: 'limit must be a whole number' })
-  limit: number = 25
-
+/** Which messages, from where on, in which direction. */
+class MessageSelection extends MatchFilters {
   @Says('Oldest or newest first.')
   @IsIn(['asc', 'desc'], { message: 'order must be asc or desc' })
   order: 'asc' | 'desc' = 'asc'
@@ -62,6 +55,27 @@ export class ListMessages extends MatchFilters {
   @IsOptional()
   @IsString({ message: 'cursor must come once' })
   cursor?: string
+}
+
+/** The query of GET /v1/inboxes/{id}/messages. */
+export class ListMessages extends MessageSelection {
+  @Says('How many a page has at most.')
+  @FromDigits()
+  @Min(1, { message: 'limit must be at least 1' })
+  @Max(100, { message: 'limit must be at most 100' })
+  @IsInt({ message: 'limit must be a whole number' })
+  limit: number = 25
+}
+
+/** The query of GET /v1/inboxes/{id}/messages/wait. */
+export class WaitForMessage extends MessageSelection {
+  @Says('Seconds to wait for a message.')
+  /** Seconds: proxies and clients seldom give up a silent request before a minute. */
+  @FromDigits()
+  @Min(0, { message: 'timeout must be at least 0' })
+  @Max(55, { message: 'timeout must be at most 55' })
+  @IsInt({ message: 'timeout must be a whole number of seconds' })
+  timeout: number = 25
 }
 
 /** The query of GET /v1/inboxes/{id}/messages/{message_id}. */

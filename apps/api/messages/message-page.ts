@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common'
 import type { MessageCursor } from '../http/cursor.js'
-import { Views } from '../http/views.js'
 import type { OpenInbox } from '../inboxes/inboxes.service.js'
 import type { ListMessages } from './list-messages.dto.js'
 import { matches } from './match.js'
@@ -17,16 +16,11 @@ export interface MessagePage {
 
 /** A page ends early past it, with at least one message. */
 const PAGE_BYTES = 8_000_000
-/** Rows at a time; in between other requests have their turn. */
-const CHUNK = 50
 
 /** Reads an inbox's messages page by page, in the order of the log. */
 @Injectable()
 export class MessagePages {
-  constructor(
-    private readonly views: Views,
-    private readonly reader: MessageReader,
-  ) {}
+  constructor(private readonly reader: MessageReader) {}
 
   async read(
     { inbox, endOffset }: OpenInbox,
@@ -37,26 +31,14 @@ export class MessagePages {
     const from = cursor?.from ?? 0
     const to = cursor?.to ?? Math.max(endOffset, from)
     const end = cursor?.end ?? to
-    const key = await this.reader.keyOf(inbox.id)
     const messages: OpenedMessage[] = []
     let bytes = 0
-
-    let range = { from, to }
-    for (;;) {
-      const rows = await this.views.inboxes.listMessages({ inboxId: inbox.id, order, ...range, limit: CHUNK })
-      for (const { message, offset } of rows) {
-        if (message.state !== 'present') continue
-        const opened = await this.reader.open(key, inbox.id, message)
-        if (opened === null || !matches(opened.mail, query)) continue
-        const isFull = messages.length === limit || (messages.length > 0 && bytes + opened.bytes > PAGE_BYTES)
-        if (isFull) return pageUpTo(offset)
-        messages.push(opened)
-        bytes += opened.bytes
-      }
-      const last = rows.at(-1)
-      if (last === undefined || rows.length < CHUNK) break
-      range = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
-      await new Promise(setImmediate)
+    for await (const { offset, message } of this.reader.opened(inbox, { order, from, to })) {
+      if (!matches(message.mail, query)) continue
+      const isFull = messages.length === limit || (messages.length > 0 && bytes + message.bytes > PAGE_BYTES)
+      if (isFull) return pageUpTo(offset)
+      messages.push(message)
+      bytes += message.bytes
     }
     return { messages, cursor: { from: order === 'asc' ? to : end, to: null, end: null }, next: null }
 

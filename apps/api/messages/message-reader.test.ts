@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { messageDeleted, messageId, minute } from '#libs/inbox/given-when-then.js'
+import { deleted, messageDeleted, messageId, minute } from '#libs/inbox/given-when-then.js'
 import { evolve } from '#libs/inbox/inbox.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
 import {
@@ -54,5 +54,10 @@ describe('a message looked for while views are rebuilt', () => {
     await expect(find(1)).rejects.toMatchObject({ code: 'message-deleted' })
     await expect(find(2)).resolves.toMatchObject({ id: messageId(2) })
     await expect(find(3)).rejects.toMatchObject({ code: 'not-found' })
+  })
+
+  it('is gone with its inbox, where that ended after it was opened', async () => {
+    await follower.follow({ ...deleted(minute(2)), inboxId: id })
+    await expect(find(1)).rejects.toMatchObject({ code: 'inbox-deleted' })
   })
 })

@@ -5,11 +5,15 @@ import type { ActiveInbox, Message } from '#libs/inbox/inbox.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import { isId, type InboxId, type MessageId } from '#libs/typeid/typeid.js'
 import { notFound, Problem } from '../http/problems.js'
+import type { MessageRangeQuery } from '#libs/read-model/queries.js'
 import { Views } from '../http/views.js'
-import { comingToItsEnd } from '../inboxes/inboxes.service.js'
+import { comingToItsEnd, hasEnded } from '../inboxes/inboxes.service.js'
 import type { OpenedMessage } from './message-json.js'
 
 export type PresentMessage = Extract<Message, { state: 'present' }>
+
+/** Rows at a time; in between other requests have their turn. */
+const CHUNK = 50
 
 /** Opens what the views hold sealed. */
 @Injectable()
@@ -18,13 +22,14 @@ export class MessageReader {
 
   /**
    * Throws not-found or message-deleted where there is no such message in the inbox any more, and catching-up while
-   * that can't be told: views that are being rebuilt show a deleted message until they come to its deletion.
+   * that can't be told: views that are being rebuilt show a deleted message until they come to its deletion. Throws the
+   * inbox's 410 where it has ended since it was opened.
    */
   async find({ id: inboxId }: ActiveInbox, id: string): Promise<PresentMessage> {
     if (!isId('msg', id)) throw noMessage(id)
     await this.views.mustKnow(inboxId)
     const row = await this.views.known(inboxId, () => this.views.inboxes.message({ inboxId, messageId: id }))
-    if (row === null) throw noMessage(id)
+    if (row === null) throw await this.whyMissing(inboxId, id)
     const { message } = row
     if (message.state === 'present') return message
     const deletedAt = message.deletedAt.toISOString()
@@ -34,10 +39,40 @@ export class MessageReader {
     })
   }
 
+  /** An inbox that ends takes its messages along: one that is not there may have been there when it was opened. */
+  async whyMissing(inboxId: InboxId, id: string): Promise<Problem> {
+    const row = await this.views.inboxes.inbox(inboxId)
+    return row !== null && row.inbox.state !== 'active' ? hasEnded(row.inbox) : noMessage(id)
+  }
+
   async keyOf(inboxId: InboxId): Promise<SecretKey> {
     const lookup = await this.views.vault.find(inboxId)
     if (lookup.state !== 'known') throw comingToItsEnd(inboxId)
     return lookup.key
+  }
+
+  /**
+   * An inbox's messages with their places, one after the other, as they stand when their turn comes. Throws catching-up
+   * where the inbox is just about to lose them.
+   */
+  async *opened(
+    { id: inboxId }: ActiveInbox,
+    { order, from, to }: Pick<MessageRangeQuery, 'order' | 'from' | 'to'>,
+  ): AsyncGenerator<{ offset: number; message: OpenedMessage & { bytes: number } }> {
+    for (let range = { from, to }; ;) {
+      const rows = await this.views.inboxes.listMessages({ inboxId, order, ...range, limit: CHUNK })
+      const last = rows.at(-1)
+      if (last === undefined) return
+      const key = await this.keyOf(inboxId)
+      for (const { message: row, offset } of rows) {
+        const message = row.state === 'present' ? await this.open(key, inboxId, row) : null
+        if (message !== null) yield { offset, message }
+        else if (await this.isStillThere(inboxId, row.id)) throw comingToItsEnd(inboxId)
+      }
+      if (rows.length < CHUNK) return
+      range = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
+      await new Promise(setImmediate)
+    }
   }
 
   /** Null where the message has gone since its row was read: deleted, or with its inbox. */
@@ -52,6 +87,12 @@ export class MessageReader {
     const json = unsealJsonText(key, bodyContext(inboxId, id), body)
     const mail = JSON.parse(json) as ParsedMail
     return { id, inboxId, receivedAt, mail, bytes: Buffer.byteLength(json) }
+  }
+
+  /** Content goes before the row where an inbox ends. */
+  private async isStillThere(inboxId: InboxId, messageId: MessageId): Promise<boolean> {
+    const row = await this.views.inboxes.message({ inboxId, messageId })
+    return row?.message.state === 'present'
   }
 
   /** The source, byte for byte; null as with `open`. */

@@ -1,6 +1,9 @@
 import { Body, Controller, Delete, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
+import type { SecretKey } from '#libs/erasure/seal.js'
+import type { ActiveInbox } from '#libs/inbox/inbox.js'
+import type { MessageId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { readMessageCursor, writeMessageCursor } from '../http/cursor.js'
@@ -9,7 +12,6 @@ import { Describe } from '../openapi/describe.js'
 import { Produces, ProducesAnything } from '../http/media.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
 import { notFound } from '../http/problems.js'
-import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { attachmentHeaders } from './attachment-headers.js'
 import { AttachmentPool } from './attachment-pool.js'
@@ -19,12 +21,13 @@ import { DeletedMessage, Message, MessageWithRaw } from './message-schemas.js'
 import { MessagePages } from './message-page.js'
 import { MessageReader } from './message-reader.js'
 import { Messages } from './messages.service.js'
+import { WholeLook } from './whole-look.js'
 
 /** An inbox's mail. Both families of paths come here. */
 @Controller(['v1/inboxes/:inboxId/messages', 'v1/emails/:inboxId/messages'])
 export class MessagesController {
   constructor(
-    private readonly views: Views,
+    private readonly whole: WholeLook,
     private readonly inboxes: Inboxes,
     private readonly messages: Messages,
     private readonly pages: MessagePages,
@@ -54,15 +57,11 @@ export class MessagesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { id } = (await this.inboxes.openContent(principal, inboxId)).inbox
-    await this.views.mustKnow(id)
-    // Where its messages end counts as it stands in views that are whole.
-    const found = await this.inboxes.openContent(principal, inboxId)
-    const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
-    const page = await this.pages.read(found, query, cursor)
-    // While the page was read its end may have come, or its views may have been lost: neither is an empty list.
-    await this.views.mustKnow(id)
-    await this.inboxes.openContent(principal, inboxId)
+    const { id, page } = await this.whole.first(principal, inboxId, async (open) => {
+      const { id } = open.inbox
+      const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
+      return { id, page: await this.pages.read(open, query, cursor) }
+    })
     void reply.header('mayfly-cursor', writeMessageCursor(id, page.cursor))
     if (page.next !== null) linkNext(request, reply, writeMessageCursor(id, page.next))
     return page.messages.map((message) => messageJson(message, familyOf(request)))
@@ -109,7 +108,6 @@ export class MessagesController {
     answer: {
       description: 'The source.',
       schema: Type.String({ contentMediaType: 'message/rfc822' }),
-      headers: ['X-Content-Type-Options'],
     },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted'],
   })
@@ -121,7 +119,9 @@ export class MessagesController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     void reply.headers({ 'content-type': 'message/rfc822', 'x-content-type-options': 'nosniff' })
-    return this.source(principal, inboxId, messageId)
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
+    const message = await this.reader.find(inbox, messageId)
+    return this.source(await this.reader.keyOf(inbox.id), inbox, message.id)
   }
 
   @Get(':messageId/attachments/:index')
@@ -136,7 +136,7 @@ export class MessagesController {
     answer: {
       description: 'The content.',
       schema: Type.Unknown(),
-      headers: ['Content-Disposition', 'X-Content-Type-Options'],
+      headers: ['Content-Disposition'],
     },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted'],
   })
@@ -150,11 +150,12 @@ export class MessagesController {
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
-    const opened = await this.reader.open(await this.reader.keyOf(inbox.id), inbox.id, message)
+    const key = await this.reader.keyOf(inbox.id)
+    const opened = await this.reader.open(key, inbox.id, message)
     // What the message does not list is not looked for: a mail that defeated the parser gets no second try.
     const isListed =
       opened?.mail.attachments.some((attachment) => String(attachment.index) === index) === true
-    const source = () => this.source(principal, inboxId, messageId)
+    const source = () => this.source(key, inbox, message.id)
     const found = isListed ? await this.attachments.read(source, Number(index)) : null
     if (found === null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
     void reply.headers(attachmentHeaders(found.meta))
@@ -183,11 +184,8 @@ export class MessagesController {
     return { id, deleted_at: deletedAt.toISOString() }
   }
 
-  private async source(principal: Principal, inboxId: string, messageId: string): Promise<Buffer> {
-    const { inbox } = await this.inboxes.openContent(principal, inboxId)
-    const message = await this.reader.find(inbox, messageId)
-    const key = await this.reader.keyOf(inbox.id)
-    const raw = await this.reader.raw(key, inbox.id, message.id)
-    return raw ?? this.reader.explainGone(inbox, message.id)
+  private async source(key: SecretKey, inbox: ActiveInbox, messageId: MessageId): Promise<Buffer> {
+    const raw = await this.reader.raw(key, inbox.id, messageId)
+    return raw ?? this.reader.explainGone(inbox, messageId)
   }
 }

@@ -4,7 +4,7 @@ import { isId, type MessageId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { Views } from '../http/views.js'
 import { InboxContext, Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
-import { noMessage } from './message-reader.js'
+import { MessageReader, noMessage } from './message-reader.js'
 
 /** What changes messages. */
 @Injectable()
@@ -12,6 +12,7 @@ export class Messages {
   constructor(
     private readonly views: Views,
     private readonly inboxes: Inboxes,
+    private readonly reader: MessageReader,
     private readonly context: InboxContext,
   ) {}
 
@@ -29,7 +30,7 @@ export class Messages {
     const command = { type: 'DeleteMessage', ...key, keyId: principal.keyId, now } as const
     const { events, refusal } = decide({ inbox, message: row?.message ?? null }, command)
     if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
-    if (refusal !== null) throw noMessage(id)
+    if (refusal !== null) throw await this.reader.whyMissing(inbox.id, id)
     for (const event of events) {
       await this.views.mustShow(await this.context.recorder.recordInboxEvent(event, principal))
     }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { PROBLEM_CODES, PROBLEMS } from '../http/problems.js'
+import { COMMON_HEADERS, RATE_LIMIT_HEADERS } from './headers.js'
 import { escaped, inline, paragraphs } from './markup.js'
 import type { Document, Operation, SchemaJson } from './openapi-json.js'
 import { nameIn, schemaText } from './schema-text.js'
@@ -64,7 +65,7 @@ ${paragraphs(description)}
 ${paragraphs(document.components.securitySchemes.apiKey.description)}
 <nav>
 ${groups.map(({ name }) => contents(name, within(name))).join('\n')}
-<p><a href="#errors">Errors</a> · <a href="#schemas">Schemas</a></p>
+<p><a href="#errors">Errors</a> · <a href="#headers">Headers</a> · <a href="#schemas">Schemas</a></p>
 </nav>
 ${groups
   .map(
@@ -77,6 +78,9 @@ ${within(name)
   .join('\n')}
 <h2 id="errors">Errors</h2>
 ${errorTable()}
+<h2 id="headers">Headers</h2>
+<p>Those of the first three come with every answer, those of the rate limits with every answer to a valid key.</p>
+${headerTable(document)}
 <h2 id="schemas">Schemas</h2>
 ${Object.entries(document.components.schemas)
   .map(([name, schema]) => schemaPart(name, schema))
@@ -150,10 +154,19 @@ function answerTable({ responses }: Operation, document: Document): string {
 }
 
 /** Headers that need no word with each operation. */
-const EVERYWHERE = new Set(['X-Request-Id', 'X-Content-Type-Options'])
+const EVERYWHERE = new Set<string>([...COMMON_HEADERS, ...RATE_LIMIT_HEADERS])
 
 function headerText(name: string, { components }: Document): string {
   return components.headers[name]?.description ?? ''
+}
+
+function headerTable({ components }: Document): string {
+  return table(
+    Object.entries(components.headers).map(([name, { description, schema }]) => [
+      `<code>${name}</code>`,
+      `<p>${inline(description)}</p><p class="faint">${schemaText(schema)}</p>`,
+    ]),
+  )
 }
 
 function errorTable(): string {

@@ -30,13 +30,10 @@ export class DocsController {
     tag: 'Operations',
     summary: 'This document, to be read in a browser',
     description: 'One page without scripts, which loads nothing else.',
-    answer: { description: 'A page.', schema: Type.String(), headers: ['X-Content-Type-Options'] },
+    answer: { description: 'A page.', schema: Type.String() },
   })
   docs(@Query() _query: NoParameters, @Res({ passthrough: true }) reply: FastifyReply) {
-    void reply.type('text/html; charset=utf-8').headers({
-      'content-security-policy': CONTENT_SECURITY_POLICY,
-      'x-content-type-options': 'nosniff',
-    })
+    void reply.type('text/html; charset=utf-8').header('content-security-policy', CONTENT_SECURITY_POLICY)
     return this.api.page
   }
 }

@@ -2,7 +2,7 @@ import type { Type } from '@nestjs/common'
 import { PROBLEM_CODES, PROBLEMS, type ProblemCode } from '../http/problems.js'
 import { TAGS } from './describe.js'
 import { bodySchema, propertiesOf } from './dto-schema.js'
-import { RATE_LIMIT_HEADERS, REQUEST_HEADERS, RESPONSE_HEADERS } from './headers.js'
+import { COMMON_HEADERS, RATE_LIMIT_HEADERS, REQUEST_HEADERS, RESPONSE_HEADERS } from './headers.js'
 import { NamedSchemas } from './named-schemas.js'
 import type { Document, Operation, Parameter, ResponseJson } from './openapi-json.js'
 import { parameterOf } from './path-parameters.js'
@@ -121,7 +121,7 @@ function requestBody({ body }: Route): Pick<Operation, 'requestBody'> {
 function successOf({ description, produces, scopes }: Route, schemas: NamedSchemas): ResponseJson {
   const { answer } = description
   const limits = scopes === null ? [] : RATE_LIMIT_HEADERS
-  const headers = ['X-Request-Id', ...(answer.headers ?? []), ...limits] as const
+  const headers = [...COMMON_HEADERS, ...(answer.headers ?? []), ...limits] as const
   return {
     description: answer.description,
     headers: Object.fromEntries(headers.map((name) => [name, headerRef(name)])),

@@ -6,6 +6,18 @@ export const RESPONSE_HEADERS = {
     schema: { type: 'string', pattern: '^req_[0-9a-f]{32}$' },
     example: 'req_0f8fad5bd9cb469fa16570867728950e',
   },
+  'Cache-Control': {
+    required: true,
+    description: 'Nobody on its way keeps an answer.',
+    schema: { type: 'string', const: 'no-store' },
+    example: 'no-store',
+  },
+  'X-Content-Type-Options': {
+    required: true,
+    description: 'It is of the type that it says.',
+    schema: { type: 'string', const: 'nosniff' },
+    example: 'nosniff',
+  },
   Location: {
     required: true,
     description: 'The path of what was made.',
@@ -80,12 +92,6 @@ export const RESPONSE_HEADERS = {
     schema: { type: 'string', pattern: '^attachment' },
     example: 'attachment; filename="a.pdf"',
   },
-  'X-Content-Type-Options': {
-    required: true,
-    description: 'A browser must not guess at the type.',
-    schema: { type: 'string', const: 'nosniff' },
-    example: 'nosniff',
-  },
 } as const satisfies Record<string, HeaderForm & { required: boolean }>
 
 /** What a request may say in its headers. */
@@ -96,6 +102,13 @@ export const REQUEST_HEADERS = {
     example: '6pq1v8d0c4m7t2h9k3s5b8n1g0',
   },
 } as const satisfies Record<string, HeaderForm>
+
+/** On every answer. */
+export const COMMON_HEADERS = [
+  'X-Request-Id',
+  'Cache-Control',
+  'X-Content-Type-Options',
+] as const satisfies (keyof typeof RESPONSE_HEADERS)[]
 
 /** On every answer to a valid key, but for the time in which requests can't be counted. */
 export const RATE_LIMIT_HEADERS = [

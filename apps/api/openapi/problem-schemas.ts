@@ -1,8 +1,8 @@
 import Type, { type TProperties } from 'typebox'
 import { PROBLEM_CODES, PROBLEMS, type ProblemCode, type ProblemForm } from '../http/problems.js'
-import { RATE_LIMIT_HEADERS, RESPONSE_HEADERS, type ResponseHeader } from './headers.js'
+import { COMMON_HEADERS, RATE_LIMIT_HEADERS, RESPONSE_HEADERS, type ResponseHeader } from './headers.js'
 import type { ResponseJson } from './openapi-json.js'
-import { IdOf, OrNull, Time } from './schema-parts.js'
+import { Count, IdOf, OrNull, Time } from './schema-parts.js'
 
 const Fault = Type.Object(
   {
@@ -16,12 +16,25 @@ const Fault = Type.Object(
   { $id: 'Fault', description: 'One fault of a request, and where it stands: one of the three places.' },
 )
 
+const NearMiss = Type.Object(
+  {
+    id: IdOf('msg', 'The message.'),
+    subject: OrNull(Type.String(), 'Its subject.'),
+    received_at: Time('When it was accepted.'),
+    mismatches: Type.Array(Type.String(), { description: 'Each filter that it is not as, in words.' }),
+  },
+  { $id: 'NearMiss', description: 'A message that a wait looked at, and why it did not match.' },
+)
+
 /** What some problems say beyond what every problem does. */
 const MEMBERS: TProperties = {
   ended_at: Type.Optional(Time('Of an inbox that has ended: when.')),
   ended_by: Type.Optional(
     OrNull(IdOf('key', ''), 'Of an inbox that has ended: the key which ended it, null where time did.'),
   ),
+  examined: Type.Optional(Count('Of a wait: how many messages were looked at in vain.')),
+  nearest: Type.Optional(Type.Array(NearMiss, { description: 'Of a wait: those nearest to a match.' })),
+  cursor: Type.Optional(Type.String({ description: 'Of a wait: where to go on, past all examined.' })),
 }
 
 export const Problem = Type.Object(
@@ -76,7 +89,7 @@ function problemHeaders(codes: readonly ProblemCode[]): ResponseJson['headers'] 
   })
   const counted = statusOf(codes) === 401 ? [] : RATE_LIMIT_HEADERS
   return {
-    'X-Request-Id': headerRef('X-Request-Id'),
+    ...Object.fromEntries(COMMON_HEADERS.map((name) => [name, headerRef(name)])),
     ...(Object.fromEntries(headers) as object),
     ...Object.fromEntries(counted.map((name) => [name, headerRef(name)])),
   }
@@ -118,6 +131,18 @@ const DETAILS: Partial<Record<ProblemCode, string>> = {
 
 const EXAMPLE_MEMBERS: Partial<Record<ProblemCode, object>> = {
   'invalid-request': { errors: [{ detail: 'limit must be at most 100', parameter: 'limit' }] },
+  'no-matching-message': {
+    examined: 3,
+    nearest: [
+      {
+        id: 'msg_01jd6b90cxf2jb8yqv4t6m2n0p',
+        subject: 'Your code is 493201',
+        received_at: '2026-11-21T09:30:02.417Z',
+        mismatches: ['subject does not contain "invoice"'],
+      },
+    ],
+    cursor: RESPONSE_HEADERS['Mayfly-Cursor'].example,
+  },
   'inbox-deleted': { ended_at: '2026-11-21T09:41:07.122Z', ended_by: 'key_01jd6aycj4e7p8s9v1w3x5z7b2' },
   'inbox-expired': { ended_at: '2026-11-21T10:00:00.000Z', ended_by: null },
 }

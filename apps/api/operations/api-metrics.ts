@@ -8,6 +8,7 @@ const LOOK_WITHIN_MS = 2_000
 export class ApiMetrics {
   readonly rateLimitFailures: Counter
   private readonly requestSeconds: Histogram<'method' | 'route' | 'status'>
+  private readonly droppedConnections: Counter
 
   /** `readBacklog` is asked at each scrape: without an answer the backlog is not a number. */
   constructor(registry: Registry, readBacklog: () => Promise<number>) {
@@ -23,6 +24,11 @@ export class ApiMetrics {
       help: 'Questions to the rate limits that had no answer: what was asked about passed.',
       registers: [registry],
     })
+    this.droppedConnections = new Counter({
+      name: 'mayfly_http_dropped_connections_total',
+      help: 'Connections closed unanswered, since MAYFLY_HTTP_MAX_CONNECTIONS were open.',
+      registers: [registry],
+    })
     new Gauge({
       name: 'mayfly_backlog_records',
       help: 'Records on the log that the views of inboxes do not show yet.',
@@ -31,6 +37,10 @@ export class ApiMetrics {
         this.set(await beforeDeadline(LOOK_WITHIN_MS, readBacklog()).catch(() => NaN))
       },
     })
+  }
+
+  connectionDropped(): void {
+    this.droppedConnections.inc()
   }
 
   observe(method: string, route: string, status: number, ms: number): void {

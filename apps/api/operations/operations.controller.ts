@@ -88,7 +88,7 @@ export class OperationsController {
     tag: 'Operations',
     summary: 'What a problem means, and what to do',
     description: 'Where the `type` of every problem leads.',
-    answer: { description: 'A page.', schema: Type.String(), headers: ['X-Content-Type-Options'] },
+    answer: { description: 'A page.', schema: Type.String() },
   })
   problem(
     @Param('code') code: string,
@@ -96,10 +96,7 @@ export class OperationsController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     if (!isProblemCode(code)) throw notFound('There is no problem of that name.')
-    void reply.type('text/html; charset=utf-8').headers({
-      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
-      'x-content-type-options': 'nosniff',
-    })
+    void reply.type('text/html; charset=utf-8')
     return problemPage(code)
   }
 }

@@ -1,7 +1,7 @@
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Change, InboxRow, MessageContent, MessageRow } from '../views.js'
-import { messageRangesOf, type LabelKey, type ListKey, type Tables } from './tables.js'
+import { historyRangeOf, messageRangesOf, type LabelKey, type ListKey, type Tables } from './tables.js'
 
 /** Writes one change; to be called within a transaction. */
 export function applyChange(tables: Tables, partition: number, change: Change): void {
@@ -14,6 +14,9 @@ export function applyChange(tables: Tables, partition: number, change: Change): 
       return
     case 'drop-messages':
       dropMessages(tables, change.inboxId)
+      return
+    case 'put-history':
+      tables.history.putSync([change.inboxId, change.entry.offset], change.entry)
       return
     case 'put-account':
       tables.accounts.putSync(change.account.id, change.account)
@@ -33,6 +36,7 @@ export function putContent(tables: Tables, { messageId, body, raw }: MessageCont
 /** Removes an inbox and all that belongs to it, as if it had never been. */
 export function removeInbox(tables: Tables, inbox: Inbox): void {
   dropMessages(tables, inbox.id)
+  for (const key of [...tables.history.getKeys(historyRangeOf(inbox.id))]) tables.history.removeSync(key)
   removeFromIndexes(tables, inbox)
   tables.addresses.removeSync(inbox.address)
   tables.inboxes.removeSync(inbox.id)

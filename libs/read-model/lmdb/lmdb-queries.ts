@@ -7,11 +7,13 @@ import type { MessageKey } from '../projection-store.js'
 import type {
   AccountQueries,
   DueInboxes,
+  HistoryQuery,
   InboxListQuery,
   InboxQueries,
   MessageRangeQuery,
   Progress,
 } from '../queries.js'
+import type { HistoryEntry } from '../history.js'
 import type { InboxRow, MessageRow } from '../views.js'
 import type { DueKey, Tables } from './tables.js'
 
@@ -80,6 +82,17 @@ export class LmdbQueries implements InboxQueries, AccountQueries, DueInboxes {
 
   raw({ messageId }: MessageKey): Promise<Uint8Array | null> {
     return Promise.resolve(this.tables.raws.get(messageId) ?? null)
+  }
+
+  history({ inboxId, order, from, to, limit }: HistoryQuery): Promise<HistoryEntry[]> {
+    const [start, end] = order === 'asc' ? [from, to] : [to - 1, from - 1]
+    const entries = this.tables.history.getRange({
+      start: [inboxId, start],
+      end: [inboxId, end],
+      limit,
+      reverse: order === 'desc',
+    })
+    return Promise.resolve([...entries].map(({ value }) => value))
   }
 
   keyByHash(secretHash: string): Promise<{ account: Account; key: ApiKey } | null> {

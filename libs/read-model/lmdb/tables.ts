@@ -3,6 +3,7 @@ import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
 import { openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
+import type { HistoryEntry } from '../history.js'
 import type { InboxRow, MessageRow } from '../views.js'
 
 /*
@@ -35,6 +36,7 @@ export type LabelKey = [
 ]
 export type DueKey = [expiresAtMs: number, id: InboxId]
 export type MessageIndexKey = [inbox: InboxId, offset: number]
+export type HistoryKey = [inbox: InboxId, offset: number]
 export type MessageRowKey = [inbox: InboxId, message: MessageId]
 
 export interface Tables {
@@ -49,6 +51,7 @@ export interface Tables {
   messages: Database<MessageRow, MessageRowKey>
   bodies: Database<Buffer, MessageId>
   raws: Database<Buffer, MessageId>
+  history: Database<HistoryEntry, HistoryKey>
   accounts: Database<Account, AccountId>
   keys: Database<ApiKey, KeyId>
   keyHashes: Database<KeyId, string>
@@ -79,10 +82,16 @@ function tablesIn(root: RootDatabase<unknown, string>): Tables {
     messages: root.openDB({ name: 'messages' }),
     bodies: root.openDB({ name: 'bodies', ...binary }),
     raws: root.openDB({ name: 'raws', ...binary }),
+    history: root.openDB({ name: 'history' }),
     accounts: root.openDB({ name: 'accounts' }),
     keys: root.openDB({ name: 'keys' }),
     keyHashes: root.openDB({ name: 'key-hashes' }),
   }
+}
+
+/** The range that holds an inbox's history. */
+export function historyRangeOf(inboxId: InboxId): { start: HistoryKey; end: HistoryKey } {
+  return { start: [inboxId, 0], end: [inboxId, Infinity] }
 }
 
 /** The ranges that hold an inbox's messages, in the index and in the rows. */

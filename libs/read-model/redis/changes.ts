@@ -2,7 +2,7 @@ import type { Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Change, InboxRow, MessageRow } from '../views.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
-import { encodeRow } from './rows.js'
+import { encodeHistoryEntry, encodeRow } from './rows.js'
 import type { StepWrites } from './step-writes.js'
 
 /** The writes that one change asks for, content aside. */
@@ -17,6 +17,11 @@ export function addChange(writes: StepWrites, keys: ViewKeys, change: Change): v
     case 'drop-messages':
       dropMessages(writes, keys, change.inboxId)
       return
+    case 'put-history': {
+      const { inboxId, entry } = change
+      writes.add('ZADD', keys.history(inboxId), entry.offset, encodeHistoryEntry(entry))
+      return
+    }
     case 'put-account':
       writes.add('HSET', keys.accounts, change.account.id, encodeRow(change.account))
       return

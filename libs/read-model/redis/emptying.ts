@@ -42,6 +42,7 @@ export async function emptyInboxes(
     }
     for (const inboxId of ids) {
       dropMessages(writes, keys, inboxId)
+      writes.add('UNLINK', keys.history(inboxId))
       writes.add('HDEL', inboxes, inboxId)
     }
     if (ids.length > 0 && !(await write(writes))) return false

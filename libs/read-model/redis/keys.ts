@@ -22,6 +22,7 @@ import type { MessageKey } from '../projection-store.js'
  * | {p<n>}:order:<inbox id>          | sorted set | id of a message that is there, by its offset              |
  * | {p<n>}:body:<message id>         | string     | sealed parsed mail; expires                               |
  * | {p<n>}:raw:<message id>          | string     | sealed envelope and source; expires                       |
+ * | {p<n>}:history:<inbox id>        | sorted set | an event of the inbox, by its offset                      |
  * | {accounts}:slot:account-events   | hash       | as above                                                  |
  * | {accounts}:accounts              | hash       | account id → row                                          |
  * | {accounts}:keys                  | hash       | key id → row                                              |
@@ -84,6 +85,10 @@ export class ViewKeys {
 
   raw({ inboxId, messageId }: MessageKey): string {
     return `${this.tag(this.partitionOf(inboxId))}:raw:${messageId}`
+  }
+
+  history(inboxId: InboxId): string {
+    return `${this.tag(this.partitionOf(inboxId))}:history:${inboxId}`
   }
 
   address(address: Address): string {

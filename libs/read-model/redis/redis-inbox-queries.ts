@@ -4,13 +4,14 @@ import type { Inbox } from '#libs/inbox/inbox.js'
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
 import type { MessageKey } from '../projection-store.js'
-import type { InboxListQuery, InboxQueries, MessageRangeQuery, Progress } from '../queries.js'
+import type { HistoryQuery, InboxListQuery, InboxQueries, MessageRangeQuery, Progress } from '../queries.js'
+import type { HistoryEntry } from '../history.js'
 import type { InboxRow, MessageRow } from '../views.js'
 import { InboxLists } from './inbox-lists.js'
 import type { ViewKeys } from './keys.js'
 import { reach, reachBulk } from './reach.js'
 import { RowReader } from './row-reader.js'
-import { decodeMessage } from './rows.js'
+import { decodeHistoryEntry, decodeMessage } from './rows.js'
 
 export class RedisInboxQueries implements InboxQueries {
   private readonly rows: RowReader
@@ -86,6 +87,16 @@ export class RedisInboxQueries implements InboxQueries {
 
   raw(key: MessageKey): Promise<Uint8Array | null> {
     return this.content(key, this.keys.raw(key))
+  }
+
+  async history({ inboxId, order, from, to, limit }: HistoryQuery): Promise<HistoryEntry[]> {
+    const key = this.keys.history(inboxId)
+    const found = await reach(() =>
+      order === 'asc'
+        ? this.client.zrangeBuffer(key, from, `(${to}`, 'BYSCORE', 'LIMIT', 0, limit)
+        : this.client.zrangeBuffer(key, `(${to}`, String(from), 'BYSCORE', 'REV', 'LIMIT', 0, limit),
+    )
+    return found.map(decodeHistoryEntry)
   }
 
   /** Only of a message that is there: content comes before its message's row. */

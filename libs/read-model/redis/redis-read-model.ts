@@ -47,6 +47,7 @@ export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadMo
       listMessages: (query) => inboxes.listMessages(query),
       body: (key) => inboxes.body(key),
       raw: (key) => inboxes.raw(key),
+      history: (query) => inboxes.history(query),
       keyByHash: (secretHash) => accounts.keyByHash(secretHash),
       hasAccounts: () => accounts.hasAccounts(),
       leaseDue: (now, limit) => due.leaseDue(now, limit),

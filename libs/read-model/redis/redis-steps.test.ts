@@ -93,13 +93,13 @@ describe.each([
           ...['addresses', 'due', 'inboxes', 'labels', 'leases', 'listing', 'slot:inbox-events'].map(
             (name) => `{p1}:${name}`,
           ),
-          ...[`{p1}:messages:${id}`, `{p1}:order:${id}`],
+          ...['messages', 'order', 'history'].map((name) => `{p1}:${name}:${id}`),
         ].toSorted(),
       )
       for (const name of lasting) expect({ name, ttlMs: await ttlMsOf(name) }).toEqual({ name, ttlMs: -1 })
     })
 
-    it('keep no key of a deleted message’s content, and of an ended inbox none but its row and lists', async () => {
+    it('keep no key of a deleted message’s content, and of an ended inbox none but its row, lists and history', async () => {
       const follower = await followerOf(harness.store, 1)
       await follower.follow(makeInbox(id), mail(id, messageId(1)), mail(id, messageId(2)))
       await follower.follow({ ...messageDeleted(minute(2), messageId(1)), inboxId: id })
@@ -108,7 +108,9 @@ describe.each([
         `{p1}:raw:${messageId(2)}`,
       ])
       await follower.follow({ ...deleted(minute(3)), inboxId: id })
-      const left = ['addresses', 'inboxes', 'listing', 'slot:inbox-events'].map((name) => `{p1}:${name}`)
+      const left = ['addresses', `history:${id}`, 'inboxes', 'listing', 'slot:inbox-events'].map(
+        (name) => `{p1}:${name}`,
+      )
       expect(await keys()).toEqual([...left, `address:${makeInbox(id).address}`].toSorted())
     })
 
@@ -125,7 +127,7 @@ describe.each([
         return mail(inboxId, idFromBytes('msg', bytes))
       })
       const step = await follower.stepOf(...events, ...mails)
-      expect(step.changes).toHaveLength(2_000)
+      expect(step.changes).toHaveLength(4_000)
       expect(await follower.follow(...events, ...mails)).toBe('applied')
       const rows = await harness.store.inboxes(ids)
       expect(rows.map((row) => row?.inbox.messageCount)).toEqual(numbers.map(() => 1))
@@ -185,6 +187,7 @@ describe.each([
       const half = new ViewKeys(harness.prefix, PARTITIONS)
       await client.unlink(half.slot(PLACE))
       await client.hdel(half.inboxes(1), ...ids.slice(0, 300))
+      await client.unlink(...ids.slice(0, 300).map((inboxId) => half.history(inboxId)))
       expect(await harness.queries.progress(PLACE)).toBeNull()
       expect(await new Follower(harness.store, 1).begin()).toBe(0)
       expect((await keys()).filter((name) => name.startsWith('{p1}'))).toEqual(['{p1}:slot:inbox-events'])

@@ -1,5 +1,6 @@
 import { Encoder } from 'cbor-x'
 import type { Account, ApiKey } from '#libs/account/account.js'
+import type { HistoryEntry } from '../history.js'
 import type { InboxRow, MessageRow } from '../views.js'
 
 /** Rows as CBOR (RFC 8949), which keeps times and bytes as such. */
@@ -16,3 +17,36 @@ export const decodeInbox = (bytes: Buffer): InboxRow => cbor.decode(bytes) as In
 export const decodeMessage = (bytes: Buffer): MessageRow => cbor.decode(bytes) as MessageRow
 export const decodeAccount = (bytes: Buffer): Account => cbor.decode(bytes) as Account
 export const decodeApiKey = (bytes: Buffer): ApiKey => cbor.decode(bytes) as ApiKey
+
+type HistoryFields = [
+  offset: number,
+  id: HistoryEntry['id'],
+  type: HistoryEntry['type'],
+  timeMs: number,
+  messageId: HistoryEntry['messageId'],
+  keyId: HistoryEntry['keyId'],
+  size: number | null,
+  digest: Buffer | null,
+]
+
+/** Without names, since there are as many as events; the same bytes for the same entry, so that it is there once. */
+export function encodeHistoryEntry(entry: HistoryEntry): Buffer {
+  const { offset, id, type, time, messageId, keyId, size, digest } = entry
+  const bytes = digest === null ? null : Buffer.from(digest, 'hex')
+  return cbor.encode([
+    offset,
+    id,
+    type,
+    time.getTime(),
+    messageId,
+    keyId,
+    size,
+    bytes,
+  ] satisfies HistoryFields)
+}
+
+export function decodeHistoryEntry(encoded: Buffer): HistoryEntry {
+  const [offset, id, type, timeMs, messageId, keyId, size, digest] = cbor.decode(encoded) as HistoryFields
+  const time = new Date(timeMs)
+  return { offset, id, type, time, messageId, keyId, size, digest: digest?.toString('hex') ?? null }
+}

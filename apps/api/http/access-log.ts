@@ -1,0 +1,79 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { principalOf } from '../access/authenticator.js'
+import type { ApiMetrics } from '../operations/api-metrics.js'
+import type { ProblemCode } from './problems.js'
+
+/** The status in the log and in metrics of a request whose client left before the answer was through, as nginx has it. */
+const HUNG_UP = 499
+const MOST_CHARACTERS = 200
+const ID = /^[a-z]{3}_[0-7][0-9a-hjkmnp-tv-z]{25}$/
+
+const NOTES = Symbol('notes')
+
+/** What the line of a request tells that neither request nor answer shows afterwards. */
+interface Notes {
+  problem?: ProblemCode
+  bodyBytes?: number
+}
+
+/** Adds to what the line of a request will tell. */
+export function note(request: FastifyRequest, notes: Notes): void {
+  Object.assign(request, { [NOTES]: { ...notesOf(request), ...notes } })
+}
+
+function notesOf(request: FastifyRequest): Notes {
+  return (request as { [NOTES]?: Notes })[NOTES] ?? {}
+}
+
+/**
+ * Writes one line and makes one observation of a request, once its answer is through or its client has left. The line
+ * has no secret and no content, and of the URL the route and the ids alone: what a query looks for may be personal.
+ */
+export function watchRequest(request: FastifyRequest, reply: FastifyReply, metrics: ApiMetrics): void {
+  const { socket } = request.raw
+  const writtenBefore = socket.bytesWritten
+  reply.raw.once('close', () => {
+    const route = request.routeOptions.url ?? 'unknown'
+    const status = reply.raw.writableFinished ? reply.statusCode : HUNG_UP
+    const { elapsedTime } = reply
+    const { problem, bodyBytes = 0 } = notesOf(request)
+    metrics.observe(request.method, route, status, elapsedTime)
+    request.log.info(
+      {
+        ...who(request),
+        ...idsIn(request.params),
+        method: request.method,
+        route,
+        status,
+        problem,
+        ms: Math.round(elapsedTime * 100) / 100,
+        bytesIn: bodyBytes,
+        // All that went down the connection meanwhile.
+        bytesOut: socket.bytesWritten - writtenBefore,
+        remoteAddress: socket.remoteAddress,
+        userAgent: request.headers['user-agent']?.slice(0, MOST_CHARACTERS),
+        clientRequestId: clientRequestIdOf(request),
+      },
+      'request',
+    )
+  })
+}
+
+function who(request: FastifyRequest): Record<string, string> {
+  const principal = principalOf(request)
+  return principal === null ? {} : { accountId: principal.accountId, keyId: principal.keyId }
+}
+
+/** Parameters of the path that are ids, by their names. */
+function idsIn(params: unknown): Record<string, string> {
+  const ids = Object.entries(params ?? {}).filter(
+    (pair): pair is [string, string] => typeof pair[1] === 'string' && ID.test(pair[1]),
+  )
+  return Object.fromEntries(ids)
+}
+
+/** A client's own id leads from its log to the line; it is not taken for the request's, which none can choose. */
+function clientRequestIdOf({ headers }: FastifyRequest): string | undefined {
+  const given = headers['x-request-id']
+  return typeof given === 'string' && /^[\x21-\x7e]{1,100}$/.test(given) ? given : undefined
+}

@@ -1,0 +1,143 @@
+import { Injectable } from '@nestjs/common'
+import { KeyVaultUnavailableError } from '#libs/erasure/key-vault.js'
+import type { ActiveInbox } from '#libs/inbox/inbox.js'
+import { inboxChannel } from '#libs/read-model/inbox-channel.js'
+import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
+import { isId, type InboxId } from '#libs/typeid/typeid.js'
+import type { Principal } from '../access/authenticator.js'
+import { readMessageCursor } from '../http/cursor.js'
+import { Problem } from '../http/problems.js'
+import { Views } from '../http/views.js'
+import { InboxContext, noInbox, type OpenInbox } from '../inboxes/inboxes.service.js'
+import type { WaitForMessage } from './list-messages.dto.js'
+import { matches, mismatches } from './match.js'
+import type { OpenedMessage } from './message-json.js'
+import { MessageReader } from './message-reader.js'
+import { nearestWith, type NearMiss } from './near-misses.js'
+import { OpenWaits, shuttingDown, type OpenWait } from './open-waits.js'
+import { WholeLook } from './whole-look.js'
+
+/** What a wait has come to. */
+export interface Waited {
+  inbox: ActiveInbox
+  /** The first that matched; null where none did yet. */
+  message: OpenedMessage | null
+  /** Messages looked at in vain. */
+  examined: number
+  nearest: readonly NearMiss[]
+  /** The first offset that was not looked at, or just past the message that matched. */
+  position: number
+}
+
+/** A signal may be lost: so often it looks without one. */
+const RELOOK_MS = 5_000
+/** The same while it can't be told what the inbox holds. */
+const RETRY_MS = 500
+
+/** Waits for the first message that matches: among those that are there, then among those that come. */
+@Injectable()
+export class MessageWait {
+  constructor(
+    private readonly views: Views,
+    private readonly whole: WholeLook,
+    private readonly reader: MessageReader,
+    private readonly context: InboxContext,
+    private readonly waits: OpenWaits,
+  ) {}
+
+  /**
+   * Resolves at the first match, or without one once the timeout is over or `departure` aborts. Throws what opening the
+   * inbox throws, also where it ends meanwhile; shutting-down; too-many-waits; and what keeps it from being told what
+   * the inbox holds, where that still does at the timeout.
+   */
+  async first(
+    principal: Principal,
+    inboxId: string,
+    wanted: WaitForMessage,
+    departure: AbortSignal,
+  ): Promise<Waited> {
+    if (!isId('inb', inboxId)) throw noInbox(inboxId)
+    return this.waits.run(departure, (wait) => this.untilMatch(principal, inboxId, wanted, wait))
+  }
+
+  private async untilMatch(
+    principal: Principal,
+    inboxId: InboxId,
+    wanted: WaitForMessage,
+    wait: OpenWait,
+  ): Promise<Waited> {
+    const deadlineMs = performance.now() + wanted.timeout * 1_000
+    let waited: Waited | null = null
+    let unsubscribe: (() => void) | null = null
+    try {
+      for (;;) {
+        const seen: Waited | Error = await this.look(principal, inboxId, wanted, waited, wait).catch(
+          ifItMayPass,
+        )
+        if (!(seen instanceof Error)) waited = seen
+        if (waited?.message != null) return waited
+        if (wait.end === 'shutting-down') throw shuttingDown()
+        const leftMs = deadlineMs - performance.now()
+        if (leftMs <= 0 || wait.end === 'client-gone') {
+          if (seen instanceof Error) throw seen
+          return seen
+        }
+        if (unsubscribe === null) {
+          unsubscribe = await this.views.signals.subscribe(inboxChannel(inboxId), () => wait.bell.ring())
+          // Something may have come between the look and the subscription.
+          continue
+        }
+        await wait.bell.wait(Math.min(leftMs, seen instanceof Error ? RETRY_MS : this.patienceMs(seen)))
+      }
+    } finally {
+      unsubscribe?.()
+    }
+  }
+
+  /** No longer than until the inbox expires. */
+  private patienceMs({ inbox: { expiresAt } }: Waited): number {
+    const toExpiryMs = expiresAt.getTime() - this.context.now().getTime()
+    return Math.min(Math.max(toExpiryMs, 1), RELOOK_MS)
+  }
+
+  /** Looks at what has not been examined. What it finds counts only where all of it may be believed. */
+  private look(
+    principal: Principal,
+    inboxId: InboxId,
+    wanted: WaitForMessage,
+    before: Waited | null,
+    wait: OpenWait,
+  ): Promise<Waited> {
+    const examine = async ({ inbox, endOffset }: OpenInbox): Promise<Waited> => {
+      const from = before?.position ?? positionIn(inboxId, wanted)
+      // Views that were put back may end before it: what they show then has been examined.
+      const to = Math.max(endOffset, from)
+      let { examined, nearest } = before ?? { examined: 0, nearest: [] }
+      for await (const { offset, message } of this.reader.opened(inbox, { order: wanted.order, from, to })) {
+        if (wait.end !== null)
+          return before ?? { inbox, message: null, examined: 0, nearest: [], position: from }
+        if (matches(message.mail, wanted)) return { inbox, message, examined, nearest, position: offset + 1 }
+        const { id, receivedAt, mail } = message
+        const miss = { id, receivedAt, subject: mail.subject, offset, mismatches: mismatches(mail, wanted) }
+        nearest = nearestWith(nearest, miss)
+        examined += 1
+      }
+      return { inbox, message: null, examined, nearest, position: to }
+    }
+    // Whether this caller may look was judged by the first look.
+    return before === null
+      ? this.whole.first(principal, inboxId, examine)
+      : this.whole.again(principal, inboxId, examine)
+  }
+}
+
+function positionIn(inboxId: InboxId, { cursor }: WaitForMessage): number {
+  return cursor === undefined ? 0 : readMessageCursor(inboxId, cursor).from
+}
+
+/** What may be over before the timeout is; throws anything else. */
+function ifItMayPass(error: unknown): Error {
+  if (error instanceof ReadModelUnavailableError || error instanceof KeyVaultUnavailableError) return error
+  if (error instanceof Problem && error.code === 'catching-up') return error
+  throw error
+}

@@ -1,0 +1,67 @@
+import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Principal } from '../access/authenticator.js'
+import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { writeMessageCursor } from '../http/cursor.js'
+import { untilDeparture } from '../http/departure.js'
+import { familyOf } from '../http/link.js'
+import { Problem } from '../http/problems.js'
+import { Describe } from '../openapi/describe.js'
+import { WaitForMessage } from './list-messages.dto.js'
+import { messageJson } from './message-json.js'
+import { Message } from './message-schemas.js'
+import { MessageWait, type Waited } from './message-wait.js'
+
+/** Waiting for mail. Its path is taken before that of a message by its id. */
+@Controller(['v1/inboxes/:inboxId/messages/wait', 'v1/emails/:inboxId/messages/wait'])
+export class WaitController {
+  constructor(private readonly waits: MessageWait) {}
+
+  @Get()
+  @NeedsScope('inboxes', 'read')
+  @Describe({
+    id: 'waitForInboxMessage',
+    tag: 'Messages',
+    summary: 'Wait for a message',
+    description:
+      'The first one that matches: of those that are there already (after `cursor` where given), oldest first, then of ' +
+      'those that come; with `order=desc` the newest that is there. Nothing is consumed: two who wait get the same ' +
+      'message. To wait for something that is about to be sent, take a `Mayfly-Cursor` before.',
+    takes: ['Mayfly-Inbox-Password'],
+    answer: { description: 'The message.', schema: Message, headers: ['Mayfly-Cursor'] },
+    problems: ['no-matching-message', 'inbox-deleted', 'inbox-expired', 'too-many-waits'],
+  })
+  async wait(
+    @Caller() principal: Principal,
+    @Param('inboxId') inboxId: string,
+    @Query() query: WaitForMessage,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const waited = await untilDeparture(request, (departure) =>
+      this.waits.first(principal, inboxId, query, departure),
+    )
+    const cursor = writeMessageCursor(waited.inbox.id, { from: waited.position, to: null, end: null })
+    if (waited.message === null) throw noMatch(waited, query, cursor)
+    void reply.header('mayfly-cursor', cursor)
+    return messageJson(waited.message, familyOf(request))
+  }
+}
+
+/** Not 408, which several HTTP clients answer by sending the request again, unseen. */
+function noMatch({ examined, nearest }: Waited, { timeout }: WaitForMessage, cursor: string): Problem {
+  return new Problem('no-matching-message', {
+    detail: `No message matched within ${timeout} s; ${examined} did not match.`,
+    headers: { 'mayfly-cursor': cursor },
+    members: {
+      examined,
+      nearest: nearest.map(({ id, subject, receivedAt, mismatches }) => ({
+        id,
+        subject,
+        received_at: receivedAt.toISOString(),
+        mismatches,
+      })),
+      cursor,
+    },
+  })
+}

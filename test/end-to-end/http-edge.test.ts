@@ -1,0 +1,256 @@
+import { call, createInbox, type InboxJson, type RequestOptions } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+import { until } from '#test/harness/until.js'
+import { httpPort, openWire, readAnswers, speakHttp, type Wire } from '#test/harness/wire.js'
+
+const APP = 'https://app.example'
+const asPage = (origin: string, headers: Record<string, string> = {}): RequestOptions => ({
+  headers: { origin, ...headers },
+})
+const preflight = (origin: string): RequestOptions =>
+  asPage(origin, { 'access-control-request-method': 'POST', authorization: '' })
+const corsHeaders = (headers: Headers) => [...headers.keys()].filter((name) => /^access-control-/.test(name))
+
+describe('HTTP as it is without settings', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  it.each([
+    ['GET', '/v1/inboxes'],
+    ['POST', '/v1/inboxes'],
+    ['GET', '/v1/inboxes/x'],
+    ['GET', '/v1/%zz'],
+    ['PUT', '/v1/inboxes'],
+    ['GET', '/nothing'],
+    ['GET', '/healthz'],
+    ['GET', '/metrics'],
+    ['GET', '/problems/not-found'],
+  ])('keeps answers out of caches, and from being taken for something else: %s %s', async (method, path) => {
+    const { headers } = await call(mayfly, method, path)
+    expect(headers.get('cache-control')).toBe('no-store')
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+  })
+
+  it('does so where there was no request to answer', async () => {
+    const [answer] = await speakHttp(mayfly, 'hello\r\n\r\n')
+    expect(answer?.headers.get('cache-control')).toBe('no-store')
+    expect(answer?.headers.get('x-content-type-options')).toBe('nosniff')
+  })
+
+  it('has pages that load nothing, stand in no frame and tell nobody of their reader', async () => {
+    const { headers } = await call(mayfly, 'GET', '/problems/not-found')
+    const policy = headers.get('content-security-policy') ?? ''
+    for (const rule of [
+      "default-src 'none'",
+      "frame-ancestors 'none'",
+      "base-uri 'none'",
+      "form-action 'none'",
+    ]) {
+      expect(policy).toContain(rule)
+    }
+    expect(headers.get('referrer-policy')).toBe('no-referrer')
+    expect(headers.get('x-frame-options')).toBe('DENY')
+  })
+
+  it('lets no page of another origin in', async () => {
+    const answer = await call(mayfly, 'GET', '/v1/inboxes', asPage(APP))
+    expect(answer.status).toBe(200)
+    expect(corsHeaders(answer.headers)).toEqual([])
+    const asked = await call(mayfly, 'OPTIONS', '/v1/inboxes', asPage(APP))
+    expectProblem(asked, { status: 405, code: 'method-not-allowed' })
+    expect(corsHeaders(asked.headers)).toEqual([])
+  })
+
+  it('makes the request’s id itself, and logs the client’s beside it', async () => {
+    const mine = 'id-of-the-client'
+    const { headers } = await call(mayfly, 'GET', '/v1/inboxes/nobody?', {
+      headers: { 'x-request-id': mine },
+    })
+    const reqId = headers.get('x-request-id') ?? ''
+    expect(reqId).toMatch(/^req_[0-9a-f]{32}$/)
+    expect(await lineOf(mayfly, reqId)).toMatchObject({ clientRequestId: mine })
+  })
+
+  it('logs who asked for what, what came of it, and nothing that was said', async () => {
+    const agent = `tests/1 ${'a'.repeat(1_000)}`
+    const said = { name: 'said-in-a-body', label: 'said-in-a-query', password: 'said-as-a-password' }
+    const body = JSON.stringify({ name: said.name })
+    const created = await call<InboxJson>(mayfly, 'POST', '/v1/inboxes', {
+      body,
+      headers: { 'user-agent': agent, 'mayfly-inbox-password': said.password },
+    })
+    const line = await lineOf(mayfly, created.headers.get('x-request-id') ?? '')
+    expect(line).toMatchObject({
+      method: 'POST',
+      route: '/v1/inboxes',
+      status: 201,
+      accountId: expect.stringMatching(/^acc_/) as unknown,
+      keyId: expect.stringMatching(/^key_/) as unknown,
+      bytesIn: body.length,
+      remoteAddress: '127.0.0.1',
+      userAgent: agent.slice(0, 200),
+    })
+    expect(line.ms).toBeGreaterThan(0)
+    expect(line.bytesOut).toBeGreaterThan(JSON.stringify(created.body).length)
+    expect(line).not.toHaveProperty('problem')
+
+    const path = `/v1/inboxes/${created.body.id}/messages/${said.label}?subject=${said.label}`
+    const refused = await call(mayfly, 'GET', path)
+    expect(await lineOf(mayfly, refused.headers.get('x-request-id') ?? '')).toMatchObject({
+      route: '/v1/inboxes/:inboxId/messages/:messageId',
+      inboxId: created.body.id,
+      status: 400,
+      problem: 'invalid-request',
+    })
+    const { stderr } = mayfly.output()
+    for (const text of Object.values(said)) expect(stderr).not.toContain(text)
+    expect(stderr).not.toContain(mayfly.apiKey)
+  })
+
+  it.each([
+    { what: 'no HTTP', send: 'hello\r\n\r\n' },
+    { what: 'a path that can’t be decoded', send: 'GET /v1/%zz HTTP/1.1\r\nHost: x\r\n\r\n' },
+  ])('logs what reached no handler: $what', async ({ send }) => {
+    const [answer] = await speakHttp(mayfly, send)
+    const line = await lineOf(mayfly, answer?.headers.get('x-request-id') ?? 'none')
+    expect(line).toMatchObject({ status: 400, problem: 'invalid-request', remoteAddress: '127.0.0.1' })
+  })
+
+  it('logs a client that left before its answer as such', async () => {
+    const wire = await openWire(httpPort(mayfly))
+    const head = `POST /v1/inboxes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${mayfly.apiKey}\r\n`
+    wire.write(`${head}X-Request-Id: the-one-that-left\r\nContent-Length: 100\r\n\r\n{`)
+    const before = await call(mayfly, 'GET', '/metrics')
+    expect(before.status).toBe(200)
+    wire.close()
+    expect(await lineOf(mayfly, 'the-one-that-left')).toMatchObject({ method: 'POST', status: 499 })
+  })
+})
+
+describe('HTTP with bounds and origins', () => {
+  let mayfly: Mayfly
+  const connections = 20
+
+  beforeAll(async () => {
+    mayfly = await startMayfly({
+      env: {
+        MAYFLY_HTTP_REQUEST_TIMEOUT_MS: '1000',
+        MAYFLY_HTTP_MAX_CONNECTIONS: String(connections),
+        MAYFLY_CORS_ORIGINS: `${APP}, http://localhost:5173`,
+      },
+    })
+  })
+  afterAll(() => mayfly.dispose())
+
+  it.each([
+    { what: 'nothing at all', send: '' },
+    { what: 'a part of its headers', send: 'GET / HTTP/1.1\r\nHost: x\r\nX-Sl' },
+    {
+      what: 'a part of its body',
+      send: `POST /v1/inboxes HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nContent-Type: application/json\r\n\r\n{`,
+    },
+  ])('lets go of a client that sends $what', async ({ send }) => {
+    const withKey = send.replace('Host: x\r\n', `Host: x\r\nAuthorization: Bearer ${mayfly.apiKey}\r\n`)
+    const wire = await openWire(httpPort(mayfly))
+    wire.write(withKey)
+    await until('the end of the connection', () => wire.isClosed())
+    wire.close()
+    const [answer] = readAnswers(wire.received())
+    if (answer === undefined) throw new Error('no answer')
+    expectProblem(answer, { status: 400, code: 'invalid-request', detail: /in time/ })
+  })
+
+  it('closes connections past the bound, counts them, and goes on', async () => {
+    const open: Wire[] = []
+    for (let opened = 0; opened < connections + 5; opened += 1) open.push(await openWire(httpPort(mayfly)))
+    await until('connections to be closed', () => open.filter((wire) => wire.isClosed()).length >= 5)
+    for (const wire of open) wire.close()
+    await until(
+      'an answer',
+      async () => (await call(mayfly, 'GET', '/healthz').catch(() => null))?.status === 200,
+    )
+    const { body } = await call<string>(mayfly, 'GET', '/metrics')
+    expect(Number(/^mayfly_http_dropped_connections_total (\d+)$/m.exec(body)?.[1])).toBeGreaterThanOrEqual(5)
+  })
+
+  it.each([APP, 'http://localhost:5173'])('lets pages of %s ask, without a key', async (origin) => {
+    const { status, headers } = await call(mayfly, 'OPTIONS', '/v1/inboxes/x/messages/y', preflight(origin))
+    expect(status).toBe(204)
+    expect(headers.get('access-control-allow-origin')).toBe(origin)
+    expect(headers.get('vary')).toBe('Origin')
+    const allowed = (name: string) => headers.get(`access-control-allow-${name}`)?.toLowerCase().split(', ')
+    expect(allowed('methods')).toEqual(['get', 'head', 'post', 'patch', 'delete'])
+    expect(allowed('headers')).toEqual(
+      expect.arrayContaining([
+        'authorization',
+        'content-type',
+        'idempotency-key',
+        'mayfly-inbox-password',
+        'last-event-id',
+      ]),
+    )
+    expect(headers.get('access-control-allow-credentials')).toBeNull()
+  })
+
+  it('lets them read answers and what stands in their headers', async () => {
+    await createInbox(mayfly)
+    const { status, headers } = await call(mayfly, 'POST', '/v1/inboxes', asPage(APP))
+    expect(status).toBe(201)
+    expect(headers.get('access-control-allow-origin')).toBe(APP)
+    const exposed = headers.get('access-control-expose-headers')?.split(', ')
+    const names = ['Mayfly-Cursor', 'Link', 'Location', 'Retry-After', 'X-Request-Id', 'RateLimit']
+    expect(exposed).toEqual(expect.arrayContaining(names))
+  })
+
+  it.each([
+    { path: '/v1/inboxes', key: '', status: 401 },
+    { path: '/v1/inboxes?x=1', key: null, status: 400 },
+    { path: '/v1/nothing', key: null, status: 404 },
+    { path: '/v1/%zz', key: null, status: 400 },
+  ])('lets them read errors: $status at $path', async ({ path, key, status }) => {
+    const headers = key === null ? {} : { authorization: key }
+    const answer = await call(mayfly, 'GET', path, asPage(APP, headers))
+    expect(answer.status).toBe(status)
+    expect(answer.headers.get('access-control-allow-origin')).toBe(APP)
+  })
+
+  it.each(['https://app.example.org', 'http://app.example', 'https://APP.example', 'null', ''])(
+    'lets no page of %j in',
+    async (origin) => {
+      const answers = [
+        await call(mayfly, 'GET', '/v1/inboxes', asPage(origin)),
+        await call(mayfly, 'OPTIONS', '/v1/inboxes', preflight(origin)),
+      ]
+      for (const { headers } of answers) {
+        expect(corsHeaders(headers)).toEqual([])
+        expect(headers.get('vary')).toBe('Origin')
+      }
+      expect(answers.map(({ status }) => status)).toEqual([200, 401])
+    },
+  )
+
+  it('says of other OPTIONS what a path takes', async () => {
+    const answer = await call(mayfly, 'OPTIONS', '/v1/inboxes', asPage(APP))
+    expectProblem(answer, { status: 405, code: 'method-not-allowed' })
+    expect(answer.headers.get('allow')).toBe('GET, HEAD, POST')
+  })
+})
+
+type Line = Record<string, unknown>
+
+async function lineOf(mayfly: Mayfly, id: string): Promise<Line> {
+  const lines = await until(`the line of ${id}`, () => {
+    const found = mayfly
+      .output()
+      .stderr.split('\n')
+      .filter((line) => line.includes(`"${id}"`))
+    return found.length > 0 && found
+  })
+  expect(lines).toHaveLength(1)
+  return JSON.parse(lines[0] ?? '') as Line
+}

@@ -1,0 +1,301 @@
+import {
+  call,
+  createInbox,
+  inboxWith,
+  mail,
+  messagesOf,
+  send,
+  type Answer,
+  type InboxJson,
+  type MessageJson,
+  type ProblemJson,
+} from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+import { until } from '#test/harness/until.js'
+import { httpPort, openWire } from '#test/harness/wire.js'
+
+type WaitAnswer = Answer<MessageJson & ProblemJson & NoMatch>
+
+interface NoMatch {
+  examined: number
+  nearest: { id: string; subject: string | null; received_at: string; mismatches: string[] }[]
+  cursor: string
+}
+
+const cursorOf = ({ headers }: Pick<Answer<unknown>, 'headers'>) => headers.get('mayfly-cursor') ?? ''
+
+describe('a wait', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  const wait = ({ id }: Pick<InboxJson, 'id'>, query: Record<string, string> = {}) =>
+    call<MessageJson & ProblemJson & NoMatch>(
+      mayfly,
+      'GET',
+      `/v1/inboxes/${id}/messages/wait?${new URLSearchParams(query).toString()}`,
+    )
+  const waits = () => openWaits(mayfly)
+  const subjectOf = ({ status, body }: WaitAnswer) => (status === 200 ? body.subject : body.code)
+
+  describe('for mail that is there', () => {
+    let inbox: InboxJson
+
+    beforeAll(async () => {
+      inbox = await inboxWith(mayfly, ...['a1', 'b2', 'a3', 'b4'].map((subject) => mail(subject)))
+    })
+
+    it.each([
+      { query: {}, subject: 'a1', rest: ['b2', 'a3', 'b4'] },
+      { query: { timeout: '0' }, subject: 'a1', rest: ['b2', 'a3', 'b4'] },
+      { query: { order: 'desc' }, subject: 'b4', rest: [] },
+      { query: { order: 'asc', subject: 'B' }, subject: 'b2', rest: ['a3', 'b4'] },
+      { query: { order: 'desc', subject: 'A' }, subject: 'a3', rest: ['b4'] },
+    ])('gives $subject for $query, and a cursor just past it', async ({ query, subject, rest }) => {
+      const answer = await wait(inbox, query)
+      expect(subjectOf(answer)).toBe(subject)
+      const list = await call<MessageJson[]>(
+        mayfly,
+        'GET',
+        `/v1/inboxes/${inbox.id}/messages?cursor=${cursorOf(answer)}`,
+      )
+      expect(list.body.map((message) => message.subject)).toEqual(rest)
+    })
+
+    it('gives the message as a list does, without its source, and consumes nothing', async () => {
+      const [first] = await messagesOf(mayfly, inbox.id, 4)
+      const answers = await Promise.all([wait(inbox), wait(inbox)])
+      for (const { status, body } of answers) expect({ status, body }).toEqual({ status: 200, body: first })
+    })
+
+    it('goes on from the cursor of the one before, to the end', async () => {
+      const seen: unknown[] = []
+      let cursor = ''
+      for (;;) {
+        const answer = await wait(inbox, { timeout: '0', ...(cursor === '' ? {} : { cursor }) })
+        if (answer.status === 404) break
+        seen.push(answer.body.subject)
+        cursor = cursorOf(answer)
+      }
+      expect(seen).toEqual(['a1', 'b2', 'a3', 'b4'])
+    })
+
+    it('keeps to the family of its path', async () => {
+      const { body } = await call<MessageJson>(mayfly, 'GET', `/v1/emails/${inbox.id}/messages/wait`)
+      expect(body.raw_url).toBe(`/v1/emails/${inbox.id}/messages/${body.id}/raw`)
+    })
+  })
+
+  it('is woken by the mail that comes, every one who waits by the same', async () => {
+    const inbox = await createInbox(mayfly)
+    const waiting = Array.from({ length: 5 }, () => wait(inbox, { subject: 'welcome' }))
+    await until('the waits to be open', async () => (await waits()) === 5)
+    await send(mayfly, inbox.address, mail('Something else'))
+    await send(mayfly, inbox.address, mail('Welcome aboard'))
+    const answers = await Promise.all(waiting)
+    expect(answers.map(subjectOf)).toEqual(Array(5).fill('Welcome aboard'))
+    expect(new Set(answers.map(({ body }) => body.id)).size).toBe(1)
+    expect(await waits()).toBe(0)
+  })
+
+  it('with order=desc takes the newest that is there, else the one that comes', async () => {
+    const inbox = await inboxWith(mayfly, mail('code 1'), mail('code 2'))
+    const newest = await wait(inbox, { order: 'desc', subject: 'code' })
+    expect(subjectOf(newest)).toBe('code 2')
+    const coming = wait(inbox, { order: 'desc', subject: 'code', cursor: cursorOf(newest) })
+    await until('the wait to be open', async () => (await waits()) === 1)
+    await send(mayfly, inbox.address, mail('code 3'))
+    expect(subjectOf(await coming)).toBe('code 3')
+  })
+
+  it('with the cursor taken before a resend sees only the new mail', async () => {
+    const inbox = await inboxWith(mayfly, mail('code 1'))
+    const before = cursorOf(await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}`))
+    const coming = wait(inbox, { subject: 'code', cursor: before })
+    await until('the wait to be open', async () => (await waits()) === 1)
+    await send(mayfly, inbox.address, mail('code 2'))
+    expect(subjectOf(await coming)).toBe('code 2')
+  })
+
+  it('loses no wake-up, however a mail and the look for it meet', async () => {
+    const ROUNDS = 30
+    const WAITS = 10
+    const inboxes = await Promise.all(Array.from({ length: ROUNDS }, () => createInbox(mayfly)))
+    const outcomes = await Promise.all(
+      inboxes.map(async (inbox, round) => {
+        const sent = send(mayfly, inbox.address, mail('racing'))
+        const racing = Array.from({ length: WAITS }, async (_, index) => {
+          // Each begins a little further into the mail's way.
+          for (let turns = 0; turns < index * (round % 7); turns += 1) await new Promise(setImmediate)
+          const started = performance.now()
+          const answer = await wait(inbox, { timeout: '20' })
+          return { status: answer.status, ms: performance.now() - started }
+        })
+        const answers = await Promise.all(racing)
+        await sent
+        return answers
+      }),
+    )
+    expect(new Set(outcomes.flat().map(({ status }) => status))).toEqual(new Set([200]))
+    // A lost signal would be made up for by the next look without one, seconds later.
+    const slowest = Math.max(...outcomes.flat().map(({ ms }) => ms))
+    expect(slowest).toBeLessThan(4_500)
+  })
+
+  it('yields every message of racing senders once, in order, from cursor to cursor', async () => {
+    const SENDERS = 6
+    const EACH = 8
+    const inbox = await createInbox(mayfly)
+    const sending = Promise.all(
+      Array.from({ length: SENDERS }, async (_, sender) => {
+        for (let n = 0; n < EACH; n += 1) await send(mayfly, inbox.address, mail(`${sender}-${n}`))
+      }),
+    )
+    const seen: string[] = []
+    let cursor: string | null = null
+    while (seen.length < SENDERS * EACH) {
+      const answer: WaitAnswer = await wait(inbox, { timeout: '20', ...(cursor === null ? {} : { cursor }) })
+      expect(answer.status).toBe(200)
+      seen.push(answer.body.id)
+      cursor = cursorOf(answer)
+    }
+    await sending
+    expect(seen).toEqual((await messagesOf(mayfly, inbox.id, SENDERS * EACH)).map(({ id }) => id))
+  })
+
+  it('explains at its timeout why the nearest messages did not match', async () => {
+    const subjects = ['Welcome', 'Code 1', 'News', 'Code 2', 'Bill', 'Hello', 'Offer']
+    const inbox = await inboxWith(mayfly, ...subjects.map((subject) => mail(subject)))
+    const started = performance.now()
+    const answer = await wait(inbox, { subject: 'code', has_link: 'true', sender: 'nobody', timeout: '1' })
+    expect(performance.now() - started).toBeGreaterThanOrEqual(990)
+    const problem = expectProblem(answer, { status: 404, code: 'no-matching-message' })
+    expect(problem.detail).toMatch(/\b1 s\b.*\b7\b/)
+    const { examined, nearest, cursor } = answer.body
+    expect(examined).toBe(7)
+    expect(nearest.map(({ subject }) => subject)).toEqual(['Code 2', 'Code 1', 'Offer', 'Hello', 'Bill'])
+    const [messages] = [await messagesOf(mayfly, inbox.id, 7)]
+    expect(nearest[0]).toEqual({
+      id: messages[3]?.id,
+      subject: 'Code 2',
+      received_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/) as unknown,
+      mismatches: ['sender does not contain "nobody"', 'there is no link'],
+    })
+    expect(nearest[2]?.mismatches).toHaveLength(3)
+    // All of them have been examined: from there on only what comes counts.
+    expect(cursorOf(answer)).toBe(cursor)
+    expect(subjectOf(await wait(inbox, { cursor, timeout: '0' }))).toBe('no-matching-message')
+    await send(mayfly, inbox.address, mail('Code 3'))
+    expect(subjectOf(await wait(inbox, { cursor }))).toBe('Code 3')
+  })
+
+  it('counts what came while it waited among the examined', async () => {
+    const inbox = await inboxWith(mayfly, mail('one'))
+    const waiting = wait(inbox, { subject: 'never', timeout: '3' })
+    await until('the wait to be open', async () => (await waits()) === 1)
+    await send(mayfly, inbox.address, mail('two'))
+    const { body } = await waiting
+    expect(body.examined).toBe(2)
+    expect(body.nearest.map(({ subject }) => subject)).toEqual(['two', 'one'])
+  })
+
+  it.each([{ timeout: '0' }, { timeout: '1' }])(
+    'in an empty inbox ends after $timeout s',
+    async ({ timeout }) => {
+      const inbox = await createInbox(mayfly)
+      const answer = await wait(inbox, { timeout })
+      expectProblem(answer, { status: 404, code: 'no-matching-message' })
+      expect(answer.body).toMatchObject({ examined: 0, nearest: [] })
+    },
+  )
+
+  it('ends with 410 as soon as the inbox is deleted', async () => {
+    const inbox = await createInbox(mayfly)
+    const waiting = [wait(inbox), wait(inbox, { subject: 'x', order: 'desc' })]
+    await until('the waits to be open', async () => (await waits()) === 2)
+    const started = performance.now()
+    await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`)
+    for (const answer of await Promise.all(waiting)) {
+      expect(expectProblem(answer, { status: 410, code: 'inbox-deleted' }).ended_at).toMatch(/Z$/)
+    }
+    expect(performance.now() - started).toBeLessThan(4_500)
+    expectProblem(await wait(inbox), { status: 410, code: 'inbox-deleted' })
+  })
+
+  it('is over once its client has hung up', async () => {
+    const inbox = await createInbox(mayfly)
+    const wires = await Promise.all(Array.from({ length: 20 }, () => openWire(httpPort(mayfly))))
+    for (const wire of wires) wire.write(waitRequest(mayfly, inbox.id, 55))
+    await until('the waits to be open', async () => (await waits()) === wires.length)
+    for (const wire of wires) wire.close()
+    await until('the waits to be over', async () => (await waits()) === 0)
+  })
+
+  it.each([
+    'timeout=56',
+    'timeout=-1',
+    'timeout=1.5',
+    'timeout=',
+    'timeout=1s',
+    'order=newest',
+    'limit=1',
+    'cursor=x',
+    'has_code=1',
+    'nope=1',
+  ])('refuses ?%s', async (query) => {
+    const inbox = await createInbox(mayfly)
+    const answer = await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}/messages/wait?${query}`)
+    const at = [{ parameter: query.split('=')[0] ?? '' }]
+    expectProblem(answer, { status: 400, code: 'invalid-request', at })
+  })
+
+  it('in no inbox ends at once', async () => {
+    const other = `inb_${'0'.repeat(26)}`
+    for (const id of [other, 'x']) {
+      expectProblem(await wait({ id }), { status: 404, code: 'not-found' })
+    }
+  })
+})
+
+describe('the waits of one instance', () => {
+  let mayfly: Mayfly
+
+  beforeEach(async () => {
+    mayfly = await startMayfly({ env: { MAYFLY_MAX_WAITS: '3' } })
+  })
+  afterEach(() => mayfly.dispose())
+
+  const waitFor = (id: string) => call(mayfly, 'GET', `/v1/inboxes/${id}/messages/wait?timeout=55`)
+
+  it('are so many at most, and end with shutting-down at once where it ends', async () => {
+    const inbox = await createInbox(mayfly)
+    const waiting = Array.from({ length: 3 }, () => waitFor(inbox.id))
+    await until('the waits to be open', async () => (await openWaits(mayfly)) === 3)
+    const refused = await waitFor(inbox.id)
+    expectProblem(refused, { status: 503, code: 'too-many-waits' })
+    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/)
+
+    const started = performance.now()
+    const ended = mayfly.end('SIGTERM')
+    for (const answer of await Promise.all(waiting)) {
+      expectProblem(answer, { status: 503, code: 'shutting-down' })
+      expect(answer.headers.get('retry-after')).toMatch(/^[1-9]\d*$/)
+    }
+    expect(performance.now() - started).toBeLessThan(5_000)
+    expect(await ended).toBe(0)
+  })
+})
+
+function waitRequest({ apiKey }: Mayfly, id: string, timeout: number): string {
+  const target = `/v1/inboxes/${id}/messages/wait?timeout=${timeout}`
+  return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${apiKey}\r\n\r\n`
+}
+
+async function openWaits(mayfly: Mayfly): Promise<number> {
+  const { body } = await call<string>(mayfly, 'GET', '/metrics')
+  return Number(/^mayfly_open_waits (\d+)$/m.exec(body)?.[1] ?? NaN)
+}
