@@ -10,9 +10,15 @@ export interface Document {
   components: {
     schemas: Record<string, SchemaJson>
     responses: Record<string, ResponseJson>
-    headers: Record<string, { description: string; required: boolean; schema: SchemaJson }>
+    headers: Record<string, HeaderJson>
     securitySchemes: { apiKey: { type: string; scheme: string; description: string } }
   }
+}
+
+export interface HeaderJson {
+  description: string
+  required: boolean
+  schema: SchemaJson
 }
 
 export interface Operation {
@@ -37,7 +43,7 @@ export interface Parameter {
 
 export interface ResponseJson {
   description: string
-  headers: Record<string, object>
+  headers: Record<string, HeaderJson | { $ref: string }>
   content?: Record<string, { schema: SchemaJson; examples?: object }>
 }
 

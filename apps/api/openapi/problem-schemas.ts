@@ -32,6 +32,7 @@ const MEMBERS: TProperties = {
   ended_by: Type.Optional(
     OrNull(IdOf('key', ''), 'Of an inbox that has ended: the key which ended it, null where time did.'),
   ),
+  deleted_at: Type.Optional(Time('Of a message that has been deleted: when.')),
   examined: Type.Optional(Count('Of a wait: how many messages were looked at in vain.')),
   nearest: Type.Optional(Type.Array(NearMiss, { description: 'Of a wait: those nearest to a match.' })),
   cursor: Type.Optional(Type.String({ description: 'Of a wait: where to go on, past all examined.' })),
@@ -95,7 +96,7 @@ function problemHeaders(codes: readonly ProblemCode[]): ResponseJson['headers'] 
   }
 }
 
-export function headerRef(name: ResponseHeader): object {
+export function headerRef(name: ResponseHeader): { $ref: string } {
   return { $ref: `#/components/headers/${name}` }
 }
 
@@ -131,6 +132,7 @@ const DETAILS: Partial<Record<ProblemCode, string>> = {
 
 const EXAMPLE_MEMBERS: Partial<Record<ProblemCode, object>> = {
   'invalid-request': { errors: [{ detail: 'limit must be at most 100', parameter: 'limit' }] },
+  'message-deleted': { deleted_at: '2026-11-21T09:38:10.004Z' },
   'no-matching-message': {
     examined: 3,
     nearest: [
