@@ -126,7 +126,7 @@ export async function startApi({
       { provide: OperationsContext, useValue: operationsContext },
       { provide: ApiDocument, useValue: new ApiDocument(controllers, () => url) },
       Inboxes,
-      { provide: InboxPasswords, useValue: new InboxPasswords(engine.limits) },
+      { provide: InboxPasswords, useValue: new InboxPasswords(throttle) },
       Messages,
       MessagePages,
       MessageReader,

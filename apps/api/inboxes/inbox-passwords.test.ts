@@ -4,6 +4,7 @@ import { PLANS } from '#libs/account/plan.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { hashSecret } from '../access/credentials.js'
+import { Throttle } from '../access/throttle.js'
 import { Problem } from '../http/problems.js'
 import { InboxPasswords } from './inbox-passwords.js'
 
@@ -26,7 +27,7 @@ function principal(key: number, inboxPassword: string | null): Principal {
 
 describe('the password of an inbox', () => {
   const judge = (limits: RateLimits) => {
-    const passwords = new InboxPasswords(limits)
+    const passwords = new InboxPasswords(new Throttle({ limits, onUnavailable: () => undefined }))
     return async (key: number, given: string | null): Promise<string> => {
       try {
         await passwords.check(principal(key, given), inboxId, hashSecret(PASSWORD))
