@@ -8,12 +8,19 @@ import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
 import { faultLog } from '#libs/process/fault-log.js'
+import type { PlanTable } from '#libs/account/plan.js'
 import { listenError } from '#libs/process/listen-error.js'
 import { measureBacklog } from '#libs/read-model/backlog.js'
+import { movedChannel } from '#libs/read-model/watermark.js'
 import { Authenticator } from './access/authenticator.js'
 import { RequestLimits } from './access/request-limits.js'
 import { ScopeGuard } from './access/scope.guard.js'
 import { Throttle } from './access/throttle.js'
+import { KnownKeys } from './access/known-keys.js'
+import { Plans } from './access/plans.js'
+import { AccountsContext } from './accounts/accounts-context.js'
+import { AccountsController } from './accounts/accounts.controller.js'
+import { Accounts } from './accounts/accounts.service.js'
 import { ContractPipe } from './http/contract-pipe.js'
 import { AcceptGuard } from './http/media.js'
 import { MethodTable } from './http/method-table.js'
@@ -23,6 +30,8 @@ import { Views } from './http/views.js'
 import { InboxContext, Inboxes } from './inboxes/inboxes.service.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
 import { InboxPasswords } from './inboxes/inbox-passwords.js'
+import { KeysController } from './keys/keys.controller.js'
+import { Keys } from './keys/keys.service.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
 import { MessagePages } from './messages/message-page.js'
 import { MessageReader } from './messages/message-reader.js'
@@ -45,6 +54,7 @@ import { OperationsContext, OperationsController } from './operations/operations
 export interface ApiOptions {
   engine: Engine
   settings: Settings
+  plans: PlanTable
   now: () => Date
   logger: Logger
   registry: Registry
@@ -67,14 +77,14 @@ const ANSWERED_WITHIN_MS = 10_000
 export async function startApi({
   engine,
   settings,
+  plans: planTable,
   now,
   logger,
   registry,
   isStarted,
 }: ApiOptions): Promise<Api> {
-  const { log, inboxes, accounts, vault, signals, limits } = engine
+  const { log, inboxes, accounts, keyUse, vault, signals, limits } = engine
   const views = new Views(log, inboxes, accounts, vault, signals)
-  const authenticator = new Authenticator(views)
   const metrics = new ApiMetrics(
     registry,
     async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
@@ -88,16 +98,18 @@ export async function startApi({
     },
   })
   const requestLimits = new RequestLimits({ throttle, now })
+  const plans = new Plans(planTable, logger)
+  const knownKeys = new KnownKeys(views)
+  const authenticator = new Authenticator({ keys: knownKeys, plans, keyUse, now })
   const methods = new MethodTable()
   const waits = new OpenWaits(settings.maxWaits, registry)
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
 
-  const inboxContext: InboxContext = {
-    recorder: new Recorder(log, '/mayfly/api', now),
-    now,
-    mailDomain: settings.mailDomain,
-  }
+  const recorder = new Recorder(log, '/mayfly/api', now)
+  const inboxContext: InboxContext = { recorder, now, mailDomain: settings.mailDomain }
+  const { maxMessageBytes } = settings
+  const accountsContext: AccountsContext = { recorder, now, plans, keyUse, knownKeys, maxMessageBytes }
   const operationsContext: OperationsContext = {
     log,
     registry,
@@ -109,6 +121,8 @@ export async function startApi({
     InboxesController,
     WaitController,
     MessagesController,
+    AccountsController,
+    KeysController,
     OperationsController,
     DocsController,
   ]
@@ -123,8 +137,11 @@ export async function startApi({
       { provide: Views, useValue: views },
       { provide: Throttle, useValue: throttle },
       { provide: InboxContext, useValue: inboxContext },
+      { provide: AccountsContext, useValue: accountsContext },
       { provide: OperationsContext, useValue: operationsContext },
       { provide: ApiDocument, useValue: new ApiDocument(controllers, () => url) },
+      Accounts,
+      Keys,
       Inboxes,
       { provide: InboxPasswords, useValue: new InboxPasswords(throttle) },
       Messages,
@@ -158,11 +175,15 @@ export async function startApi({
     bodyParser: false,
     abortOnError: false,
   })
+  const stopListening = await signals.subscribe(movedChannel({ topic: 'account-events', partition: 0 }), () =>
+    knownKeys.forgetAll(),
+  )
   try {
     await app.listen(settings.httpPort, settings.httpHost).catch((error: unknown) => {
       throw listenError(error, { host: 'MAYFLY_HTTP_HOST', port: 'MAYFLY_HTTP_PORT' })
     })
     const { port } = app.getHttpServer().address() as AddressInfo
+    logger.debug({ routes: methods.routes }, 'taking requests')
     if (url === '') url = `http://${urlHost(settings.httpHost)}:${port}`
     return {
       url,
@@ -170,6 +191,7 @@ export async function startApi({
       async close() {
         isShuttingDown = true
         waits.close()
+        stopListening()
         const server = app.getHttpServer()
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
         await app.close()
@@ -177,6 +199,7 @@ export async function startApi({
       },
     }
   } catch (error) {
+    stopListening()
     await app.close()
     throw error
   }

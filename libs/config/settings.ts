@@ -71,6 +71,10 @@ export const SETTINGS = {
     (value) => /^[\x21-\x7e]{20,200}$/.test(value),
     'must be 20 to 200 visible ASCII characters',
   ),
+  plansFile: kind.optionalText(
+    'MAYFLY_PLANS',
+    'JSON file of the plans that accounts may have; free, starter, pro and enterprise where unset.',
+  ),
   kafkaBrokers: kind.optionalList(
     'KAFKA_BROKERS',
     'Brokers to begin with, host:port with commas between. Set, it chooses the distributed engine.',

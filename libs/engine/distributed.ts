@@ -5,6 +5,8 @@ import { MasterKeys } from '#libs/erasure/master-key.js'
 import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
 import { redisRateLimits } from '#libs/rate-limit/redis/redis-rate-limits.js'
+import { GatheredKeyUse } from '#libs/key-use/key-use.js'
+import { RedisKeyUseStore } from '#libs/key-use/redis/redis-key-use-store.js'
 import { rememberProgress } from '#libs/read-model/remembered-progress.js'
 import { redisReadModel } from '#libs/read-model/redis/redis-read-model.js'
 import { checkRedis, watchJoining } from '#libs/redis-client/check-redis.js'
@@ -65,7 +67,11 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: HEARTBEAT_EVERY_MS } : {}),
     })
     opened.defer(() => vault.close())
-    const { store: projections, queries: views } = redisReadModel({ client, bulk, prefix, partitions })
+    const {
+      store: projections,
+      queries: views,
+      accounts,
+    } = redisReadModel({ client, bulk, prefix, partitions })
     const { progress, doubt } = rememberProgress(views, log)
     onInterruption(client, doubt)
     const queries = { ...views, progress }
@@ -76,7 +82,11 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     })
     opened.defer(() => signals.close())
     const limits = redisRateLimits({ client, prefix })
-    return { log, vault, projections, inboxes: queries, accounts: queries, signals, limits, close }
+    const keyUse = new GatheredKeyUse(new RedisKeyUseStore(client, prefix), (error) =>
+      onError(error, 'storing when keys were used'),
+    )
+    opened.defer(() => keyUse.close())
+    return { log, vault, projections, inboxes: queries, accounts, keyUse, signals, limits, close }
   } catch (cause) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     if (cause instanceof StartError) throw cause

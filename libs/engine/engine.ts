@@ -1,6 +1,7 @@
 import type { Settings } from '#libs/config/settings.js'
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import type { EventLog } from '#libs/event-log/event-log.js'
+import type { KeyUse } from '#libs/key-use/key-use.js'
 import type { ProjectionStore } from '#libs/read-model/projection-store.js'
 import type { RateLimits } from '#libs/rate-limit/rate-limits.js'
 import type { AccountQueries, DueInboxes, InboxQueries } from '#libs/read-model/queries.js'
@@ -13,6 +14,7 @@ export interface Engine {
   projections: ProjectionStore
   inboxes: InboxQueries & DueInboxes
   accounts: AccountQueries
+  keyUse: KeyUse
   signals: Signals
   limits: RateLimits
   /** Lets go of every resource; what was acknowledged is durable. */

@@ -27,6 +27,12 @@ export const PROBLEMS = {
     fix: 'Check the key for slips in copying, or issue another one.',
     headers: ['WWW-Authenticate'],
   },
+  'revoked-api-key': {
+    status: 401,
+    title: 'The API key has been revoked, or has another secret by now',
+    fix: 'Use the secret that the last rotation gave, or another key.',
+    headers: ['WWW-Authenticate'],
+  },
   'plan-lacks-api-access': {
     status: 403,
     title: 'The plan has no API access',

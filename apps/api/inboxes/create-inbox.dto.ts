@@ -1,8 +1,9 @@
 import { IsBoolean, IsString, MaxLength, ValidateBy, ValidateIf } from 'class-validator'
-import { parseLifespan } from '#libs/inbox/lifespan.js'
+import { LONGEST_RETENTION } from '#libs/account/plan.js'
+import { parseLifespan, UNIT_MS } from '#libs/inbox/lifespan.js'
 import { Says } from '../openapi/describe.js'
+import { durationPattern } from '../openapi/duration-pattern.js'
 import { IsLabels, LABELS_SCHEMA } from './labels.js'
-import { DURATION_PATTERN } from './duration-pattern.js'
 
 const isGiven = (_: unknown, value: unknown): boolean => value !== undefined
 
@@ -12,7 +13,7 @@ export class CreateInbox {
     "How long it lives, at most the plan's retention; the smaller of that and 24 hours where nothing is said.",
     {
       type: 'string',
-      pattern: DURATION_PATTERN,
+      pattern: `^${durationPattern(UNIT_MS, LONGEST_RETENTION.ms)}$`,
       examples: ['30m', '24h', '7d', '2w'],
     },
   )

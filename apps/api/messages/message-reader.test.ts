@@ -26,11 +26,11 @@ describe('a message looked for while views are rebuilt', () => {
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
     model = await openLmdbReadModel(join(folder, 'views.mdb'))
-    const { queries, store } = model
+    const { queries, accounts, store } = model
     const noKeys = () => Promise.reject(new Error('no key is needed to find a message'))
     const vault = { create: noKeys, find: noKeys }
     const log = { partitionCount: () => PARTITIONS }
-    reader = new MessageReader(new Views(log, queries, queries, vault, new InProcessSignals()))
+    reader = new MessageReader(new Views(log, queries, accounts, vault, new InProcessSignals()))
     follower = new Follower(store, 1)
     // Created, two mails, and at last the deletion of the first.
     await follower.begin({ end: 4 })

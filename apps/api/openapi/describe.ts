@@ -1,6 +1,7 @@
 import { SetMetadata } from '@nestjs/common'
 import type { TSchema } from 'typebox'
 import type { ProblemCode } from '../http/problems.js'
+import type { SchemaJson } from './openapi-json.js'
 import type { RequestHeader, ResponseHeader } from './headers.js'
 
 /** What an operation is, beyond what its route, its classes and its scopes say: each handler must have it. */
@@ -30,6 +31,8 @@ export interface Answer {
 export const TAGS = {
   Inboxes: 'Addresses for a while: made, listed, read, deleted.',
   Messages: 'What has arrived in an inbox.',
+  Accounts: 'Whom keys and inboxes belong to.',
+  Keys: 'What requests are made with.',
   Operations: 'For those who run Mayfly, and for this document. No key is needed.',
 } as const
 
@@ -59,6 +62,17 @@ export function Says(description: string, schema: object = {}): PropertyDecorato
   return (target, property) => {
     Reflect.defineMetadata(ABOUT, { description, schema } satisfies About, target, property)
   }
+}
+
+const NEEDS = Symbol('needs')
+
+/** Says in JSON Schema what a body as a whole must be like, beyond what its properties must. */
+export function Needs(schema: SchemaJson): ClassDecorator {
+  return (target) => Reflect.defineMetadata(NEEDS, schema, target)
+}
+
+export function needsOf(metatype: object): SchemaJson {
+  return (Reflect.getMetadata(NEEDS, metatype) as SchemaJson | undefined) ?? {}
 }
 
 export function aboutOf(prototype: object, property: string): About | undefined {

@@ -137,7 +137,14 @@ function problemsOf({ method, path, scopes, produces, description }: Route): Pro
   }
   add(produces !== null, 'not-acceptable')
   add(path.includes('{'), 'not-found')
-  add(scopes !== null, 'missing-api-key', 'invalid-api-key', 'plan-lacks-api-access', 'missing-scope')
+  add(
+    scopes !== null,
+    'missing-api-key',
+    'invalid-api-key',
+    'revoked-api-key',
+    'plan-lacks-api-access',
+    'missing-scope',
+  )
   add(scopes !== null, 'catching-up', 'log-unavailable', 'read-model-unavailable')
   add(scopes !== null, 'rate-limited')
   add(description.takes?.includes('Mayfly-Inbox-Password') === true, ...PASSWORD_PROBLEMS)

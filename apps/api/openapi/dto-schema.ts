@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common'
 import { getMetadataStorage } from 'class-validator'
-import { aboutOf } from './describe.js'
+import { aboutOf, needsOf } from './describe.js'
 import type { SchemaJson } from './openapi-json.js'
 
 export interface PropertySchema {
@@ -88,6 +88,7 @@ export function bodySchema(metatype: Type): SchemaJson {
       ]),
     ),
     ...(required.length === 0 ? {} : { required }),
+    ...needsOf(metatype),
     additionalProperties: false,
   }
 }

@@ -68,4 +68,5 @@ export interface SchemaJson {
   minLength?: number
   maxLength?: number
   maxItems?: number
+  minProperties?: number
 }

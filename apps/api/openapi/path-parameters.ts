@@ -24,6 +24,22 @@ const PARAMETERS: readonly (readonly [under: string, name: string, parameter: Pa
       schema: { type: 'string', pattern: idPattern('msg'), examples: ['msg_01jd6b90cxf2jb8yqv4t6m2n0p'] },
     },
   ],
+  [
+    '/v1/accounts',
+    'id',
+    {
+      description: 'The id of an account.',
+      schema: { type: 'string', pattern: idPattern('acc'), examples: ['acc_01jd6axq2ve9r5t1y3n7m4k8c6'] },
+    },
+  ],
+  [
+    '/v1/keys',
+    'id',
+    {
+      description: 'The id of a key of the account.',
+      schema: { type: 'string', pattern: idPattern('key'), examples: ['key_01jd6aycj4e7p8s9v1w3x5z7b2'] },
+    },
+  ],
   ['/v1/', 'index', { description: "The attachment's `index`.", schema: { type: 'integer', minimum: 0 } }],
   [
     '/problems',

@@ -1,12 +1,13 @@
-import { PLANS } from '#libs/account/plan.js'
-import { UNIT_MS } from '#libs/inbox/lifespan.js'
-
-const LONGEST_MS = Math.max(...Object.values(PLANS).map(({ retention }) => retention.ms))
-
-/** The durations that any plan takes, for JSON Schema, which has no other way to bound a number within a text. */
-export const DURATION_PATTERN = `^0*(${Object.entries(UNIT_MS)
-  .map(([unit, ms]) => `(${wholeNumbersUpTo(Math.floor(LONGEST_MS / ms))})${unit}`)
-  .join('|')})$`
+/**
+ * A pattern of durations from one unit up to `longestMs`: JSON Schema has no other way to bound a number within a text.
+ * `unitMs` has the milliseconds of each unit by its letter.
+ */
+export function durationPattern(unitMs: Readonly<Record<string, number>>, longestMs: number): string {
+  const units = Object.entries(unitMs).map(([unit, ms]) => {
+    return `(${wholeNumbersUpTo(Math.floor(longestMs / ms))})${unit}`
+  })
+  return `0*(${units.join('|')})`
+}
 
 /** A pattern of the numbers from 1 to `most`, without leading zeros. */
 export function wholeNumbersUpTo(most: number): string {
