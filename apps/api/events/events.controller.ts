@@ -58,7 +58,9 @@ export class EventsController {
     try {
       // Before the look that says where "now" is: what comes behind it rings.
       leaving.push(await this.views.signals.subscribe(inboxChannel(id), () => bell.ring()))
-      const { inbox, endOffset } = await this.whole.again(principal, id, (open) => Promise.resolve(open))
+      const { inbox, endOffset } = await this.whole.again(principal, id, {
+        look: (open) => Promise.resolve(open),
+      })
       const from = placeOf(request, query) ?? endOffset
       void reply.headers(HEADERS)
       if (request.method === 'HEAD') {
