@@ -7,17 +7,17 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
-import { faultLog } from '#libs/process/fault-log.js'
 import type { PlanTable } from '#libs/account/plan.js'
+import { faultLog } from '#libs/process/fault-log.js'
 import { listenError } from '#libs/process/listen-error.js'
 import { measureBacklog } from '#libs/read-model/backlog.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
 import { Authenticator } from './access/authenticator.js'
+import { KnownKeys } from './access/known-keys.js'
+import { Plans } from './access/plans.js'
 import { RequestLimits } from './access/request-limits.js'
 import { ScopeGuard } from './access/scope.guard.js'
 import { Throttle } from './access/throttle.js'
-import { KnownKeys } from './access/known-keys.js'
-import { Plans } from './access/plans.js'
 import { AccountsContext } from './accounts/accounts-context.js'
 import { AccountsController } from './accounts/accounts.controller.js'
 import { Accounts } from './accounts/accounts.service.js'
@@ -29,15 +29,16 @@ import { makeServer } from './http/server.js'
 import { Views } from './http/views.js'
 import { InboxContext, Inboxes } from './inboxes/inboxes.service.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
-import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { KeysController } from './keys/keys.controller.js'
 import { Keys } from './keys/keys.service.js'
+import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
 import { MessagePages } from './messages/message-page.js'
 import { MessageReader } from './messages/message-reader.js'
 import { MessageWait } from './messages/message-wait.js'
 import { MessagesController } from './messages/messages.controller.js'
 import { Messages } from './messages/messages.service.js'
+import { OpenedMail } from './messages/opened-mail.js'
 import { OpenWaits } from './messages/open-waits.js'
 import { WaitController } from './messages/wait.controller.js'
 import { WholeLook } from './messages/whole-look.js'
@@ -83,6 +84,9 @@ export async function startApi({
 }: ApiOptions): Promise<Api> {
   const { log, inboxes, accounts, keyUse, vault, signals, limits } = engine
   const views = new Views(log, inboxes, accounts, vault, signals)
+  const plans = new Plans(planTable, logger)
+  const knownKeys = new KnownKeys(views)
+  const authenticator = new Authenticator({ keys: knownKeys, plans, keyUse, now })
   const metrics = new ApiMetrics(
     registry,
     async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
@@ -96,9 +100,6 @@ export async function startApi({
     },
   })
   const requestLimits = new RequestLimits({ throttle, now })
-  const plans = new Plans(planTable, logger)
-  const knownKeys = new KnownKeys(views)
-  const authenticator = new Authenticator({ keys: knownKeys, plans, keyUse, now })
   const methods = new MethodTable()
   const waits = new OpenWaits(settings.maxWaits, registry)
   let url = settings.publicUrl ?? ''
@@ -144,6 +145,7 @@ export async function startApi({
       MessageWait,
       WholeLook,
       { provide: OpenWaits, useValue: waits },
+      { provide: OpenedMail, useValue: new OpenedMail(settings.openedMailBytes) },
       {
         provide: AttachmentPool,
         useValue: new AttachmentPool((error) =>
@@ -184,8 +186,8 @@ export async function startApi({
       port,
       async close() {
         isShuttingDown = true
-        waits.close()
         stopListening()
+        waits.close()
         const server = app.getHttpServer()
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
         await app.close()

@@ -171,6 +171,14 @@ export const SETTINGS = {
     { least: 1, most: 1_000_000 },
     { default: 10_000, help: 'Requests that wait for a message at once, past which a wait answers 503.' },
   ),
+  openedMailBytes: kind.wholeNumber(
+    'MAYFLY_OPENED_MAIL_BYTES',
+    { least: 0, most: 64 * 1024 * MIB },
+    {
+      default: 64 * MIB,
+      help: 'Memory of the API for mail that was opened in the last minute, so that it need not be opened again; 0 for none.',
+    },
+  ),
   smtpMaxConnections: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_CONNECTIONS',
     { least: 1, most: 100_000 },

@@ -1,5 +1,5 @@
-import { describeHistoryQueries } from './history-queries.contract.js'
 import { describeAccountQueries } from './account-queries.contract.js'
+import { describeHistoryQueries } from './history-queries.contract.js'
 import { describeInboxQueries } from './inbox-queries.contract.js'
 import { describeMessageQueries } from './message-queries.contract.js'
 import type { ReadModelHarness } from './read-model-harness.contract.js'
@@ -18,9 +18,7 @@ export function describeQueries(
 
     describe('of inboxes', () => describeInboxQueries(() => harness))
     describe('of messages', () => describeMessageQueries(() => harness))
-
     describe('of history', () => describeHistoryQueries(() => harness))
-
     describe('of accounts', () => describeAccountQueries(() => harness))
   })
 }

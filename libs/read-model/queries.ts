@@ -2,8 +2,8 @@ import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { Partition } from '#libs/event-log/event-log.js'
 import type { Address } from '#libs/inbox/address.js'
-import type { HistoryEntry } from './history.js'
 import type { AccountId, InboxId, KeyId } from '#libs/typeid/typeid.js'
+import type { HistoryEntry } from './history.js'
 import type { MessageKey } from './projection-store.js'
 import type { InboxRow, MessageRow } from './views.js'
 
@@ -67,7 +67,7 @@ export interface InboxQueries {
   /** Ordered by id, which is the order of making. */
   listInboxes(query: InboxListQuery): Promise<Inbox[]>
   message(key: MessageKey): Promise<MessageRow | null>
-  /** Messages that are there, not deleted ones. */
+  /** Messages that are there, not deleted ones: fewer than the limit only where the range has no more. */
   listMessages(query: MessageRangeQuery): Promise<MessageRow[]>
   /** The sealed parsed mail. */
   body(key: MessageKey): Promise<Uint8Array | null>

@@ -1,6 +1,6 @@
 import { memoryRateLimits } from '#libs/rate-limit/memory/memory-rate-limits.js'
 import { RateLimitsUnavailableError, type RateLimits } from '#libs/rate-limit/rate-limits.js'
-import { unknownPlan } from '#libs/account/plan.js'
+import { planNamed } from '#libs/account/given-when-then.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { hashSecret } from '../access/credentials.js'
@@ -19,7 +19,7 @@ function principal(key: number, inboxPassword: string | null): Principal {
     keyId,
     environment: 'staging',
     scopes,
-    plan: unknownPlan('pro'),
+    plan: planNamed('pro'),
     requestsPerMinute: 1,
     inboxPassword,
   }

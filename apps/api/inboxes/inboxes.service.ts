@@ -14,6 +14,7 @@ import { hashSecret } from '../access/credentials.js'
 import type { Minting } from '../access/minting.js'
 import { invalid, notFound, Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
+import { OpenedMail } from '../messages/opened-mail.js'
 import type { CreateInbox } from './create-inbox.dto.js'
 import { InboxPasswords } from './inbox-passwords.js'
 
@@ -36,6 +37,7 @@ export class Inboxes {
     private readonly views: Views,
     private readonly passwords: InboxPasswords,
     private readonly context: InboxContext,
+    private readonly opened: OpenedMail,
   ) {}
 
   /** Resolves once the inbox is durable and can be read; with its password, this once, where it is protected. */
@@ -134,6 +136,7 @@ export class Inboxes {
     for (const event of events) {
       await this.views.mustShow(await this.context.recorder.recordInboxEvent(event, principal))
     }
+    this.opened.forget(inbox.id)
     const row = await this.views.inboxes.inbox(inbox.id)
     // Views that were lost since are being rebuilt.
     if (row === null || row.inbox.state === 'active') throw comingToItsEnd(inbox.id)
@@ -154,7 +157,9 @@ export class Inboxes {
     const { accountId, environment } = principal
     const row = isId('inb', id) ? await this.views.known(id, () => this.views.inboxes.inbox(id)) : null
     if (row !== null && row.inbox.accountId === accountId && row.inbox.environment === environment) {
-      return { inbox: asOf(row.inbox, this.context.now()), endOffset: row.endOffset }
+      const inbox = asOf(row.inbox, this.context.now())
+      if (inbox.state !== 'active') this.opened.forget(inbox.id)
+      return { inbox, endOffset: row.endOffset }
     }
     throw noInbox(id)
   }

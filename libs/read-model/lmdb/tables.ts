@@ -3,8 +3,8 @@ import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
 import { openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
-import type { HistoryEntry } from '../history.js'
 import type { ActiveKey } from '../queries.js'
+import type { HistoryEntry } from '../history.js'
 import type { InboxRow, MessageRow } from '../views.js'
 
 /*
