@@ -23,6 +23,7 @@ import { AccountsController } from './accounts/accounts.controller.js'
 import { Accounts } from './accounts/accounts.service.js'
 import { ContractPipe } from './http/contract-pipe.js'
 import { AcceptGuard } from './http/media.js'
+import { MethodGuard } from './http/method.guard.js'
 import { MethodTable } from './http/method-table.js'
 import { ProblemFilter } from './http/problem-filter.js'
 import { makeServer } from './http/server.js'
@@ -132,6 +133,7 @@ export async function startApi({
     controllers,
     providers: [
       { provide: APP_PIPE, useClass: ContractPipe },
+      { provide: APP_GUARD, useValue: new MethodGuard(methods) },
       { provide: APP_GUARD, useClass: AcceptGuard },
       { provide: APP_GUARD, useClass: ScopeGuard },
       { provide: APP_FILTER, useValue: new ProblemFilter(() => url, methods) },

@@ -114,7 +114,7 @@ function parametersOf({ path, query, description }: Route): Parameter[] {
 function requestBody({ body }: Route): Pick<Operation, 'requestBody'> {
   const schema = body === null ? null : bodySchema(body)
   if (schema === null || Object.keys(schema.properties ?? {}).length === 0) return {}
-  const required = schema.required !== undefined
+  const required = schema.required !== undefined || (schema.minProperties ?? 0) > 0
   return { requestBody: { required, content: { 'application/json': { schema } } } }
 }
 
