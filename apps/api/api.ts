@@ -21,6 +21,10 @@ import { Throttle } from './access/throttle.js'
 import { AccountsContext } from './accounts/accounts-context.js'
 import { AccountsController } from './accounts/accounts.controller.js'
 import { Accounts } from './accounts/accounts.service.js'
+import { EventsController } from './events/events.controller.js'
+import { InboxFeed } from './events/inbox-feed.js'
+import { OpenStreams } from './events/open-streams.js'
+import { HistoryController } from './history/history.controller.js'
 import { ContractPipe } from './http/contract-pipe.js'
 import { AcceptGuard } from './http/media.js'
 import { MethodGuard } from './http/method.guard.js'
@@ -28,6 +32,7 @@ import { MethodTable } from './http/method-table.js'
 import { ProblemFilter } from './http/problem-filter.js'
 import { makeServer } from './http/server.js'
 import { Views } from './http/views.js'
+import { Idempotency } from './idempotency/idempotency.js'
 import { InboxContext, Inboxes } from './inboxes/inboxes.service.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
 import { KeysController } from './keys/keys.controller.js'
@@ -85,7 +90,7 @@ export async function startApi({
   registry,
   isStarted,
 }: ApiOptions): Promise<Api> {
-  const { log, inboxes, accounts, keyUse, vault, signals, limits } = engine
+  const { log, inboxes, accounts, keyUse, vault, signals, limits, idempotency: store } = engine
   const views = new Views(log, inboxes, accounts, vault, signals)
   const plans = new Plans(planTable, logger)
   const knownKeys = new KnownKeys(views)
@@ -94,16 +99,29 @@ export async function startApi({
     registry,
     async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
   )
-  const logFault = faultLog(logger, { then: 'passed uncounted' })
+  const logUncounted = faultLog(logger, { then: 'passed uncounted' })
+  const logUnkept = faultLog(logger, { then: 'a repeat runs again' })
   const throttle = new Throttle({
     limits,
     onUnavailable: (error) => {
       metrics.rateLimitFailures.inc()
-      logFault(error, 'counting a request')
+      logUncounted(error, 'counting a request')
     },
   })
   const requestLimits = new RequestLimits({ throttle, now })
+  const idempotency = new Idempotency({
+    store,
+    onUnkept: (error) => {
+      metrics.unkeptAnswers.inc()
+      logUnkept(error, 'keeping an answer')
+    },
+  })
   const methods = new MethodTable()
+  const streams = new OpenStreams({
+    most: settings.maxStreams,
+    stallMs: settings.streamStallMs,
+    registry,
+  })
   const waits = new OpenWaits(settings.maxWaits, registry)
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
@@ -125,6 +143,8 @@ export async function startApi({
     MessagesController,
     AccountsController,
     KeysController,
+    HistoryController,
+    EventsController,
     OperationsController,
     DocsController,
   ]
@@ -145,6 +165,9 @@ export async function startApi({
       { provide: ApiDocument, useValue: new ApiDocument(controllers, () => url) },
       Accounts,
       Keys,
+      { provide: OpenStreams, useValue: streams },
+      { provide: Authenticator, useValue: authenticator },
+      InboxFeed,
       Inboxes,
       { provide: InboxPasswords, useValue: new InboxPasswords(throttle) },
       Messages,
@@ -173,6 +196,7 @@ export async function startApi({
     publicUrl: () => url,
     authenticate: (request) => authenticator.authenticate(request),
     limit: (request, reply) => requestLimits.count(request, reply),
+    idempotency,
   })
   const app = await NestFactory.create<NestFastifyApplication>(ApiModule, server, {
     logger: false,
@@ -195,6 +219,7 @@ export async function startApi({
       async close() {
         isShuttingDown = true
         stopListening()
+        streams.stop()
         waits.close()
         const server = app.getHttpServer()
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)

@@ -166,6 +166,19 @@ export const SETTINGS = {
       help: 'Most heap of one parsing thread, in MiB; below 2048 V8 collects it much more often.',
     },
   ),
+  maxStreams: kind.wholeNumber(
+    'MAYFLY_MAX_STREAMS',
+    { least: 0, most: 1_000_000 },
+    { default: 10_000, help: 'Streams of events open at once, past which another one is answered 503.' },
+  ),
+  streamStallMs: kind.wholeNumber(
+    'MAYFLY_STREAM_STALL_MS',
+    { least: 1_000, most: 3_600_000 },
+    {
+      default: 30_000,
+      help: 'Time after which a client that takes nothing of its stream is cut off, in milliseconds.',
+    },
+  ),
   maxWaits: kind.wholeNumber(
     'MAYFLY_MAX_WAITS',
     { least: 1, most: 1_000_000 },

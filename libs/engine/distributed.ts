@@ -3,6 +3,8 @@ import { SETTINGS, type Settings } from '#libs/config/settings.js'
 import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/erasure/logged-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
+import { KEPT_MS, LEASE_MS } from '#libs/idempotency/idempotency-store.js'
+import { RedisIdempotencyStore } from '#libs/idempotency/redis/redis-idempotency-store.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
 import { GatheredKeyUse } from '#libs/key-use/key-use.js'
 import { RedisKeyUseStore } from '#libs/key-use/redis/redis-key-use-store.js'
@@ -86,7 +88,20 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       onError(error, 'storing when keys were used'),
     )
     opened.defer(() => keyUse.close())
-    return { log, vault, projections, inboxes: queries, accounts, keyUse, signals, limits, close }
+    const times = { leaseMs: LEASE_MS, keptMs: KEPT_MS }
+    const idempotency = new RedisIdempotencyStore({ client, prefix, now, ...times })
+    return {
+      log,
+      vault,
+      projections,
+      inboxes: queries,
+      accounts,
+      keyUse,
+      signals,
+      limits,
+      idempotency,
+      close,
+    }
   } catch (cause) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     if (cause instanceof StartError) throw cause

@@ -2,6 +2,8 @@ import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { LmdbKeyVault } from '#libs/erasure/lmdb/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
+import { KEPT_MS, LEASE_MS } from '#libs/idempotency/idempotency-store.js'
+import { LmdbIdempotencyStore } from '#libs/idempotency/lmdb/lmdb-idempotency-store.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
 import { GatheredKeyUse } from '#libs/key-use/key-use.js'
 import { LmdbKeyUseStore } from '#libs/key-use/lmdb/lmdb-key-use-store.js'
@@ -19,6 +21,7 @@ type DataFile = readonly [folder: string, file: string]
 const LOG_FILE: DataFile = ['event-log', 'log.mdb']
 const KEYS_FILE: DataFile = ['keys', 'keys.mdb']
 const VIEWS_FILE: DataFile = ['read-model', 'views.mdb']
+const REQUESTS_FILE: DataFile = ['idempotency', 'requests.mdb']
 const KEY_USE_FILE: DataFile = ['key-use', 'key-use.mdb']
 
 const REWRITE_KEYS_WITHIN_MS = 3_600_000
@@ -74,7 +77,20 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     const signals = new InProcessSignals()
     opened.defer(() => signals.close())
     const limits = memoryRateLimits()
-    return { log, vault, projections, inboxes, accounts, keyUse, signals, limits, close }
+    const idempotency = await openOrRemove(
+      fileIn(dataDir.path, REQUESTS_FILE),
+      (path) =>
+        LmdbIdempotencyStore.open({
+          path,
+          leaseMs: LEASE_MS,
+          keptMs: KEPT_MS,
+          now,
+          onPruneError: (error) => onError(error, 'removing old answers'),
+        }),
+      (error) => onError(error, 'opening the answers to repeated requests'),
+    )
+    opened.defer(() => idempotency.close())
+    return { log, vault, projections, inboxes, accounts, keyUse, signals, limits, idempotency, close }
   } catch (error) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     throw error

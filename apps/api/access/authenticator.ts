@@ -32,6 +32,12 @@ export function principalOf(request: FastifyRequest): Principal | null {
   return (request as { [PRINCIPAL]?: Principal })[PRINCIPAL] ?? null
 }
 
+/** The secret that a request was authenticated with, or would be: null where it gives none that could be one. */
+export function bearerSecretOf({ headers }: Pick<FastifyRequest, 'headers'>): string | null {
+  const [, secret = null] = /^bearer +(\S{1,300})$/i.exec(headers.authorization ?? '') ?? []
+  return secret
+}
+
 export interface AuthenticatorOptions {
   keys: KnownKeys
   plans: Plans
@@ -50,17 +56,16 @@ export class Authenticator {
     Object.assign(request, { [PRINCIPAL]: await this.principalFor(request) })
   }
 
-  private async principalFor({ headers }: FastifyRequest): Promise<Principal> {
-    const { authorization } = headers
-    if (authorization === undefined) {
+  private async principalFor(request: FastifyRequest): Promise<Principal> {
+    const { headers } = request
+    if (headers.authorization === undefined) {
       throw new Problem('missing-api-key', {
         detail: 'The request has no API key.',
         headers: { 'www-authenticate': 'Bearer' },
       })
     }
-    const [, secret] = /^bearer +(\S{1,300})$/i.exec(authorization) ?? []
-    if (secret === undefined)
-      throw invalidKey('The header Authorization does not have the form `Bearer <key>`.')
+    const secret = bearerSecretOf(request)
+    if (secret === null) throw invalidKey('The header Authorization does not have the form `Bearer <key>`.')
     const { keys, plans, keyUse, now } = this.options
     const secretHash = hashSecret(secret)
     const known = await keys.find(secretHash)

@@ -76,6 +76,12 @@ export const PROBLEMS = {
     title: 'The answer has no form that the client accepts',
     fix: 'Accept the media type named in `detail`.',
   },
+  'idempotency-key-in-use': {
+    status: 409,
+    title: 'A request with this Idempotency-Key is under way',
+    fix: 'Send the same request again after the time that `Retry-After` names: it is given the answer of the first.',
+    headers: ['Retry-After'],
+  },
   'inbox-deleted': {
     status: 410,
     title: 'The inbox has been deleted',
@@ -100,6 +106,11 @@ export const PROBLEMS = {
     status: 415,
     title: 'The body has a media type that is not taken',
     fix: 'Send JSON with `Content-Type: application/json`.',
+  },
+  'idempotency-key-reused': {
+    status: 422,
+    title: 'The Idempotency-Key stands for another request',
+    fix: 'Take another Idempotency-Key for another request, and for the same one send what was sent first.',
   },
   'rate-limited': {
     status: 429,
@@ -136,6 +147,12 @@ export const PROBLEMS = {
     fix: 'Try again after the time that `Retry-After` names.',
     headers: ['Retry-After'],
   },
+  'too-many-streams': {
+    status: 503,
+    title: 'This instance has as many streams open as it may',
+    fix: 'Try again after the time that `Retry-After` names, or run more instances.',
+    headers: ['Retry-After'],
+  },
   'too-many-waits': {
     status: 503,
     title: 'This instance holds as many waits as it may',
@@ -161,8 +178,10 @@ export type ProblemCode = keyof typeof PROBLEMS
 
 export const PROBLEM_CODES = Object.keys(PROBLEMS) as ProblemCode[]
 
-/** One fault of a request, and where it stands: in the body (RFC 6901), the query, the path or a header. */
-export type Fault = { detail: string } & ({ pointer: string } | { parameter: string } | { header: string })
+/** Where a fault of a request stands: in the body (RFC 6901), the query, the path or a header. */
+export type Place = { pointer: string } | { parameter: string } | { header: string }
+
+export type Fault = { detail: string } & Place
 
 export interface ProblemOptions {
   detail: string
@@ -192,7 +211,13 @@ export class Problem extends Error {
 const RETRY_AFTER = { 'retry-after': '1' }
 
 export function unavailable(
-  code: 'catching-up' | 'log-unavailable' | 'read-model-unavailable' | 'too-many-waits' | 'shutting-down',
+  code:
+    | 'catching-up'
+    | 'log-unavailable'
+    | 'read-model-unavailable'
+    | 'too-many-streams'
+    | 'too-many-waits'
+    | 'shutting-down',
   detail: string,
 ): Problem {
   return new Problem(code, { detail, headers: RETRY_AFTER })

@@ -1,4 +1,5 @@
 import type { KeyVault } from '#libs/erasure/key-vault.js'
+import { partitionOf } from '#libs/event-log/partitioner.js'
 import type { EventLog, Position } from '#libs/event-log/event-log.js'
 import { isAnyCatchingUp, isInboxCatchingUp } from '#libs/read-model/backlog.js'
 import { isCatchingUp, type AccountQueries, type InboxQueries } from '#libs/read-model/queries.js'
@@ -35,6 +36,11 @@ export class Views {
     const found = await look()
     await this.mustKnowAccounts()
     return found ?? look()
+  }
+
+  /** Of inbox-events. */
+  partitionOf(inboxId: InboxId): number {
+    return partitionOf(inboxId, this.log.partitionCount('inbox-events'))
   }
 
   /** Throws catching-up where what an inbox's partition does not show may yet exist. */
