@@ -325,6 +325,17 @@ describe('the events of an inbox', () => {
     }, 30_000)
   })
 
+  it('of a protected inbox take its password, and its history none', async () => {
+    const { id, address, password = '' } = await createInbox(mayfly, { password_protected: true })
+    const refused = await call(mayfly, 'GET', pathOf(id))
+    expectProblem(refused, { status: 403, code: 'inbox-password-required' })
+    const client = await listen(mayfly, pathOf(id), { 'mayfly-inbox-password': password })
+    clients.push(client)
+    await send(mayfly, address, mail('guarded'))
+    expect(subjects(await client.count(1))).toEqual(['guarded'])
+    expect(await historyOf(id)).toHaveLength(2)
+  })
+
   it('of an ended inbox are 410, also behind the last one that was told', async () => {
     const inbox = await createInbox(mayfly)
     const client = await listenAt(pathOf(inbox.id))
