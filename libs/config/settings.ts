@@ -71,6 +71,10 @@ export const SETTINGS = {
     (value) => /^[\x21-\x7e]{20,200}$/.test(value),
     'must be 20 to 200 visible ASCII characters',
   ),
+  plansFile: kind.optionalText(
+    'MAYFLY_PLANS',
+    'JSON file of the plans that accounts may have; free, starter, pro and enterprise where unset.',
+  ),
   kafkaBrokers: kind.optionalList(
     'KAFKA_BROKERS',
     'Brokers to begin with, host:port with commas between. Set, it chooses the distributed engine.',
@@ -179,6 +183,14 @@ export const SETTINGS = {
     'MAYFLY_MAX_WAITS',
     { least: 1, most: 1_000_000 },
     { default: 10_000, help: 'Requests that wait for a message at once, past which a wait answers 503.' },
+  ),
+  openedMailBytes: kind.wholeNumber(
+    'MAYFLY_OPENED_MAIL_BYTES',
+    { least: 0, most: 64 * 1024 * MIB },
+    {
+      default: 64 * MIB,
+      help: 'Memory of the API for mail that was opened in the last minute, so that it need not be opened again; 0 for none.',
+    },
   ),
   smtpMaxConnections: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_CONNECTIONS',

@@ -8,6 +8,7 @@ import { findingOf, type Finding } from './figure.js'
 import { footprint } from './footprint.js'
 import { latency } from './latency.js'
 import { manyInboxes } from './many-inboxes.js'
+import { listing } from './listing.js'
 import { rebuilding } from './rebuilding.js'
 import { readCommand, USAGE, type Command } from './plan.js'
 import type { Section } from './section.js'
@@ -21,7 +22,7 @@ import { tableOf } from './table.js'
  * means stands in docs/benchmarks.md.
  */
 
-const ON_BOTH = { accepting, showing, latency, creating }
+const ON_BOTH = { accepting, showing, latency, creating, listing }
 const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> = {
   embedded: { ...ON_BOTH, footprint, 'many-inboxes': manyInboxes, starting },
   distributed: { ...ON_BOTH, rebuilding },

@@ -10,6 +10,12 @@ export interface Plan {
   shownMails: number
   latencyMails: number
   createdInboxes: number
+  /** Seconds of one round of reading. */
+  readingSeconds: number
+  /** Clients that wait at once. */
+  waiters: number
+  /** Times that one of them is woken. */
+  wakeUps: number
   memoryMails: { before: number; after: number }
   manyInboxes: number
   manyInboxesMails: number
@@ -23,6 +29,9 @@ const DEFAULT: Plan = {
   shownMails: 6_000,
   latencyMails: 300,
   createdInboxes: 500,
+  readingSeconds: 5,
+  waiters: 1_000,
+  wakeUps: 300,
   memoryMails: { before: 1_000, after: 20_000 },
   manyInboxes: 10_000,
   manyInboxesMails: 3_000,
@@ -35,6 +44,9 @@ const FULL: Plan = {
   shownMails: 20_000,
   latencyMails: 1_200,
   createdInboxes: 2_000,
+  readingSeconds: 10,
+  waiters: 1_000,
+  wakeUps: 1_000,
   memoryMails: { before: 1_000, after: 100_000 },
   manyInboxes: 100_000,
   manyInboxesMails: 10_000,

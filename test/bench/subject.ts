@@ -52,6 +52,13 @@ export class Subject {
     return status === 200
   }
 
+  /** The body of a 200. */
+  async read(path: string): Promise<string> {
+    const { status, text } = await this.request('GET', path)
+    if (status !== 200) throw new Error(`${path}: ${status} ${text}`)
+    return text
+  }
+
   /** Messages that the API shows in all inboxes, of which there are no more than a page holds. */
   async visibleMessages(): Promise<number> {
     const { status, text } = await this.request('GET', '/v1/inboxes?limit=1000')

@@ -5,6 +5,8 @@ const METHODS: HTTPMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 
 
 /** Knows which methods each path takes, for 405 and its `Allow` (RFC 9110, section 15.5.6). */
 export class MethodTable {
+  /** Each as `<method> <path>`, parameters with a colon. */
+  readonly routes: string[] = []
   private readonly router = createRouter()
 
   /** Notes every route that is registered from now on. */
@@ -12,7 +14,9 @@ export class MethodTable {
     server.addHook('onRoute', ({ method, url }) => {
       for (const each of [method].flat()) {
         const name = METHODS.find((known) => known === each)
-        if (name !== undefined && !this.router.hasRoute(name, url)) this.router.on(name, url, () => undefined)
+        if (name === undefined || this.router.hasRoute(name, url)) continue
+        this.router.on(name, url, () => undefined)
+        this.routes.push(`${name} ${url}`)
       }
     })
   }

@@ -2,6 +2,7 @@ import { Catch, HttpException, type ArgumentsHost, type ExceptionFilter } from '
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { messageOf } from '#libs/fault/message-of.js'
 import { KeyVaultUnavailableError } from '#libs/erasure/key-vault.js'
+import { IdempotencyUnavailableError } from '#libs/idempotency/idempotency-store.js'
 import { LogUnavailableError } from '#libs/event-log/event-log.js'
 import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
 import { note } from './access-log.js'
@@ -41,6 +42,12 @@ export class ProblemFilter implements ExceptionFilter {
     }
     if (error instanceof ReadModelUnavailableError) {
       return unavailable('read-model-unavailable', 'What is stored can not be read just now.')
+    }
+    if (error instanceof IdempotencyUnavailableError) {
+      return unavailable(
+        'read-model-unavailable',
+        'Whether this Idempotency-Key came before can not be told.',
+      )
     }
     switch (statusOf(error)) {
       case 404:

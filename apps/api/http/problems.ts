@@ -20,6 +20,11 @@ export const PROBLEMS = {
     title: 'The API key is not known',
     fix: 'Check the key for slips in copying, or issue another one.',
   },
+  'revoked-api-key': {
+    status: 401,
+    title: 'The API key has been revoked, or has another secret by now',
+    fix: 'Use the secret that the last rotation gave, or another key.',
+  },
   'plan-lacks-api-access': {
     status: 403,
     title: 'The plan has no API access',
@@ -60,6 +65,11 @@ export const PROBLEMS = {
     title: 'The answer has no form that the client accepts',
     fix: 'Accept the media type named in `detail`.',
   },
+  'idempotency-key-in-use': {
+    status: 409,
+    title: 'A request with this Idempotency-Key is under way',
+    fix: 'Send the same request again after the time that `Retry-After` names: it is given the answer of the first.',
+  },
   'inbox-deleted': {
     status: 410,
     title: 'The inbox has been deleted',
@@ -84,6 +94,11 @@ export const PROBLEMS = {
     status: 415,
     title: 'The body has a media type that is not taken',
     fix: 'Send JSON with `Content-Type: application/json`.',
+  },
+  'idempotency-key-reused': {
+    status: 422,
+    title: 'The Idempotency-Key stands for another request',
+    fix: 'Take another Idempotency-Key for another request, and for the same one send what was sent first.',
   },
   'rate-limited': {
     status: 429,

@@ -1,12 +1,12 @@
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
-import type { EventLog, Partition, Position } from '#libs/event-log/event-log.js'
+import type { EventLog, Position } from '#libs/event-log/event-log.js'
 import { isAnyCatchingUp, isInboxCatchingUp } from '#libs/read-model/backlog.js'
 import { isCatchingUp, type AccountQueries, type InboxQueries } from '#libs/read-model/queries.js'
 import { Watermark } from '#libs/read-model/watermark.js'
 import type { Signals } from '#libs/signals/signals.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
-import { unavailable } from './problems.js'
+import { unavailable, type Problem } from './problems.js'
 
 const VISIBLE_WITHIN_MS = 5_000
 
@@ -24,20 +24,33 @@ export class Views {
     this.watermark = new Watermark(inboxes, signals)
   }
 
+  /** Throws catching-up where an account or a key may be missing, or may have changed since. */
+  async mustKnowAccounts(): Promise<void> {
+    if (isCatchingUp(await this.inboxes.progress({ topic: 'account-events', partition: 0 }))) {
+      throw unavailable('catching-up', 'What accounts and keys there are can not be told yet.')
+    }
+  }
+
+  /** As `known`, of accounts and their keys. */
+  async knownOfAccounts<Row>(look: () => Promise<Row | null>): Promise<Row | null> {
+    const found = await look()
+    await this.mustKnowAccounts()
+    return found ?? look()
+  }
+
   /** Of inbox-events. */
   partitionOf(inboxId: InboxId): number {
     return partitionOf(inboxId, this.log.partitionCount('inbox-events'))
   }
 
-  async isCatchingUp(partition: Partition): Promise<boolean> {
-    return isCatchingUp(await this.inboxes.progress(partition))
+  /** Whether what an inbox's partition does not show may yet exist. */
+  isInboxCatchingUp(inboxId: InboxId): Promise<boolean> {
+    return isInboxCatchingUp(this.log, this.inboxes, inboxId)
   }
 
   /** Throws catching-up where what an inbox's partition does not show may yet exist. */
   async mustKnow(inboxId: InboxId): Promise<void> {
-    if (await isInboxCatchingUp(this.log, this.inboxes, inboxId)) {
-      throw unavailable('catching-up', 'What this inbox holds can not be told yet.')
-    }
+    if (await this.isInboxCatchingUp(inboxId)) throw notKnownYet()
   }
 
   /**
@@ -63,4 +76,9 @@ export class Views {
     if (await this.watermark.hasPassed(position, VISIBLE_WITHIN_MS)) return
     throw unavailable('catching-up', 'The change is stored, but can not be read yet: look for it again soon.')
   }
+}
+
+/** What an inbox holds can't be told while its partition's views catch up. */
+export function notKnownYet(): Problem {
+  return unavailable('catching-up', 'What this inbox holds can not be told yet.')
 }

@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common'
 import { detailsContext, sealJson, unsealJson } from '#libs/erasure/content.js'
+import { KeyForgottenError } from '#libs/erasure/key-vault.js'
+import type { SecretKey } from '#libs/erasure/seal.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import { ADDRESS_BYTES, makeAddress } from '#libs/inbox/address.js'
 import { decide, isOverRetention } from '#libs/inbox/decide.js'
 import type { InboxDetails } from '#libs/inbox/events.js'
-import { asOf, evolve, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/inbox/inbox.js'
+import { asOf, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/inbox/inbox.js'
 import { defaultLifespan, parseLifespan, type Lifespan } from '#libs/inbox/lifespan.js'
 import { makePassword, PASSWORD_BYTES } from '#libs/inbox/password.js'
 import type { InboxListQuery } from '#libs/read-model/queries.js'
@@ -14,6 +16,7 @@ import { hashSecret } from '../access/credentials.js'
 import type { Minting } from '../access/minting.js'
 import { invalid, notFound, Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
+import { OpenedMail } from '../messages/opened-mail.js'
 import type { CreateInbox } from './create-inbox.dto.js'
 import { InboxPasswords } from './inbox-passwords.js'
 
@@ -36,9 +39,13 @@ export class Inboxes {
     private readonly views: Views,
     private readonly passwords: InboxPasswords,
     private readonly context: InboxContext,
+    private readonly opened: OpenedMail,
   ) {}
 
-  /** Resolves once the inbox is durable and can be read; with its password, this once, where it is protected. */
+  /**
+   * Resolves once the inbox is durable and can be read; with its password, this once, where it is protected. Run again
+   * with the same minting, it resolves with the inbox that the first run made; throws the 410 of one that has ended.
+   */
   async create(
     principal: Principal,
     wanted: CreateInbox,
@@ -57,7 +64,7 @@ export class Inboxes {
       name: wanted.name ?? null,
       ...(password === null ? {} : { passwordDigest: hashSecret(password) }),
     }
-    const key = await this.views.vault.create(inboxId)
+    const key = await this.keyFor(principal, inboxId)
     const { events } = decide(
       { inbox: null, message: null },
       {
@@ -80,9 +87,21 @@ export class Inboxes {
     if (created === undefined) throw new Error('an inbox within its retention was refused')
     const position = await recorder.recordInboxEvent(created, principal)
     await this.views.mustShow(position)
-    const { inbox } = evolve({ inbox: null, message: null }, created)
-    if (inbox?.state !== 'active') throw new Error('a created inbox is not active')
-    return { inbox, endOffset: position.offset + 1, details, password }
+    // As the views have it: where an earlier run made it, that one is on the log first.
+    const found = await this.open(principal, inboxId)
+    const made = unsealJson(key, detailsContext(inboxId), found.inbox.sealed) as InboxDetails
+    return { ...found, details: made, password }
+  }
+
+  /** The key of an inbox that is made; throws as `open` does where an earlier run made it, and it has ended. */
+  private async keyFor(principal: Principal, inboxId: InboxId): Promise<SecretKey> {
+    try {
+      return await this.views.vault.create(inboxId)
+    } catch (error) {
+      if (!(error instanceof KeyForgottenError)) throw error
+      await this.open(principal, inboxId)
+      throw comingToItsEnd(inboxId)
+    }
   }
 
   /** Throws not-found, or the 410 of an inbox that has ended. */
@@ -134,6 +153,7 @@ export class Inboxes {
     for (const event of events) {
       await this.views.mustShow(await this.context.recorder.recordInboxEvent(event, principal))
     }
+    this.opened.forget(inbox.id)
     const row = await this.views.inboxes.inbox(inbox.id)
     // Views that were lost since are being rebuilt.
     if (row === null || row.inbox.state === 'active') throw comingToItsEnd(inbox.id)
@@ -154,7 +174,9 @@ export class Inboxes {
     const { accountId, environment } = principal
     const row = isId('inb', id) ? await this.views.known(id, () => this.views.inboxes.inbox(id)) : null
     if (row !== null && row.inbox.accountId === accountId && row.inbox.environment === environment) {
-      return { inbox: asOf(row.inbox, this.context.now()), endOffset: row.endOffset }
+      const inbox = asOf(row.inbox, this.context.now())
+      if (inbox.state !== 'active') this.opened.forget(inbox.id)
+      return { inbox, endOffset: row.endOffset }
     }
     throw noInbox(id)
   }

@@ -8,6 +8,8 @@ export interface OpenedMessage {
   inboxId: InboxId
   receivedAt: Date
   mail: ParsedMail
+  /** Of the mail as JSON. */
+  bytes: number
 }
 
 /** A message as the contract has it, without its source. `family` is the path that links begin with. */

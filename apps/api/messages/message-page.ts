@@ -1,17 +1,14 @@
 import { Injectable } from '@nestjs/common'
-import type { MessageCursor } from '../http/cursor.js'
+import { readMessageCursor, type MessageCursor } from '../http/cursor.js'
 import type { OpenInbox } from '../inboxes/inboxes.service.js'
 import type { ListMessages } from './list-messages.dto.js'
 import { matches } from './match.js'
-import type { OpenedMessage } from './message-json.js'
+import { messageJson, type OpenedMessage } from './message-json.js'
 import { MessageReader } from './message-reader.js'
+import { OpenedMail, type WrittenPage } from './opened-mail.js'
 
-export interface MessagePage {
+interface MessagePage extends Pick<WrittenPage, 'cursor' | 'next'> {
   messages: OpenedMessage[]
-  /** Where the client has read to: given back, it yields exactly what came after. */
-  cursor: MessageCursor
-  /** Where the list goes on; null where there is no more now. */
-  next: MessageCursor | null
 }
 
 /** A page ends early past it, with at least one message. */
@@ -20,9 +17,31 @@ const PAGE_BYTES = 8_000_000
 /** Reads an inbox's messages page by page, in the order of the log. */
 @Injectable()
 export class MessagePages {
-  constructor(private readonly reader: MessageReader) {}
+  constructor(
+    private readonly reader: MessageReader,
+    private readonly opened: OpenedMail,
+  ) {}
 
-  async read(
+  /** `family` is the path that links begin with. Throws invalid-request for a cursor that is not the inbox's. */
+  async read(open: OpenInbox, query: ListMessages, family: string): Promise<WrittenPage> {
+    const { id } = open.inbox
+    const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
+    const { messages, ...places } = await this.collect(open, query, cursor)
+    const items = messages.map((message) => JSON.stringify(messageJson(message, family)))
+    return { ...places, body: Buffer.from(`[${items.join(',')}]`) }
+  }
+
+  /** The same page, where it was remembered; null where it must be read. */
+  recall(open: OpenInbox, query: ListMessages, family: string): WrittenPage | null {
+    return this.opened.pages.get(open.inbox.id, nameOf(open, query, family))
+  }
+
+  /** Of a page that was read of views that were whole. */
+  remember(open: OpenInbox, query: ListMessages, family: string, page: WrittenPage): void {
+    this.opened.pages.keep(open.inbox.id, nameOf(open, query, family), page, page.body.length)
+  }
+
+  private async collect(
     { inbox, endOffset }: OpenInbox,
     query: ListMessages,
     cursor: MessageCursor | null,
@@ -51,4 +70,9 @@ export class MessagePages {
       return { messages, cursor: { from: end, to: null, end: null }, next: { from, to: offset + 1, end } }
     }
   }
+}
+
+/** All that a page follows from: whatever happens to an inbox moves its end. */
+function nameOf({ endOffset }: OpenInbox, query: ListMessages, family: string): string {
+  return JSON.stringify([endOffset, family, query])
 }

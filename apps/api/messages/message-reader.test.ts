@@ -14,6 +14,7 @@ import {
 import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
 import { Views } from '../http/views.js'
 import { MessageReader } from './message-reader.js'
+import { OpenedMail } from './opened-mail.js'
 
 const id = inboxIdIn(1)
 
@@ -26,11 +27,14 @@ describe('a message looked for while views are rebuilt', () => {
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
     model = await openLmdbReadModel(join(folder, 'views.mdb'))
-    const { queries, store } = model
+    const { queries, accounts, store } = model
     const noKeys = () => Promise.reject(new Error('no key is needed to find a message'))
     const vault = { create: noKeys, find: noKeys }
     const log = { partitionCount: () => PARTITIONS }
-    reader = new MessageReader(new Views(log, queries, queries, vault, new InProcessSignals()))
+    reader = new MessageReader(
+      new Views(log, queries, accounts, vault, new InProcessSignals()),
+      new OpenedMail(0),
+    )
     follower = new Follower(store, 1)
     // Created, two mails, and at last the deletion of the first.
     await follower.begin({ end: 4 })

@@ -3,22 +3,29 @@ import { bodyContext, unsealJsonText, unsealMail } from '#libs/erasure/content.j
 import type { SecretKey } from '#libs/erasure/seal.js'
 import type { ActiveInbox, Message } from '#libs/inbox/inbox.js'
 import type { ParsedMail } from '#libs/mail/message.js'
+import type { MessageRangeQuery } from '#libs/read-model/queries.js'
 import { isId, type InboxId, type MessageId } from '#libs/typeid/typeid.js'
 import { notFound, Problem } from '../http/problems.js'
-import type { MessageRangeQuery } from '#libs/read-model/queries.js'
 import { Views } from '../http/views.js'
 import { comingToItsEnd, hasEnded } from '../inboxes/inboxes.service.js'
 import type { OpenedMessage } from './message-json.js'
+import { OpenedMail } from './opened-mail.js'
 
 export type PresentMessage = Extract<Message, { state: 'present' }>
 
 /** Rows at a time; in between other requests have their turn. */
 const CHUNK = 50
 
+/** What a parsed mail takes in memory, measured against its JSON, at most. */
+const IN_MEMORY = 3
+
 /** Opens what the views hold sealed. */
 @Injectable()
 export class MessageReader {
-  constructor(private readonly views: Views) {}
+  constructor(
+    private readonly views: Views,
+    private readonly mail: OpenedMail,
+  ) {}
 
   /**
    * Throws not-found or message-deleted where there is no such message in the inbox any more, and catching-up while
@@ -58,7 +65,7 @@ export class MessageReader {
   async *opened(
     { id: inboxId }: ActiveInbox,
     { order, from, to }: Pick<MessageRangeQuery, 'order' | 'from' | 'to'>,
-  ): AsyncGenerator<{ offset: number; message: OpenedMessage & { bytes: number } }> {
+  ): AsyncGenerator<{ offset: number; message: OpenedMessage }> {
     for (let range = { from, to }; ;) {
       const rows = await this.views.inboxes.listMessages({ inboxId, order, ...range, limit: CHUNK })
       const last = rows.at(-1)
@@ -76,17 +83,17 @@ export class MessageReader {
   }
 
   /** Null where the message has gone since its row was read: deleted, or with its inbox. */
-  async open(
-    key: SecretKey,
-    inboxId: InboxId,
-    message: PresentMessage,
-  ): Promise<(OpenedMessage & { bytes: number }) | null> {
+  async open(key: SecretKey, inboxId: InboxId, message: PresentMessage): Promise<OpenedMessage | null> {
     const { id, receivedAt } = message
+    const remembered = this.mail.messages.get(inboxId, id)
+    if (remembered !== null) return remembered
     const body = await this.views.inboxes.body({ inboxId, messageId: id })
     if (body === null) return null
     const json = unsealJsonText(key, bodyContext(inboxId, id), body)
     const mail = JSON.parse(json) as ParsedMail
-    return { id, inboxId, receivedAt, mail, bytes: Buffer.byteLength(json) }
+    const opened = { id, inboxId, receivedAt, mail, bytes: Buffer.byteLength(json) }
+    this.mail.messages.keep(inboxId, id, opened, IN_MEMORY * opened.bytes)
+    return opened
   }
 
   /** Content goes before the row where an inbox ends. */

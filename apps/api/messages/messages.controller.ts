@@ -5,7 +5,7 @@ import type { ActiveInbox } from '#libs/inbox/inbox.js'
 import type { MessageId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
-import { readMessageCursor, writeMessageCursor } from '../http/cursor.js'
+import { writeMessageCursor } from '../http/cursor.js'
 import { familyOf, linkNext } from '../http/link.js'
 import { Produces, ProducesAnything } from '../http/media.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
@@ -19,6 +19,8 @@ import { MessagePages } from './message-page.js'
 import { MessageReader } from './message-reader.js'
 import { Messages } from './messages.service.js'
 import { WholeLook } from './whole-look.js'
+
+const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** An inbox's mail. Both families of paths come here. */
 @Controller(['v1/inboxes/:inboxId/messages', 'v1/emails/:inboxId/messages'])
@@ -41,14 +43,20 @@ export class MessagesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { id, page } = await this.whole.first(principal, inboxId, async (open) => {
-      const { id } = open.inbox
-      const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
-      return { id, page: await this.pages.read(open, query, cursor) }
+    const { pages } = this
+    const family = familyOf(request)
+    const { open, page } = await this.whole.first(principal, inboxId, {
+      recall(open) {
+        const page = pages.recall(open, query, family)
+        return page === null ? null : { open, page }
+      },
+      look: async (open) => ({ open, page: await pages.read(open, query, family) }),
     })
-    void reply.header('mayfly-cursor', writeMessageCursor(id, page.cursor))
+    pages.remember(open, query, family, page)
+    const { id } = open.inbox
+    void reply.header('mayfly-cursor', writeMessageCursor(id, page.cursor)).type(JSON_TYPE)
     if (page.next !== null) linkNext(request, reply, writeMessageCursor(id, page.next))
-    return page.messages.map((message) => messageJson(message, familyOf(request)))
+    return page.body
   }
 
   @Get(':messageId')

@@ -5,6 +5,7 @@ import type { Principal } from '../access/authenticator.js'
 import { Views } from '../http/views.js'
 import { InboxContext, Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
 import { MessageReader, noMessage } from './message-reader.js'
+import { OpenedMail } from './opened-mail.js'
 
 /** What changes messages. */
 @Injectable()
@@ -14,6 +15,7 @@ export class Messages {
     private readonly inboxes: Inboxes,
     private readonly reader: MessageReader,
     private readonly context: InboxContext,
+    private readonly opened: OpenedMail,
   ) {}
 
   /** Resolves once the deletion is durable and in force here; a repeat resolves with the first one. */
@@ -34,6 +36,7 @@ export class Messages {
     for (const event of events) {
       await this.views.mustShow(await this.context.recorder.recordInboxEvent(event, principal))
     }
+    this.opened.forget(inbox.id)
     const after = await this.views.inboxes.message(key)
     if (after?.message.state === 'deleted') return { id, deletedAt: after.message.deletedAt }
     // The inbox has ended meanwhile, and took its messages along.

@@ -47,6 +47,18 @@ describe.each([
 
     const ttlMsOf = (name: string) => client.pttl(harness.prefix + name)
 
+    it('list a whole page also where messages go between the look at their order and that at them', async () => {
+      const follower = await followerOf(harness.store, 1)
+      await follower.follow(makeInbox(id), ...[1, 2, 3, 4, 5].map((n) => mail(id, messageId(n))))
+      const names = new ViewKeys(harness.prefix, PARTITIONS)
+      await client.hdel(names.messages(id), messageId(2), messageId(4))
+      for (const order of ['asc', 'desc'] as const) {
+        const rows = await harness.queries.listMessages({ inboxId: id, order, from: 0, to: 100, limit: 2 })
+        const expected = order === 'asc' ? [messageId(1), messageId(3)] : [messageId(5), messageId(3)]
+        expect(rows.map(({ message }) => message.id)).toEqual(expected)
+      }
+    })
+
     it('leave nothing behind of a step from where they no longer stand', async () => {
       const follower = await followerOf(harness.store, 1)
       await follower.follow(makeInbox(id))
@@ -71,7 +83,7 @@ describe.each([
       const follower = await followerOf(harness.store, 1)
       await followAccounts(harness.store, {
         ...{ type: 'AccountOpened', accountId: created.accountId, name: 'Acme' },
-        ...{ plan: 'pro', openedAt: minute(0) },
+        ...{ plan: 'pro', limits: null, openedAt: minute(0) },
       })
       const step = await follower.stepOf(makeInbox(id, { labels: { run: '1' } }), mail(id, messageId(1)))
       const expiresAt = new Date(Date.now() + hourMs)
@@ -89,7 +101,12 @@ describe.each([
       const lasting = names.filter((name) => !expiring.includes(name))
       expect(lasting).toEqual(
         [
-          ...['{accounts}:accounts', '{accounts}:slot:account-events', `address:${makeInbox(id).address}`],
+          ...[
+            '{accounts}:account-list',
+            '{accounts}:accounts',
+            '{accounts}:slot:account-events',
+            `address:${makeInbox(id).address}`,
+          ],
           ...['addresses', 'due', 'inboxes', 'labels', 'leases', 'listing', 'slot:inbox-events'].map(
             (name) => `{p1}:${name}`,
           ),

@@ -1,0 +1,60 @@
+import {
+  ArrayMaxSize,
+  ArrayMinSize,
+  ArrayUnique,
+  IsArray,
+  IsIn,
+  IsInt,
+  Matches,
+  Min,
+  ValidateBy,
+  ValidateIf,
+} from 'class-validator'
+import { ENVIRONMENT } from '#libs/account/api-key.js'
+import { parseGrace } from '#libs/account/grace.js'
+import { SCOPES, type Scope } from '#libs/account/scope.js'
+import { IsName } from '../accounts/name.js'
+
+const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', ')}, each once`
+const RATE_LIMIT = 'rate_limit must be a whole number of requests per minute, at least 1'
+
+/** The body of POST /v1/keys. */
+export class IssueKey {
+  @IsName()
+  name!: string
+
+  @Matches(ENVIRONMENT, {
+    message:
+      'environment must be a lower-case letter, then up to 31 of lower-case letters, digits and hyphens',
+  })
+  environment!: string
+
+  @IsIn(SCOPES, { each: true, message: SCOPE_LIST })
+  @ArrayUnique({ message: SCOPE_LIST })
+  @ArrayMaxSize(SCOPES.length, { message: SCOPE_LIST })
+  @ArrayMinSize(1, { message: SCOPE_LIST })
+  @IsArray({ message: SCOPE_LIST })
+  scopes: Scope[] = ['inboxes']
+
+  @ValidateIf((_, value) => value !== undefined && value !== null)
+  @Min(1, { message: RATE_LIMIT })
+  @IsInt({ message: RATE_LIMIT })
+  rate_limit?: number | null
+}
+
+/** The body of POST /v1/keys/{id}/rotate. */
+export class RotateKey {
+  @IsGrace()
+  grace: string = '0'
+}
+
+function IsGrace(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isGrace',
+    validator: {
+      validate: (value) => typeof value === 'string' && parseGrace(value) !== null,
+      defaultMessage: () =>
+        '$property must be "0", or a whole number and one of s, m, h, d, w, at most "7d": "30m", "24h"',
+    },
+  })
+}
