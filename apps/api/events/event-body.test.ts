@@ -21,7 +21,7 @@ function messageWith(facts: Partial<ParsedMail>): OpenedMessage {
     htmlText: null,
   }
   const mail = { ...lists, ...nothing, subject: 'x', envelope, size: 1, sha256: '', warnings: [], ...facts }
-  return { id: messageId(1), inboxId: created.inboxId, receivedAt: minute(1), mail }
+  return { id: messageId(1), inboxId: created.inboxId, receivedAt: minute(1), mail, bytes: 1 }
 }
 
 /** Of so many bytes: the last one takes two. */

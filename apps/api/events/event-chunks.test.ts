@@ -24,6 +24,7 @@ import { Views } from '../http/views.js'
 import { EVENT_NAMES } from '../history/history-json.js'
 import type { InboxContext } from '../inboxes/inboxes.service.js'
 import { MessageReader } from '../messages/message-reader.js'
+import { OpenedMail } from '../messages/opened-mail.js'
 import { eventChunks } from './event-chunks.js'
 import { RETRY } from './event-stream-text.js'
 import { InboxFeed } from './inbox-feed.js'
@@ -56,6 +57,8 @@ describe('the text of a stream', () => {
   let follower: Follower
   let now: Date
   let lookup: KeyLookup
+  /** As in a process that shows mail again from memory. */
+  let opened: OpenedMail
   /** What is on the log. */
   let log: InboxEvent[]
 
@@ -77,6 +80,7 @@ describe('the text of a stream', () => {
     await follower.begin({ logId: `log ${(logs += 1)}`, end: 0 })
     now = minute(1)
     lookup = { state: 'known', key }
+    opened = new OpenedMail(1_000_000)
     log = []
     await happen(created)
   }
@@ -105,13 +109,13 @@ describe('the text of a stream', () => {
   }
 
   function listen({ from = 1, authenticate = () => Promise.resolve() } = {}) {
-    const { queries } = model
+    const { queries, accounts } = model
     const noKeys = () => Promise.reject(new Error('no key is made'))
     const vault = { create: noKeys, find: () => Promise.resolve(lookup) }
     const partitions = { partitionCount: () => PARTITIONS }
-    const views = new Views(partitions, queries, queries, vault, new InProcessSignals())
+    const views = new Views(partitions, queries, accounts, vault, new InProcessSignals())
     const context = { now: () => now } as InboxContext
-    const feed = new InboxFeed(views, new MessageReader(views), context)
+    const feed = new InboxFeed(views, new MessageReader(views, opened), context)
     const { inbox } = evolve({ inbox: null, message: null }, created)
     const bell = new Doorbell()
     const ending = new AbortController()
@@ -163,6 +167,13 @@ describe('the text of a stream', () => {
     await happen(inboxDeleted)
     // With the inbox its mail goes.
     expect(await told(listen())).toEqual(['message.deleted 1', 'inbox.deleted'])
+  })
+
+  it('tells no deleted message that the process remembers', async () => {
+    await happen(mail(id, messageId(1)))
+    expect(await told(listen(), 1)).toEqual(['message.received 1'])
+    await happen(removal(1))
+    expect(await told(listen(), 1)).toEqual(['message.deleted 1'])
   })
 
   it('goes on behind an event, exactly', async () => {

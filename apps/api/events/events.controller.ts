@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream'
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Scope } from '#libs/account/scope.js'
 import { inboxChannel } from '#libs/read-model/inbox-channel.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
 import { Authenticator, type Principal } from '../access/authenticator.js'
-import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { Caller, mustBeAllowed, NeedsScope } from '../access/scope.guard.js'
 import { note } from '../http/access-log.js'
 import { readMessageCursor } from '../http/cursor.js'
 import { familyOf } from '../http/link.js'
@@ -18,6 +19,8 @@ import { EventStream } from './event-stream.js'
 import { InboxFeed } from './inbox-feed.js'
 import { Listen } from './listen.dto.js'
 import { OpenStreams } from './open-streams.js'
+
+const LISTENERS: [Scope, Scope] = ['inboxes', 'read']
 
 /** The connection is the stream's alone: where that ends, an idle connection would hold up the end of the process. */
 const HEADERS = {
@@ -39,7 +42,7 @@ export class EventsController {
   ) {}
 
   @Get()
-  @NeedsScope('inboxes', 'read')
+  @NeedsScope(...LISTENERS)
   @Produces(MEDIA_TYPE)
   async listen(
     @Caller() principal: Principal,
@@ -58,7 +61,9 @@ export class EventsController {
     try {
       // Before the look that says where "now" is: what comes behind it rings.
       leaving.push(await this.views.signals.subscribe(inboxChannel(id), () => bell.ring()))
-      const { inbox, endOffset } = await this.whole.again(principal, id, (open) => Promise.resolve(open))
+      const { inbox, endOffset } = await this.whole.again(principal, id, {
+        look: (open) => Promise.resolve(open),
+      })
       const from = placeOf(request, query) ?? endOffset
       void reply.headers(HEADERS)
       if (request.method === 'HEAD') {
@@ -67,7 +72,10 @@ export class EventsController {
         return
       }
       const listening = { feed: this.feed, inbox, from, family: familyOf(request), bell }
-      const authenticate = () => this.authenticator.authenticate(request)
+      const authenticate = async () => {
+        await this.authenticator.authenticate(request)
+        mustBeAllowed(request, LISTENERS)
+      }
       const stream = new EventStream(
         (signal) => eventChunks({ ...listening, authenticate }, signal),
         () => bell.ring(),
