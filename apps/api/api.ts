@@ -27,6 +27,7 @@ import { OpenStreams } from './events/open-streams.js'
 import { HistoryController } from './history/history.controller.js'
 import { ContractPipe } from './http/contract-pipe.js'
 import { AcceptGuard } from './http/media.js'
+import { MethodGuard } from './http/method.guard.js'
 import { MethodTable } from './http/method-table.js'
 import { ProblemFilter } from './http/problem-filter.js'
 import { makeServer } from './http/server.js'
@@ -152,6 +153,7 @@ export async function startApi({
     controllers,
     providers: [
       { provide: APP_PIPE, useClass: ContractPipe },
+      { provide: APP_GUARD, useValue: new MethodGuard(methods) },
       { provide: APP_GUARD, useClass: AcceptGuard },
       { provide: APP_GUARD, useClass: ScopeGuard },
       { provide: APP_FILTER, useValue: new ProblemFilter(() => url, methods) },

@@ -1,17 +1,20 @@
 import { Readable } from 'node:stream'
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
 import { inboxChannel } from '#libs/read-model/inbox-channel.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
 import { Authenticator, type Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { note } from '../http/access-log.js'
 import { readMessageCursor } from '../http/cursor.js'
+import { Describe } from '../openapi/describe.js'
 import { familyOf } from '../http/link.js'
 import { Produces } from '../http/media.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { WholeLook } from '../messages/whole-look.js'
+import { EventBody } from './event-schemas.js'
 import { eventChunks } from './event-chunks.js'
 import { MEDIA_TYPE } from './event-stream-text.js'
 import { EventStream } from './event-stream.js'
@@ -41,6 +44,21 @@ export class EventsController {
   @Get()
   @NeedsScope('inboxes', 'read')
   @Produces(MEDIA_TYPE)
+  @Describe({
+    id: 'streamInboxEvents',
+    tag: 'Messages',
+    summary: "Stream an inbox's events",
+    description:
+      'Server-sent events, as they happen: `message.received`, `message.deleted`, `inbox.expired`, `inbox.deleted`. Each ' +
+      'has its `event`, an `id` which is a cursor, and in `data` an `EventBody` as JSON. A comment comes every 15 ' +
+      'seconds. The stream ends after the inbox does.',
+    takes: ['Mayfly-Inbox-Password', 'Last-Event-ID'],
+    answer: {
+      description: 'The stream.',
+      schema: Type.Unsafe<string>({ type: 'string', contentSchema: EventBody }),
+    },
+    problems: ['inbox-deleted', 'inbox-expired', 'too-many-streams'],
+  })
   async listen(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,

@@ -1,6 +1,8 @@
+import type { Static } from 'typebox'
 import type { InboxEvent } from '#libs/inbox/events.js'
 import type { HistoryEntry } from '#libs/read-model/history.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
+import type { Event } from './history-schemas.js'
 
 /** What an inbox's events are called in its history, in its stream and in webhooks. */
 export const EVENT_NAMES = {
@@ -12,7 +14,7 @@ export const EVENT_NAMES = {
 } as const satisfies Record<InboxEvent['type'], string>
 
 /** An event as the contract has it, without content. `partition` is its inbox's. */
-export function historyJson(entry: HistoryEntry, inboxId: InboxId, partition: number) {
+export function historyJson(entry: HistoryEntry, inboxId: InboxId, partition: number): Static<typeof Event> {
   return {
     id: entry.id,
     type: EVENT_NAMES[entry.type],

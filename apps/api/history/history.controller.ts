@@ -1,11 +1,14 @@
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
 import type { Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { readMessageCursor, writeMessageCursor } from '../http/cursor.js'
+import { Describe } from '../openapi/describe.js'
 import { linkNext } from '../http/link.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
+import { Event } from './history-schemas.js'
 import { historyJson } from './history-json.js'
 import { ListHistory } from './list-history.dto.js'
 
@@ -22,6 +25,14 @@ export class HistoryController {
 
   @Get()
   @NeedsScope('audit', 'inboxes', 'read')
+  @Describe({
+    id: 'listInboxHistory',
+    tag: 'Inboxes',
+    summary: "List an inbox's history",
+    description:
+      'Every event of it, oldest first unless said otherwise, without content; also after its end.',
+    answer: { description: 'A page of events.', schema: Type.Array(Event), headers: ['Link'] },
+  })
   async list(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,

@@ -7,7 +7,7 @@ import { LogUnavailableError } from '#libs/event-log/event-log.js'
 import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
 import { note } from './access-log.js'
 import { pathOf } from './link.js'
-import type { MethodTable } from './method-table.js'
+import { methodNotAllowed, type MethodTable } from './method-table.js'
 import { PROBLEM_TYPE, problemBody } from './problem-answer.js'
 import { Problem, unavailable } from './problems.js'
 
@@ -72,8 +72,7 @@ export class ProblemFilter implements ExceptionFilter {
     if (allowed.length === 0 || allowed.includes(method)) {
       return new Problem('not-found', { detail: `There is nothing at ${path.slice(0, 200)}.` })
     }
-    const detail = `${method} is not taken here, only ${allowed.join(', ')}.`
-    return new Problem('method-not-allowed', { detail, headers: { allow: allowed.join(', ') } })
+    return methodNotAllowed(method, allowed)
   }
 }
 

@@ -80,6 +80,7 @@ export const PROBLEMS = {
     status: 409,
     title: 'A request with this Idempotency-Key is under way',
     fix: 'Send the same request again after the time that `Retry-After` names: it is given the answer of the first.',
+    headers: ['Retry-After'],
   },
   'inbox-deleted': {
     status: 410,

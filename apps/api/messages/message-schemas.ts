@@ -39,7 +39,7 @@ const Attachment = Type.Object(
   { $id: 'Attachment', description: 'A file that a mail carries.' },
 )
 
-const Header = Type.Object(
+export const Header = Type.Object(
   {
     name: Type.String({ description: 'As it stands.' }),
     value: Type.String({ description: 'Decoded and unfolded.' }),
@@ -79,7 +79,7 @@ const Warning = Type.Object(
 
 const id = IdOf('msg', 'Stays with it; never given out again.')
 
-const properties = {
+export const MESSAGE_PROPERTIES = {
   id,
   inbox_id: IdOf('inb', 'The inbox it came to.'),
   received_at: Time('When it was accepted.'),
@@ -140,7 +140,7 @@ const example = {
 }
 
 /** A message without its source. */
-export const Message = Type.Object(properties, {
+export const Message = Type.Object(MESSAGE_PROPERTIES, {
   $id: 'Message',
   description:
     'A mail that has arrived, parsed. What it does not have is null or empty: nothing is invented.',
@@ -150,7 +150,7 @@ export const Message = Type.Object(properties, {
 /** A message by id. */
 export const MessageWithRaw = Type.Object(
   {
-    ...properties,
+    ...MESSAGE_PROPERTIES,
     raw: Type.Optional(Type.String({ description: 'The whole source; absent with `raw=false`.' })),
     raw_encoding: Type.Optional(
       Type.Union([Type.Literal('utf-8'), Type.Literal('base64')], {

@@ -95,7 +95,9 @@ function otherName(name: string): string {
   return name === 'Inboxes' ? 'Emails' : 'Email'
 }
 
-function parametersOf({ path, query, description }: Route): Parameter[] {
+function parametersOf(route: Route): Parameter[] {
+  const { path, query, description } = route
+  const takes = [...(description.takes ?? []), ...(isRepeatable(route) ? (['Idempotency-Key'] as const) : [])]
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => parameterOf(path, name))
   const inQuery = query === null ? [] : propertiesOf(query)
   return [
@@ -107,21 +109,23 @@ function parametersOf({ path, query, description }: Route): Parameter[] {
       description,
       schema,
     })),
-    ...(description.takes ?? []).map((name) => ({ name, in: 'header' as const, ...REQUEST_HEADERS[name] })),
+    ...takes.map((name) => ({ name, in: 'header' as const, ...REQUEST_HEADERS[name] })),
   ]
 }
 
 function requestBody({ body }: Route): Pick<Operation, 'requestBody'> {
   const schema = body === null ? null : bodySchema(body)
   if (schema === null || Object.keys(schema.properties ?? {}).length === 0) return {}
-  const required = schema.required !== undefined
+  const required = schema.required !== undefined || (schema.minProperties ?? 0) > 0
   return { requestBody: { required, content: { 'application/json': { schema } } } }
 }
 
-function successOf({ description, produces, scopes }: Route, schemas: NamedSchemas): ResponseJson {
+function successOf(route: Route, schemas: NamedSchemas): ResponseJson {
+  const { description, produces, scopes } = route
   const { answer } = description
   const limits = scopes === null ? [] : RATE_LIMIT_HEADERS
-  const headers = [...COMMON_HEADERS, ...(answer.headers ?? []), ...limits] as const
+  const replayed = isRepeatable(route) ? (['Idempotent-Replayed'] as const) : []
+  const headers = [...COMMON_HEADERS, ...(answer.headers ?? []), ...replayed, ...limits] as const
   return {
     description: answer.description,
     headers: Object.fromEntries(headers.map((name) => [name, headerRef(name)])),
@@ -130,7 +134,8 @@ function successOf({ description, produces, scopes }: Route, schemas: NamedSchem
 }
 
 /** What an operation may fail with: what all of its kind may, and what it says of itself. */
-function problemsOf({ method, path, scopes, produces, description }: Route): ProblemCode[] {
+function problemsOf(route: Route): ProblemCode[] {
+  const { method, path, scopes, produces, description } = route
   const codes = new Set<ProblemCode>(['invalid-request', 'internal-error', 'shutting-down'])
   const add = (when: boolean, ...more: ProblemCode[]) => {
     if (when) for (const code of more) codes.add(code)
@@ -148,9 +153,15 @@ function problemsOf({ method, path, scopes, produces, description }: Route): Pro
   add(scopes !== null, 'catching-up', 'log-unavailable', 'read-model-unavailable')
   add(scopes !== null, 'rate-limited')
   add(description.takes?.includes('Mayfly-Inbox-Password') === true, ...PASSWORD_PROBLEMS)
+  add(isRepeatable(route), 'idempotency-key-in-use', 'idempotency-key-reused')
   add(method !== 'get', 'malformed-json', 'body-too-large', 'unsupported-media-type')
   add(true, ...(description.problems ?? []))
   return PROBLEM_CODES.filter((code) => codes.has(code))
+}
+
+/** Whether it takes an Idempotency-Key. */
+function isRepeatable({ method, scopes }: Route): boolean {
+  return method === 'post' && scopes !== null
 }
 
 const PASSWORD_PROBLEMS = [

@@ -86,6 +86,12 @@ export const RESPONSE_HEADERS = {
     schema: { type: 'integer', minimum: 0 },
     example: 1795253412,
   },
+  'Idempotent-Replayed': {
+    required: false,
+    description: 'The answer is that of the first request with this `Idempotency-Key`.',
+    schema: { type: 'string', const: 'true' },
+    example: 'true',
+  },
   'Content-Disposition': {
     required: true,
     description: 'The name to save it under. It is never shown by a browser.',
@@ -96,6 +102,21 @@ export const RESPONSE_HEADERS = {
 
 /** What a request may say in its headers. */
 export const REQUEST_HEADERS = {
+  'Idempotency-Key': {
+    description:
+      'Names the request, so that a repeat within 24 hours is given the same answer: visible ASCII, quoted or bare.',
+    schema: {
+      type: 'string',
+      maxLength: 257,
+      pattern: '^("([ !#-\\[\\]-~]|\\\\["\\\\]){1,255}"|[!#-~][!-~]{0,254})$',
+    },
+    example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
+  },
+  'Last-Event-ID': {
+    description: 'The `id` of the last event that came: the stream goes on behind it.',
+    schema: { type: 'string' },
+    example: 'AAAAAAAF_________________1hQTCg',
+  },
   'Mayfly-Inbox-Password': {
     description: 'The `password` that the creation of a protected inbox answered.',
     schema: { type: 'string' },
