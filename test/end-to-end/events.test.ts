@@ -12,6 +12,7 @@ import {
   type InboxJson,
   type MessageJson,
 } from '#test/harness/client.js'
+import { as, issueKey } from '#test/harness/accounts.js'
 import { listen, type ListeningClient, type StreamedEvent } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
@@ -323,6 +324,34 @@ describe('the events of an inbox', () => {
       quiet.close()
       others = 0
     }, 30_000)
+  })
+
+  it('end with the key that they are read with', async () => {
+    const key = await issueKey(mayfly, { environment: 'development', scopes: ['read'] })
+    const inbox = await createInbox(mayfly)
+    const client = await listen(as(mayfly, key), pathOf(inbox.id))
+    clients.push(client)
+    await send(mayfly, inbox.address, mail('1'))
+    await client.count(1)
+    expect((await call(mayfly, 'DELETE', `/v1/keys/${key.id}`)).status).toBe(200)
+    expect(subjects(await client.end())).toEqual(['1'])
+    expect((await listen(as(mayfly, key), pathOf(inbox.id))).status).toBe(401)
+    const auditor = await issueKey(mayfly, { environment: 'development', scopes: ['audit'] })
+    expect((await listen(as(mayfly, auditor), pathOf(inbox.id))).status).toBe(403)
+    const history = await call<unknown[]>(as(mayfly, auditor), 'GET', `/v1/inboxes/${inbox.id}/history`)
+    expect(history.body).toHaveLength(2)
+  })
+
+  it('of a protected inbox take its password, and its history none', async () => {
+    const made = await createInbox(mayfly, { password_protected: true })
+    const { id, address, password } = made as InboxJson & { password: string }
+    const refused = await call(mayfly, 'GET', pathOf(id))
+    expectProblem(refused, { status: 403, code: 'inbox-password-required' })
+    const client = await listen(mayfly, pathOf(id), { 'mayfly-inbox-password': password })
+    clients.push(client)
+    await send(mayfly, address, mail('guarded'))
+    expect(subjects(await client.count(1))).toEqual(['guarded'])
+    expect(await historyOf(id)).toHaveLength(2)
   })
 
   it('of an ended inbox are 410, also behind the last one that was told', async () => {

@@ -2,10 +2,11 @@ import { Readable } from 'node:stream'
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
+import type { Scope } from '#libs/account/scope.js'
 import { inboxChannel } from '#libs/read-model/inbox-channel.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
 import { Authenticator, type Principal } from '../access/authenticator.js'
-import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { Caller, mustBeAllowed, NeedsScope } from '../access/scope.guard.js'
 import { note } from '../http/access-log.js'
 import { readMessageCursor } from '../http/cursor.js'
 import { Describe } from '../openapi/describe.js'
@@ -21,6 +22,8 @@ import { EventStream } from './event-stream.js'
 import { InboxFeed } from './inbox-feed.js'
 import { Listen } from './listen.dto.js'
 import { OpenStreams } from './open-streams.js'
+
+const LISTENERS: [Scope, Scope] = ['inboxes', 'read']
 
 /** The connection is the stream's alone: where that ends, an idle connection would hold up the end of the process. */
 const HEADERS = {
@@ -42,7 +45,7 @@ export class EventsController {
   ) {}
 
   @Get()
-  @NeedsScope('inboxes', 'read')
+  @NeedsScope(...LISTENERS)
   @Produces(MEDIA_TYPE)
   @Describe({
     id: 'streamInboxEvents',
@@ -87,7 +90,10 @@ export class EventsController {
         return
       }
       const listening = { feed: this.feed, inbox, from, family: familyOf(request), bell }
-      const authenticate = () => this.authenticator.authenticate(request)
+      const authenticate = async () => {
+        await this.authenticator.authenticate(request)
+        mustBeAllowed(request, LISTENERS)
+      }
       const stream = new EventStream(
         (signal) => eventChunks({ ...listening, authenticate }, signal),
         () => bell.ring(),
