@@ -48,6 +48,8 @@ import { OpenWaits } from './messages/open-waits.js'
 import { WaitController } from './messages/wait.controller.js'
 import { WholeLook } from './messages/whole-look.js'
 import { ApiMetrics } from './operations/api-metrics.js'
+import { ApiDocument } from './openapi/api-document.js'
+import { DocsController } from './openapi/docs.controller.js'
 import { OperationsContext, OperationsController } from './operations/operations.controller.js'
 
 /*
@@ -134,17 +136,20 @@ export async function startApi({
     isStarted,
   }
 
+  const controllers = [
+    InboxesController,
+    WaitController,
+    MessagesController,
+    AccountsController,
+    KeysController,
+    HistoryController,
+    EventsController,
+    OperationsController,
+    DocsController,
+  ]
+
   @Module({
-    controllers: [
-      InboxesController,
-      WaitController,
-      MessagesController,
-      AccountsController,
-      KeysController,
-      HistoryController,
-      EventsController,
-      OperationsController,
-    ],
+    controllers,
     providers: [
       { provide: APP_PIPE, useClass: ContractPipe },
       { provide: APP_GUARD, useClass: AcceptGuard },
@@ -155,6 +160,7 @@ export async function startApi({
       { provide: InboxContext, useValue: inboxContext },
       { provide: AccountsContext, useValue: accountsContext },
       { provide: OperationsContext, useValue: operationsContext },
+      { provide: ApiDocument, useValue: new ApiDocument(controllers, () => url) },
       Accounts,
       Keys,
       { provide: OpenStreams, useValue: streams },

@@ -1,5 +1,7 @@
+import type { Static } from 'typebox'
 import type { Account } from '#libs/account/account.js'
 import type { Plan } from '#libs/account/plan.js'
+import type { Account as AccountSchema } from './account-schemas.js'
 
 export interface AccountFacts {
   account: Account
@@ -11,7 +13,12 @@ export interface AccountFacts {
 }
 
 /** An account as the contract has it. */
-export function accountJson({ account, plan, environments, maxMessageBytes }: AccountFacts) {
+export function accountJson({
+  account,
+  plan,
+  environments,
+  maxMessageBytes,
+}: AccountFacts): Static<typeof AccountSchema> {
   return {
     id: account.id,
     name: account.name,
@@ -25,7 +32,7 @@ export function accountJson({ account, plan, environments, maxMessageBytes }: Ac
             max_message_bytes: maxMessageBytes,
             max_messages: plan.maxMessages,
           },
-    environments,
+    environments: [...environments],
     created_at: account.openedAt.toISOString(),
   }
 }

@@ -1,11 +1,15 @@
 import { IsString, MaxLength, ValidateBy, ValidateIf } from 'class-validator'
 import {
+  LONGEST_RETENTION,
   MOST_MESSAGES,
   MOST_REQUESTS_PER_MINUTE,
   parseRetention,
   type AccountLimits,
 } from '#libs/account/plan.js'
-import { IsName } from './name.js'
+import { UNIT_MS } from '#libs/inbox/lifespan.js'
+import { Needs, Says } from '../openapi/describe.js'
+import { durationPattern } from '../openapi/duration-pattern.js'
+import { IsName, NAME_SCHEMA } from './name.js'
 
 const isGiven = (_: unknown, value: unknown): boolean => value !== undefined
 const isMoreThanNull = (_: unknown, value: unknown): boolean => value !== undefined && value !== null
@@ -17,27 +21,49 @@ export interface LimitsJson {
   max_messages?: number
 }
 
+const OWN_LIMITS = "Limits in the place of the plan's, on a plan that leaves them to each account."
+
+const LIMITS_SCHEMA = {
+  type: 'object',
+  properties: {
+    requests_per_minute: { type: 'integer', minimum: 1, maximum: MOST_REQUESTS_PER_MINUTE },
+    retention: {
+      type: 'string',
+      pattern: `^${durationPattern(UNIT_MS, LONGEST_RETENTION.ms)}$`,
+      examples: ['7d'],
+    },
+    max_messages: { type: 'integer', minimum: 1, maximum: MOST_MESSAGES },
+  },
+  additionalProperties: false,
+}
+
 /** The body of POST /v1/accounts. */
 export class OpenAccount {
+  @Says('For people.', NAME_SCHEMA)
   @IsName()
   name!: string
 
+  @Says('The name of a plan that is configured.', { examples: ['pro'] })
   @MaxLength(32, { message: 'plan must be the name of a plan' })
   @IsString({ message: 'plan must be the name of a plan' })
   plan!: string
 
+  @Says(OWN_LIMITS, LIMITS_SCHEMA)
   @ValidateIf(isMoreThanNull)
   @IsLimits()
   limits?: LimitsJson | null
 }
 
-/** The body of PATCH /v1/accounts/{id}. */
+/** The body of PATCH /v1/accounts/{id}: one of them at least. */
+@Needs({ minProperties: 1 })
 export class ChangeAccount {
+  @Says('The name of a plan that is configured.', { examples: ['enterprise'] })
   @ValidateIf(isGiven)
   @MaxLength(32, { message: 'plan must be the name of a plan' })
   @IsString({ message: 'plan must be the name of a plan' })
   plan?: string
 
+  @Says(`${OWN_LIMITS} Null for those of the plan.`, LIMITS_SCHEMA)
   @ValidateIf(isMoreThanNull)
   @IsLimits()
   limits?: LimitsJson | null

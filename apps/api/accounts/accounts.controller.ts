@@ -1,14 +1,17 @@
 import { Body, Controller, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
 import { SCOPES } from '#libs/account/scope.js'
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { ListPage, pageOf } from '../http/list-page.dto.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
+import { Describe } from '../openapi/describe.js'
 import { newKeyJson } from '../keys/key-json.js'
 import { accountJson } from './account-json.js'
 import { ChangeAccount, OpenAccount } from './account-requests.dto.js'
+import { Account, AccountWithKey } from './account-schemas.js'
 import { Accounts } from './accounts.service.js'
 
 /** Accounts: all of them for who operates the installation, its own for every key. */
@@ -19,6 +22,13 @@ export class AccountsController {
   @Post('accounts')
   @HttpCode(201)
   @NeedsScope('operator')
+  @Describe({
+    id: 'openAccount',
+    tag: 'Accounts',
+    summary: 'Open an account',
+    description: 'On a plan with API access it is given its first key, of scope `admin`.',
+    answer: { description: 'The account.', schema: AccountWithKey, headers: ['Location'] },
+  })
   async open(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
@@ -33,6 +43,12 @@ export class AccountsController {
 
   @Get('accounts')
   @NeedsScope('operator')
+  @Describe({
+    id: 'listAccounts',
+    tag: 'Accounts',
+    summary: 'List accounts',
+    answer: { description: 'A page of them.', schema: Type.Array(Account), headers: ['Link'] },
+  })
   async list(
     @Query() query: ListPage,
     @Req() request: FastifyRequest,
@@ -45,12 +61,25 @@ export class AccountsController {
 
   @Get('accounts/:accountId')
   @NeedsScope('operator')
+  @Describe({
+    id: 'getAccount',
+    tag: 'Accounts',
+    summary: 'Read an account',
+    answer: { description: 'The account.', schema: Account },
+  })
   async get(@Param('accountId') accountId: string, @Query() _query: NoParameters) {
     return accountJson(await this.accounts.get(accountId))
   }
 
   @Patch('accounts/:accountId')
   @NeedsScope('operator')
+  @Describe({
+    id: 'changeAccount',
+    tag: 'Accounts',
+    summary: "Change an account's plan or limits",
+    description: 'One that has API access by then, and no key of scope `admin`, is given one.',
+    answer: { description: 'The account.', schema: AccountWithKey },
+  })
   async change(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
@@ -64,6 +93,12 @@ export class AccountsController {
 
   @Get('account')
   @NeedsScope(...SCOPES)
+  @Describe({
+    id: 'getOwnAccount',
+    tag: 'Accounts',
+    summary: "Read the key's own account",
+    answer: { description: 'The account.', schema: Account },
+  })
   async own(@Caller() { accountId }: Principal, @Query() _query: NoParameters) {
     return accountJson(await this.accounts.get(accountId))
   }

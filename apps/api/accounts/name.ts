@@ -2,6 +2,9 @@ import { ValidateBy } from 'class-validator'
 
 const MOST_CHARACTERS = 200
 
+/** What is taken, as JSON Schema. */
+export const NAME_SCHEMA = { type: 'string', minLength: 1, maxLength: MOST_CHARACTERS, pattern: '\\S' }
+
 /** What people call a thing: 1 to 200 characters of Unicode text, without half surrogate pairs. */
 export function IsName(): PropertyDecorator {
   return ValidateBy({
@@ -10,7 +13,7 @@ export function IsName(): PropertyDecorator {
       validate: (value) =>
         typeof value === 'string' &&
         value.trim() !== '' &&
-        value.length <= MOST_CHARACTERS &&
+        Array.from(value).length <= MOST_CHARACTERS &&
         value.isWellFormed(),
       defaultMessage: () => `$property must be a string of 1 to ${MOST_CHARACTERS} characters`,
     },

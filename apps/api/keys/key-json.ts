@@ -1,12 +1,14 @@
+import type { Static } from 'typebox'
 import type { ApiKey } from '#libs/account/account.js'
+import type { Key, KeyWithSecret } from './key-schemas.js'
 
 /** A key as the contract has it. `usage` is null until usage is counted. */
-export function keyJson(key: ApiKey, lastUsedAt: Date | null) {
+export function keyJson(key: ApiKey, lastUsedAt: Date | null): Static<typeof Key> {
   return {
     id: key.id,
     name: key.name,
     environment: key.environment,
-    scopes: key.scopes,
+    scopes: [...key.scopes],
     prefix: key.prefix,
     created_at: key.issuedAt.toISOString(),
     last_used_at: lastUsedAt?.toISOString() ?? null,
@@ -23,6 +25,6 @@ export interface NewKey {
   lastUsedAt: Date | null
 }
 
-export function newKeyJson({ key, secret, lastUsedAt }: NewKey) {
+export function newKeyJson({ key, secret, lastUsedAt }: NewKey): Static<typeof KeyWithSecret> {
   return { ...keyJson(key, lastUsedAt), secret }
 }

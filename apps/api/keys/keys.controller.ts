@@ -1,12 +1,15 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { ListPage, pageOf } from '../http/list-page.dto.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
+import { Describe } from '../openapi/describe.js'
 import { keyJson, newKeyJson } from './key-json.js'
 import { IssueKey, RotateKey } from './key-requests.dto.js'
+import { Key, KeyWithSecret } from './key-schemas.js'
 import { Keys } from './keys.service.js'
 
 /** The keys of the caller's account, whatever their environment. */
@@ -17,6 +20,12 @@ export class KeysController {
   @Post()
   @HttpCode(201)
   @NeedsScope('admin')
+  @Describe({
+    id: 'issueKey',
+    tag: 'Keys',
+    summary: 'Issue a key',
+    answer: { description: 'The key, with its secret.', schema: KeyWithSecret, headers: ['Location'] },
+  })
   async issue(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
@@ -31,6 +40,12 @@ export class KeysController {
 
   @Get()
   @NeedsScope('admin')
+  @Describe({
+    id: 'listKeys',
+    tag: 'Keys',
+    summary: 'List keys',
+    answer: { description: 'A page of them.', schema: Type.Array(Key), headers: ['Link'] },
+  })
   async list(
     @Caller() principal: Principal,
     @Query() query: ListPage,
@@ -44,6 +59,12 @@ export class KeysController {
 
   @Get(':keyId')
   @NeedsScope('admin')
+  @Describe({
+    id: 'getKey',
+    tag: 'Keys',
+    summary: 'Read a key',
+    answer: { description: 'The key.', schema: Key },
+  })
   async get(@Caller() principal: Principal, @Param('keyId') keyId: string, @Query() _query: NoParameters) {
     const key = await this.keys.get(principal, keyId)
     return keyJson(key, await this.keys.lastUsedAt(key))
@@ -52,6 +73,12 @@ export class KeysController {
   @Post(':keyId/rotate')
   @HttpCode(201)
   @NeedsScope('admin')
+  @Describe({
+    id: 'rotateKey',
+    tag: 'Keys',
+    summary: 'Give a key another secret',
+    answer: { description: 'The key, with its new secret.', schema: KeyWithSecret, headers: ['Location'] },
+  })
   async rotate(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
@@ -67,6 +94,13 @@ export class KeysController {
 
   @Delete(':keyId')
   @NeedsScope('admin')
+  @Describe({
+    id: 'revokeKey',
+    tag: 'Keys',
+    summary: 'Revoke a key',
+    description: 'It works no longer, on every instance within a second. A repeat repeats the answer.',
+    answer: { description: 'The key.', schema: Key },
+  })
   async revoke(
     @Caller() principal: Principal,
     @Param('keyId') keyId: string,
