@@ -7,21 +7,36 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
+import type { PlanTable } from '#libs/account/plan.js'
 import { faultLog } from '#libs/process/fault-log.js'
 import { listenError } from '#libs/process/listen-error.js'
 import { measureBacklog } from '#libs/read-model/backlog.js'
+import { movedChannel } from '#libs/read-model/watermark.js'
 import { Authenticator } from './access/authenticator.js'
+import { KnownKeys } from './access/known-keys.js'
+import { Plans } from './access/plans.js'
 import { RequestLimits } from './access/request-limits.js'
 import { ScopeGuard } from './access/scope.guard.js'
 import { Throttle } from './access/throttle.js'
+import { AccountsContext } from './accounts/accounts-context.js'
+import { AccountsController } from './accounts/accounts.controller.js'
+import { Accounts } from './accounts/accounts.service.js'
+import { EventsController } from './events/events.controller.js'
+import { InboxFeed } from './events/inbox-feed.js'
+import { OpenStreams } from './events/open-streams.js'
+import { HistoryController } from './history/history.controller.js'
 import { ContractPipe } from './http/contract-pipe.js'
 import { AcceptGuard } from './http/media.js'
+import { MethodGuard } from './http/method.guard.js'
 import { MethodTable } from './http/method-table.js'
 import { ProblemFilter } from './http/problem-filter.js'
 import { makeServer } from './http/server.js'
 import { Views } from './http/views.js'
+import { Idempotency } from './idempotency/idempotency.js'
 import { InboxContext, Inboxes } from './inboxes/inboxes.service.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
+import { KeysController } from './keys/keys.controller.js'
+import { Keys } from './keys/keys.service.js'
 import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
 import { MessagePages } from './messages/message-page.js'
@@ -34,6 +49,8 @@ import { OpenWaits } from './messages/open-waits.js'
 import { WaitController } from './messages/wait.controller.js'
 import { WholeLook } from './messages/whole-look.js'
 import { ApiMetrics } from './operations/api-metrics.js'
+import { ApiDocument } from './openapi/api-document.js'
+import { DocsController } from './openapi/docs.controller.js'
 import { OperationsContext, OperationsController } from './operations/operations.controller.js'
 
 /*
@@ -44,6 +61,7 @@ import { OperationsContext, OperationsController } from './operations/operations
 export interface ApiOptions {
   engine: Engine
   settings: Settings
+  plans: PlanTable
   now: () => Date
   logger: Logger
   registry: Registry
@@ -69,37 +87,52 @@ const BACKLOG = 4_096
 export async function startApi({
   engine,
   settings,
+  plans: planTable,
   now,
   logger,
   registry,
   isStarted,
 }: ApiOptions): Promise<Api> {
-  const { log, inboxes, accounts, vault, signals, limits } = engine
+  const { log, inboxes, accounts, keyUse, vault, signals, limits, idempotency: store } = engine
   const views = new Views(log, inboxes, accounts, vault, signals)
-  const authenticator = new Authenticator(views)
+  const plans = new Plans(planTable, logger)
+  const knownKeys = new KnownKeys(views)
+  const authenticator = new Authenticator({ keys: knownKeys, plans, keyUse, now })
   const metrics = new ApiMetrics(
     registry,
     async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
   )
-  const logFault = faultLog(logger, { then: 'passed uncounted' })
+  const logUncounted = faultLog(logger, { then: 'passed uncounted' })
+  const logUnkept = faultLog(logger, { then: 'a repeat runs again' })
   const throttle = new Throttle({
     limits,
     onUnavailable: (error) => {
       metrics.rateLimitFailures.inc()
-      logFault(error, 'counting a request')
+      logUncounted(error, 'counting a request')
     },
   })
   const requestLimits = new RequestLimits({ throttle, now })
+  const idempotency = new Idempotency({
+    store,
+    onUnkept: (error) => {
+      metrics.unkeptAnswers.inc()
+      logUnkept(error, 'keeping an answer')
+    },
+  })
   const methods = new MethodTable()
+  const streams = new OpenStreams({
+    most: settings.maxStreams,
+    stallMs: settings.streamStallMs,
+    registry,
+  })
   const waits = new OpenWaits(settings.maxWaits, registry)
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
 
-  const inboxContext: InboxContext = {
-    recorder: new Recorder(log, '/mayfly/api', now),
-    now,
-    mailDomain: settings.mailDomain,
-  }
+  const recorder = new Recorder(log, '/mayfly/api', now)
+  const inboxContext: InboxContext = { recorder, now, mailDomain: settings.mailDomain }
+  const { maxMessageBytes } = settings
+  const accountsContext: AccountsContext = { recorder, now, plans, keyUse, knownKeys, maxMessageBytes }
   const operationsContext: OperationsContext = {
     log,
     registry,
@@ -107,19 +140,39 @@ export async function startApi({
     isStarted,
   }
 
+  const controllers = [
+    InboxesController,
+    WaitController,
+    MessagesController,
+    AccountsController,
+    KeysController,
+    HistoryController,
+    EventsController,
+    OperationsController,
+    DocsController,
+  ]
+
   @Module({
-    controllers: [InboxesController, WaitController, MessagesController, OperationsController],
+    controllers,
     providers: [
       { provide: APP_PIPE, useClass: ContractPipe },
+      { provide: APP_GUARD, useValue: new MethodGuard(methods) },
       { provide: APP_GUARD, useClass: AcceptGuard },
       { provide: APP_GUARD, useClass: ScopeGuard },
       { provide: APP_FILTER, useValue: new ProblemFilter(() => url, methods) },
       { provide: Views, useValue: views },
       { provide: Throttle, useValue: throttle },
       { provide: InboxContext, useValue: inboxContext },
+      { provide: AccountsContext, useValue: accountsContext },
       { provide: OperationsContext, useValue: operationsContext },
+      { provide: ApiDocument, useValue: new ApiDocument(controllers, () => url) },
+      Accounts,
+      Keys,
+      { provide: OpenStreams, useValue: streams },
+      { provide: Authenticator, useValue: authenticator },
+      InboxFeed,
       Inboxes,
-      { provide: InboxPasswords, useValue: new InboxPasswords(engine.limits) },
+      { provide: InboxPasswords, useValue: new InboxPasswords(throttle) },
       Messages,
       MessagePages,
       MessageReader,
@@ -146,12 +199,16 @@ export async function startApi({
     publicUrl: () => url,
     authenticate: (request) => authenticator.authenticate(request),
     limit: (request, reply) => requestLimits.count(request, reply),
+    idempotency,
   })
   const app = await NestFactory.create<NestFastifyApplication>(ApiModule, server, {
     logger: false,
     bodyParser: false,
     abortOnError: false,
   })
+  const stopListening = await signals.subscribe(movedChannel({ topic: 'account-events', partition: 0 }), () =>
+    knownKeys.forgetAll(),
+  )
   try {
     await app
       .listen({ port: settings.httpPort, host: settings.httpHost, backlog: BACKLOG })
@@ -159,12 +216,15 @@ export async function startApi({
         throw listenError(error, { host: 'MAYFLY_HTTP_HOST', port: 'MAYFLY_HTTP_PORT' })
       })
     const { port } = app.getHttpServer().address() as AddressInfo
+    logger.debug({ routes: methods.routes }, 'taking requests')
     if (url === '') url = `http://${urlHost(settings.httpHost)}:${port}`
     return {
       url,
       port,
       async close() {
         isShuttingDown = true
+        stopListening()
+        streams.stop()
         waits.close()
         const server = app.getHttpServer()
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
@@ -173,6 +233,7 @@ export async function startApi({
       },
     }
   } catch (error) {
+    stopListening()
     await app.close()
     throw error
   }

@@ -71,7 +71,7 @@ export class ProjectorController {
     let applied: StepOutcome = 'applied'
     for (const [index, { recorded }] of events.entries()) {
       const { event } = recorded
-      const keyId = event.type === 'ApiKeyIssued' ? event.keyId : null
+      const keyId = 'keyId' in event ? event.keyId : null
       const changes = projectAccountEvent(await projections.accountSlice(event.accountId, keyId), event)
       const to = events[index + 1]?.offset ?? next
       applied = await projections.apply({ topic, partition, from, to, changes, contents: [] })

@@ -4,6 +4,7 @@ import { startApi } from '#apps/api/api.js'
 import { startLifecycle } from '#apps/lifecycle/lifecycle.js'
 import { startProjector } from '#apps/projector/projector.js'
 import { startSmtp } from '#apps/smtp/smtp-edge.js'
+import { readPlans } from '#libs/config/plans-file.js'
 import { Recorder } from '#libs/event-log/recorder.js'
 import { onEngine } from '#libs/process/on-engine.js'
 import type { ProcessContext } from '#libs/process/run-process.js'
@@ -27,6 +28,7 @@ export interface Standalone extends Welcome {
 /** Resolves once every role runs; what had started is closed again where one can't. */
 export function startStandalone({ announce, ...process }: StandaloneOptions): Promise<Standalone> {
   return onEngine('standalone', process, async ({ engine, settings, logger, now, registry, running }) => {
+    const plans = readPlans(settings.plansFile)
     const projector = await startProjector({ engine, settings, logger, registry })
     running.defer(() => projector.close())
     const lifecycle = await startLifecycle({ engine, now, logger, registry })
@@ -35,7 +37,7 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     let isStarted = false
     const recorder = new Recorder(engine.log, '/mayfly/api', now)
     const firstKey = await bootstrapAccount({ engine, settings, recorder, now, logger, announce })
-    const api = await startApi({ engine, settings, now, logger, registry, isStarted: () => isStarted })
+    const api = await startApi({ engine, settings, plans, now, logger, registry, isStarted: () => isStarted })
     running.defer(() => api.close())
     const tlsFolder = join(resolve(settings.dataDir), 'tls')
     const smtp = await startSmtp({ engine, settings, tlsFolder, logger, registry, now })

@@ -1,69 +1,111 @@
 import fc from 'fast-check'
-import { idFromBytes, type KeyId } from '#libs/typeid/typeid.js'
 import { anyAccountEvent, anyAccountHistory, anyAccountSequence } from './account-events.arbitrary.js'
-import { evolve, type Account, type AccountSlice, type ApiKey } from './account.js'
-import type { AccountEvent, AccountOpened, ApiKeyIssued } from './events.js'
-import { PLAN_NAMES, PLANS } from './plan.js'
+import { evolve, isInForce } from './account.js'
+import {
+  ACCOUNT_ID,
+  day,
+  hash,
+  issued,
+  KEY_ID,
+  NOTHING,
+  opened,
+  replay,
+  revoked,
+  rotated,
+  sliceFor,
+} from './given-when-then.js'
+import type { AccountEvent } from './events.js'
 import { allows } from './scope.js'
 
-interface AccountView {
-  account: Account | null
-  keys: ReadonlyMap<KeyId, ApiKey>
-}
-
-const NOTHING: AccountView = { account: null, keys: new Map() }
-
-function replay(history: readonly AccountEvent[], before = NOTHING): AccountView {
-  return history.reduce<AccountView>((view, event) => {
-    const { account, key } = evolve(sliceFor(view, event), event)
-    return { account, keys: key === null ? view.keys : new Map(view.keys).set(key.id, key) }
-  }, before)
-}
-
-function sliceFor({ account, keys }: AccountView, event: AccountEvent): AccountSlice {
-  return { account, key: 'keyId' in event ? (keys.get(event.keyId) ?? null) : null }
-}
-
-const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
-const keyId = idFromBytes('key', Buffer.alloc(16, 2))
-const day = (days: number) => new Date(Date.UTC(2026, 0, 1 + days))
-
-const opened: AccountOpened = {
-  type: 'AccountOpened',
-  accountId,
-  name: 'Acme',
-  plan: 'pro',
-  openedAt: day(0),
-}
-
-const issued: ApiKeyIssued = {
-  type: 'ApiKeyIssued',
-  accountId,
-  keyId,
-  name: 'CI',
-  environment: 'staging',
-  scopes: ['inboxes'],
-  secretHash: 'ab'.repeat(32),
-  prefix: 'mf_staging_k3v9',
-  issuedAt: day(1),
+function keyAfter(...history: AccountEvent[]) {
+  const key = replay([opened, issued, ...history]).keys.get(KEY_ID)
+  if (key === undefined) throw new Error('there is no key')
+  return key
 }
 
 describe('an account', () => {
   it('stands as it was opened, also where it is opened again', () => {
-    const account = { id: accountId, name: 'Acme', plan: 'pro', openedAt: day(0) }
+    const account = { id: ACCOUNT_ID, name: 'Acme', plan: 'pro', limits: null, openedAt: day(0) }
     expect(replay([opened]).account).toEqual(account)
     expect(replay([opened, { ...opened, name: 'Other', plan: 'free' }]).account).toEqual(account)
   })
 
+  it('is on the plan, and has the limits, of the last change', () => {
+    const changed = { type: 'PlanChanged', accountId: ACCOUNT_ID, changedAt: day(2) } as const
+    const limits = { requestsPerMinute: 7 }
+    const view = replay([opened, { ...changed, plan: 'enterprise', limits }])
+    expect(view.account).toMatchObject({ plan: 'enterprise', limits })
+    expect(replay([{ ...changed, plan: 'free', limits: null }], view).account).toMatchObject({
+      plan: 'free',
+      limits: null,
+    })
+  })
+
   it('has the keys that were issued, each as at first', () => {
     const { type: _type, keyId: id, ...facts } = issued
-    const again = { ...issued, secretHash: 'cd'.repeat(32) }
-    expect([...replay([opened, issued, again]).keys.values()]).toEqual([{ id, ...facts }])
+    const again = { ...issued, secretHash: hash('c') }
+    expect([...replay([opened, issued, again]).keys.values()]).toEqual([
+      { id, ...facts, rotation: 0, former: null, revokedAt: null },
+    ])
   })
 
   it('has no key that was issued before it was opened', () => {
     expect(replay([issued])).toEqual(NOTHING)
     expect(replay([issued, opened]).keys.size).toBe(0)
+  })
+})
+
+describe('a secret', () => {
+  const isInForceAfter = (history: AccountEvent[], rotation: number, at: Date) =>
+    isInForce(keyAfter(...history), hash(String(rotation)), at)
+
+  it('works from the issue on, and no other', () => {
+    expect(isInForceAfter([], 0, day(1))).toBe(true)
+    expect(isInForceAfter([], 1, day(1))).toBe(false)
+  })
+
+  it('works up to the end of its grace once another has taken its place', () => {
+    const history = [rotated(1, day(2), day(3))]
+    expect(isInForceAfter(history, 1, day(2))).toBe(true)
+    expect(isInForceAfter(history, 0, day(2))).toBe(true)
+    expect(isInForceAfter(history, 0, day(3))).toBe(false)
+    expect(isInForceAfter(history, 1, day(9))).toBe(true)
+  })
+
+  it('is the only former one that works: a second rotation ends the first grace', () => {
+    const history = [rotated(1, day(2), day(9)), rotated(2, day(3), day(9))]
+    expect([0, 1, 2].map((rotation) => isInForceAfter(history, rotation, day(4)))).toEqual([
+      false,
+      true,
+      true,
+    ])
+  })
+
+  it('works no longer once its key is revoked, whatever grace it had', () => {
+    const history = [rotated(1, day(2), day(9)), revoked(day(3))]
+    for (const rotation of [0, 1]) expect(isInForceAfter(history, rotation, day(3))).toBe(false)
+  })
+})
+
+describe('a rotation', () => {
+  it('changes nothing where another was ahead of it, or where it comes again', () => {
+    const [first, rival] = [
+      rotated(1, day(2), day(9)),
+      { ...rotated(1, day(2), day(9)), secretHash: hash('f') },
+    ]
+    const second = rotated(2, day(3), day(9))
+    expect(keyAfter(first, rival)).toEqual(keyAfter(first))
+    expect(keyAfter(first, second, first)).toEqual(keyAfter(first, second))
+  })
+
+  it('changes nothing of a revoked key', () => {
+    expect(keyAfter(revoked(day(2)), rotated(1, day(3), day(9)))).toEqual(keyAfter(revoked(day(2))))
+  })
+})
+
+describe('a revocation', () => {
+  it('stands as it was at first', () => {
+    expect(keyAfter(revoked(day(2)), revoked(day(3))).revokedAt).toEqual(day(2))
   })
 })
 
@@ -96,16 +138,5 @@ describe('a scope', () => {
     { held: ['admin', 'operator'], wanted: [], isAllowed: false },
   ] as const)('$held allows one of $wanted: $isAllowed', ({ held, wanted, isAllowed }) => {
     expect(allows(held, wanted)).toBe(isAllowed)
-  })
-})
-
-describe('a plan', () => {
-  test.each(PLAN_NAMES)('%s says how long its inboxes live, in text and in milliseconds', (name) => {
-    const { retention, hasApiAccess } = PLANS[name]
-    expect(PLANS[name].name).toBe(name)
-    expect(retention.ms).toBe(
-      Number.parseInt(retention.text) * (retention.text.endsWith('d') ? 24 : 1) * 3_600_000,
-    )
-    expect(hasApiAccess).toBe(name !== 'free')
   })
 })

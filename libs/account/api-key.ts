@@ -6,6 +6,25 @@ const FORM = /^(mf_[a-z][a-z0-9-]{0,31}_[0-9A-Za-z]{32}_)([0-9A-Za-z]{6})$/
 /** Random digits from 0 to 61 that a secret is made of. */
 export const SECRET_DIGITS = 32
 
+export const ENVIRONMENT = /^[a-z][a-z0-9-]{0,31}$/
+
+/** Bytes from here on would favour the first digits. */
+const EVEN = 256 - (256 % ALPHABET.length)
+const BYTES_AT_ONCE = 2 * SECRET_DIGITS
+
+/** A secret of random bytes, the same for the same ones: each digit is as likely as any other. */
+export function drawSecret(environment: string, bytes: (count: number) => Uint8Array): string {
+  const digits: number[] = []
+  while (digits.length < SECRET_DIGITS) {
+    const even = bytes(BYTES_AT_ONCE).filter((byte) => byte < EVEN)
+    digits.push(...even.slice(0, SECRET_DIGITS - digits.length))
+  }
+  return makeSecret(
+    environment,
+    digits.map((byte) => byte % ALPHABET.length),
+  )
+}
+
 /** `mf_<environment>_<32 base62>_<6 base62: CRC-32 (ISO 3309) of all before it>`. */
 export function makeSecret(environment: string, digits: readonly number[]): string {
   if (digits.length !== SECRET_DIGITS) throw new RangeError(`a secret takes ${SECRET_DIGITS} digits`)

@@ -71,6 +71,10 @@ export const SETTINGS = {
     (value) => /^[\x21-\x7e]{20,200}$/.test(value),
     'must be 20 to 200 visible ASCII characters',
   ),
+  plansFile: kind.optionalText(
+    'MAYFLY_PLANS',
+    'JSON file of the plans that accounts may have; free, starter, pro and enterprise where unset.',
+  ),
   kafkaBrokers: kind.optionalList(
     'KAFKA_BROKERS',
     'Brokers to begin with, host:port with commas between. Set, it chooses the distributed engine.',
@@ -160,6 +164,19 @@ export const SETTINGS = {
     {
       default: 2048,
       help: 'Most heap of one parsing thread, in MiB; below 2048 V8 collects it much more often.',
+    },
+  ),
+  maxStreams: kind.wholeNumber(
+    'MAYFLY_MAX_STREAMS',
+    { least: 0, most: 1_000_000 },
+    { default: 10_000, help: 'Streams of events open at once, past which another one is answered 503.' },
+  ),
+  streamStallMs: kind.wholeNumber(
+    'MAYFLY_STREAM_STALL_MS',
+    { least: 1_000, most: 3_600_000 },
+    {
+      default: 30_000,
+      help: 'Time after which a client that takes nothing of its stream is cut off, in milliseconds.',
     },
   ),
   maxWaits: kind.wholeNumber(

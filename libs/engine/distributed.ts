@@ -3,7 +3,11 @@ import { SETTINGS, type Settings } from '#libs/config/settings.js'
 import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/erasure/logged-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
+import { KEPT_MS, LEASE_MS } from '#libs/idempotency/idempotency-store.js'
+import { RedisIdempotencyStore } from '#libs/idempotency/redis/redis-idempotency-store.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
+import { GatheredKeyUse } from '#libs/key-use/key-use.js'
+import { RedisKeyUseStore } from '#libs/key-use/redis/redis-key-use-store.js'
 import { redisRateLimits } from '#libs/rate-limit/redis/redis-rate-limits.js'
 import { rememberProgress } from '#libs/read-model/remembered-progress.js'
 import { redisReadModel } from '#libs/read-model/redis/redis-read-model.js'
@@ -65,7 +69,11 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: HEARTBEAT_EVERY_MS } : {}),
     })
     opened.defer(() => vault.close())
-    const { store: projections, queries: views } = redisReadModel({ client, bulk, prefix, partitions })
+    const {
+      store: projections,
+      queries: views,
+      accounts,
+    } = redisReadModel({ client, bulk, prefix, partitions })
     const { progress, doubt } = rememberProgress(views, log)
     onInterruption(client, doubt)
     const queries = { ...views, progress }
@@ -76,7 +84,24 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     })
     opened.defer(() => signals.close())
     const limits = redisRateLimits({ client, prefix })
-    return { log, vault, projections, inboxes: queries, accounts: queries, signals, limits, close }
+    const keyUse = new GatheredKeyUse(new RedisKeyUseStore(client, prefix), (error) =>
+      onError(error, 'storing when keys were used'),
+    )
+    opened.defer(() => keyUse.close())
+    const times = { leaseMs: LEASE_MS, keptMs: KEPT_MS }
+    const idempotency = new RedisIdempotencyStore({ client, prefix, now, ...times })
+    return {
+      log,
+      vault,
+      projections,
+      inboxes: queries,
+      accounts,
+      keyUse,
+      signals,
+      limits,
+      idempotency,
+      close,
+    }
   } catch (cause) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     if (cause instanceof StartError) throw cause

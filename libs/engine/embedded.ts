@@ -2,9 +2,13 @@ import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { LmdbKeyVault } from '#libs/erasure/lmdb/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
+import { KEPT_MS, LEASE_MS } from '#libs/idempotency/idempotency-store.js'
+import { LmdbIdempotencyStore } from '#libs/idempotency/lmdb/lmdb-idempotency-store.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
+import { GatheredKeyUse } from '#libs/key-use/key-use.js'
+import { LmdbKeyUseStore } from '#libs/key-use/lmdb/lmdb-key-use-store.js'
 import { memoryRateLimits } from '#libs/rate-limit/memory/memory-rate-limits.js'
-import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
+import { openLmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
 import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
 import { messageOf } from '#libs/fault/message-of.js'
 import { DataDirError, masterKeyText, takeDataDir } from './data-dir.js'
@@ -17,6 +21,8 @@ type DataFile = readonly [folder: string, file: string]
 const LOG_FILE: DataFile = ['event-log', 'log.mdb']
 const KEYS_FILE: DataFile = ['keys', 'keys.mdb']
 const VIEWS_FILE: DataFile = ['read-model', 'views.mdb']
+const REQUESTS_FILE: DataFile = ['idempotency', 'requests.mdb']
+const KEY_USE_FILE: DataFile = ['key-use', 'key-use.mdb']
 
 const REWRITE_KEYS_WITHIN_MS = 3_600_000
 
@@ -53,13 +59,38 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       }),
     )
     opened.defer(() => vault.close())
-    const readModel = await openOrRebuild(fileIn(dataDir.path, VIEWS_FILE), onError)
+    const readModel = await openOrRemove(
+      fileIn(dataDir.path, VIEWS_FILE),
+      (path) => openLmdbReadModel(path),
+      (error) => onError(error, 'opening the views'),
+    )
     opened.defer(() => readModel.close())
-    const { store: projections, queries } = readModel
+    const keyUseStore = await openOrRemove(
+      fileIn(dataDir.path, KEY_USE_FILE),
+      (path) => LmdbKeyUseStore.open(path),
+      (error) => onError(error, 'opening when keys were used'),
+    )
+    opened.defer(() => keyUseStore.close())
+    const keyUse = new GatheredKeyUse(keyUseStore, (error) => onError(error, 'storing when keys were used'))
+    opened.defer(() => keyUse.close())
+    const { store: projections, queries: inboxes, accounts } = readModel
     const signals = new InProcessSignals()
     opened.defer(() => signals.close())
     const limits = memoryRateLimits()
-    return { log, vault, projections, inboxes: queries, accounts: queries, signals, limits, close }
+    const idempotency = await openOrRemove(
+      fileIn(dataDir.path, REQUESTS_FILE),
+      (path) =>
+        LmdbIdempotencyStore.open({
+          path,
+          leaseMs: LEASE_MS,
+          keptMs: KEPT_MS,
+          now,
+          onPruneError: (error) => onError(error, 'removing old answers'),
+        }),
+      (error) => onError(error, 'opening the answers to repeated requests'),
+    )
+    opened.defer(() => idempotency.close())
+    return { log, vault, projections, inboxes, accounts, keyUse, signals, limits, idempotency, close }
   } catch (error) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     throw error
@@ -99,14 +130,18 @@ async function orDataDirError<Opened>(open: () => Promise<Opened>): Promise<Open
   }
 }
 
-/** Views that can't be opened are removed: the projector rebuilds them from the log. */
-async function openOrRebuild(path: string, onError: EngineOptions['onError']): Promise<LmdbReadModel> {
+/** What can't be opened is removed: views are rebuilt from the log, and without the rest nothing is wrong. */
+async function openOrRemove<Opened>(
+  path: string,
+  open: (path: string) => Opened | Promise<Opened>,
+  onFault: (error: unknown) => void,
+): Promise<Opened> {
   try {
-    return await openLmdbReadModel(path)
+    return await open(path)
   } catch (error) {
-    onError(error, 'opening the views')
+    onFault(error)
     for (const file of [path, `${path}-lock`]) rmSync(file, { force: true })
-    return openLmdbReadModel(path)
+    return open(path)
   }
 }
 

@@ -25,6 +25,15 @@ export function describeKeyVault(name: string, make: () => Promise<KeyVaultHarne
       expect(await vault.find(inboxId)).toEqual({ state: 'known', key })
     })
 
+    it('gives the same key where an inbox is made again, also after a restart', async () => {
+      const inboxId = mintId('inb')
+      const key = await harness.vault.create(inboxId)
+      expect(await harness.vault.create(inboxId)).toEqual(key)
+      const vault = await harness.reopen()
+      expect(await vault.create(inboxId)).toEqual(key)
+      expect(await vault.find(inboxId)).toEqual({ state: 'known', key })
+    })
+
     it('gives every inbox another key, and one inbox the same', async () => {
       const [one, other] = [mintId('inb'), mintId('inb')]
       const [first, again, second] = await Promise.all([

@@ -25,6 +25,8 @@ export function IdText(prefix: string): Type.TString {
 interface FormOptions<Event, Schema extends Type.TProperties> {
   /** Without the prefix that every type has. */
   name: string
+  /** Of the data; 1 where nothing is said. */
+  version?: number
   contentType: EventForm<Event>['contentType']
   properties: Schema
   toData: (event: Event) => Type.Static<Type.TObject<Schema>>
@@ -35,12 +37,12 @@ interface FormOptions<Event, Schema extends Type.TProperties> {
 export function eventForm<Event, const Schema extends Type.TProperties>(
   options: FormOptions<Event, Schema>,
 ): EventForm<Event> & { schema: Type.TObject<Schema> } {
-  const { contentType, toData, fromData } = options
+  const { version = 1, contentType, toData, fromData } = options
   const schema = Type.Object(options.properties)
   const validator = Compile(schema)
   return {
     name: TYPE_PREFIX + options.name,
-    version: 1,
+    version,
     contentType,
     schema,
     encode(event) {

@@ -5,7 +5,8 @@ export interface Lifespan {
   ms: number
 }
 
-const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
+/** The units that a duration may have. */
+export const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
 const SHORTEST_MS = UNIT_MS.m
 const DEFAULT: Lifespan = { text: '24h', ms: 24 * UNIT_MS.h }
 

@@ -1,3 +1,4 @@
+import type { ApiKeyIssued } from '#libs/account/events.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
 import { messageId, minute } from '#libs/inbox/given-when-then.js'
 import {
@@ -14,7 +15,27 @@ import {
 const TOPIC = 'inbox-events'
 const [id, otherId] = [inboxIdIn(1), inboxIdIn(2)]
 const accountId = idFromBytes('acc', Buffer.alloc(16, 9))
-const opened = { type: 'AccountOpened', accountId, name: 'Acme', plan: 'pro', openedAt: minute(0) } as const
+const opened = {
+  type: 'AccountOpened',
+  accountId,
+  name: 'Acme',
+  plan: 'pro',
+  limits: null,
+  openedAt: minute(0),
+} as const
+const keyId = idFromBytes('key', Buffer.alloc(16, 9))
+const issued: ApiKeyIssued = {
+  type: 'ApiKeyIssued',
+  accountId,
+  keyId,
+  name: 'key',
+  environment: 'staging',
+  scopes: ['admin'],
+  rateLimit: null,
+  secretHash: 'a'.repeat(64),
+  prefix: 'mf_staging_',
+  issuedAt: minute(1),
+}
 
 export function describeProjectionStore(
   name: string,
@@ -152,11 +173,18 @@ export function describeProjectionStore(
       it('empties accounts apart from inboxes', async () => {
         const follower = await followerOf(harness.store, 1)
         await follower.follow(makeInbox(id))
-        await followAccounts(harness.store, opened)
-        expect(await harness.queries.hasAccounts()).toBe(true)
+        await followAccounts(harness.store, opened, issued)
+        expect(await harness.accounts.hasAccounts()).toBe(true)
         await harness.store.begin('another-log', { topic: 'account-events', partition: 0, first: 0, end: 1 })
-        expect(await harness.queries.hasAccounts()).toBe(false)
-        expect(await harness.store.accountSlice(accountId, null)).toEqual({ account: null, key: null })
+        expect(await harness.accounts.hasAccounts()).toBe(false)
+        expect(await harness.store.accountSlice(accountId, keyId)).toEqual({ account: null, key: null })
+        expect(await harness.accounts.keyByHash(issued.secretHash)).toBeNull()
+        expect(await harness.accounts.listAccounts({ order: 'asc', after: null, limit: 9 })).toEqual([])
+        expect(await harness.accounts.activeKeys(accountId)).toEqual([])
+        await followAccounts(harness.store, opened)
+        expect(await harness.accounts.listKeys(accountId, { order: 'asc', after: null, limit: 9 })).toEqual(
+          [],
+        )
         expect(await harness.queries.inbox(id)).not.toBeNull()
       })
     })

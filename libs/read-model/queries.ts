@@ -2,7 +2,7 @@ import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { Partition } from '#libs/event-log/event-log.js'
 import type { Address } from '#libs/inbox/address.js'
-import type { AccountId, InboxId } from '#libs/typeid/typeid.js'
+import type { AccountId, InboxId, KeyId } from '#libs/typeid/typeid.js'
 import type { HistoryEntry } from './history.js'
 import type { MessageKey } from './projection-store.js'
 import type { InboxRow, MessageRow } from './views.js'
@@ -77,11 +77,29 @@ export interface InboxQueries {
   history(query: HistoryQuery): Promise<HistoryEntry[]>
 }
 
+export interface ListQuery<ListedId> {
+  order: 'asc' | 'desc'
+  /** Only what comes behind this one, in the order asked for. */
+  after: ListedId | null
+  limit: number
+}
+
+/** A key that is not revoked. */
+export type ActiveKey = Pick<ApiKey, 'id' | 'environment' | 'scopes'>
+
 export interface AccountQueries {
-  /** By the hex SHA-256 of a key's secret. */
+  /** By the hex SHA-256 of any secret that the key has had. */
   keyByHash(secretHash: string): Promise<{ account: Account; key: ApiKey } | null>
   /** Whether any account has been opened. */
   hasAccounts(): Promise<boolean>
+  account(id: AccountId): Promise<Account | null>
+  /** Ordered by id. */
+  listAccounts(query: ListQuery<AccountId>): Promise<Account[]>
+  key(id: KeyId): Promise<ApiKey | null>
+  /** An account's keys, revoked ones too, ordered by id. */
+  listKeys(accountId: AccountId, query: ListQuery<KeyId>): Promise<ApiKey[]>
+  /** All of an account's keys that are not revoked, ordered by id: as many as an account may have. */
+  activeKeys(accountId: AccountId): Promise<ActiveKey[]>
 }
 
 export interface DueInboxes {

@@ -15,7 +15,8 @@ import type { MessageContent } from './views.js'
 /** Empty views for one test, of inbox-events with PARTITIONS. */
 export interface ReadModelHarness {
   store: ProjectionStore
-  queries: InboxQueries & AccountQueries & DueInboxes
+  queries: InboxQueries & DueInboxes
+  accounts: AccountQueries
   close(): Promise<void>
 }
 

@@ -104,6 +104,7 @@ const ROUTES: Case[] = [
   ...notAllowed('/v1/emails/x/messages/y', 'GET, HEAD, DELETE', 'POST', 'PATCH'),
   ...notAllowed('/v1/inboxes/x/messages/y/raw', 'GET, HEAD', 'PUT', 'DELETE'),
   ...notAllowed('/v1/inboxes/x/messages/y/attachments/0', 'GET, HEAD', 'POST'),
+  ...notAllowed('/v1/inboxes/x/messages/wait', 'GET, HEAD', 'POST', 'DELETE'),
   ...notAllowed('/healthz', 'GET, HEAD', 'POST', 'OPTIONS'),
   ...notAllowed('/metrics', 'GET, HEAD', 'DELETE'),
   {

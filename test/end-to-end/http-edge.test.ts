@@ -114,7 +114,7 @@ describe('HTTP as it is without settings', () => {
 
   it.each([
     { what: 'no HTTP', send: 'hello\r\n\r\n' },
-    { what: 'a path that can’t be decoded', send: 'GET /v1/%zz HTTP/1.1\r\nHost: x\r\n\r\n' },
+    { what: 'a path that can’t be decoded', send: 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n' },
   ])('logs what reached no handler: $what', async ({ send }) => {
     const [answer] = await speakHttp(mayfly, send)
     const line = await lineOf(mayfly, answer?.headers.get('x-request-id') ?? 'none')

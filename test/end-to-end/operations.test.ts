@@ -101,6 +101,7 @@ describe('operations', () => {
       'catching-up',
       'log-unavailable',
       'read-model-unavailable',
+      'too-many-streams',
       'shutting-down',
     ]
     for (const code of codes) {

@@ -70,6 +70,7 @@ describe('a protected inbox', () => {
     ['GET', 'messages/:message?raw=false'],
     ['GET', 'messages/:message/raw'],
     ['GET', 'messages/:message/attachments/0'],
+    ['GET', 'messages/wait?timeout=0'],
     ['HEAD', 'messages/:message'],
     ['DELETE', 'messages/:message'],
   ]
@@ -103,6 +104,28 @@ describe('a protected inbox', () => {
       const answer = await call(mayfly, 'GET', path, withPassword(inbox.password))
       expectProblem(answer, { status: 404, code: 'not-found' })
     })
+  })
+
+  it('is behind its password on every path below it that the server has, but for its history', async () => {
+    const inbox = await withMail()
+    const { body: document } = await call<{ paths: Record<string, object> }>(mayfly, 'GET', '/openapi.json')
+    const open = ['GET /v1/inboxes/{}', 'DELETE /v1/inboxes/{}', 'GET /v1/inboxes/{}/history']
+    const asked = Object.entries(document.paths).flatMap(([path, operations]) => {
+      const pattern = path.replace('/v1/emails', '/v1/inboxes').replaceAll(/\{\w+\}/g, '{}')
+      if (!pattern.startsWith('/v1/inboxes/{}')) return []
+      const methods = Object.keys(operations).map((method) => method.toUpperCase())
+      return methods
+        .filter((method) => !open.includes(`${method} ${pattern}`))
+        .map((method) => ({ method, path }))
+    })
+    expect(asked.length).toBeGreaterThanOrEqual(2 * CONTENT.length - 4)
+    for (const { method, path } of asked) {
+      const values = [inbox.id, inbox.messageId, '0']
+      const filled = path.replaceAll(/\{\w+\}/g, () => values.shift() ?? '')
+      const answer = await call(mayfly, method, filled)
+      expect({ method, path, status: answer.status }).toEqual({ method, path, status: 403 })
+      expectProblem(answer, { status: 403, code: 'inbox-password-required' })
+    }
   })
 
   it.each(['letters in the other case', 'a part', 'a longer one', 'a very long one'])(
@@ -139,6 +162,16 @@ describe('a protected inbox', () => {
       code: 'inbox-password-required',
     })
     expect((await ask(other.id, other.password)).status).toBe(200)
+
+    const body = { name: 'who guessed nothing', environment: 'development' }
+    const issued = await call<{ secret: string }>(mayfly, 'POST', '/v1/keys', { body })
+    const innocent = { ...mayfly, apiKey: issued.body.secret }
+    const path = `/v1/inboxes/${id}/messages`
+    expect((await call(innocent, 'GET', path, withPassword(password))).status).toBe(200)
+    for (const given of ['a guess', password]) {
+      const answer = await call(innocent, 'GET', path, withPassword(given))
+      expectProblem(answer, { status: 429, code: 'too-many-password-attempts' })
+    }
   })
 
   it('answers 410 once it has ended, whatever the password', async () => {
@@ -154,8 +187,20 @@ describe('a protected inbox', () => {
     }
   })
 
-  it('is deleted without it by a key with the scope admin', async () => {
-    const { id } = await create()
+  it('is deleted with it alone, but by a key with the scope admin', async () => {
+    const body = { name: 'no admin', environment: 'development', scopes: ['inboxes'] }
+    const issued = await call<{ secret: string }>(mayfly, 'POST', '/v1/keys', { body })
+    const other = { ...mayfly, apiKey: issued.body.secret }
+    const { id, password } = await create()
+    const path = `/v1/inboxes/${id}`
+    expectProblem(await call(other, 'DELETE', path), { status: 403, code: 'inbox-password-required' })
+    const wrong = await call(other, 'DELETE', path, withPassword('wrong'))
+    expectProblem(wrong, { status: 403, code: 'inbox-password-invalid' })
+    const one = await create()
+    expect((await call(other, 'DELETE', `/v1/inboxes/${one.id}`, withPassword(one.password))).status).toBe(
+      200,
+    )
+    expect((await call(other, 'GET', `${path}/messages`, withPassword(password))).status).toBe(200)
     expect((await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)).status).toBe(200)
   })
 

@@ -1,4 +1,4 @@
-import { call, type Answer } from '#test/harness/client.js'
+import { call, type Answer, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
@@ -30,6 +30,14 @@ describe('rate limits', () => {
   })
   afterAll(() => mayfly.dispose())
 
+  /** Of a key of its own, that may make so many requests a minute. */
+  async function keyWith(rateLimit: number): Promise<Target> {
+    const body = { name: 'limited', environment: 'development', rate_limit: rateLimit }
+    const made = await call<{ secret: string }>(mayfly, 'POST', '/v1/keys', { body })
+    expect(made.status).toBe(201)
+    return { ...mayfly, apiKey: made.body.secret }
+  }
+
   it('are told in every answer to a valid key, and each of these counts one', async () => {
     const before = standingOf(await call(mayfly, 'GET', '/v1/inboxes'))
     const requests = [
@@ -57,6 +65,44 @@ describe('rate limits', () => {
       expect(seconds).toBeGreaterThan(0)
       expect(seconds).toBeLessThanOrEqual(60)
     }
+  })
+
+  it('let a key do its minute, then its burst, and refuse it alone from then on', async () => {
+    const limited = await keyWith(10)
+    const answers = []
+    for (let sent = 0; sent < 15; sent += 1) answers.push(await call(limited, 'GET', NO_SUCH))
+    for (const { status, headers } of answers) {
+      expect(status).toBe(404)
+      expect(headers.get('ratelimit-policy')).toBe('"sustained";q=10;w=60, "burst";q=5;w=600')
+    }
+    expect(answers.map(standingOf).map(({ policy, remaining }) => [policy, remaining])).toEqual([
+      ...[9, 8, 7, 6, 5, 4, 3, 2, 1].map((left) => ['sustained', left]),
+      ...[5, 4, 3, 2, 1].map((left) => ['burst', left]),
+      ['sustained', 0],
+    ])
+
+    for (const [method, path] of [
+      ['GET', NO_SUCH],
+      ['POST', '/v1/inboxes'],
+      ['PUT', '/v1/inboxes'],
+    ] as const) {
+      const refused = await call(limited, method, path)
+      expectProblem(refused, { status: 429, code: 'rate-limited' })
+      const { policy, remaining: left, seconds } = standingOf(refused)
+      expect({ policy, left }).toEqual({ policy: 'sustained', left: 0 })
+      expect(refused.headers.get('retry-after')).toBe(String(seconds))
+      expect(seconds).toBeLessThanOrEqual(60)
+    }
+    for (const other of [mayfly, await keyWith(10)]) {
+      expect((await call(other, 'GET', '/v1/inboxes')).status).toBe(200)
+    }
+  })
+
+  it('allow exactly both quotas to requests that come at once', async () => {
+    const limited = await keyWith(21)
+    const answers = await Promise.all(Array.from({ length: 60 }, () => call(limited, 'GET', NO_SUCH)))
+    const of = (wanted: number) => answers.filter(({ status }) => status === wanted).length
+    expect([of(404), of(429)]).toEqual([31, 29])
   })
 
   it('are not told without a valid key, nor where none is needed', async () => {

@@ -1,4 +1,5 @@
 import { createTransport } from 'nodemailer'
+import { checkAnswer } from './contract.js'
 import type { Mayfly } from './mayfly.js'
 import { until } from './until.js'
 
@@ -52,7 +53,10 @@ export interface RequestOptions {
   headers?: Record<string, string>
 }
 
-/** One request with the target's key, unless the headers say otherwise; the answer is read as JSON where it is JSON. */
+/**
+ * One request with the target's key, unless the headers say otherwise; the answer is read as JSON where it is JSON.
+ * Throws where the target's own OpenAPI document does not allow that answer.
+ */
 export async function call<Body = unknown>(
   target: Target,
   method: string,
@@ -70,7 +74,9 @@ export async function call<Body = unknown>(
   })
   const isJson = method !== 'HEAD' && /json/.test(response.headers.get('content-type') ?? '')
   const read = isJson ? ((await response.json()) as Body) : ((await response.text()) as Body)
-  return { status: response.status, headers: response.headers, body: read }
+  const { status, headers: answered } = response
+  await checkAnswer(target.url, { method, path, status, headers: answered, body: read })
+  return { status, headers: answered, body: read }
 }
 
 /** Text and bytes as they are, anything else as JSON. */

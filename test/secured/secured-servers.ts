@@ -20,7 +20,7 @@ export const GROUP_RIGHTS = ['READ'] as const
 export const REDIS_RIGHTS =
   `~${PREFIX}* &${PREFIX}* -@all +info +client|setname +eval +evalsha +publish ` +
   '+subscribe +unsubscribe +get +set +unlink +exists +hget +hmget +hset +hdel +hlen +hscan +zadd +zrem +zrange ' +
-  '+zscore +zlexcount +time +incrby +pttl +expire +multi +exec'
+  '+zscore +zlexcount +time +incrby +pttl +expire +multi +exec +pexpire'
 
 /** A Kafka and a Redis that ask for credentials, with a user that has the rights that Mayfly needs and no others. */
 export class SecuredServers {

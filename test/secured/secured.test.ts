@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { appendTo, Arrivals, consumerOf } from '#libs/event-log/arrivals.contract.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
 import { logOptions } from '#libs/event-log/kafka/kafka-log-harness.contract.js'
-import { call, createInbox, mail, messagesOf, send } from '#test/harness/client.js'
+import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
 import { Deployment, ROLES } from '../faults/distributed/deployment.js'
@@ -123,6 +123,16 @@ describeWith('kafka', 'redis-server')('servers that ask for credentials', () => 
         const messages = await messagesOf(target, inbox.id, 2)
         expect(messages.map(({ subject }) => subject)).toEqual(['first', 'second'])
         await call(target, 'DELETE', `/v1/inboxes/${inbox.id}`)
+        const headers = { 'idempotency-key': 'kept', 'mayfly-inbox-password': 'wrong' }
+        const body = { password_protected: true }
+        for (let sent = 0; sent < 2; sent += 1) {
+          const { status, body: made } = await call<InboxJson>(target, 'POST', '/v1/inboxes', {
+            body,
+            headers,
+          })
+          const guessed = await call(target, 'GET', `/v1/inboxes/${made.id}/messages`, { headers })
+          expect([status, guessed.status]).toEqual([201, 403])
+        }
         expect(await servers.refusedByRedis()).toEqual([])
         expect(deployment.output()).not.toContain('AUTHORIZATION_FAILED')
       },

@@ -1,13 +1,15 @@
 import type { FastifyRequest } from 'fastify'
-import type { Account, ApiKey } from '#libs/account/account.js'
+import { isInForce, type ApiKey } from '#libs/account/account.js'
 import { isMistyped } from '#libs/account/api-key.js'
-import { PLANS, type Plan } from '#libs/account/plan.js'
+import type { Plan } from '#libs/account/plan.js'
 import type { Scope } from '#libs/account/scope.js'
+import type { KeyUse } from '#libs/key-use/key-use.js'
 import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
 import { pathOf } from '../http/link.js'
-import { Problem, unavailable } from '../http/problems.js'
-import type { Views } from '../http/views.js'
+import { Problem } from '../http/problems.js'
 import { hashSecret } from './credentials.js'
+import type { KnownKeys } from './known-keys.js'
+import type { Plans } from './plans.js'
 
 /** Who asks: what a valid key stands for. */
 export interface Principal {
@@ -15,6 +17,7 @@ export interface Principal {
   keyId: KeyId
   environment: string
   scopes: readonly Scope[]
+  /** As it is for this account. */
   plan: Plan
   /** What the key may ask for, sustained. */
   requestsPerMinute: number
@@ -29,9 +32,22 @@ export function principalOf(request: FastifyRequest): Principal | null {
   return (request as { [PRINCIPAL]?: Principal })[PRINCIPAL] ?? null
 }
 
+/** The secret that a request was authenticated with, or would be: null where it gives none that could be one. */
+export function bearerSecretOf({ headers }: Pick<FastifyRequest, 'headers'>): string | null {
+  const [, secret = null] = /^bearer +(\S{1,300})$/i.exec(headers.authorization ?? '') ?? []
+  return secret
+}
+
+export interface AuthenticatorOptions {
+  keys: KnownKeys
+  plans: Plans
+  keyUse: Pick<KeyUse, 'touch'>
+  now: () => Date
+}
+
 /** Bearer tokens as in RFC 6750, judged before anything else of a request is read. */
 export class Authenticator {
-  constructor(private readonly views: Views) {}
+  constructor(private readonly options: AuthenticatorOptions) {}
 
   /** Throws a 401 where a path under /v1, known or not, comes without a valid key. */
   async authenticate(request: FastifyRequest): Promise<void> {
@@ -40,45 +56,47 @@ export class Authenticator {
     Object.assign(request, { [PRINCIPAL]: await this.principalFor(request) })
   }
 
-  private async principalFor({ headers }: FastifyRequest): Promise<Principal> {
-    const { authorization } = headers
-    if (authorization === undefined) {
+  private async principalFor(request: FastifyRequest): Promise<Principal> {
+    const { headers } = request
+    if (headers.authorization === undefined) {
       throw new Problem('missing-api-key', {
         detail: 'The request has no API key.',
         headers: { 'www-authenticate': 'Bearer' },
       })
     }
-    const [, secret] = /^bearer +(\S{1,300})$/i.exec(authorization) ?? []
-    if (secret === undefined)
-      throw invalidKey('The header Authorization does not have the form `Bearer <key>`.')
-    const found = await this.find(secret)
-    if (found !== null) {
-      const { account, key } = found
-      const { id: keyId, accountId, environment, scopes } = key
-      const given = headers['mayfly-inbox-password']
-      const inboxPassword = typeof given === 'string' ? given : null
-      const plan = PLANS[account.plan]
-      const { requestsPerMinute } = plan
-      return { keyId, accountId, environment, scopes, plan, requestsPerMinute, inboxPassword }
+    const secret = bearerSecretOf(request)
+    if (secret === null) throw invalidKey('The header Authorization does not have the form `Bearer <key>`.')
+    const { keys, plans, keyUse, now } = this.options
+    const secretHash = hashSecret(secret)
+    const known = await keys.find(secretHash)
+    if (known === null) {
+      throw invalidKey(
+        isMistyped(secret) ? 'The key is mistyped: its checksum is not right.' : 'The key is not known.',
+      )
     }
-    throw invalidKey('The key is not known.')
-  }
-
-  /** Throws where the key is mistyped, or where it can't be told yet whether it is known. */
-  private async find(secret: string): Promise<{ account: Account; key: ApiKey } | null> {
-    const { accounts } = this.views
-    const found = await accounts.keyByHash(hashSecret(secret))
-    if (found !== null) return found
-    if (isMistyped(secret)) throw invalidKey('The key is mistyped: its checksum is not right.')
-    if (await this.views.isCatchingUp({ topic: 'account-events', partition: 0 })) {
-      throw unavailable('catching-up', 'Whether the key is known can not be told yet.')
-    }
-    // Views that had been lost may have come back since.
-    return accounts.keyByHash(hashSecret(secret))
+    const { account, key } = known
+    if (!isInForce(key, secretHash, now())) throw revokedKey(key)
+    const { id: keyId, accountId, environment, scopes, rateLimit } = key
+    keyUse.touch(keyId, now())
+    const plan = plans.of(account)
+    const requestsPerMinute = Math.min(rateLimit ?? Infinity, plan.requestsPerMinute)
+    const given = headers['mayfly-inbox-password']
+    const inboxPassword = typeof given === 'string' ? given : null
+    return { keyId, accountId, environment, scopes, plan, requestsPerMinute, inboxPassword }
   }
 }
 
+/** The challenge of RFC 6750, section 3, to who sent a key that opens nothing. */
+const INVALID_TOKEN = { 'www-authenticate': 'Bearer error="invalid_token"' }
+
 function invalidKey(detail: string): Problem {
-  const headers = { 'www-authenticate': 'Bearer error="invalid_token"' }
-  return new Problem('invalid-api-key', { detail, headers })
+  return new Problem('invalid-api-key', { detail, headers: INVALID_TOKEN })
+}
+
+function revokedKey({ id, revokedAt }: ApiKey): Problem {
+  const detail =
+    revokedAt === null
+      ? `The key ${id} has another secret by now, and the grace of this one is over.`
+      : `The key ${id} was revoked at ${revokedAt.toISOString()}.`
+  return new Problem('revoked-api-key', { detail, headers: INVALID_TOKEN })
 }

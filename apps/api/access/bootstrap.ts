@@ -1,6 +1,7 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
-import { prefixOf } from '#libs/account/api-key.js'
+import { drawSecret, prefixOf } from '#libs/account/api-key.js'
+import { FIRST_PLAN } from '#libs/account/plan.js'
 import { SCOPES } from '#libs/account/scope.js'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
@@ -8,7 +9,7 @@ import { StartError } from '#libs/engine/start-error.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import { Watermark } from '#libs/read-model/watermark.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
-import { hashSecret, randomSecret } from './credentials.js'
+import { hashSecret } from './credentials.js'
 
 export interface BootstrapOptions {
   engine: Pick<Engine, 'log' | 'inboxes' | 'accounts' | 'signals'>
@@ -41,7 +42,7 @@ export async function bootstrapAccount(options: BootstrapOptions): Promise<First
     return 'configured'
   }
   if (await engine.accounts.hasAccounts()) return 'made-before'
-  const secret = randomSecret(ENVIRONMENT)
+  const secret = drawSecret(ENVIRONMENT, randomBytes)
   // Shown before it is made: killed in between, the next start makes and shows another.
   announce(secret)
   await issue(secret, options)
@@ -69,8 +70,8 @@ async function issue(secret: string, { engine, recorder, now }: BootstrapOptions
   const accountId = idFromBytes('acc', digest(`account of ${secret}`))
   const keyId = idFromBytes('key', digest(`key of ${secret}`))
   const attribution = { accountId, environment: ENVIRONMENT, keyId }
-  const opened = { type: 'AccountOpened', accountId, name: 'bootstrap', plan: 'enterprise' } as const
-  await recorder.recordAccountEvent({ ...opened, openedAt: now() }, attribution)
+  const account = { accountId, name: 'bootstrap', plan: FIRST_PLAN, limits: null }
+  await recorder.recordAccountEvent({ type: 'AccountOpened', ...account, openedAt: now() }, attribution)
   const position = await recorder.recordAccountEvent(
     {
       type: 'ApiKeyIssued',
@@ -79,6 +80,7 @@ async function issue(secret: string, { engine, recorder, now }: BootstrapOptions
       name: 'bootstrap',
       environment: ENVIRONMENT,
       scopes: SCOPES,
+      rateLimit: null,
       secretHash: hashSecret(secret),
       prefix: prefixOf(secret),
       issuedAt: now(),

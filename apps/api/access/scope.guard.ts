@@ -18,6 +18,13 @@ export function NeedsScope(...scopes: [Scope, ...Scope[]]): MethodDecorator {
   return SetMetadata(SCOPES_WANTED, scopes)
 }
 
+/** The scopes of which a handler's caller needs one; null where it needs no key. */
+export function scopesOf(reflector: Reflector, handler: Handler): readonly Scope[] | null {
+  return reflector.get<readonly Scope[] | undefined>(SCOPES_WANTED, handler) ?? null
+}
+
+type Handler = ReturnType<ExecutionContext['getHandler']>
+
 /** Who calls a handler that needs a scope. */
 export const Caller = createParamDecorator((_: unknown, context: ExecutionContext): Principal =>
   callerOf(context.switchToHttp().getRequest<FastifyRequest>()),
@@ -29,19 +36,24 @@ export class ScopeGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const wanted = this.reflector.get<readonly Scope[] | undefined>(SCOPES_WANTED, context.getHandler())
-    if (wanted === undefined) return true
-    const { plan, scopes } = callerOf(context.switchToHttp().getRequest<FastifyRequest>())
-    if (!plan.hasApiAccess) {
-      throw new Problem('plan-lacks-api-access', { detail: `The plan ${plan.name} has no API access.` })
-    }
-    if (!allows(scopes, wanted)) {
-      throw new Problem('missing-scope', {
-        detail: `The key needs one of the scopes ${wanted.join(', ')}.`,
-        headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${wanted.join(' ')}"` },
-      })
-    }
+    const wanted = scopesOf(this.reflector, context.getHandler())
+    if (wanted === null) return true
+    mustBeAllowed(context.switchToHttp().getRequest<FastifyRequest>(), wanted)
     return true
+  }
+}
+
+/** Throws the 403 of a caller whose plan has no API access, or whose key has none of the scopes. */
+export function mustBeAllowed(request: FastifyRequest, wanted: readonly Scope[]): void {
+  const { plan, scopes } = callerOf(request)
+  if (!plan.hasApiAccess) {
+    throw new Problem('plan-lacks-api-access', { detail: `The plan ${plan.name} has no API access.` })
+  }
+  if (!allows(scopes, wanted)) {
+    throw new Problem('missing-scope', {
+      detail: `The key needs one of the scopes ${wanted.join(', ')}.`,
+      headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${wanted.join(' ')}"` },
+    })
   }
 }
 

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { principalOf } from '../access/authenticator.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
+import type { StreamOutcome } from '../events/event-stream.js'
 import type { ProblemCode } from './problems.js'
 
 /** The status in the log and in metrics of a request whose client left before the answer was through, as nginx has it. */
@@ -14,6 +15,8 @@ const NOTES = Symbol('notes')
 interface Notes {
   problem?: ProblemCode
   bodyBytes?: number
+  /** Why a stream of events ended. */
+  stream?: StreamOutcome
 }
 
 /** Adds to what the line of a request will tell. */
@@ -36,7 +39,7 @@ export function watchRequest(request: FastifyRequest, reply: FastifyReply, metri
     const route = request.routeOptions.url ?? 'unknown'
     const status = reply.raw.writableFinished ? reply.statusCode : HUNG_UP
     const { elapsedTime } = reply
-    const { problem, bodyBytes = 0 } = notesOf(request)
+    const { problem, stream, bodyBytes = 0 } = notesOf(request)
     metrics.observe(request.method, route, status, elapsedTime)
     request.log.info(
       {
@@ -46,6 +49,7 @@ export function watchRequest(request: FastifyRequest, reply: FastifyReply, metri
         route,
         status,
         problem,
+        stream,
         ms: Math.round(elapsedTime * 100) / 100,
         bytesIn: bodyBytes,
         // All that went down the connection meanwhile.

@@ -4,11 +4,20 @@ import { messageOf } from '#libs/fault/message-of.js'
 import { note } from './access-log.js'
 import { Problem } from './problems.js'
 
+const BYTES = Symbol('bytes')
+type Read = FastifyRequest & { [BYTES]?: Buffer }
+
+/** The body as it came; none where there is none, or no JSON. */
+export function bodyBytesOf(request: Read): Uint8Array {
+  return request[BYTES] ?? new Uint8Array()
+}
+
 /** Bodies are JSON in UTF-8 (RFC 8259, section 8.1). None at all counts as `{}`, whatever type it is said to have. */
 export function takeJson(server: FastifyInstance): void {
   server.removeAllContentTypeParsers()
   const asBytes = { parseAs: 'buffer' } as const
-  server.addContentTypeParser<Buffer>('application/json', asBytes, (request, body, done) => {
+  server.addContentTypeParser<Buffer>('application/json', asBytes, (request: Read, body, done) => {
+    request[BYTES] = body
     note(request, { bodyBytes: body.length })
     const read = parse(request, body)
     if (read instanceof Problem) done(read)

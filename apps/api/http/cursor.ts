@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { isId, type InboxId } from '#libs/typeid/typeid.js'
-import { invalid, type Problem } from './problems.js'
+import { invalid, type Place, type Problem } from './problems.js'
 
 /**
  * A place among an inbox's messages, as offsets of its partition. What a client gets is opaque, and is checked
@@ -28,11 +28,15 @@ export function writeMessageCursor(inboxId: InboxId, { from, to, end }: MessageC
   return bytes.toString('base64url')
 }
 
-/** Throws invalid-request where the text is no cursor of this inbox. */
-export function readMessageCursor(inboxId: InboxId, text: string): MessageCursor {
+/** Throws invalid-request, with where it stands in the request, where the text is no cursor of this inbox. */
+export function readMessageCursor(
+  inboxId: InboxId,
+  text: string,
+  place: Place = { parameter: 'cursor' },
+): MessageCursor {
   const bytes = Buffer.from(text, 'base64url')
   const isWhole = bytes.length === LENGTH && bytes.toString('base64url') === text
-  if (!isWhole || bytes.readUInt32BE(LENGTH - 4) !== sumOf(inboxId, bytes)) throw badCursor()
+  if (!isWhole || bytes.readUInt32BE(LENGTH - 4) !== sumOf(inboxId, bytes)) throw badCursor(place)
   const field = (index: number): number => bytes.readUIntBE(index * OFFSET_BYTES, OFFSET_BYTES)
   const optional = (index: number): number | null => (field(index) === NONE ? null : field(index))
   return { from: field(0), to: optional(1), end: optional(2) }
@@ -54,6 +58,6 @@ function sumOf(inboxId: InboxId, bytes: Buffer): number {
   return crc32(bytes.subarray(0, LENGTH - 4), crc32(inboxId))
 }
 
-function badCursor(): Problem {
-  return invalid({ detail: 'the cursor is not one that this list gave', parameter: 'cursor' })
+function badCursor(place: Place = { parameter: 'cursor' }): Problem {
+  return invalid({ detail: 'the cursor is not one that this list gave', ...place })
 }

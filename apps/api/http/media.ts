@@ -15,16 +15,23 @@ export function Produces(mediaType: string): MethodDecorator {
 /** The handler's answer has a media type that is known only when it is read. */
 export const ProducesAnything = (): MethodDecorator => Produces(ANYTHING)
 
+/** The media type of a handler's answer; null where that is known only when it is read. */
+export function producedBy(reflector: Reflector, handler: Handler): string | null {
+  const produced = reflector.get<string | undefined>(PRODUCES, handler) ?? 'application/json'
+  return produced === ANYTHING ? null : produced
+}
+
+type Handler = ReturnType<ExecutionContext['getHandler']>
+
 /** Refuses requests whose Accept leaves no form to answer in (RFC 9110, section 12.5.1). */
 @Injectable()
 export class AcceptGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const produced =
-      this.reflector.get<string | undefined>(PRODUCES, context.getHandler()) ?? 'application/json'
+    const produced = producedBy(this.reflector, context.getHandler())
     const request = context.switchToHttp().getRequest<FastifyRequest>()
-    if (produced === ANYTHING || request.headers.accept === undefined) return true
+    if (produced === null || request.headers.accept === undefined) return true
     if (accepts(request.raw).type(produced) !== false) return true
     throw new Problem('not-acceptable', { detail: `The answer is ${produced}.` })
   }

@@ -1,10 +1,13 @@
 import type { FastifyInstance } from 'fastify'
 import createRouter, { type HTTPMethod } from 'find-my-way'
+import { Problem } from './problems.js'
 
 const METHODS: HTTPMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 /** Knows which methods each path takes, for 405 and its `Allow` (RFC 9110, section 15.5.6). */
 export class MethodTable {
+  /** Each as `<method> <path>`, parameters with a colon. */
+  readonly routes: string[] = []
   private readonly router = createRouter()
 
   /** Notes every route that is registered from now on. */
@@ -12,12 +15,33 @@ export class MethodTable {
     server.addHook('onRoute', ({ method, url }) => {
       for (const each of [method].flat()) {
         const name = METHODS.find((known) => known === each)
-        if (name !== undefined && !this.router.hasRoute(name, url)) this.router.on(name, url, () => undefined)
+        if (name === undefined || this.router.hasRoute(name, url)) continue
+        this.router.on(name, url, () => undefined, url)
+        this.routes.push(`${name} ${url}`)
       }
     })
   }
 
+  /**
+   * The methods of what is at a path. Where several routes lead there, such as `/messages/wait` and `/messages/:id`,
+   * it is what the narrowest one says.
+   */
   allowedAt(path: string): string[] {
-    return METHODS.filter((method) => this.router.find(method, path) !== null)
+    const routes = METHODS.flatMap((method) => {
+      const found = this.router.find(method, path)
+      return found === null ? [] : [{ method, url: String(found.store) }]
+    })
+    const narrowest = Math.min(...routes.map(({ url }) => parametersOf(url)))
+    return routes.filter(({ url }) => parametersOf(url) === narrowest).map(({ method }) => method)
   }
+}
+
+function parametersOf(url: string): number {
+  return url.split(':').length
+}
+
+/** The 405 and its `Allow`. */
+export function methodNotAllowed(method: string, allowed: readonly string[]): Problem {
+  const detail = `${method} is not taken here, only ${allowed.join(', ')}.`
+  return new Problem('method-not-allowed', { detail, headers: { allow: allowed.join(', ') } })
 }

@@ -2,11 +2,12 @@ import { Catch, HttpException, type ArgumentsHost, type ExceptionFilter } from '
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { messageOf } from '#libs/fault/message-of.js'
 import { KeyVaultUnavailableError } from '#libs/erasure/key-vault.js'
+import { IdempotencyUnavailableError } from '#libs/idempotency/idempotency-store.js'
 import { LogUnavailableError } from '#libs/event-log/event-log.js'
 import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
 import { note } from './access-log.js'
 import { pathOf } from './link.js'
-import type { MethodTable } from './method-table.js'
+import { methodNotAllowed, type MethodTable } from './method-table.js'
 import { PROBLEM_TYPE, problemBody } from './problem-answer.js'
 import { Problem, unavailable } from './problems.js'
 
@@ -42,6 +43,12 @@ export class ProblemFilter implements ExceptionFilter {
     if (error instanceof ReadModelUnavailableError) {
       return unavailable('read-model-unavailable', 'What is stored can not be read just now.')
     }
+    if (error instanceof IdempotencyUnavailableError) {
+      return unavailable(
+        'read-model-unavailable',
+        'Whether this Idempotency-Key came before can not be told.',
+      )
+    }
     switch (statusOf(error)) {
       case 404:
         return this.noRoute(request)
@@ -65,8 +72,7 @@ export class ProblemFilter implements ExceptionFilter {
     if (allowed.length === 0 || allowed.includes(method)) {
       return new Problem('not-found', { detail: `There is nothing at ${path.slice(0, 200)}.` })
     }
-    const detail = `${method} is not taken here, only ${allowed.join(', ')}.`
-    return new Problem('method-not-allowed', { detail, headers: { allow: allowed.join(', ') } })
+    return methodNotAllowed(method, allowed)
   }
 }
 

@@ -1,4 +1,9 @@
-/** Every error that the API answers with: what it is called, its status, and what to do about it. */
+import type { ResponseHeader } from '../openapi/headers.js'
+
+/**
+ * Every error that the API answers with: what it is called, its status, what to do about it, and the headers that
+ * come with it. Answers, the OpenAPI document, the pages about problems and the guide's table are made from it.
+ */
 export const PROBLEMS = {
   'invalid-request': {
     status: 400,
@@ -14,11 +19,19 @@ export const PROBLEMS = {
     status: 401,
     title: 'An API key is needed',
     fix: 'Send the header `Authorization: Bearer <key>`.',
+    headers: ['WWW-Authenticate'],
   },
   'invalid-api-key': {
     status: 401,
     title: 'The API key is not known',
     fix: 'Check the key for slips in copying, or issue another one.',
+    headers: ['WWW-Authenticate'],
+  },
+  'revoked-api-key': {
+    status: 401,
+    title: 'The API key has been revoked, or has another secret by now',
+    fix: 'Use the secret that the last rotation gave, or another key.',
+    headers: ['WWW-Authenticate'],
   },
   'plan-lacks-api-access': {
     status: 403,
@@ -29,6 +42,7 @@ export const PROBLEMS = {
     status: 403,
     title: 'The key lacks a scope',
     fix: 'Use a key that has one of the scopes named in `detail`.',
+    headers: ['WWW-Authenticate'],
   },
   'inbox-password-required': {
     status: 403,
@@ -49,16 +63,24 @@ export const PROBLEMS = {
     status: 404,
     title: 'No message matched in time',
     fix: 'See in `nearest` why the nearest ones did not match, and wait again from `cursor` on.',
+    headers: ['Mayfly-Cursor'],
   },
   'method-not-allowed': {
     status: 405,
     title: 'The path does not take this method',
     fix: 'Use one of the methods that the header `Allow` names.',
+    headers: ['Allow'],
   },
   'not-acceptable': {
     status: 406,
     title: 'The answer has no form that the client accepts',
     fix: 'Accept the media type named in `detail`.',
+  },
+  'idempotency-key-in-use': {
+    status: 409,
+    title: 'A request with this Idempotency-Key is under way',
+    fix: 'Send the same request again after the time that `Retry-After` names: it is given the answer of the first.',
+    headers: ['Retry-After'],
   },
   'inbox-deleted': {
     status: 410,
@@ -85,15 +107,22 @@ export const PROBLEMS = {
     title: 'The body has a media type that is not taken',
     fix: 'Send JSON with `Content-Type: application/json`.',
   },
+  'idempotency-key-reused': {
+    status: 422,
+    title: 'The Idempotency-Key stands for another request',
+    fix: 'Take another Idempotency-Key for another request, and for the same one send what was sent first.',
+  },
   'rate-limited': {
     status: 429,
     title: 'The key has used up its requests',
     fix: 'Try again after the time that `Retry-After` names, or move the account to a plan with more requests.',
+    headers: ['Retry-After'],
   },
   'too-many-password-attempts': {
     status: 429,
     title: 'Too many wrong passwords were given for the inbox',
     fix: 'Wait as long as `Retry-After` says, or send the right password with a key that has given no wrong one.',
+    headers: ['Retry-After'],
   },
   'internal-error': {
     status: 500,
@@ -104,33 +133,55 @@ export const PROBLEMS = {
     status: 503,
     title: 'The views are catching up with the log',
     fix: 'Try again after the time that `Retry-After` names.',
+    headers: ['Retry-After'],
   },
   'log-unavailable': {
     status: 503,
     title: 'The event log is out of reach',
     fix: 'Try again after the time that `Retry-After` names.',
+    headers: ['Retry-After'],
   },
   'read-model-unavailable': {
     status: 503,
     title: 'The views are out of reach',
     fix: 'Try again after the time that `Retry-After` names.',
+    headers: ['Retry-After'],
+  },
+  'too-many-streams': {
+    status: 503,
+    title: 'This instance has as many streams open as it may',
+    fix: 'Try again after the time that `Retry-After` names, or run more instances.',
+    headers: ['Retry-After'],
   },
   'too-many-waits': {
     status: 503,
     title: 'This instance holds as many waits as it may',
     fix: 'Try again after the time that `Retry-After` names, or run more instances.',
+    headers: ['Retry-After'],
   },
   'shutting-down': {
     status: 503,
     title: 'This instance is shutting down',
     fix: 'Try again after the time that `Retry-After` names.',
+    headers: ['Retry-After'],
   },
-} as const satisfies Record<string, { status: number; title: string; fix: string }>
+} as const satisfies Record<string, ProblemForm>
+
+export interface ProblemForm {
+  status: number
+  title: string
+  fix: string
+  headers?: readonly ResponseHeader[]
+}
 
 export type ProblemCode = keyof typeof PROBLEMS
 
-/** One fault of a request, and where it stands: in the body (RFC 6901), the query, the path or a header. */
-export type Fault = { detail: string } & ({ pointer: string } | { parameter: string } | { header: string })
+export const PROBLEM_CODES = Object.keys(PROBLEMS) as ProblemCode[]
+
+/** Where a fault of a request stands: in the body (RFC 6901), the query, the path or a header. */
+export type Place = { pointer: string } | { parameter: string } | { header: string }
+
+export type Fault = { detail: string } & Place
 
 export interface ProblemOptions {
   detail: string
@@ -160,7 +211,13 @@ export class Problem extends Error {
 const RETRY_AFTER = { 'retry-after': '1' }
 
 export function unavailable(
-  code: 'catching-up' | 'log-unavailable' | 'read-model-unavailable' | 'too-many-waits' | 'shutting-down',
+  code:
+    | 'catching-up'
+    | 'log-unavailable'
+    | 'read-model-unavailable'
+    | 'too-many-streams'
+    | 'too-many-waits'
+    | 'shutting-down',
   detail: string,
 ): Problem {
   return new Problem(code, { detail, headers: RETRY_AFTER })

@@ -6,6 +6,7 @@ import type { Settings } from '#libs/config/settings.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
 import { watchRequest } from './access-log.js'
 import { setSafeHeaders } from './answer-headers.js'
+import type { Idempotency } from '../idempotency/idempotency.js'
 import { takeJson } from './bodies.js'
 import {
   answerBesideRequests,
@@ -38,6 +39,7 @@ export interface ServerOptions {
   authenticate: (request: FastifyRequest) => Promise<void>
   /** Counts a request that was authenticated; throws where there were too many. */
   limit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+  idempotency: Idempotency
 }
 
 /** Fastify under Nest: request ids, bodies, one log line and one observation per request. */
@@ -50,6 +52,7 @@ export function makeServer({
   publicUrl,
   authenticate,
   limit,
+  idempotency,
 }: ServerOptions): FastifyAdapter {
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const cors = new Cors(settings.corsOrigins)
@@ -101,6 +104,7 @@ export function makeServer({
     await admit(request, reply)
     return undefined
   })
+  idempotency.watch(server)
   // A connection kept open would hold the end up until its client lets go of it.
   server.addHook('onSend', async (_, reply) => {
     setSafeHeaders(reply)

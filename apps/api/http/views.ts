@@ -1,5 +1,6 @@
 import type { KeyVault } from '#libs/erasure/key-vault.js'
-import type { EventLog, Partition, Position } from '#libs/event-log/event-log.js'
+import { partitionOf } from '#libs/event-log/partitioner.js'
+import type { EventLog, Position } from '#libs/event-log/event-log.js'
 import { isAnyCatchingUp, isInboxCatchingUp } from '#libs/read-model/backlog.js'
 import { isCatchingUp, type AccountQueries, type InboxQueries } from '#libs/read-model/queries.js'
 import { Watermark } from '#libs/read-model/watermark.js'
@@ -23,8 +24,23 @@ export class Views {
     this.watermark = new Watermark(inboxes, signals)
   }
 
-  async isCatchingUp(partition: Partition): Promise<boolean> {
-    return isCatchingUp(await this.inboxes.progress(partition))
+  /** Throws catching-up where an account or a key may be missing, or may have changed since. */
+  async mustKnowAccounts(): Promise<void> {
+    if (isCatchingUp(await this.inboxes.progress({ topic: 'account-events', partition: 0 }))) {
+      throw unavailable('catching-up', 'What accounts and keys there are can not be told yet.')
+    }
+  }
+
+  /** As `known`, of accounts and their keys. */
+  async knownOfAccounts<Row>(look: () => Promise<Row | null>): Promise<Row | null> {
+    const found = await look()
+    await this.mustKnowAccounts()
+    return found ?? look()
+  }
+
+  /** Of inbox-events. */
+  partitionOf(inboxId: InboxId): number {
+    return partitionOf(inboxId, this.log.partitionCount('inbox-events'))
   }
 
   /** Whether what an inbox's partition does not show may yet exist. */

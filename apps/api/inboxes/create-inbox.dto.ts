@@ -1,25 +1,39 @@
 import { IsBoolean, IsString, MaxLength, ValidateBy, ValidateIf } from 'class-validator'
-import { parseLifespan } from '#libs/inbox/lifespan.js'
-import { IsLabels } from './labels.js'
+import { LONGEST_RETENTION } from '#libs/account/plan.js'
+import { parseLifespan, UNIT_MS } from '#libs/inbox/lifespan.js'
+import { Says } from '../openapi/describe.js'
+import { durationPattern } from '../openapi/duration-pattern.js'
+import { IsLabels, LABELS_SCHEMA } from './labels.js'
 
 const isGiven = (_: unknown, value: unknown): boolean => value !== undefined
 
 /** The body of POST /v1/inboxes. */
 export class CreateInbox {
+  @Says(
+    "How long it lives, at most the plan's retention; the smaller of that and 24 hours where nothing is said.",
+    {
+      type: 'string',
+      pattern: `^${durationPattern(UNIT_MS, LONGEST_RETENTION.ms)}$`,
+      examples: ['30m', '24h', '7d', '2w'],
+    },
+  )
   @ValidateIf(isGiven)
   @IsDuration()
   duration?: string
 
+  @Says('Whether its mail needs a password, which the answer has then.', { default: false })
   @ValidateIf(isGiven)
   @IsBoolean({ message: 'password_protected must be true or false' })
   password_protected?: boolean
 
+  @Says('For people.')
   @ValidateIf((_, value) => value !== undefined && value !== null)
   @IsWellFormed()
   @MaxLength(200, { message: 'name must be a string of at most 200 characters' })
   @IsString({ message: 'name must be a string of at most 200 characters' })
   name?: string | null
 
+  @Says('To find it again. They outlive it: nothing personal belongs in them.', LABELS_SCHEMA)
   @ValidateIf(isGiven)
   @IsLabels()
   labels?: Record<string, string>

@@ -1,8 +1,10 @@
+import type { Static } from 'typebox'
 import type { ActiveInbox, EndedInbox } from '#libs/inbox/inbox.js'
 import type { InboxDetails } from '#libs/inbox/events.js'
+import type { DeletedInbox, EndedInbox as EndedInboxSchema, Inbox } from './inbox-schemas.js'
 
 /** An active inbox as the contract has it. */
-export function inboxJson(inbox: ActiveInbox, { name }: InboxDetails) {
+export function inboxJson(inbox: ActiveInbox, { name }: InboxDetails): Static<typeof Inbox> {
   return {
     id: inbox.id,
     address: inbox.address,
@@ -20,7 +22,7 @@ export function inboxJson(inbox: ActiveInbox, { name }: InboxDetails) {
 }
 
 /** An ended inbox in a list. */
-export function endedInboxJson(inbox: EndedInbox) {
+export function endedInboxJson(inbox: EndedInbox): Static<typeof EndedInboxSchema> {
   return {
     id: inbox.id,
     address: inbox.address,
@@ -33,6 +35,6 @@ export function endedInboxJson(inbox: EndedInbox) {
 }
 
 /** The answer to a deletion, and to every repeat of it. */
-export function deletedInboxJson({ id, address, state, endedAt }: EndedInbox) {
-  return { id, address, state, deleted_at: endedAt.toISOString() }
+export function deletedInboxJson({ id, address, endedAt }: EndedInbox): Static<typeof DeletedInbox> {
+  return { id, address, state: 'deleted', deleted_at: endedAt.toISOString() }
 }

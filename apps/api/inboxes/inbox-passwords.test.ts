@@ -1,9 +1,10 @@
 import { memoryRateLimits } from '#libs/rate-limit/memory/memory-rate-limits.js'
 import { RateLimitsUnavailableError, type RateLimits } from '#libs/rate-limit/rate-limits.js'
-import { PLANS } from '#libs/account/plan.js'
+import { planNamed } from '#libs/account/given-when-then.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { hashSecret } from '../access/credentials.js'
+import { Throttle } from '../access/throttle.js'
 import { Problem } from '../http/problems.js'
 import { InboxPasswords } from './inbox-passwords.js'
 
@@ -18,7 +19,7 @@ function principal(key: number, inboxPassword: string | null): Principal {
     keyId,
     environment: 'staging',
     scopes,
-    plan: PLANS.pro,
+    plan: planNamed('pro'),
     requestsPerMinute: 1,
     inboxPassword,
   }
@@ -26,7 +27,7 @@ function principal(key: number, inboxPassword: string | null): Principal {
 
 describe('the password of an inbox', () => {
   const judge = (limits: RateLimits) => {
-    const passwords = new InboxPasswords(limits)
+    const passwords = new InboxPasswords(new Throttle({ limits, onUnavailable: () => undefined }))
     return async (key: number, given: string | null): Promise<string> => {
       try {
         await passwords.check(principal(key, given), inboxId, hashSecret(PASSWORD))

@@ -1,8 +1,9 @@
 import { timingSafeEqual } from 'node:crypto'
-import { RateLimitsUnavailableError, type RateLimits, type RatePolicy } from '#libs/rate-limit/rate-limits.js'
+import type { RatePolicy } from '#libs/rate-limit/rate-limits.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { hashSecret } from '../access/credentials.js'
+import { secondsUntil, type Throttle } from '../access/throttle.js'
 import { Problem } from '../http/problems.js'
 
 const HEADER = 'Mayfly-Inbox-Password'
@@ -18,7 +19,7 @@ const OWN_WRONG_ONES: RatePolicy = { name: 'own-wrong-passwords', quota: 1, wind
  * out by what others guess, and whoever guesses with many keys has one more guess with each.
  */
 export class InboxPasswords {
-  constructor(private readonly limits: RateLimits) {}
+  constructor(private readonly throttle: Throttle) {}
 
   /**
    * `digest` is the hex SHA-256 of the right one. Throws a 403 for any other and for none, and the 429
@@ -43,23 +44,19 @@ export class InboxPasswords {
     })
   }
 
-  /** 0 where there is something left. */
+  /**
+   * 0 where there is something left, or nobody can tell: 128 bits can't be guessed in any time that the counts are away,
+   * which must not keep out who knows them.
+   */
   private async usedUpForMs(ask: 'peek' | 'consume', key: string, policy: RatePolicy): Promise<number> {
-    try {
-      const { isAllowed, next } = await this.limits[ask](key, [policy])
-      return isAllowed ? 0 : next.refillsInMs
-    } catch (error) {
-      // 128 bits can't be guessed in any time that the counts are away: they must not keep out who knows them.
-      if (error instanceof RateLimitsUnavailableError) return 0
-      throw error
-    }
+    const verdict = await this.throttle[ask](key, [policy])
+    return verdict === null || verdict.isAllowed ? 0 : verdict.next.refillsInMs
   }
 }
 
 function tooMany(forMs: number): Problem {
-  const seconds = Math.ceil(forMs / 1_000)
   return new Problem('too-many-password-attempts', {
     detail: `${WRONG_ONES.quota} wrong passwords were given for this inbox within a minute.`,
-    headers: { 'retry-after': String(seconds) },
+    headers: { 'retry-after': String(secondsUntil(forMs)) },
   })
 }

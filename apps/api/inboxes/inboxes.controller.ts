@@ -1,17 +1,20 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { readInboxCursor, writeInboxCursor, writeMessageCursor } from '../http/cursor.js'
+import { Describe } from '../openapi/describe.js'
 import { familyOf, linkNext } from '../http/link.js'
 import { CreateInbox } from './create-inbox.dto.js'
 import { deletedInboxJson, endedInboxJson, inboxJson } from './inbox-json.js'
+import { CreatedInbox, DeletedInbox, EndedInbox, Inbox } from './inbox-schemas.js'
 import { comingToItsEnd, Inboxes, type OpenInbox } from './inboxes.service.js'
 import { parseLabel } from './labels.js'
 import { ListInboxes } from './list-inboxes.dto.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
-import type { Inbox } from '#libs/inbox/inbox.js'
+import type { Inbox as AnyInbox } from '#libs/inbox/inbox.js'
 
 /** An inbox's address book: made, listed, read, deleted. Both families of paths come here. */
 @Controller(['v1/inboxes', 'v1/emails'])
@@ -21,6 +24,13 @@ export class InboxesController {
   @Post()
   @HttpCode(201)
   @NeedsScope('inboxes')
+  @Describe({
+    id: 'createInbox',
+    tag: 'Inboxes',
+    summary: 'Create an inbox',
+    description: 'Mail to its address is taken from now on.',
+    answer: { description: 'The inbox.', schema: CreatedInbox, headers: ['Location', 'Mayfly-Cursor'] },
+  })
   async create(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
@@ -38,6 +48,18 @@ export class InboxesController {
 
   @Get()
   @NeedsScope('inboxes', 'read')
+  @Describe({
+    id: 'listInboxes',
+    tag: 'Inboxes',
+    summary: 'List inboxes',
+    description:
+      "Those of the key's environment, newest first. Ended ones are listed with `state`, in a shorter form.",
+    answer: {
+      description: 'A page of them.',
+      schema: Type.Array(Type.Union([Inbox, EndedInbox])),
+      headers: ['Link'],
+    },
+  })
   async list(
     @Caller() principal: Principal,
     @Query() query: ListInboxes,
@@ -57,6 +79,13 @@ export class InboxesController {
 
   @Get(':inboxId')
   @NeedsScope('inboxes', 'read')
+  @Describe({
+    id: 'getInbox',
+    tag: 'Inboxes',
+    summary: 'Read an inbox',
+    answer: { description: 'The inbox.', schema: Inbox, headers: ['Mayfly-Cursor'] },
+    problems: ['inbox-deleted', 'inbox-expired'],
+  })
   async get(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
@@ -72,6 +101,17 @@ export class InboxesController {
 
   @Delete(':inboxId')
   @NeedsScope('inboxes', 'admin')
+  @Describe({
+    id: 'deleteInbox',
+    tag: 'Inboxes',
+    summary: 'Delete an inbox',
+    description:
+      'It and all its mail are gone for good. A repeat repeats the answer. A protected one takes its password, or a ' +
+      'key with the scope `admin`.',
+    takes: ['Mayfly-Inbox-Password'],
+    answer: { description: 'Its end.', schema: DeletedInbox },
+    problems: ['inbox-expired'],
+  })
   async delete(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
@@ -82,7 +122,7 @@ export class InboxesController {
   }
 
   /** Null for an inbox that comes to its end just now. */
-  private async listed(inbox: Inbox) {
+  private async listed(inbox: AnyInbox) {
     if (inbox.state !== 'active') return endedInboxJson(inbox)
     const details = await this.inboxes.details(inbox)
     return details === null ? null : inboxJson(inbox, details)

@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common'
 import { detailsContext, sealJson, unsealJson } from '#libs/erasure/content.js'
+import { KeyForgottenError } from '#libs/erasure/key-vault.js'
+import type { SecretKey } from '#libs/erasure/seal.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import { ADDRESS_BYTES, makeAddress } from '#libs/inbox/address.js'
 import { decide, isOverRetention } from '#libs/inbox/decide.js'
 import type { InboxDetails } from '#libs/inbox/events.js'
-import { asOf, evolve, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/inbox/inbox.js'
+import { asOf, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/inbox/inbox.js'
 import { defaultLifespan, parseLifespan, type Lifespan } from '#libs/inbox/lifespan.js'
 import { makePassword, PASSWORD_BYTES } from '#libs/inbox/password.js'
 import type { InboxListQuery } from '#libs/read-model/queries.js'
@@ -40,7 +42,10 @@ export class Inboxes {
     private readonly opened: OpenedMail,
   ) {}
 
-  /** Resolves once the inbox is durable and can be read; with its password, this once, where it is protected. */
+  /**
+   * Resolves once the inbox is durable and can be read; with its password, this once, where it is protected. Run again
+   * with the same minting, it resolves with the inbox that the first run made; throws the 410 of one that has ended.
+   */
   async create(
     principal: Principal,
     wanted: CreateInbox,
@@ -59,7 +64,7 @@ export class Inboxes {
       name: wanted.name ?? null,
       ...(password === null ? {} : { passwordDigest: hashSecret(password) }),
     }
-    const key = await this.views.vault.create(inboxId)
+    const key = await this.keyFor(principal, inboxId)
     const { events } = decide(
       { inbox: null, message: null },
       {
@@ -82,9 +87,21 @@ export class Inboxes {
     if (created === undefined) throw new Error('an inbox within its retention was refused')
     const position = await recorder.recordInboxEvent(created, principal)
     await this.views.mustShow(position)
-    const { inbox } = evolve({ inbox: null, message: null }, created)
-    if (inbox?.state !== 'active') throw new Error('a created inbox is not active')
-    return { inbox, endOffset: position.offset + 1, details, password }
+    // As the views have it: where an earlier run made it, that one is on the log first.
+    const found = await this.open(principal, inboxId)
+    const made = unsealJson(key, detailsContext(inboxId), found.inbox.sealed) as InboxDetails
+    return { ...found, details: made, password }
+  }
+
+  /** The key of an inbox that is made; throws as `open` does where an earlier run made it, and it has ended. */
+  private async keyFor(principal: Principal, inboxId: InboxId): Promise<SecretKey> {
+    try {
+      return await this.views.vault.create(inboxId)
+    } catch (error) {
+      if (!(error instanceof KeyForgottenError)) throw error
+      await this.open(principal, inboxId)
+      throw comingToItsEnd(inboxId)
+    }
   }
 
   /** Throws not-found, or the 410 of an inbox that has ended. */
@@ -152,8 +169,8 @@ export class Inboxes {
     await this.passwords.check(principal, inbox.id, details.passwordDigest)
   }
 
-  /** Another tenant's inbox is answered exactly as one that is not there. */
-  private async find(principal: Principal, id: string): Promise<{ inbox: Inbox; endOffset: number }> {
+  /** Also one that has ended. Another tenant's inbox is answered exactly as one that is not there: throws not-found. */
+  async find(principal: Principal, id: string): Promise<{ inbox: Inbox; endOffset: number }> {
     const { accountId, environment } = principal
     const row = isId('inb', id) ? await this.views.known(id, () => this.views.inboxes.inbox(id)) : null
     if (row !== null && row.inbox.accountId === accountId && row.inbox.environment === environment) {

@@ -5,6 +5,18 @@ const MOST_LABELS = 16
 const NAME = /^(?!__proto__$)[^:\p{Cc}\p{Cs}]{1,64}$/u
 const VALUE = /^[^\p{Cc}\p{Cs}]{0,128}$/u
 
+/** Anything but control characters, as a pattern that every reader of JSON Schema knows. */
+const LABEL_CHARACTER = '[^\\u0000-\\u001f\\u007f-\\u009f]'
+
+/** What is taken, as JSON Schema. */
+export const LABELS_SCHEMA = {
+  type: 'object',
+  maxProperties: MOST_LABELS,
+  propertyNames: { pattern: `^${LABEL_CHARACTER.replace('[^', '[^:')}{1,64}$`, not: { const: '__proto__' } },
+  additionalProperties: { type: 'string', pattern: `^${LABEL_CHARACTER}{0,128}$` },
+  examples: [{ run: '42' }],
+}
+
 /** At most 16 pairs; names of up to 64 characters, none of them a colon; values of up to 128. */
 export function IsLabels(): PropertyDecorator {
   return ValidateBy({

@@ -1,4 +1,5 @@
 import { IsBoolean, IsIn, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator'
+import { Says } from '../openapi/describe.js'
 import { FromDigits, FromTrueOrFalse } from '../http/query-values.js'
 
 const MOST_CHARACTERS = 1_000
@@ -15,25 +16,29 @@ function IsPattern(): PropertyDecorator {
 
 /** What a message must be like: all that is given must hold, letters in either case. */
 export class MatchFilters {
+  @Says('What the subject must contain, in either case.')
   @IsPattern()
   subject?: string
 
-  /** Address or name. */
+  @Says("What the sender's address or name must contain, in either case.")
   @IsPattern()
   sender?: string
 
+  @Says('What the recipient must contain, in either case.')
   @IsPattern()
   recipient?: string
 
-  /** In the text, or the visible text of the HTML. */
+  @Says('What the text, or the visible text of the HTML, must contain, in either case.')
   @IsPattern()
   text?: string
 
+  @Says('Whether it must have a one-time code, or must not.')
   @IsOptional()
   @FromTrueOrFalse()
   @IsBoolean({ message: 'has_code must be true or false' })
   has_code?: boolean
 
+  @Says('Whether it must have a link, or must not.')
   @IsOptional()
   @FromTrueOrFalse()
   @IsBoolean({ message: 'has_link must be true or false' })
@@ -42,9 +47,11 @@ export class MatchFilters {
 
 /** Which messages, from where on, in which direction. */
 class MessageSelection extends MatchFilters {
+  @Says('Oldest or newest first.')
   @IsIn(['asc', 'desc'], { message: 'order must be asc or desc' })
   order: 'asc' | 'desc' = 'asc'
 
+  @Says('Where to go on: what `Link` or `Mayfly-Cursor` has.')
   @IsOptional()
   @IsString({ message: 'cursor must come once' })
   cursor?: string
@@ -52,6 +59,7 @@ class MessageSelection extends MatchFilters {
 
 /** The query of GET /v1/inboxes/{id}/messages. */
 export class ListMessages extends MessageSelection {
+  @Says('How many a page has at most.')
   @FromDigits()
   @Min(1, { message: 'limit must be at least 1' })
   @Max(100, { message: 'limit must be at most 100' })
@@ -61,6 +69,7 @@ export class ListMessages extends MessageSelection {
 
 /** The query of GET /v1/inboxes/{id}/messages/wait. */
 export class WaitForMessage extends MessageSelection {
+  @Says('Seconds to wait for a message.')
   /** Seconds: proxies and clients seldom give up a silent request before a minute. */
   @FromDigits()
   @Min(0, { message: 'timeout must be at least 0' })
@@ -71,6 +80,7 @@ export class WaitForMessage extends MessageSelection {
 
 /** The query of GET /v1/inboxes/{id}/messages/{message_id}. */
 export class ReadMessage {
+  @Says('Whether the source comes along.')
   @FromTrueOrFalse()
   @IsBoolean({ message: 'raw must be true or false' })
   raw: boolean = true

@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer'
+import type { Static } from 'typebox'
 import type { ParsedMail } from '#libs/mail/message.js'
 import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { Message } from './message-schemas.js'
 
 /** A message as the views have it, opened. */
 export interface OpenedMessage {
@@ -13,7 +15,10 @@ export interface OpenedMessage {
 }
 
 /** A message as the contract has it, without its source. `family` is the path that links begin with. */
-export function messageJson({ id, inboxId, receivedAt, mail }: OpenedMessage, family: string) {
+export function messageJson(
+  { id, inboxId, receivedAt, mail }: OpenedMessage,
+  family: string,
+): Static<typeof Message> {
   const { envelope } = mail
   return {
     id,

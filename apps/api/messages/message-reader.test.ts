@@ -27,12 +27,12 @@ describe('a message looked for while views are rebuilt', () => {
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
     model = await openLmdbReadModel(join(folder, 'views.mdb'))
-    const { queries, store } = model
+    const { queries, accounts, store } = model
     const noKeys = () => Promise.reject(new Error('no key is needed to find a message'))
     const vault = { create: noKeys, find: noKeys }
     const log = { partitionCount: () => PARTITIONS }
     reader = new MessageReader(
-      new Views(log, queries, queries, vault, new InProcessSignals()),
+      new Views(log, queries, accounts, vault, new InProcessSignals()),
       new OpenedMail(0),
     )
     follower = new Follower(store, 1)

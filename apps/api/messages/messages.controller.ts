@@ -1,5 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
 import type { SecretKey } from '#libs/erasure/seal.js'
 import type { ActiveInbox } from '#libs/inbox/inbox.js'
 import type { MessageId } from '#libs/typeid/typeid.js'
@@ -7,6 +8,7 @@ import type { Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { writeMessageCursor } from '../http/cursor.js'
 import { familyOf, linkNext } from '../http/link.js'
+import { Describe } from '../openapi/describe.js'
 import { Produces, ProducesAnything } from '../http/media.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
 import { notFound } from '../http/problems.js'
@@ -15,6 +17,7 @@ import { attachmentHeaders } from './attachment-headers.js'
 import { AttachmentPool } from './attachment-pool.js'
 import { ListMessages, ReadMessage } from './list-messages.dto.js'
 import { messageJson, rawJson } from './message-json.js'
+import { DeletedMessage, Message, MessageWithRaw } from './message-schemas.js'
 import { MessagePages } from './message-page.js'
 import { MessageReader } from './message-reader.js'
 import { Messages } from './messages.service.js'
@@ -36,6 +39,19 @@ export class MessagesController {
 
   @Get()
   @NeedsScope('inboxes', 'read')
+  @Describe({
+    id: 'listInboxMessages',
+    tag: 'Messages',
+    summary: 'List messages',
+    description: 'Oldest first unless said otherwise. All filters that are given must hold.',
+    takes: ['Mayfly-Inbox-Password'],
+    answer: {
+      description: 'A page of them, without their sources.',
+      schema: Type.Array(Message),
+      headers: ['Mayfly-Cursor', 'Link'],
+    },
+    problems: ['inbox-deleted', 'inbox-expired'],
+  })
   async list(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
@@ -61,6 +77,14 @@ export class MessagesController {
 
   @Get(':messageId')
   @NeedsScope('inboxes', 'read')
+  @Describe({
+    id: 'getInboxMessage',
+    tag: 'Messages',
+    summary: 'Read a message',
+    takes: ['Mayfly-Inbox-Password'],
+    answer: { description: 'The message.', schema: MessageWithRaw },
+    problems: ['inbox-deleted', 'inbox-expired', 'message-deleted'],
+  })
   async get(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
@@ -83,6 +107,18 @@ export class MessagesController {
   @Get(':messageId/raw')
   @NeedsScope('inboxes', 'read')
   @Produces('message/rfc822')
+  @Describe({
+    id: 'getInboxMessageSource',
+    tag: 'Messages',
+    summary: "Read a message's source",
+    description: 'Byte for byte what came after DATA, without dot-stuffing; nothing is added.',
+    takes: ['Mayfly-Inbox-Password'],
+    answer: {
+      description: 'The source.',
+      schema: Type.String({ contentMediaType: 'message/rfc822' }),
+    },
+    problems: ['inbox-deleted', 'inbox-expired', 'message-deleted'],
+  })
   async raw(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
@@ -99,6 +135,19 @@ export class MessagesController {
   @Get(':messageId/attachments/:index')
   @NeedsScope('inboxes', 'read')
   @ProducesAnything()
+  @Describe({
+    id: 'getInboxMessageAttachment',
+    tag: 'Messages',
+    summary: "Read an attachment's content",
+    description: 'Decoded, in its own media type where that is harmless, else as `application/octet-stream`.',
+    takes: ['Mayfly-Inbox-Password'],
+    answer: {
+      description: 'The content.',
+      schema: Type.Unknown(),
+      headers: ['Content-Disposition'],
+    },
+    problems: ['inbox-deleted', 'inbox-expired', 'message-deleted'],
+  })
   async attachment(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
@@ -123,6 +172,15 @@ export class MessagesController {
 
   @Delete(':messageId')
   @NeedsScope('inboxes')
+  @Describe({
+    id: 'deleteInboxMessage',
+    tag: 'Messages',
+    summary: 'Delete a message',
+    description: 'It is gone for good. A repeat repeats the answer.',
+    takes: ['Mayfly-Inbox-Password'],
+    answer: { description: 'Its end.', schema: DeletedMessage },
+    problems: ['inbox-deleted', 'inbox-expired'],
+  })
   async delete(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,

@@ -6,8 +6,10 @@ import { writeMessageCursor } from '../http/cursor.js'
 import { untilDeparture } from '../http/departure.js'
 import { familyOf } from '../http/link.js'
 import { Problem } from '../http/problems.js'
+import { Describe } from '../openapi/describe.js'
 import { WaitForMessage } from './list-messages.dto.js'
 import { messageJson } from './message-json.js'
+import { Message } from './message-schemas.js'
 import { MessageWait, type Waited } from './message-wait.js'
 
 /** Waiting for mail. Its path is taken before that of a message by its id. */
@@ -17,6 +19,18 @@ export class WaitController {
 
   @Get()
   @NeedsScope('inboxes', 'read')
+  @Describe({
+    id: 'waitForInboxMessage',
+    tag: 'Messages',
+    summary: 'Wait for a message',
+    description:
+      'The first one that matches: of those that are there already (after `cursor` where given), oldest first, then of ' +
+      'those that come; with `order=desc` the newest that is there. Nothing is consumed: two who wait get the same ' +
+      'message. To wait for something that is about to be sent, take a `Mayfly-Cursor` before.',
+    takes: ['Mayfly-Inbox-Password'],
+    answer: { description: 'The message.', schema: Message, headers: ['Mayfly-Cursor'] },
+    problems: ['no-matching-message', 'inbox-deleted', 'inbox-expired', 'too-many-waits'],
+  })
   async wait(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,

@@ -7,6 +7,7 @@ const LOOK_WITHIN_MS = 2_000
 /** What the API counts. */
 export class ApiMetrics {
   readonly rateLimitFailures: Counter
+  readonly unkeptAnswers: Counter
   private readonly requestSeconds: Histogram<'method' | 'route' | 'status'>
   private readonly droppedConnections: Counter
 
@@ -22,6 +23,11 @@ export class ApiMetrics {
     this.rateLimitFailures = new Counter({
       name: 'mayfly_rate_limit_failures_total',
       help: 'Questions to the rate limits that had no answer: what was asked about passed.',
+      registers: [registry],
+    })
+    this.unkeptAnswers = new Counter({
+      name: 'mayfly_unkept_answers_total',
+      help: 'Faults in keeping answers for repeats of their requests: a repeat runs again, with the same ids.',
       registers: [registry],
     })
     this.droppedConnections = new Counter({

@@ -1,8 +1,11 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import type { Registry } from 'prom-client'
+import Type from 'typebox'
 import type { EventLog } from '#libs/event-log/event-log.js'
 import { measureWholeBacklog } from '#libs/read-model/backlog.js'
+import { Describe } from '../openapi/describe.js'
+import { Count } from '../openapi/schema-parts.js'
 import { Produces } from '../http/media.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
 import { notFound, PROBLEMS, unavailable, type ProblemCode } from '../http/problems.js'
@@ -29,12 +32,31 @@ export class OperationsController {
 
   /** The process lives. */
   @Get('healthz')
+  @Describe({
+    id: 'getHealth',
+    tag: 'Operations',
+    summary: 'Whether the process lives',
+    answer: { description: 'It does.', schema: Type.Object({ status: Type.Literal('ok') }) },
+  })
   healthz(@Query() _query: NoParameters) {
     return { status: 'ok' }
   }
 
   /** The process can answer for all that the log holds. */
   @Get('readyz')
+  @Describe({
+    id: 'getReadiness',
+    tag: 'Operations',
+    summary: 'Whether it can answer for all that the log holds',
+    answer: {
+      description: 'It can.',
+      schema: Type.Object({
+        status: Type.Literal('ready'),
+        backlog: Count('Records on the log that the views do not show yet.'),
+      }),
+    },
+    problems: ['catching-up', 'log-unavailable', 'read-model-unavailable'],
+  })
   async readyz(@Query() _query: NoParameters) {
     const { records: backlog, isCatchingUp } = await measureWholeBacklog(this.context.log, this.views.inboxes)
     if (!this.context.isStarted()) throw unavailable('catching-up', 'This instance is starting.')
@@ -44,6 +66,14 @@ export class OperationsController {
 
   @Get('metrics')
   @Produces('text/plain')
+  @Describe({
+    id: 'getMetrics',
+    tag: 'Operations',
+    summary: 'Figures for Prometheus',
+    description: 'Where `MAYFLY_METRICS_PORT` is set they are on that port instead, and here is 404.',
+    answer: { description: 'The text format of Prometheus.', schema: Type.String() },
+    problems: ['not-found'],
+  })
   async metrics(@Query() _query: NoParameters, @Res({ passthrough: true }) reply: FastifyReply) {
     const { registry, hasMetricsPort } = this.context
     if (hasMetricsPort) throw notFound('The metrics are served on a port of their own.')
@@ -53,6 +83,13 @@ export class OperationsController {
 
   @Get('problems/:code')
   @Produces('text/html')
+  @Describe({
+    id: 'getProblemPage',
+    tag: 'Operations',
+    summary: 'What a problem means, and what to do',
+    description: 'Where the `type` of every problem leads.',
+    answer: { description: 'A page.', schema: Type.String() },
+  })
   problem(
     @Param('code') code: string,
     @Query() _query: NoParameters,

@@ -1,3 +1,4 @@
+import type { ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Change, InboxRow, MessageContent, MessageRow } from '../views.js'
@@ -22,8 +23,7 @@ export function applyChange(tables: Tables, partition: number, change: Change): 
       tables.accounts.putSync(change.account.id, change.account)
       return
     case 'put-key':
-      tables.keys.putSync(change.key.id, change.key)
-      tables.keyHashes.putSync(change.key.secretHash, change.key.id)
+      putKey(tables, change.key)
       return
   }
 }
@@ -79,6 +79,15 @@ function dropMessages(tables: Tables, inboxId: InboxId): void {
     tables.bodies.removeSync(key[1])
     tables.raws.removeSync(key[1])
   }
+}
+
+function putKey(tables: Tables, key: ApiKey): void {
+  const { id, accountId, environment, scopes, secretHash, revokedAt } = key
+  tables.keys.putSync(id, key)
+  tables.keyHashes.putSync(secretHash, id)
+  tables.accountKeys.putSync([accountId, id], true)
+  if (revokedAt === null) tables.activeKeys.putSync([accountId, id], { id, environment, scopes })
+  else tables.activeKeys.removeSync([accountId, id])
 }
 
 function listKey({ accountId, environment, state, id }: Inbox): ListKey {

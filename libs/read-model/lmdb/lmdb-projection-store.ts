@@ -66,10 +66,11 @@ export class LmdbProjectionStore implements ProjectionStore {
 
   /** Killed midway, there is no slot: the next one to begin clears the rest. */
   private async clear({ topic, partition }: PartitionRange): Promise<void> {
-    const { slots, accounts, keys, keyHashes, inboxes, root } = this.tables
+    const { slots, accounts, keys, keyHashes, accountKeys, activeKeys, inboxes, root } = this.tables
     await commit(root, () => slots.removeSync([topic, partition]))
     if (topic === 'account-events') {
-      await Promise.all([accounts, keys, keyHashes].map((table) => table.clearAsync()))
+      const all = [accounts, keys, keyHashes, accountKeys, activeKeys]
+      await Promise.all(all.map((table) => table.clearAsync()))
       return
     }
     const ids: InboxId[] = []

@@ -1,11 +1,9 @@
-import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Partition } from '#libs/event-log/event-log.js'
 import type { Address } from '#libs/inbox/address.js'
 import { asOf, type Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { MessageKey } from '../projection-store.js'
 import type {
-  AccountQueries,
   DueInboxes,
   HistoryQuery,
   InboxListQuery,
@@ -21,7 +19,7 @@ const LEASE_MS = 10_000
 const LAST_ID = 'inb_~' as InboxId
 const FIRST_ID = 'inb_' as InboxId
 
-export class LmdbQueries implements InboxQueries, AccountQueries, DueInboxes {
+export class LmdbQueries implements InboxQueries, DueInboxes {
   /** When each lease ends. One process holds the folder, so nobody else need know of them. */
   private readonly leases = new Map<InboxId, number>()
 
@@ -93,18 +91,6 @@ export class LmdbQueries implements InboxQueries, AccountQueries, DueInboxes {
       reverse: order === 'desc',
     })
     return Promise.resolve([...entries].map(({ value }) => value))
-  }
-
-  keyByHash(secretHash: string): Promise<{ account: Account; key: ApiKey } | null> {
-    const keyId = this.tables.keyHashes.get(secretHash)
-    const key = keyId === undefined ? undefined : this.tables.keys.get(keyId)
-    const account = key === undefined ? undefined : this.tables.accounts.get(key.accountId)
-    return Promise.resolve(key === undefined || account === undefined ? null : { account, key })
-  }
-
-  hasAccounts(): Promise<boolean> {
-    for (const _ of this.tables.accounts.getKeys({ limit: 1 })) return Promise.resolve(true)
-    return Promise.resolve(false)
   }
 
   leaseDue(now: Date, limit: number): Promise<InboxId[]> {

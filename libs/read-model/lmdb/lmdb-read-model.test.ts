@@ -13,6 +13,7 @@ async function makeReadModel() {
   return {
     store: views.store,
     queries: views.queries,
+    accounts: views.accounts,
     async close() {
       await views.close()
       await rm(dir, { recursive: true })

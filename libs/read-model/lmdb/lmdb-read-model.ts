@@ -1,4 +1,5 @@
 import { closeLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
+import { LmdbAccountQueries } from './lmdb-account-queries.js'
 import { LmdbProjectionStore } from './lmdb-projection-store.js'
 import { LmdbQueries } from './lmdb-queries.js'
 import { openTables } from './tables.js'
@@ -6,6 +7,7 @@ import { openTables } from './tables.js'
 export interface LmdbReadModel {
   store: LmdbProjectionStore
   queries: LmdbQueries
+  accounts: LmdbAccountQueries
   close(): Promise<void>
 }
 
@@ -15,6 +17,7 @@ export async function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
   return {
     store: new LmdbProjectionStore(tables),
     queries: new LmdbQueries(tables),
+    accounts: new LmdbAccountQueries(tables),
     close: () => closeLmdbFile(tables.root),
   }
 }

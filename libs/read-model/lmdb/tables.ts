@@ -3,6 +3,7 @@ import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
 import { openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
+import type { ActiveKey } from '../queries.js'
 import type { HistoryEntry } from '../history.js'
 import type { InboxRow, MessageRow } from '../views.js'
 
@@ -35,6 +36,7 @@ export type LabelKey = [
   id: InboxId,
 ]
 export type DueKey = [expiresAtMs: number, id: InboxId]
+export type AccountKeyKey = [account: AccountId, key: KeyId]
 export type MessageIndexKey = [inbox: InboxId, offset: number]
 export type HistoryKey = [inbox: InboxId, offset: number]
 export type MessageRowKey = [inbox: InboxId, message: MessageId]
@@ -54,7 +56,10 @@ export interface Tables {
   history: Database<HistoryEntry, HistoryKey>
   accounts: Database<Account, AccountId>
   keys: Database<ApiKey, KeyId>
+  /** Of every secret that a key has had. */
   keyHashes: Database<KeyId, string>
+  accountKeys: Database<true, AccountKeyKey>
+  activeKeys: Database<ActiveKey, AccountKeyKey>
 }
 
 /** Rejects where the file can't be opened, or what it says of its tables can't be read. */
@@ -86,6 +91,8 @@ function tablesIn(root: RootDatabase<unknown, string>): Tables {
     accounts: root.openDB({ name: 'accounts' }),
     keys: root.openDB({ name: 'keys' }),
     keyHashes: root.openDB({ name: 'key-hashes' }),
+    accountKeys: root.openDB({ name: 'account-keys' }),
+    activeKeys: root.openDB({ name: 'active-keys' }),
   }
 }
 

@@ -1,6 +1,8 @@
+import type { ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Change, InboxRow, MessageRow } from '../views.js'
+import { keyListMember, writeActiveKey } from './key-lists.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
 import { encodeHistoryEntry, encodeRow } from './rows.js'
 import type { StepWrites } from './step-writes.js'
@@ -24,10 +26,10 @@ export function addChange(writes: StepWrites, keys: ViewKeys, change: Change): v
     }
     case 'put-account':
       writes.add('HSET', keys.accounts, change.account.id, encodeRow(change.account))
+      writes.add('ZADD', keys.accountList, 0, change.account.id)
       return
     case 'put-key':
-      writes.add('HSET', keys.apiKeys, change.key.id, encodeRow(change.key))
-      writes.add('HSET', keys.keyHashes, change.key.secretHash, change.key.id)
+      putKey(writes, keys, change.key)
       return
   }
 }
@@ -60,6 +62,14 @@ function putMessage(writes: StepWrites, keys: ViewKeys, inboxId: InboxId, row: M
   writes.add('HSET', keys.messages(inboxId), message.id, encodeRow(row))
   if (message.state === 'present') writes.add('ZADD', keys.order(inboxId), offset, message.id)
   else writes.add('ZREM', keys.order(inboxId), message.id)
+}
+
+function putKey(writes: StepWrites, keys: ViewKeys, key: ApiKey): void {
+  writes.add('HSET', keys.apiKeys, key.id, encodeRow(key))
+  writes.add('HSET', keys.keyHashes, key.secretHash, key.id)
+  writes.add('ZADD', keys.keyList, 0, keyListMember(key.accountId, key.id))
+  if (key.revokedAt === null) writes.add('ZADD', keys.activeKeys, 0, writeActiveKey(key))
+  else writes.add('ZREM', keys.activeKeys, writeActiveKey(key))
 }
 
 function labelMembers(inbox: Inbox): string[] {

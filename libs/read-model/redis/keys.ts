@@ -26,7 +26,10 @@ import type { MessageKey } from '../projection-store.js'
  * | {accounts}:slot:account-events   | hash       | as above                                                  |
  * | {accounts}:accounts              | hash       | account id → row                                          |
  * | {accounts}:keys                  | hash       | key id → row                                              |
- * | {accounts}:key-hashes            | hash       | hash of a secret → key id                                 |
+ * | {accounts}:key-hashes            | hash       | hash of a secret, present or former → key id              |
+ * | {accounts}:account-list          | sorted set | account id                                                |
+ * | {accounts}:key-list              | sorted set | account id, then key id                                   |
+ * | {accounts}:active-keys           | sorted set | the same of a key not revoked, with environment, scopes   |
  * | address:<address>                | string     | inbox id, found by one look; true where the inbox agrees  |
  */
 
@@ -34,6 +37,9 @@ export class ViewKeys {
   readonly accounts: string
   readonly apiKeys: string
   readonly keyHashes: string
+  readonly accountList: string
+  readonly keyList: string
+  readonly activeKeys: string
 
   constructor(
     private readonly prefix: string,
@@ -42,6 +48,9 @@ export class ViewKeys {
     this.accounts = `${prefix}{accounts}:accounts`
     this.apiKeys = `${prefix}{accounts}:keys`
     this.keyHashes = `${prefix}{accounts}:key-hashes`
+    this.accountList = `${prefix}{accounts}:account-list`
+    this.keyList = `${prefix}{accounts}:key-list`
+    this.activeKeys = `${prefix}{accounts}:active-keys`
   }
 
   partitionOf(inboxId: InboxId): number {
@@ -66,7 +75,10 @@ export class ViewKeys {
 
   /** What is emptied at once; keys of single inboxes go before. */
   tables({ topic, partition }: Partition): string[] {
-    if (topic === 'account-events') return [this.accounts, this.apiKeys, this.keyHashes]
+    if (topic === 'account-events') {
+      const { accounts, apiKeys, keyHashes, accountList, keyList, activeKeys } = this
+      return [accounts, apiKeys, keyHashes, accountList, keyList, activeKeys]
+    }
     const { inboxes, addresses, listing, labels, due, leases } = this
     return [inboxes, addresses, listing, labels, due, leases].map((key) => key(partition))
   }

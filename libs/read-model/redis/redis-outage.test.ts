@@ -43,8 +43,8 @@ describeWith('redis-server')('views in a Redis that is away', () => {
 
   /** Each method of the store and the queries, asked at once. */
   async function askAll() {
-    const { store, queries } = harness
-    const { accountId, environment, address } = makeInbox(id)
+    const { store, queries, accounts } = harness
+    const { accountId, keyId, environment, address } = makeInbox(id)
     const list = { accountId, environment, labels: [], order: 'asc', after: null, limit: 10 } as const
     const step = { ...place, from: 1, to: 2, changes: [] }
     const content = { ...key, body: Buffer.from('body'), raw: Buffer.from('raw'), expiresAt: minute(1) }
@@ -64,8 +64,13 @@ describeWith('redis-server')('views in a Redis that is away', () => {
       listMessages: queries.listMessages({ inboxId: id, order: 'asc', from: 0, to: 9, limit: 10 }),
       body: queries.body(key),
       raw: queries.raw(key),
-      keyByHash: queries.keyByHash('a'.repeat(64)),
-      hasAccounts: queries.hasAccounts(),
+      keyByHash: accounts.keyByHash('a'.repeat(64)),
+      hasAccounts: accounts.hasAccounts(),
+      account: accounts.account(accountId),
+      listAccounts: accounts.listAccounts({ order: 'asc', after: null, limit: 10 }),
+      key: accounts.key(keyId),
+      listKeys: accounts.listKeys(accountId, { order: 'asc', after: null, limit: 10 }),
+      activeKeys: accounts.activeKeys(accountId),
       leaseDue: queries.leaseDue(minute(1), 10),
     }
     const outcomes = await Promise.allSettled(Object.values(asked))
@@ -83,7 +88,7 @@ describeWith('redis-server')('views in a Redis that is away', () => {
   }
 
   const isBack = () =>
-    harness.queries.hasAccounts().then(
+    harness.accounts.hasAccounts().then(
       () => true,
       () => false,
     )

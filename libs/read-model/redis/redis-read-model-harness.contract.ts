@@ -19,6 +19,7 @@ export function makeReadModel(
     prefix,
     store: views.store,
     queries: views.queries,
+    accounts: views.accounts,
     async close() {
       for (const key of await keysUnder(client, prefix)) await client.unlink(key)
     },

@@ -27,14 +27,14 @@ export interface RedisReadModelOptions {
 
 export interface RedisReadModel {
   store: ProjectionStore
-  queries: InboxQueries & AccountQueries & DueInboxes
+  queries: InboxQueries & DueInboxes
+  accounts: AccountQueries
 }
 
 /** Views in a Redis that was checked. What it holds shows when it is asked. */
 export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadModelOptions): RedisReadModel {
   const keys = new ViewKeys(prefix, partitions)
   const inboxes = new RedisInboxQueries(client, bulk, keys)
-  const accounts = new RedisAccountQueries(client, keys)
   const due = new RedisDueInboxes(client, keys)
   return {
     store: new RedisProjectionStore(client, bulk, keys),
@@ -48,9 +48,8 @@ export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadMo
       body: (key) => inboxes.body(key),
       raw: (key) => inboxes.raw(key),
       history: (query) => inboxes.history(query),
-      keyByHash: (secretHash) => accounts.keyByHash(secretHash),
-      hasAccounts: () => accounts.hasAccounts(),
       leaseDue: (now, limit) => due.leaseDue(now, limit),
     },
+    accounts: new RedisAccountQueries(client, keys),
   }
 }

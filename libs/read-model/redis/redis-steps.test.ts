@@ -83,7 +83,7 @@ describe.each([
       const follower = await followerOf(harness.store, 1)
       await followAccounts(harness.store, {
         ...{ type: 'AccountOpened', accountId: created.accountId, name: 'Acme' },
-        ...{ plan: 'pro', openedAt: minute(0) },
+        ...{ plan: 'pro', limits: null, openedAt: minute(0) },
       })
       const step = await follower.stepOf(makeInbox(id, { labels: { run: '1' } }), mail(id, messageId(1)))
       const expiresAt = new Date(Date.now() + hourMs)
@@ -101,7 +101,12 @@ describe.each([
       const lasting = names.filter((name) => !expiring.includes(name))
       expect(lasting).toEqual(
         [
-          ...['{accounts}:accounts', '{accounts}:slot:account-events', `address:${makeInbox(id).address}`],
+          ...[
+            '{accounts}:account-list',
+            '{accounts}:accounts',
+            '{accounts}:slot:account-events',
+            `address:${makeInbox(id).address}`,
+          ],
           ...['addresses', 'due', 'inboxes', 'labels', 'leases', 'listing', 'slot:inbox-events'].map(
             (name) => `{p1}:${name}`,
           ),

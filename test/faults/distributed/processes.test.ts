@@ -1,6 +1,9 @@
+import { Redis } from 'ioredis'
+import { Kafka, logLevel } from 'kafkajs'
+import { call, only, pagesFrom, type InboxJson } from '#test/harness/client.js'
 import { startProcess } from '#test/harness/mayfly-process.js'
 import { distributedEnvironment } from '#test/harness/mayfly.js'
-import { describeOn } from '#test/harness/servers.js'
+import { describeOn, kafkaBrokers, redisUrl } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
 import { Deployment, ROLES } from './deployment.js'
 import { IS_LONG, Trial } from './trial.js'
@@ -75,6 +78,82 @@ describeOn('kafka', 'redis')('processes that die or hang under load', () => {
     TRIAL_MS,
   )
 
+  describe('an api that answers a POST with an Idempotency-Key', () => {
+    const post = (name: string) =>
+      call<InboxJson>(deployment.target, 'POST', '/v1/inboxes', {
+        body: { labels: { run: name } },
+        headers: { 'idempotency-key': name },
+      })
+
+    /** Repeats until there is an answer that is not for now; it names the one inbox that was made. */
+    async function mustComplete(name: string): Promise<void> {
+      const { status, body } = await until(
+        'an answer',
+        async () => {
+          const answer = await post(name)
+          return [409, 503].includes(answer.status) ? null : answer
+        },
+        TRIAL_MS,
+      )
+      expect(status).toBe(201)
+      const [listed] = await pagesFrom<InboxJson>(deployment.target, `/v1/inboxes?label=run:${name}`)
+      expect(only(listed?.body ?? [])).toEqual(body)
+      expect((await post(name)).headers.get('idempotent-replayed')).toBe('true')
+    }
+
+    it(
+      'is killed once the request is reserved: the repeat makes the one inbox',
+      async () => {
+        const redis = new Redis(redisUrl())
+        const answer = post('reserved').catch(() => null)
+        await until('the reservation', async () => {
+          const [, keys] = await redis.scan(
+            0,
+            'MATCH',
+            `${deployment.topicPrefix}idempotency:*`,
+            'COUNT',
+            1e6,
+          )
+          return keys.length > 0
+        })
+        redis.disconnect()
+        await deployment.replace('api', 'SIGKILL')
+        await answer
+        await mustComplete('reserved')
+      },
+      TRIAL_MS,
+    )
+
+    it(
+      'is killed once the inbox is on the log: the repeat makes no other',
+      async () => {
+        const projector = deployment.process('projector')
+        projector.signal('SIGSTOP')
+        const before = await recordsOf(deployment)
+        const answer = post('on-the-log').catch(() => null)
+        await until('the event', async () => (await recordsOf(deployment)) > before)
+        await deployment.process('api').end('SIGKILL')
+        await answer
+        projector.signal('SIGCONT')
+        await deployment.replace('api', 'SIGKILL')
+        await mustComplete('on-the-log')
+      },
+      TRIAL_MS,
+    )
+
+    it(
+      'and answers 503, since nobody can read yet what it made: the repeat completes it',
+      async () => {
+        const projector = deployment.process('projector')
+        projector.signal('SIGSTOP')
+        expect((await post('unread')).status).toBe(503)
+        projector.signal('SIGCONT')
+        await mustComplete('unread')
+      },
+      TRIAL_MS,
+    )
+  })
+
   it('an api whose key nobody makes readable ends with 0 where it is asked to while it starts', async () => {
     const env = {
       ...distributedEnvironment(`alone-${process.pid}`),
@@ -85,3 +164,12 @@ describeOn('kafka', 'redis')('processes that die or hang under load', () => {
     await expect(startProcess({ app: 'api', env, through })).rejects.toMatchObject({ exitCode: 0 })
   })
 })
+
+/** How many records inbox-events has. */
+async function recordsOf({ topicPrefix }: Deployment): Promise<number> {
+  const admin = new Kafka({ brokers: kafkaBrokers(), logLevel: logLevel.NOTHING }).admin()
+  await admin.connect()
+  const offsets = await admin.fetchTopicOffsets(`${topicPrefix}inbox-events`)
+  await admin.disconnect()
+  return offsets.reduce((sum, { high }) => sum + Number(high), 0)
+}

@@ -1,3 +1,4 @@
+import { as, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
 import { call, createInbox, messagesOf, send, mail, type InboxJson } from '#test/harness/client.js'
 import { describeOn } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
@@ -36,6 +37,40 @@ describeOn('kafka', 'redis')('two of each role', () => {
     const deleted = await call(other, 'DELETE', `/v1/inboxes/${id}`)
     expect(deleted.status).toBe(200)
     expect((await call(one, 'GET', `/v1/inboxes/${id}`)).status).toBe(410)
+  })
+
+  it('take keys and plans from each other within a second', async () => {
+    const [one, other] = deployment.targets
+    if (one === undefined || other === undefined) throw new Error('there are not two of each')
+    const account = await openAccount(one)
+    const admin = as(one, account.key)
+    const [revoked, rotated] = [await issueKey(admin), await issueKey(admin)]
+    const statusOf = async (key: { secret: string } | null) =>
+      (await call(as(other, key), 'GET', '/v1/account')).status
+    const withinASecond = (what: string, key: { secret: string } | null, status: number) =>
+      until(what, async () => (await statusOf(key)) === status, 1_000)
+
+    // Each is at hand in the other process, as of a busy client.
+    for (const key of [account.key, revoked, rotated]) expect(await statusOf(key)).toBe(200)
+    expect((await call(admin, 'DELETE', `/v1/keys/${revoked.id}`)).status).toBe(200)
+    await withinASecond('the revocation', revoked, 401)
+    const answer = await call<NewKeyJson>(admin, 'POST', `/v1/keys/${rotated.id}/rotate`)
+    await withinASecond('the rotation', rotated, 401)
+    expect(await statusOf(answer.body)).toBe(200)
+    await call(one, 'PATCH', `/v1/accounts/${account.id}`, { body: { plan: 'free' } })
+    await withinASecond('the plan', account.key, 403)
+  })
+
+  it('know when a key was used through the other', async () => {
+    const [one, other] = deployment.targets
+    if (one === undefined || other === undefined) throw new Error('there are not two of each')
+    const admin = as(one, (await openAccount(one)).key)
+    const key = await issueKey(admin)
+    await call(as(other, key), 'GET', '/v1/account')
+    await until('its last use', async () => {
+      const { body } = await call<KeyJson>(admin, 'GET', `/v1/keys/${key.id}`)
+      return body.last_used_at !== null
+    })
   })
 
   it(

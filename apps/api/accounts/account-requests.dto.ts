@@ -1,0 +1,113 @@
+import { IsString, MaxLength, ValidateBy, ValidateIf } from 'class-validator'
+import {
+  LONGEST_RETENTION,
+  MOST_MESSAGES,
+  MOST_REQUESTS_PER_MINUTE,
+  parseRetention,
+  type AccountLimits,
+} from '#libs/account/plan.js'
+import { UNIT_MS } from '#libs/inbox/lifespan.js'
+import { Needs, Says } from '../openapi/describe.js'
+import { durationPattern } from '../openapi/duration-pattern.js'
+import { IsName, NAME_SCHEMA } from './name.js'
+
+const isGiven = (_: unknown, value: unknown): boolean => value !== undefined
+const isMoreThanNull = (_: unknown, value: unknown): boolean => value !== undefined && value !== null
+
+/** Limits as they stand in a body. */
+export interface LimitsJson {
+  requests_per_minute?: number
+  retention?: string
+  max_messages?: number
+}
+
+const OWN_LIMITS = "Limits in the place of the plan's, on a plan that leaves them to each account."
+
+const LIMITS_SCHEMA = {
+  type: 'object',
+  properties: {
+    requests_per_minute: { type: 'integer', minimum: 1, maximum: MOST_REQUESTS_PER_MINUTE },
+    retention: {
+      type: 'string',
+      pattern: `^${durationPattern(UNIT_MS, LONGEST_RETENTION.ms)}$`,
+      examples: ['7d'],
+    },
+    max_messages: { type: 'integer', minimum: 1, maximum: MOST_MESSAGES },
+  },
+  additionalProperties: false,
+}
+
+/** The body of POST /v1/accounts. */
+export class OpenAccount {
+  @Says('For people.', NAME_SCHEMA)
+  @IsName()
+  name!: string
+
+  @Says('The name of a plan that is configured.', { examples: ['pro'] })
+  @MaxLength(32, { message: 'plan must be the name of a plan' })
+  @IsString({ message: 'plan must be the name of a plan' })
+  plan!: string
+
+  @Says(OWN_LIMITS, LIMITS_SCHEMA)
+  @ValidateIf(isMoreThanNull)
+  @IsLimits()
+  limits?: LimitsJson | null
+}
+
+/** The body of PATCH /v1/accounts/{id}: one of them at least. */
+@Needs({ minProperties: 1 })
+export class ChangeAccount {
+  @Says('The name of a plan that is configured.', { examples: ['enterprise'] })
+  @ValidateIf(isGiven)
+  @MaxLength(32, { message: 'plan must be the name of a plan' })
+  @IsString({ message: 'plan must be the name of a plan' })
+  plan?: string
+
+  @Says(`${OWN_LIMITS} Null for those of the plan.`, LIMITS_SCHEMA)
+  @ValidateIf(isMoreThanNull)
+  @IsLimits()
+  limits?: LimitsJson | null
+}
+
+/** Of limits that were judged to be right. */
+export function readLimits({
+  requests_per_minute: requestsPerMinute,
+  retention: text,
+  max_messages: maxMessages,
+}: LimitsJson): AccountLimits {
+  const retention = text === undefined ? null : parseRetention(text)
+  return {
+    ...(requestsPerMinute === undefined ? {} : { requestsPerMinute }),
+    ...(retention === null ? {} : { retention }),
+    ...(maxMessages === undefined ? {} : { maxMessages }),
+  }
+}
+
+const RULES: Readonly<Record<string, (value: unknown) => boolean>> = {
+  requests_per_minute: (value) => isWhole(value, MOST_REQUESTS_PER_MINUTE),
+  retention: (value) => typeof value === 'string' && parseRetention(value) !== null,
+  max_messages: (value) => isWhole(value, MOST_MESSAGES),
+}
+
+function IsLimits(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isLimits',
+    validator: {
+      validate: areLimits,
+      defaultMessage: () =>
+        `limits must be an object of requests_per_minute (1 to ${MOST_REQUESTS_PER_MINUTE}), ` +
+        `retention ("1m" to "30d") and max_messages (1 to ${MOST_MESSAGES}), each where it is not the plan's`,
+    },
+  })
+}
+
+function areLimits(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  return Object.entries(value).every(
+    ([name, limit]) => Object.hasOwn(RULES, name) && RULES[name]?.(limit) === true,
+  )
+}
+
+function isWhole(value: unknown, most: number): boolean {
+  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= most
+}

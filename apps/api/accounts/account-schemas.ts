@@ -1,0 +1,56 @@
+import Type from 'typebox'
+import { KeyWithSecret } from '../keys/key-schemas.js'
+import { Count, IdOf, OrNull, Time } from '../openapi/schema-parts.js'
+
+const Limits = Type.Object(
+  {
+    requests_per_minute: Count(
+      'Of each key, sustained; a burst of half as many comes on top every ten minutes.',
+    ),
+    retention: Type.String({ pattern: '^\\d+[mhdw]$', description: 'The longest life of an inbox.' }),
+    max_message_bytes: Count('The largest mail that is taken.'),
+    max_messages: Count('Most messages in one inbox.'),
+  },
+  { $id: 'Limits', description: 'How much an account may do.' },
+)
+
+const account = {
+  id: IdOf('acc', 'Stays with it.'),
+  name: Type.String({ description: 'For people.' }),
+  plan: Type.String({ description: 'The name of its plan.' }),
+  limits: OrNull(Limits, 'Null where its plan is configured no longer: it has no API access then.'),
+  environments: Type.Array(Type.String(), { description: 'Of its keys that are not revoked.' }),
+  created_at: Time('When it was opened.'),
+}
+
+const example = {
+  id: 'acc_01jd6axq2ve9r5t1y3n7m4k8c6',
+  name: 'Example Ltd',
+  plan: 'pro',
+  limits: {
+    requests_per_minute: 1000,
+    retention: '30d',
+    max_message_bytes: 26_214_400,
+    max_messages: 100_000,
+  },
+  environments: ['production', 'staging'],
+  created_at: '2026-11-20T08:00:00.000Z',
+}
+
+export const Account = Type.Object(account, {
+  $id: 'Account',
+  description: 'Whom keys and inboxes belong to, and how much it may do.',
+  examples: [example],
+})
+
+/** An account in the answer to its opening, and to a change of its plan. */
+export const AccountWithKey = Type.Object(
+  {
+    ...account,
+    key: OrNull(
+      KeyWithSecret,
+      'Its first key of scope `admin`, with its secret, this once; null where it has one already or no API access.',
+    ),
+  },
+  { $id: 'AccountWithKey', description: 'An account, with the key that it was given.' },
+)

@@ -1,0 +1,105 @@
+import { Body, Controller, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import { SCOPES } from '#libs/account/scope.js'
+import type { Principal } from '../access/authenticator.js'
+import { Mint, type Minting } from '../access/minting.js'
+import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { ListPage, pageOf } from '../http/list-page.dto.js'
+import { NoParameters } from '../http/no-parameters.dto.js'
+import { Describe } from '../openapi/describe.js'
+import { newKeyJson } from '../keys/key-json.js'
+import { accountJson } from './account-json.js'
+import { ChangeAccount, OpenAccount } from './account-requests.dto.js'
+import { Account, AccountWithKey } from './account-schemas.js'
+import { Accounts } from './accounts.service.js'
+
+/** Accounts: all of them for who operates the installation, its own for every key. */
+@Controller('v1')
+export class AccountsController {
+  constructor(private readonly accounts: Accounts) {}
+
+  @Post('accounts')
+  @HttpCode(201)
+  @NeedsScope('operator')
+  @Describe({
+    id: 'openAccount',
+    tag: 'Accounts',
+    summary: 'Open an account',
+    description: 'On a plan with API access it is given its first key, of scope `admin`.',
+    answer: { description: 'The account.', schema: AccountWithKey, headers: ['Location'] },
+  })
+  async open(
+    @Caller() principal: Principal,
+    @Mint() minting: Minting,
+    @Body() body: OpenAccount,
+    @Query() _query: NoParameters,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const { facts, key } = await this.accounts.open(principal, body, minting)
+    void reply.header('location', `/v1/accounts/${facts.account.id}`)
+    return { ...accountJson(facts), key: key === null ? null : newKeyJson(key) }
+  }
+
+  @Get('accounts')
+  @NeedsScope('operator')
+  @Describe({
+    id: 'listAccounts',
+    tag: 'Accounts',
+    summary: 'List accounts',
+    answer: { description: 'A page of them.', schema: Type.Array(Account), headers: ['Link'] },
+  })
+  async list(
+    @Query() query: ListPage,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const page = await pageOf('acc', query, { request, reply }, (asked) => this.accounts.list(asked))
+    const facts = await Promise.all(page.map((account) => this.accounts.factsOf(account)))
+    return facts.map(accountJson)
+  }
+
+  @Get('accounts/:accountId')
+  @NeedsScope('operator')
+  @Describe({
+    id: 'getAccount',
+    tag: 'Accounts',
+    summary: 'Read an account',
+    answer: { description: 'The account.', schema: Account },
+  })
+  async get(@Param('accountId') accountId: string, @Query() _query: NoParameters) {
+    return accountJson(await this.accounts.get(accountId))
+  }
+
+  @Patch('accounts/:accountId')
+  @NeedsScope('operator')
+  @Describe({
+    id: 'changeAccount',
+    tag: 'Accounts',
+    summary: "Change an account's plan or limits",
+    description: 'One that has API access by then, and no key of scope `admin`, is given one.',
+    answer: { description: 'The account.', schema: AccountWithKey },
+  })
+  async change(
+    @Caller() principal: Principal,
+    @Mint() minting: Minting,
+    @Param('accountId') accountId: string,
+    @Body() body: ChangeAccount,
+    @Query() _query: NoParameters,
+  ) {
+    const { facts, key } = await this.accounts.change(principal, accountId, body, minting)
+    return { ...accountJson(facts), key: key === null ? null : newKeyJson(key) }
+  }
+
+  @Get('account')
+  @NeedsScope(...SCOPES)
+  @Describe({
+    id: 'getOwnAccount',
+    tag: 'Accounts',
+    summary: "Read the key's own account",
+    answer: { description: 'The account.', schema: Account },
+  })
+  async own(@Caller() { accountId }: Principal, @Query() _query: NoParameters) {
+    return accountJson(await this.accounts.get(accountId))
+  }
+}

@@ -1,0 +1,132 @@
+import { Injectable } from '@nestjs/common'
+import type { Account } from '#libs/account/account.js'
+import { decide } from '#libs/account/decide.js'
+import type { AccountLimits, Plan } from '#libs/account/plan.js'
+import type { ListQuery } from '#libs/read-model/queries.js'
+import { isId, type AccountId } from '#libs/typeid/typeid.js'
+import type { Principal } from '../access/authenticator.js'
+import type { Minting } from '../access/minting.js'
+import { invalid, notFound } from '../http/problems.js'
+import { Views } from '../http/views.js'
+import type { NewKey } from '../keys/key-json.js'
+import { Keys } from '../keys/keys.service.js'
+import type { AccountFacts } from './account-json.js'
+import { readLimits, type ChangeAccount, type OpenAccount } from './account-requests.dto.js'
+import { AccountsContext } from './accounts-context.js'
+import { refused } from './refused.js'
+
+/** What every account with API access begins with: it can issue all others. */
+const FIRST_KEY = { name: 'admin', environment: 'production', scopes: ['admin'], rateLimit: null } as const
+
+@Injectable()
+export class Accounts {
+  constructor(
+    private readonly views: Views,
+    private readonly context: AccountsContext,
+    private readonly keys: Keys,
+  ) {}
+
+  /** Resolves once the account is durable and can be read, with its first key where the plan has API access. */
+  async open(
+    principal: Principal,
+    { name, plan: planName, limits }: OpenAccount,
+    minting: Minting,
+  ): Promise<{ facts: AccountFacts; key: NewKey | null }> {
+    const plan = this.planNamed(planName)
+    const accountId = minting.id('acc')
+    const wanted = limits == null ? null : readLimits(limits)
+    const slice = { account: await this.views.accounts.account(accountId), key: null }
+    const now = this.context.now()
+    const command = { type: 'OpenAccount', accountId, name, plan, limits: wanted, now } as const
+    await this.record(principal, accountId, decide(slice, command))
+    const key = await this.firstKey(principal, accountId, minting)
+    return { facts: await this.factsOf(await this.find(accountId)), key }
+  }
+
+  /**
+   * Resolves once the change is in force on this instance. An account that has API access by then and no key of scope
+   * `admin` left is given one, as a new account is: else nobody could issue any.
+   */
+  async change(
+    principal: Principal,
+    id: string,
+    { plan: planName, limits }: ChangeAccount,
+    minting: Minting,
+  ): Promise<{ facts: AccountFacts; key: NewKey | null }> {
+    if (planName === undefined && limits === undefined) {
+      throw invalid({ detail: 'plan or limits must be given', pointer: '' })
+    }
+    const account = await this.find(id)
+    const plan = this.planNamed(planName ?? account.plan)
+    const now = this.context.now()
+    const wanted = limitsAfter(account, plan, limits)
+    const command = { type: 'ChangePlan', accountId: account.id, plan, limits: wanted, now } as const
+    await this.record(principal, account.id, decide({ account, key: null }, command))
+    this.context.knownKeys.forgetAll()
+    const key = await this.firstKey(principal, account.id, minting)
+    return { facts: await this.factsOf(await this.find(account.id)), key }
+  }
+
+  /** Throws not-found. */
+  async get(id: string): Promise<AccountFacts> {
+    return this.factsOf(await this.find(id))
+  }
+
+  async list(query: ListQuery<AccountId>): Promise<Account[]> {
+    const accounts = await this.views.accounts.listAccounts(query)
+    await this.views.mustKnowAccounts()
+    return accounts
+  }
+
+  async factsOf(account: Account): Promise<AccountFacts> {
+    const { plans, maxMessageBytes } = this.context
+    const keys = await this.views.accounts.activeKeys(account.id)
+    const environments = [...new Set(keys.map(({ environment }) => environment))].sort()
+    return { account, plan: plans.isKnown(account) ? plans.of(account) : null, environments, maxMessageBytes }
+  }
+
+  private async firstKey(
+    principal: Principal,
+    accountId: AccountId,
+    minting: Minting,
+  ): Promise<NewKey | null> {
+    const account = await this.find(accountId)
+    if (!this.context.plans.of(account).hasApiAccess) return null
+    return this.keys.issueUnless(principal, account, FIRST_KEY, minting, (keys) =>
+      keys.some(({ scopes }) => scopes.includes('admin')),
+    )
+  }
+
+  private async record(
+    { environment, keyId }: Principal,
+    accountId: AccountId,
+    { events, refusal }: ReturnType<typeof decide>,
+  ): Promise<void> {
+    if (refusal !== null) throw refused(refusal, accountId)
+    for (const event of events) {
+      const attribution = { accountId, environment, keyId }
+      await this.views.mustShow(await this.context.recorder.recordAccountEvent(event, attribution))
+    }
+  }
+
+  private async find(id: string): Promise<Account> {
+    const account = isId('acc', id)
+      ? await this.views.knownOfAccounts(() => this.views.accounts.account(id))
+      : null
+    if (account === null) throw notFound(`There is no account ${id.slice(0, 60)}.`)
+    return account
+  }
+
+  private planNamed(name: string): Plan {
+    const { plans } = this.context
+    const plan = plans.named(name)
+    if (plan !== null) return plan
+    throw invalid({ detail: `plan must be one of ${plans.names.join(', ')}`, pointer: '/plan' })
+  }
+}
+
+/** Those that are given; else those that the account has, as long as it stays on its plan. */
+function limitsAfter(account: Account, plan: Plan, given: ChangeAccount['limits']): AccountLimits | null {
+  if (given !== undefined) return given === null ? null : readLimits(given)
+  return account.plan === plan.name ? account.limits : null
+}

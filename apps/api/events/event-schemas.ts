@@ -1,0 +1,66 @@
+import Type, { type TSchema } from 'typebox'
+import { DeletedInbox } from '../inboxes/inbox-schemas.js'
+import { Header, MESSAGE_PROPERTIES } from '../messages/message-schemas.js'
+import { OrNull, Time } from '../openapi/schema-parts.js'
+
+const EventMessage = Type.Object(
+  {
+    ...MESSAGE_PROPERTIES,
+    headers: OrNull(Type.Array(Header), 'In their order, repeats kept; null where left out.'),
+    truncated: Type.Optional(
+      Type.Array(Type.Union([Type.Literal('html'), Type.Literal('text'), Type.Literal('headers')]), {
+        description: 'What is null since the event would be over 256 kB: the message itself has it.',
+      }),
+    ),
+  },
+  { $id: 'EventMessage', description: 'A message, as an event tells of it.' },
+)
+
+const EventDeletedMessage = Type.Object(
+  {
+    id: MESSAGE_PROPERTIES.id,
+    inbox_id: MESSAGE_PROPERTIES.inbox_id,
+    deleted_at: Time('When it was deleted.'),
+  },
+  { $id: 'EventDeletedMessage', description: 'The end of a message, as an event tells of it.' },
+)
+
+const EventEndedInbox = Type.Object(
+  {
+    id: DeletedInbox.properties.id,
+    state: Type.Union([Type.Literal('deleted'), Type.Literal('expired')], { description: 'How it ended.' }),
+    ended_at: Time('When it ended.'),
+  },
+  { $id: 'EventEndedInbox', description: 'The end of an inbox, as an event tells of it.' },
+)
+
+const eventOf = <Data extends TSchema>(types: [string, ...string[]], data: Data) =>
+  Type.Object({
+    type: Type.Unsafe<string>({ type: 'string', enum: types, description: 'What happened.' }),
+    timestamp: Time('When.'),
+    data,
+  })
+
+/** The `data` of an event in a stream. */
+export const EventBody = Type.Union(
+  [
+    eventOf(['message.received'], EventMessage),
+    eventOf(['message.deleted'], EventDeletedMessage),
+    eventOf(['inbox.expired', 'inbox.deleted'], EventEndedInbox),
+  ],
+  {
+    $id: 'EventBody',
+    description: 'What happened to an inbox, and to what.',
+    examples: [
+      {
+        type: 'inbox.expired',
+        timestamp: '2026-11-21T10:00:00.000Z',
+        data: {
+          id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
+          state: 'expired',
+          ended_at: '2026-11-21T10:00:00.000Z',
+        },
+      },
+    ],
+  },
+)

@@ -1,0 +1,69 @@
+import { Readable } from 'node:stream'
+import type { EndOfEvents } from './event-chunks.js'
+
+/** Why a stream is over. */
+export type StreamOutcome = EndOfEvents | 'client-gone' | 'client-stalled' | 'stopping' | 'failed'
+
+/** Text that is made as the client takes it: one chunk ahead and no further. */
+export class EventStream extends Readable {
+  private readonly ending = new AbortController()
+  private isConcluded = false
+  private readonly chunks: AsyncGenerator<string, EndOfEvents | undefined>
+
+  constructor(
+    make: (signal: AbortSignal) => AsyncGenerator<string, EndOfEvents | undefined>,
+    /** Lets the making look at its signal. */
+    private readonly wake: () => void,
+    /** Told once, before the end, why that comes; not where the client ends it. */
+    private readonly onOutcome: (outcome: StreamOutcome) => void,
+  ) {
+    super({ highWaterMark: 1 })
+    this.chunks = make(this.ending.signal)
+  }
+
+  /** Ends it behind the chunk that is under way. */
+  finish(outcome: StreamOutcome): void {
+    this.conclude(outcome)
+    this.stop()
+  }
+
+  /** Ends it at once: what the client has not taken it does not get. */
+  cut(outcome: StreamOutcome): void {
+    this.conclude(outcome)
+    this.destroy()
+  }
+
+  override _read(): void {
+    this.chunks.next().then(
+      ({ done, value }) => {
+        if (this.destroyed) return
+        if (done === true) {
+          if (value !== undefined) this.conclude(value)
+          this.push(null)
+        } else {
+          this.push(value)
+        }
+      },
+      (error: unknown) => {
+        this.conclude('failed')
+        this.destroy(error instanceof Error ? error : new Error(String(error)))
+      },
+    )
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.stop()
+    callback(error)
+  }
+
+  private conclude(outcome: StreamOutcome): void {
+    if (this.isConcluded) return
+    this.isConcluded = true
+    this.onOutcome(outcome)
+  }
+
+  private stop(): void {
+    this.ending.abort()
+    this.wake()
+  }
+}

@@ -1,0 +1,127 @@
+import { Readable } from 'node:stream'
+import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import type { Scope } from '#libs/account/scope.js'
+import { inboxChannel } from '#libs/read-model/inbox-channel.js'
+import { Doorbell } from '#libs/signals/doorbell.js'
+import { Authenticator, type Principal } from '../access/authenticator.js'
+import { Caller, mustBeAllowed, NeedsScope } from '../access/scope.guard.js'
+import { note } from '../http/access-log.js'
+import { readMessageCursor } from '../http/cursor.js'
+import { Describe } from '../openapi/describe.js'
+import { familyOf } from '../http/link.js'
+import { Produces } from '../http/media.js'
+import { Views } from '../http/views.js'
+import { Inboxes } from '../inboxes/inboxes.service.js'
+import { WholeLook } from '../messages/whole-look.js'
+import { EventBody } from './event-schemas.js'
+import { eventChunks } from './event-chunks.js'
+import { MEDIA_TYPE } from './event-stream-text.js'
+import { EventStream } from './event-stream.js'
+import { InboxFeed } from './inbox-feed.js'
+import { Listen } from './listen.dto.js'
+import { OpenStreams } from './open-streams.js'
+
+const LISTENERS: [Scope, Scope] = ['inboxes', 'read']
+
+/** The connection is the stream's alone: where that ends, an idle connection would hold up the end of the process. */
+const HEADERS = {
+  'content-type': MEDIA_TYPE,
+  'x-accel-buffering': 'no',
+  connection: 'close',
+}
+
+/** What happens to an inbox, as it happens. Both families of paths come here. */
+@Controller(['v1/inboxes/:inboxId/events', 'v1/emails/:inboxId/events'])
+export class EventsController {
+  constructor(
+    private readonly views: Views,
+    private readonly inboxes: Inboxes,
+    private readonly whole: WholeLook,
+    private readonly feed: InboxFeed,
+    private readonly streams: OpenStreams,
+    private readonly authenticator: Authenticator,
+  ) {}
+
+  @Get()
+  @NeedsScope(...LISTENERS)
+  @Produces(MEDIA_TYPE)
+  @Describe({
+    id: 'streamInboxEvents',
+    tag: 'Messages',
+    summary: "Stream an inbox's events",
+    description:
+      'Server-sent events, as they happen: `message.received`, `message.deleted`, `inbox.expired`, `inbox.deleted`. Each ' +
+      'has its `event`, an `id` which is a cursor, and in `data` an `EventBody` as JSON. A comment comes every 15 ' +
+      'seconds. The stream ends after the inbox does.',
+    takes: ['Mayfly-Inbox-Password', 'Last-Event-ID'],
+    answer: {
+      description: 'The stream.',
+      schema: Type.Unsafe<string>({ type: 'string', contentSchema: EventBody }),
+    },
+    problems: ['inbox-deleted', 'inbox-expired', 'too-many-streams'],
+  })
+  async listen(
+    @Caller() principal: Principal,
+    @Param('inboxId') inboxId: string,
+    @Query() query: Listen,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const { id } = (await this.inboxes.openContent(principal, inboxId)).inbox
+    const place = this.streams.take()
+    const bell = new Doorbell()
+    const leaving = [() => place.leave()]
+    const leave = () => {
+      for (const each of leaving.splice(0)) each()
+    }
+    try {
+      // Before the look that says where "now" is: what comes behind it rings.
+      leaving.push(await this.views.signals.subscribe(inboxChannel(id), () => bell.ring()))
+      const { inbox, endOffset } = await this.whole.again(principal, id, {
+        look: (open) => Promise.resolve(open),
+      })
+      const from = placeOf(request, query) ?? endOffset
+      void reply.headers(HEADERS)
+      if (request.method === 'HEAD') {
+        leave()
+        void reply.send(Readable.from([]))
+        return
+      }
+      const listening = { feed: this.feed, inbox, from, family: familyOf(request), bell }
+      const authenticate = async () => {
+        await this.authenticator.authenticate(request)
+        mustBeAllowed(request, LISTENERS)
+      }
+      const stream = new EventStream(
+        (signal) => eventChunks({ ...listening, authenticate }, signal),
+        () => bell.ring(),
+        (outcome) => note(request, { stream: outcome }),
+      )
+      note(request, { stream: 'client-gone' })
+      stream.once('error', (error) => request.log.error({ err: error }, 'a stream failed'))
+      stream.once('close', leave)
+      const { socket } = request.raw
+      place.watch(stream, socket)
+      // The server lets a client that has ended sending have its answer: of this one there would be no end.
+      const hangUp = () => stream.finish('client-gone')
+      socket.once('end', hangUp)
+      leaving.push(() => socket.off('end', hangUp))
+      if (socket.readableEnded) hangUp()
+      // Sent by hand: Nest would read it into a stream of its own, which does not end with it.
+      void reply.send(stream)
+    } catch (error) {
+      leave()
+      throw error
+    }
+
+    /** A client that comes again sends the URL of before, and with it where it has come to since: that counts. */
+    function placeOf({ headers }: FastifyRequest, { cursor }: Listen): number | null {
+      const asked = cursor === undefined ? null : readMessageCursor(id, cursor).from
+      const lastId = headers['last-event-id']
+      if (typeof lastId !== 'string' || lastId === '') return asked
+      return readMessageCursor(id, lastId, { header: 'Last-Event-ID' }).from
+    }
+  }
+}

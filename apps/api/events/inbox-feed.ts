@@ -1,0 +1,80 @@
+import { Injectable } from '@nestjs/common'
+import type { ActiveInbox } from '#libs/inbox/inbox.js'
+import type { HistoryEntry } from '#libs/read-model/history.js'
+import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import { writeMessageCursor } from '../http/cursor.js'
+import { Views } from '../http/views.js'
+import { InboxContext, comingToItsEnd } from '../inboxes/inboxes.service.js'
+import { EVENT_NAMES } from '../history/history-json.js'
+import type { OpenedMessage } from '../messages/message-json.js'
+import { MessageReader } from '../messages/message-reader.js'
+import { inboxEndBody, messageBody, messageDeletedBody } from './event-body.js'
+import type { EventText } from './event-stream-text.js'
+
+/** Entries of the history at a time: they are small, and what they stand for is opened one by one. */
+export const PAGE = 50
+
+/** What an inbox's stream tells, in the order of its history. */
+@Injectable()
+export class InboxFeed {
+  constructor(
+    private readonly views: Views,
+    private readonly reader: MessageReader,
+    private readonly context: InboxContext,
+  ) {}
+
+  /** At most PAGE entries from an offset on. In views that are being rebuilt they are true too, if not all. */
+  entriesFrom({ id: inboxId }: ActiveInbox, from: number): Promise<HistoryEntry[]> {
+    const to = Number.MAX_SAFE_INTEGER
+    return this.views.inboxes.history({ inboxId, order: 'asc', from, to, limit: PAGE })
+  }
+
+  /** Past it an inbox has ended, whether or not its end is in the history yet. */
+  msLeftOf({ expiresAt }: ActiveInbox): number {
+    return expiresAt.getTime() - this.context.now().getTime()
+  }
+
+  /**
+   * What a client is told of an entry. Null where that is nothing: a message that is there no more, whose deletion or
+   * whose inbox's end comes further on, or what came to an inbox that is past its time. Throws catching-up where it
+   * can't be told yet.
+   */
+  async tell(inbox: ActiveInbox, entry: HistoryEntry, family: string): Promise<EventText | null> {
+    const data = await this.dataOf(inbox, entry, family)
+    const id = writeMessageCursor(inbox.id, { from: entry.offset + 1, to: null, end: null })
+    return data === null ? null : { id, event: EVENT_NAMES[entry.type], data }
+  }
+
+  private async dataOf(inbox: ActiveInbox, entry: HistoryEntry, family: string): Promise<string | null> {
+    switch (entry.type) {
+      case 'InboxDeleted':
+      case 'InboxExpired':
+        return inboxEndBody(entry, inbox.id)
+      case 'MessageDeleted':
+        return this.msLeftOf(inbox) > 0 ? messageDeletedBody(entry, inbox.id) : null
+      case 'MessageReceived':
+        return this.msLeftOf(inbox) > 0 ? this.received(inbox, entry, family) : null
+      case 'InboxCreated':
+        return null
+    }
+  }
+
+  private async received(inbox: ActiveInbox, entry: HistoryEntry, family: string): Promise<string | null> {
+    // Views that are being rebuilt show a deleted message until they come to its deletion: they must be whole all along.
+    await this.views.mustKnow(inbox.id)
+    const opened = entry.messageId === null ? null : await this.open(inbox.id, entry.messageId)
+    await this.views.mustKnow(inbox.id)
+    return opened === null ? null : messageBody(entry, opened, family)
+  }
+
+  private async open(inboxId: InboxId, messageId: MessageId): Promise<OpenedMessage | null> {
+    // What was opened before may be remembered beyond its deletion: the row has the last word.
+    const [row, lookup] = await Promise.all([
+      this.views.inboxes.message({ inboxId, messageId }),
+      this.views.vault.find(inboxId),
+    ])
+    if (row?.message.state !== 'present' || lookup.state === 'forgotten') return null
+    if (lookup.state === 'unknown') throw comingToItsEnd(inboxId)
+    return this.reader.open(lookup.key, inboxId, row.message)
+  }
+}

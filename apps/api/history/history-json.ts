@@ -1,0 +1,29 @@
+import type { Static } from 'typebox'
+import type { InboxEvent } from '#libs/inbox/events.js'
+import type { HistoryEntry } from '#libs/read-model/history.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import type { Event } from './history-schemas.js'
+
+/** What an inbox's events are called in its history, in its stream and in webhooks. */
+export const EVENT_NAMES = {
+  InboxCreated: 'inbox.created',
+  MessageReceived: 'message.received',
+  MessageDeleted: 'message.deleted',
+  InboxExpired: 'inbox.expired',
+  InboxDeleted: 'inbox.deleted',
+} as const satisfies Record<InboxEvent['type'], string>
+
+/** An event as the contract has it, without content. `partition` is its inbox's. */
+export function historyJson(entry: HistoryEntry, inboxId: InboxId, partition: number): Static<typeof Event> {
+  return {
+    id: entry.id,
+    type: EVENT_NAMES[entry.type],
+    time: entry.time.toISOString(),
+    inbox_id: inboxId,
+    message_id: entry.messageId,
+    key_id: entry.keyId,
+    position: { topic: 'inbox-events', partition, offset: entry.offset },
+    size: entry.size,
+    digest: entry.digest,
+  }
+}

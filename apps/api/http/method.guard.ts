@@ -1,0 +1,16 @@
+import type { CanActivate, ExecutionContext } from '@nestjs/common'
+import type { FastifyRequest } from 'fastify'
+import { pathOf } from './link.js'
+import { methodNotAllowed, type MethodTable } from './method-table.js'
+
+/** Refuses a method that a path's narrowest route does not take, though a wider one would. */
+export class MethodGuard implements CanActivate {
+  constructor(private readonly methods: MethodTable) {}
+
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<FastifyRequest>()
+    const allowed = this.methods.allowedAt(pathOf(request))
+    if (!allowed.includes(request.method)) throw methodNotAllowed(request.method, allowed)
+    return true
+  }
+}

@@ -1,0 +1,149 @@
+import { hash, hkdfSync } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { IdempotencyStore, Repeatable, Run } from '#libs/idempotency/idempotency-store.js'
+import { bearerSecretOf, principalOf } from '../access/authenticator.js'
+import { setMinting } from '../access/minting.js'
+import { bodyBytesOf } from '../http/bodies.js'
+import { Problem } from '../http/problems.js'
+import { idempotencyKeyOf } from './idempotency-key.js'
+import { seededMinting } from './seeded-minting.js'
+import { openAnswer, sealAnswer } from './stored-answer.js'
+
+/*
+ * POSTs with an Idempotency-Key. What a handler makes up is reserved before it runs, so that one whose process is killed
+ * anywhere is run again with the same ids; what is on the log by then is not changed by it. See
+ * docs/decisions/0013-repeated-requests.md.
+ */
+
+export interface IdempotencyOptions {
+  store: IdempotencyStore
+  /** Told of answers that could not be kept: a repeat runs again, with the same ids. */
+  onUnkept: (error: unknown) => void
+}
+
+interface Running {
+  run: Run
+  secret: string
+  renewing: NodeJS.Timeout
+}
+
+const RUNNING = Symbol('running')
+type Watched = FastifyRequest & { [RUNNING]?: Running | undefined }
+
+/** Of a run that gives no answer; others have to wait no longer for it. */
+const LONGEST_RUN_MS = 60_000
+const MOST_ANSWER_BYTES = 1 << 20
+/** What an answer says besides its body. The others belong to each request. */
+const KEPT_HEADERS = ['content-type', 'location', 'link', 'mayfly-cursor', 'cache-control'] as const
+
+export class Idempotency {
+  constructor(private readonly options: IdempotencyOptions) {}
+
+  /** Watches over every route that is registered from now on. */
+  watch(server: FastifyInstance): void {
+    server.addHook('preHandler', (request, reply) => this.begin(request, reply))
+    server.addHook('onSend', (request, reply, payload) => this.end(request, reply, payload))
+  }
+
+  /** Lets a request run that is the first of its kind; gives the stored answer, or refuses, where it is not. */
+  private async begin(request: Watched, reply: FastifyReply): Promise<FastifyReply | undefined> {
+    if (request.is404) return undefined
+    const key = idempotencyKeyOf(request)
+    const principal = principalOf(request)
+    const secret = bearerSecretOf(request)
+    if (key === null || principal === null || secret === null) return undefined
+    const wanted = repeatable(request, `${principal.keyId} ${key}`, secret)
+    const reserved = await this.options.store.reserve(wanted)
+    switch (reserved.state) {
+      case 'run':
+        this.run(request, reserved.run, secret)
+        return undefined
+      case 'in-use':
+        throw new Problem('idempotency-key-in-use', {
+          detail: 'A request with this Idempotency-Key is being answered just now.',
+          headers: { 'retry-after': '1' },
+        })
+      case 'reused':
+        throw reused(reserved.fingerprint, wanted.fingerprint)
+      case 'stored': {
+        const { status, headers, body } = openAnswer(reserved.answer, secret, wanted.id)
+        return reply
+          .code(status)
+          .headers({ ...headers, 'idempotent-replayed': 'true' })
+          .send(body)
+      }
+    }
+  }
+
+  private run(request: Watched, run: Run, secret: string): void {
+    const { store, onUnkept } = this.options
+    const endsAtMs = performance.now() + LONGEST_RUN_MS
+    const renewing = setInterval(() => {
+      if (performance.now() > endsAtMs) clearInterval(renewing)
+      else store.renew(run).catch(onUnkept)
+    }, store.leaseMs / 3).unref()
+    request[RUNNING] = { run, secret, renewing }
+    setMinting(request, seededMinting(run, secret))
+  }
+
+  /** Resolves, whatever becomes of the store, once the answer may be sent. */
+  private async end(request: Watched, reply: FastifyReply, payload: unknown): Promise<unknown> {
+    const running = request[RUNNING]
+    if (running === undefined) return payload
+    request[RUNNING] = undefined
+    clearInterval(running.renewing)
+    await this.keep(running, reply, payload).catch(this.options.onUnkept)
+    return payload
+  }
+
+  private async keep({ run, secret }: Running, reply: FastifyReply, payload: unknown): Promise<void> {
+    const { store } = this.options
+    const { statusCode: status } = reply
+    if (status >= 500) return store.release(run, 'resumable')
+    // What is there, or gone, was found; any other refusal tells that nothing was done.
+    if (status >= 300 && status !== 404 && status !== 410) return store.release(run, 'undone')
+    const body = bytesOf(payload)
+    if (body === null || body.length > MOST_ANSWER_BYTES) return store.release(run, 'resumable')
+    const answer = { status, headers: keptHeaders(reply), body }
+    return store.finish(run, sealAnswer(answer, secret, run.id))
+  }
+}
+
+/** A store that is read tells neither the client's key, nor the secret, nor the body. */
+function repeatable(request: FastifyRequest, name: string, secret: string): Repeatable {
+  const id = hash('sha256', name)
+  const digest = hash('sha256', bodyBytesOf(request))
+  const marks = [secret, `${secret} ${request.method} ${request.url} ${digest}`]
+  const [ofSecret = '', ofRequest = ''] = marks.map((mark) =>
+    Buffer.from(hkdfSync('sha256', mark, id, 'mayfly fingerprint', 16)).toString('hex'),
+  )
+  return { id, fingerprint: `${ofSecret}.${ofRequest}` }
+}
+
+function reused(stored: string, given: string): Problem {
+  const [[ofSecret], [otherSecret]] = [stored.split('.'), given.split('.')]
+  return new Problem('idempotency-key-reused', {
+    detail:
+      ofSecret === otherSecret
+        ? 'This Idempotency-Key came with another method, path or body before.'
+        : 'This Idempotency-Key came with another secret of this API key before, which alone opens the answer.',
+  })
+}
+
+/** Null for what is sent bit by bit. */
+function bytesOf(payload: unknown): Uint8Array | null {
+  if (payload === null || payload === undefined) return new Uint8Array()
+  if (typeof payload === 'string') return Buffer.from(payload)
+  return payload instanceof Uint8Array ? payload : null
+}
+
+/** Of a problem also the id that its body names. */
+function keptHeaders(reply: FastifyReply): Record<string, string> {
+  const names = reply.statusCode < 300 ? KEPT_HEADERS : [...KEPT_HEADERS, 'x-request-id']
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = reply.getHeader(name)
+      return value === undefined ? [] : [[name, String(value)] as const]
+    }),
+  )
+}

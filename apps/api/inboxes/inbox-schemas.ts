@@ -1,0 +1,123 @@
+import Type from 'typebox'
+import { Count, IdOf, OrNull, Pairs, Time } from '../openapi/schema-parts.js'
+
+const identity = {
+  id: IdOf('inb', 'Stays with it; never given out again.'),
+  address: Type.String({
+    pattern: '^[0-9a-hjkmnp-tv-z]{20}@',
+    description: 'Where mail is taken. Either case; `local+tag@` reaches the same inbox.',
+  }),
+}
+const labels = Pairs('Given at its creation, to find it again.')
+const createdAt = Time('When it was created.')
+const messageCount = Count('How many messages it has had, without those deleted.')
+
+const activeInbox = {
+  ...identity,
+  state: Type.Literal('active', { description: 'It takes mail.' }),
+  duration: Type.String({ pattern: '^\\d+[mhdw]$', description: 'How long it lives, as asked for.' }),
+  password_protected: Type.Boolean({ description: 'Whether its mail needs a password to be read.' }),
+  name: OrNull(Type.String(), 'For people.'),
+  labels,
+  environment: Type.String({ description: 'That of the key which made it.' }),
+  created_at: createdAt,
+  expires_at: Time('When it ends, with all its mail.'),
+  message_count: messageCount,
+  last_message_at: OrNull(Time(''), 'When the newest message came.'),
+}
+
+const example = {
+  id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
+  address: 'k3v9x2m4q8wz7t5b6n0c@mayfly.test',
+  state: 'active',
+  duration: '30m',
+  password_protected: false,
+  name: 'sign-up',
+  labels: { run: '42' },
+  environment: 'staging',
+  created_at: '2026-11-21T09:30:00.000Z',
+  expires_at: '2026-11-21T10:00:00.000Z',
+  message_count: 1,
+  last_message_at: '2026-11-21T09:30:02.417Z',
+}
+
+/** An active inbox. */
+export const Inbox = Type.Object(activeInbox, {
+  $id: 'Inbox',
+  description: 'An address that takes mail for a while.',
+  examples: [example],
+})
+
+/** An inbox in the answer to its creation. */
+export const CreatedInbox = Type.Object(
+  {
+    ...activeInbox,
+    password: Type.Optional(
+      Type.String({
+        description: 'Of a protected inbox, this once: what `Mayfly-Inbox-Password` must say from now on.',
+      }),
+    ),
+  },
+  {
+    $id: 'CreatedInbox',
+    description: 'An inbox, with its password where it was asked for.',
+    examples: [
+      { ...example, message_count: 0, last_message_at: null },
+      {
+        ...example,
+        password_protected: true,
+        message_count: 0,
+        last_message_at: null,
+        password: '6pq1v8d0c4m7t2h9k3s5b8n1g0',
+      },
+    ],
+  },
+)
+
+/** An ended inbox in a list. */
+export const EndedInbox = Type.Object(
+  {
+    ...identity,
+    state: Type.Union([Type.Literal('deleted'), Type.Literal('expired')], { description: 'How it ended.' }),
+    labels,
+    created_at: createdAt,
+    ended_at: Time('When it ended.'),
+    message_count: messageCount,
+  },
+  {
+    $id: 'EndedInbox',
+    description: 'What stays of an inbox after its end, as long as the log is kept.',
+    examples: [
+      {
+        id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
+        address: 'k3v9x2m4q8wz7t5b6n0c@mayfly.test',
+        state: 'expired',
+        labels: { run: '42' },
+        created_at: '2026-11-21T09:30:00.000Z',
+        ended_at: '2026-11-21T10:00:00.000Z',
+        message_count: 1,
+      },
+    ],
+  },
+)
+
+/** The answer to a deletion. */
+export const DeletedInbox = Type.Object(
+  {
+    ...identity,
+    state: Type.Literal('deleted', { description: 'It is gone for good.' }),
+    deleted_at: Time('When it was deleted first.'),
+  },
+  {
+    $id: 'DeletedInbox',
+    description: 'The end of an inbox.',
+    examples: [
+      {
+        id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
+        address: 'k3v9x2m4q8wz7t5b6n0c@mayfly.test',
+        state: 'deleted',
+        deleted_at: '2026-11-21T09:41:07.122Z',
+      },
+    ],
+  },
+)

@@ -1,0 +1,72 @@
+import {
+  ArrayMaxSize,
+  ArrayMinSize,
+  ArrayUnique,
+  IsArray,
+  IsIn,
+  IsInt,
+  Matches,
+  Min,
+  ValidateBy,
+  ValidateIf,
+} from 'class-validator'
+import { ENVIRONMENT } from '#libs/account/api-key.js'
+import { LONGEST_GRACE_MS } from '#libs/account/decide.js'
+import { GRACE_UNIT_MS, parseGrace } from '#libs/account/grace.js'
+import { SCOPES, type Scope } from '#libs/account/scope.js'
+import { IsName, NAME_SCHEMA } from '../accounts/name.js'
+import { Says } from '../openapi/describe.js'
+import { durationPattern } from '../openapi/duration-pattern.js'
+
+const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', ')}, each once`
+const RATE_LIMIT = 'rate_limit must be a whole number of requests per minute, at least 1'
+
+/** The body of POST /v1/keys. */
+export class IssueKey {
+  @Says('For people.', NAME_SCHEMA)
+  @IsName()
+  name!: string
+
+  @Says('The one whose inboxes it sees.', { examples: ['staging'] })
+  @Matches(ENVIRONMENT, {
+    message:
+      'environment must be a lower-case letter, then up to 31 of lower-case letters, digits and hyphens',
+  })
+  environment!: string
+
+  @Says('What it may do. Only a key of scope `operator` hands that one on.')
+  @IsIn(SCOPES, { each: true, message: SCOPE_LIST })
+  @ArrayUnique({ message: SCOPE_LIST })
+  @ArrayMaxSize(SCOPES.length, { message: SCOPE_LIST })
+  @ArrayMinSize(1, { message: SCOPE_LIST })
+  @IsArray({ message: SCOPE_LIST })
+  scopes: Scope[] = ['inboxes']
+
+  @Says("Requests per minute, where they are to be fewer than the account's.")
+  @ValidateIf((_, value) => value !== undefined && value !== null)
+  @Min(1, { message: RATE_LIMIT })
+  @IsInt({ message: RATE_LIMIT })
+  rate_limit?: number | null
+}
+
+/** The body of POST /v1/keys/{id}/rotate. */
+export class RotateKey {
+  @Says('How long the former secret goes on working.', {
+    type: 'string',
+    pattern: `^(0[smhdw]?|${durationPattern(GRACE_UNIT_MS, LONGEST_GRACE_MS)})$`,
+    examples: ['30m'],
+  })
+  @IsGrace()
+  grace: string = '0'
+}
+
+function IsGrace(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isGrace',
+    validator: {
+      validate: (value) => typeof value === 'string' && parseGrace(value) !== null,
+      defaultMessage: () =>
+        '$property must be "0", or a whole number and one of s, m, h, d, w, at most "7d": "30m", "24h"',
+    },
+  })
+}

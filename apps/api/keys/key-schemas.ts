@@ -1,0 +1,60 @@
+import Type from 'typebox'
+import { SCOPES, type Scope } from '#libs/account/scope.js'
+import { Count, IdOf, OrNull, Time } from '../openapi/schema-parts.js'
+
+const Usage = Type.Object(
+  {
+    requests: Count('Requests that were answered.'),
+    refusals: Count('Requests that were answered 429.'),
+    inboxes: Count('Inboxes that it made.'),
+    mails: Count('Mails that came to them.'),
+    bytes: Count('Bytes of those mails.'),
+  },
+  { $id: 'KeyUsage', description: 'What a key was used for.' },
+)
+
+const key = {
+  id: IdOf('key', 'Stays with it, whatever its secret.'),
+  name: Type.String({ description: 'For people.' }),
+  environment: Type.String({ description: 'The one whose inboxes it sees.' }),
+  scopes: Type.Array(Type.Unsafe<Scope>({ type: 'string', enum: SCOPES }), {
+    description: 'What it may do.',
+  }),
+  prefix: Type.String({ description: 'How its secret begins.' }),
+  created_at: Time('When it was issued.'),
+  last_used_at: OrNull(Time(''), 'About when a request was made with it last.'),
+  state: Type.Union([Type.Literal('active'), Type.Literal('revoked')], { description: 'Whether it works.' }),
+  rate_limit: OrNull(Type.Integer({ minimum: 1 }), "Requests per minute; null for the account's."),
+  usage: OrNull(Usage, 'Null until usage is counted.'),
+}
+
+const example = {
+  id: 'key_01jd6aycj4e7p8s9v1w3x5z7b2',
+  name: 'CI',
+  environment: 'staging',
+  scopes: ['inboxes'],
+  prefix: 'mf_staging_4fT9',
+  created_at: '2026-11-20T08:05:00.000Z',
+  last_used_at: '2026-11-21T09:30:00.000Z',
+  state: 'active',
+  rate_limit: null,
+  usage: null,
+}
+
+export const Key = Type.Object(key, {
+  $id: 'Key',
+  description: 'What requests are made with. Its secret is kept as a digest and shown once.',
+  examples: [example],
+})
+
+/** A key in the answer that its secret was made for. */
+export const KeyWithSecret = Type.Object(
+  { ...key, secret: Type.String({ description: 'The bearer token, this once.' }) },
+  {
+    $id: 'KeyWithSecret',
+    description: 'A key with its new secret.',
+    examples: [
+      { ...example, last_used_at: null, secret: 'mf_staging_4fT9xQ2mZr7LkV0cNp8WsYb1HdJg5EaU_2tPq9B' },
+    ],
+  },
+)

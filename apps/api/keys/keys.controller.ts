@@ -1,0 +1,113 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import type { Principal } from '../access/authenticator.js'
+import { Mint, type Minting } from '../access/minting.js'
+import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { ListPage, pageOf } from '../http/list-page.dto.js'
+import { NoParameters } from '../http/no-parameters.dto.js'
+import { Describe } from '../openapi/describe.js'
+import { keyJson, newKeyJson } from './key-json.js'
+import { IssueKey, RotateKey } from './key-requests.dto.js'
+import { Key, KeyWithSecret } from './key-schemas.js'
+import { Keys } from './keys.service.js'
+
+/** The keys of the caller's account, whatever their environment. */
+@Controller('v1/keys')
+export class KeysController {
+  constructor(private readonly keys: Keys) {}
+
+  @Post()
+  @HttpCode(201)
+  @NeedsScope('admin')
+  @Describe({
+    id: 'issueKey',
+    tag: 'Keys',
+    summary: 'Issue a key',
+    answer: { description: 'The key, with its secret.', schema: KeyWithSecret, headers: ['Location'] },
+  })
+  async issue(
+    @Caller() principal: Principal,
+    @Mint() minting: Minting,
+    @Body() body: IssueKey,
+    @Query() _query: NoParameters,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const issued = await this.keys.issue(principal, body, minting)
+    void reply.header('location', `/v1/keys/${issued.key.id}`)
+    return newKeyJson(issued)
+  }
+
+  @Get()
+  @NeedsScope('admin')
+  @Describe({
+    id: 'listKeys',
+    tag: 'Keys',
+    summary: 'List keys',
+    answer: { description: 'A page of them.', schema: Type.Array(Key), headers: ['Link'] },
+  })
+  async list(
+    @Caller() principal: Principal,
+    @Query() query: ListPage,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const page = await pageOf('key', query, { request, reply }, (asked) => this.keys.list(principal, asked))
+    const lastUses = await this.keys.lastUses(page)
+    return page.map((key, index) => keyJson(key, lastUses[index] ?? null))
+  }
+
+  @Get(':keyId')
+  @NeedsScope('admin')
+  @Describe({
+    id: 'getKey',
+    tag: 'Keys',
+    summary: 'Read a key',
+    answer: { description: 'The key.', schema: Key },
+  })
+  async get(@Caller() principal: Principal, @Param('keyId') keyId: string, @Query() _query: NoParameters) {
+    const key = await this.keys.get(principal, keyId)
+    return keyJson(key, await this.keys.lastUsedAt(key))
+  }
+
+  @Post(':keyId/rotate')
+  @HttpCode(201)
+  @NeedsScope('admin')
+  @Describe({
+    id: 'rotateKey',
+    tag: 'Keys',
+    summary: 'Give a key another secret',
+    answer: { description: 'The key, with its new secret.', schema: KeyWithSecret, headers: ['Location'] },
+  })
+  async rotate(
+    @Caller() principal: Principal,
+    @Mint() minting: Minting,
+    @Param('keyId') keyId: string,
+    @Body() body: RotateKey,
+    @Query() _query: NoParameters,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const rotated = await this.keys.rotate(principal, keyId, body, minting)
+    void reply.header('location', `/v1/keys/${rotated.key.id}`)
+    return newKeyJson(rotated)
+  }
+
+  @Delete(':keyId')
+  @NeedsScope('admin')
+  @Describe({
+    id: 'revokeKey',
+    tag: 'Keys',
+    summary: 'Revoke a key',
+    description: 'It works no longer, on every instance within a second. A repeat repeats the answer.',
+    answer: { description: 'The key.', schema: Key },
+  })
+  async revoke(
+    @Caller() principal: Principal,
+    @Param('keyId') keyId: string,
+    @Query() _query: NoParameters,
+    @Body() _body: NoParameters,
+  ) {
+    const key = await this.keys.revoke(principal, keyId)
+    return keyJson(key, await this.keys.lastUsedAt(key))
+  }
+}

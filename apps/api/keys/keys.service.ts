@@ -1,0 +1,180 @@
+import { Injectable } from '@nestjs/common'
+import type { Account, ApiKey } from '#libs/account/account.js'
+import { drawSecret, prefixOf } from '#libs/account/api-key.js'
+import { decide } from '#libs/account/decide.js'
+import { parseGrace } from '#libs/account/grace.js'
+import type { ActiveKey, ListQuery } from '#libs/read-model/queries.js'
+import { isId, type KeyId } from '#libs/typeid/typeid.js'
+import type { Principal } from '../access/authenticator.js'
+import { hashSecret } from '../access/credentials.js'
+import type { Minting } from '../access/minting.js'
+import { AccountsContext } from '../accounts/accounts-context.js'
+import { refused } from '../accounts/refused.js'
+import { notFound, Problem, unavailable } from '../http/problems.js'
+import { Views } from '../http/views.js'
+import type { NewKey } from './key-json.js'
+import type { IssueKey, RotateKey } from './key-requests.dto.js'
+
+type KeyFacts = Pick<ApiKey, 'name' | 'environment' | 'scopes' | 'rateLimit'>
+
+/** Others may rotate the same key at once, each ahead of this one: hardly so often. */
+const MOST_ATTEMPTS = 5
+
+@Injectable()
+export class Keys {
+  constructor(
+    private readonly views: Views,
+    private readonly context: AccountsContext,
+  ) {}
+
+  /** Resolves once the key is durable and works on this instance. */
+  async issue(
+    principal: Principal,
+    { name, environment, scopes, rate_limit: rateLimit = null }: IssueKey,
+    minting: Minting,
+  ): Promise<NewKey> {
+    mayHandOut(principal, scopes)
+    const account = await this.views.knownOfAccounts(() => this.views.accounts.account(principal.accountId))
+    if (account === null) throw notFound(`There is no account ${principal.accountId}.`)
+    const issued = await this.issueUnless(
+      principal,
+      account,
+      { name, environment, scopes, rateLimit },
+      minting,
+      () => false,
+    )
+    if (issued === null) throw new Error('a key that nothing spoke against was not issued')
+    return issued
+  }
+
+  /** Null where the keys that the account has make another one needless. */
+  async issueUnless(
+    { keyId: causedBy }: Principal,
+    account: Account,
+    facts: KeyFacts,
+    minting: Minting,
+    isNeedless: (active: readonly ActiveKey[]) => boolean,
+  ): Promise<NewKey | null> {
+    const keyId = minting.id('key')
+    const { environment } = facts
+    const secret = drawSecret(environment, (count) => minting.bytes(count))
+    const { accounts } = this.views
+    const accountId = account.id
+    const [key, active] = await Promise.all([accounts.key(keyId), accounts.activeKeys(accountId)])
+    if (key === null && isNeedless(active)) return null
+    const { events, refusal } = decide(
+      { account, key },
+      {
+        type: 'IssueApiKey',
+        accountId,
+        keyId,
+        ...facts,
+        secretHash: hashSecret(secret),
+        prefix: prefixOf(secret),
+        plan: this.context.plans.of(account),
+        activeKeys: active.length,
+        now: this.context.now(),
+      },
+    )
+    if (refusal !== null) throw refused(refusal, keyId)
+    await this.record(events, { accountId, environment, keyId: causedBy })
+    return { key: await this.mustFind(keyId), secret, lastUsedAt: null }
+  }
+
+  /** Revoked ones too. */
+  async list({ accountId }: Principal, query: ListQuery<KeyId>): Promise<ApiKey[]> {
+    const keys = await this.views.accounts.listKeys(accountId, query)
+    await this.views.mustKnowAccounts()
+    return keys
+  }
+
+  /** Throws not-found: another account's key is answered exactly as one that is not there. */
+  async get({ accountId }: Principal, id: string): Promise<ApiKey> {
+    const key = isId('key', id) ? await this.views.knownOfAccounts(() => this.views.accounts.key(id)) : null
+    if (key?.accountId === accountId) return key
+    throw notFound(`There is no key ${id.slice(0, 60)}.`)
+  }
+
+  /** Resolves once the new secret works on this instance, and the one before it for its grace alone. */
+  async rotate(principal: Principal, id: string, { grace }: RotateKey, minting: Minting): Promise<NewKey> {
+    const { accounts } = this.views
+    let key = await this.get(principal, id)
+    // Whoever has the secret can do what the key may.
+    mayHandOut(principal, key.scopes)
+    const { id: keyId, accountId, environment } = key
+    // Before the change: a secret that is in force must not be lost for it.
+    const lastUsedAt = await this.lastUsedAt(key)
+    const secret = drawSecret(environment, (count) => minting.bytes(count))
+    const secretHash = hashSecret(secret)
+    const account = await accounts.account(accountId)
+    for (let attempts = 0; (await accounts.keyByHash(secretHash))?.key.id !== keyId; attempts += 1) {
+      if (attempts === MOST_ATTEMPTS) throw unavailable('catching-up', 'The key is being rotated by others.')
+      const { events, refusal } = decide(
+        { account, key },
+        {
+          type: 'RotateApiKey',
+          accountId,
+          keyId,
+          secretHash,
+          prefix: prefixOf(secret),
+          graceMs: parseGrace(grace) ?? 0,
+          now: this.context.now(),
+        },
+      )
+      if (refusal !== null) throw refused(refusal, id)
+      await this.record(events, { accountId, environment, keyId: principal.keyId })
+      key = await this.mustFind(keyId)
+    }
+    return { key, secret, lastUsedAt }
+  }
+
+  /** Resolves once the key no longer works on this instance; a repeat resolves with the same. */
+  async revoke(principal: Principal, id: string): Promise<ApiKey> {
+    const key = await this.get(principal, id)
+    const { id: keyId, accountId, environment } = key
+    const account = await this.views.accounts.account(accountId)
+    const { keyId: revokedBy } = principal
+    const now = this.context.now()
+    const command = { type: 'RevokeApiKey', accountId, keyId, revokedBy, now } as const
+    const { events, refusal } = decide({ account, key }, command)
+    if (refusal !== null) throw refused(refusal, id)
+    await this.record(events, { accountId, environment, keyId: revokedBy })
+    return this.mustFind(keyId)
+  }
+
+  async lastUsedAt({ id }: ApiKey): Promise<Date | null> {
+    return (await this.context.keyUse.lastUsedAt([id])).get(id) ?? null
+  }
+
+  /** In the order of the keys. */
+  async lastUses(keys: readonly ApiKey[]): Promise<(Date | null)[]> {
+    const uses = await this.context.keyUse.lastUsedAt(keys.map(({ id }) => id))
+    return keys.map(({ id }) => uses.get(id) ?? null)
+  }
+
+  private async record(
+    events: ReturnType<typeof decide>['events'],
+    attribution: Pick<Principal, 'accountId' | 'environment' | 'keyId'>,
+  ): Promise<void> {
+    for (const event of events) {
+      await this.views.mustShow(await this.context.recorder.recordAccountEvent(event, attribution))
+    }
+    this.context.knownKeys.forgetAll()
+  }
+
+  /** What was recorded shows; where it does not, views that were lost since are being rebuilt. */
+  private async mustFind(keyId: KeyId): Promise<ApiKey> {
+    const key = await this.views.accounts.key(keyId)
+    if (key === null) throw unavailable('catching-up', `The key ${keyId} can not be read yet.`)
+    return key
+  }
+}
+
+/** Throws missing-scope where a key that may reach every account would come from one that may not. */
+function mayHandOut(principal: Principal, scopes: readonly string[]): void {
+  if (!scopes.includes('operator') || principal.scopes.includes('operator')) return
+  throw new Problem('missing-scope', {
+    detail: 'Only a key of scope operator hands out secrets of that scope.',
+    headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="operator"' },
+  })
+}

@@ -1,0 +1,80 @@
+import { SetMetadata } from '@nestjs/common'
+import type { TSchema } from 'typebox'
+import type { ProblemCode } from '../http/problems.js'
+import type { SchemaJson } from './openapi-json.js'
+import type { RequestHeader, ResponseHeader } from './headers.js'
+
+/** What an operation is, beyond what its route, its classes and its scopes say: each handler must have it. */
+export interface Description {
+  /** Where the path has two families it speaks of an `Inbox`, or `Inboxes`: the other's id says `Email`. */
+  id: string
+  tag: Tag
+  summary: string
+  /** Markdown of paragraphs and `code`. */
+  description?: string
+  answer: Answer
+  /** What it may fail with, beyond what every operation of its kind may. */
+  problems?: readonly ProblemCode[]
+  /** Headers that it reads, beyond what every operation of its kind does. */
+  takes?: readonly RequestHeader[]
+}
+
+/** What it answers when all went well. */
+export interface Answer {
+  description: string
+  /** Of a JSON body; else of the text, in the media type that the handler produces. */
+  schema: TSchema
+  /** What else it may say in its headers. */
+  headers?: readonly ResponseHeader[]
+}
+
+export const TAGS = {
+  Inboxes: 'Addresses for a while: made, listed, read, deleted.',
+  Messages: 'What has arrived in an inbox.',
+  Accounts: 'Whom keys and inboxes belong to.',
+  Keys: 'What requests are made with.',
+  Operations: 'For those who run Mayfly, and for this document. No key is needed.',
+} as const
+
+export type Tag = keyof typeof TAGS
+
+const DESCRIPTION = Symbol('description')
+
+/** Says in the OpenAPI document what a handler does and answers. */
+export function Describe(description: Description): MethodDecorator {
+  return SetMetadata(DESCRIPTION, description)
+}
+
+export function descriptionOf(handler: object): Description | undefined {
+  return Reflect.getMetadata(DESCRIPTION, handler) as Description | undefined
+}
+
+const ABOUT = Symbol('about')
+
+export interface About {
+  description: string
+  /** What its rules can't say in JSON Schema by themselves. */
+  schema: object
+}
+
+/** Says what a property of a body, or a parameter of a query, is for; `schema` adds to what its rules say. */
+export function Says(description: string, schema: object = {}): PropertyDecorator {
+  return (target, property) => {
+    Reflect.defineMetadata(ABOUT, { description, schema } satisfies About, target, property)
+  }
+}
+
+const NEEDS = Symbol('needs')
+
+/** Says in JSON Schema what a body as a whole must be like, beyond what its properties must. */
+export function Needs(schema: SchemaJson): ClassDecorator {
+  return (target) => Reflect.defineMetadata(NEEDS, schema, target)
+}
+
+export function needsOf(metatype: object): SchemaJson {
+  return (Reflect.getMetadata(NEEDS, metatype) as SchemaJson | undefined) ?? {}
+}
+
+export function aboutOf(prototype: object, property: string): About | undefined {
+  return Reflect.getMetadata(ABOUT, prototype, property) as About | undefined
+}

@@ -1,0 +1,110 @@
+import type { Type } from '@nestjs/common'
+import { getMetadataStorage } from 'class-validator'
+import { aboutOf, needsOf } from './describe.js'
+import type { SchemaJson } from './openapi-json.js'
+
+export interface PropertySchema {
+  name: string
+  description: string
+  isRequired: boolean
+  /** Of a body: null counts as nothing. */
+  takesNull: boolean
+  schema: SchemaJson
+}
+
+type Rule = (...constraints: unknown[]) => Record<string, unknown>
+
+/** What class-validator's rules are in JSON Schema. Of another rule, what `Says` adds must tell all. */
+const RULES: Readonly<Record<string, Rule>> = {
+  isString: () => ({ type: 'string' }),
+  isBoolean: () => ({ type: 'boolean' }),
+  isInt: () => ({ type: 'integer' }),
+  isArray: () => ({ type: 'array' }),
+  min: (minimum) => ({ minimum }),
+  max: (maximum) => ({ maximum }),
+  minLength: (minLength) => ({ minLength }),
+  maxLength: (maxLength) => ({ maxLength }),
+  isIn: (values) => ({ type: 'string', enum: values }),
+  equals: (value) => ({ const: value }),
+  matches: (pattern) => ({ type: 'string', pattern: sourceOf(pattern) }),
+  arrayMinSize: (minItems) => ({ minItems }),
+  arrayMaxSize: (maxItems) => ({ maxItems }),
+  arrayNotEmpty: () => ({ minItems: 1 }),
+  arrayUnique: () => ({ uniqueItems: true }),
+  // JSON Schema knows no others than whole characters.
+  isWellFormed: () => ({}),
+}
+
+/** The properties that a class takes, from its rules. Throws where one is not described, or by rules unknown here. */
+export function propertiesOf(metatype: Type): PropertySchema[] {
+  const rules = getMetadataStorage().getTargetValidationMetadatas(metatype, '', false, false)
+  const names = [...new Set(rules.map(({ propertyName }) => propertyName))]
+  const defaults = new metatype() as Readonly<Record<string, unknown>>
+  return names.map((name) => {
+    const about = aboutOf(metatype.prototype as object, name)
+    if (about === undefined) throw new Error(`${metatype.name}.${name} does not say what it is for`)
+    const conditions: Condition[] = []
+    const schema: Record<string, unknown> = {}
+    const items: Record<string, unknown> = {}
+    for (const rule of rules.filter(({ propertyName }) => propertyName === name)) {
+      // class-validator leaves them out where a rule has none.
+      const constraints = (rule.constraints as unknown[] | undefined) ?? []
+      if (rule.type === 'conditionalValidation') {
+        conditions.push(constraints[0] as Condition)
+        continue
+      }
+      const known = RULES[rule.name ?? '']
+      if (known === undefined && Object.keys(about.schema).length === 0) {
+        throw new Error(`${metatype.name}.${name} has the rule ${rule.name}, which says nothing of its form`)
+      }
+      Object.assign(rule.each ? items : schema, known?.(...constraints))
+    }
+    const whole = {
+      ...schema,
+      ...(Object.keys(items).length === 0 ? {} : { items }),
+      ...about.schema,
+      ...(defaults[name] === undefined ? {} : { default: defaults[name] }),
+    }
+    return {
+      name,
+      description: about.description,
+      isRequired: isChecked(conditions, name, undefined) && defaults[name] === undefined,
+      takesNull: !isChecked(conditions, name, null),
+      schema: whole,
+    }
+  })
+}
+
+/** A body's schema. */
+export function bodySchema(metatype: Type): SchemaJson {
+  const properties = propertiesOf(metatype)
+  const required = properties.filter(({ isRequired }) => isRequired).map(({ name }) => name)
+  return {
+    type: 'object',
+    properties: Object.fromEntries(
+      properties.map(({ name, description, takesNull, schema }) => [
+        name,
+        { description, ...(takesNull ? orNull(schema) : schema) },
+      ]),
+    ),
+    ...(required.length === 0 ? {} : { required }),
+    ...needsOf(metatype),
+    additionalProperties: false,
+  }
+}
+
+type Condition = (object: object, value: unknown) => boolean
+
+function isChecked(conditions: readonly Condition[], name: string, value: unknown): boolean {
+  return conditions.every((condition) => condition({ [name]: value }, value))
+}
+
+function orNull(schema: SchemaJson): SchemaJson {
+  return typeof schema.type === 'string' ? { ...schema, type: [schema.type, 'null'] } : schema
+}
+
+function sourceOf(pattern: unknown): string {
+  if (!(pattern instanceof RegExp)) throw new TypeError('a rule `matches` without a regular expression')
+  if (/[ism]/.test(pattern.flags)) throw new Error(`JSON Schema has no flags: ${String(pattern)}`)
+  return pattern.source
+}

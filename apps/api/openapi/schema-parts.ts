@@ -1,0 +1,28 @@
+import Type, { type TSchema } from 'typebox'
+
+/** The small types that answers are made of. */
+
+export const Time = (description: string) =>
+  Type.String({ format: 'date-time', pattern: '\\.\\d{3}Z$', description })
+
+export const IdOf = (prefix: string, description: string) =>
+  Type.String({ pattern: idPattern(prefix), description })
+
+export function idPattern(prefix: string): string {
+  return `^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`
+}
+
+export const Count = (description: string) => Type.Integer({ minimum: 0, description })
+
+export const Digest = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description })
+
+export const OrNull = <Schema extends TSchema>(schema: Schema, description: string) =>
+  Type.Union([schema, Type.Null()], { description })
+
+/** Names with texts. */
+export const Pairs = (description: string) =>
+  Type.Unsafe<Readonly<Record<string, string>>>({
+    type: 'object',
+    additionalProperties: { type: 'string' },
+    description,
+  })

@@ -1,0 +1,45 @@
+import { escaped } from './markup.js'
+import type { SchemaJson } from './openapi-json.js'
+
+/** The name that a reference ends with. */
+export function nameIn(reference: string): string {
+  return reference.slice(reference.lastIndexOf('/') + 1)
+}
+
+/** A schema in a few words of HTML: `string, at most 200 characters`; named ones are links. */
+export function schemaText(schema: SchemaJson): string {
+  const bounds = [typeText(schema), ...boundsOf(schema)]
+  if (schema.default !== undefined)
+    bounds.push(`default <code>${escaped(JSON.stringify(schema.default))}</code>`)
+  return bounds.join(', ')
+}
+
+function typeText(schema: SchemaJson): string {
+  const { $ref, anyOf, items, type, format, additionalProperties } = schema
+  if ($ref !== undefined) return `<a href="#${nameIn($ref)}">${nameIn($ref)}</a>`
+  if (anyOf !== undefined) return anyOf.map(typeText).join(' or ')
+  if (schema.const !== undefined) return code(schema.const)
+  if (schema.enum !== undefined) return schema.enum.map(code).join(' or ')
+  if (items !== undefined) return `list of ${schemaText(items)}`
+  if (typeof additionalProperties === 'object') return `object of ${typeText(additionalProperties)}s`
+  if (format === 'date-time') return 'time'
+  return [type ?? 'anything'].flat().join(' or ')
+}
+
+function boundsOf({ minimum, maximum, minLength, maxLength, maxItems }: SchemaJson): string[] {
+  const range =
+    minimum !== undefined && maximum !== undefined
+      ? [`${minimum} to ${maximum}`]
+      : [
+          ...(minimum === undefined ? [] : [`at least ${minimum}`]),
+          ...(maximum === undefined ? [] : [`at most ${maximum}`]),
+        ]
+  if (minLength !== undefined) range.push(`at least ${minLength} characters`)
+  if (maxLength !== undefined) range.push(`at most ${maxLength} characters`)
+  if (maxItems !== undefined) range.push(`at most ${maxItems} times`)
+  return range
+}
+
+function code(value: unknown): string {
+  return `<code>${escaped(typeof value === 'string' ? value : JSON.stringify(value))}</code>`
+}

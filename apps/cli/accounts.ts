@@ -1,0 +1,124 @@
+import type { Command } from 'commander'
+import { wholeNumber } from './arguments.js'
+import { facts, table } from './printing.js'
+import type { Session } from './session.js'
+
+interface AccountJson {
+  id: string
+  name: string
+  plan: string
+  limits: {
+    requests_per_minute: number
+    retention: string
+    max_message_bytes: number
+    max_messages: number
+  } | null
+  environments: string[]
+  created_at: string
+  /** In the answer to its opening alone. */
+  key?: { id: string; environment: string; scopes: string[]; secret: string } | null
+}
+
+interface Limits {
+  requestsPerMinute?: number
+  retention?: string
+  maxMessages?: number
+}
+
+const PAGE_SIZE = 100
+
+/** `mayfly account …` */
+export function accountCommands(program: Command, session: Session): void {
+  const account = program
+    .command('account')
+    .description('accounts: opened and changed by operators, shown to all')
+
+  withLimits(account.command('open'))
+    .description('open an account; prints its first key, which is shown this once')
+    .argument('<name>')
+    .requiredOption('--plan <plan>', 'free, starter, pro, enterprise, or another that is configured')
+    .action(async (name: string, { plan, ...limits }: { plan: string } & Limits) => {
+      const body = { name, plan, ...limitsJson(limits) }
+      const opened = await session.api().post<AccountJson>('/v1/accounts', { body })
+      session.print(opened, () => accountText(opened))
+    })
+
+  withLimits(account.command('plan'))
+    .description("change an account's plan")
+    .argument('<account>', 'its id')
+    .argument('<plan>')
+    .action(async (id: string, plan: string, limits: Limits) => {
+      const body = { plan, ...limitsJson(limits) }
+      const path = `/v1/accounts/${encodeURIComponent(id)}`
+      const changed = await session.api().patch<AccountJson>(path, { body })
+      session.print(changed, () => accountText(changed))
+    })
+
+  account
+    .command('list')
+    .description('list all accounts')
+    .option('--limit <count>', 'at most so many', wholeNumber, 1_000)
+    .action(async ({ limit }: { limit: number }) => {
+      const accounts = await session
+        .api()
+        .list<AccountJson>('/v1/accounts', { most: limit, pageSize: PAGE_SIZE })
+      session.print(accounts, () =>
+        table(
+          ['id', 'plan', 'created', 'name'],
+          accounts.map(({ id, plan, created_at: created, name }) => [id, plan, created, name]),
+        ),
+      )
+    })
+
+  account
+    .command('show')
+    .description("show an account: the key's own where none is named")
+    .argument('[account]', 'its id; of another account for operators alone')
+    .action(async (id: string | undefined) => {
+      const path = id === undefined ? '/v1/account' : `/v1/accounts/${encodeURIComponent(id)}`
+      const shown = await session.api().get<AccountJson>(path)
+      session.print(shown, () => accountText(shown))
+    })
+}
+
+function withLimits(command: Command): Command {
+  return command
+    .option(
+      '--requests-per-minute <count>',
+      'of each key, where the plan is one of limits per account',
+      wholeNumber,
+    )
+    .option('--retention <duration>', 'longest life of an inbox, likewise')
+    .option('--max-messages <count>', 'most messages in one inbox, likewise', wholeNumber)
+}
+
+function limitsJson({ requestsPerMinute, retention, maxMessages }: Limits): object {
+  const limits = { requests_per_minute: requestsPerMinute, retention, max_messages: maxMessages }
+  return Object.values(limits).every((limit) => limit === undefined) ? {} : { limits }
+}
+
+function accountText({
+  id,
+  name,
+  plan,
+  limits,
+  environments,
+  created_at: created,
+  key,
+}: AccountJson): string {
+  return facts({
+    account: id,
+    name,
+    plan,
+    'requests a minute': limits?.requests_per_minute,
+    retention: limits?.retention,
+    'largest mail': limits === null ? null : `${limits.max_message_bytes} bytes`,
+    'mails an inbox': limits?.max_messages,
+    environments: environments.join(', '),
+    created,
+    key: key?.id,
+    'of environment': key?.environment,
+    scopes: key?.scopes.join(', '),
+    secret: key?.secret,
+  })
+}

@@ -1,0 +1,94 @@
+import type { Command } from 'commander'
+import { wholeNumber } from './arguments.js'
+import { facts, table } from './printing.js'
+import type { Session } from './session.js'
+
+interface KeyJson {
+  id: string
+  name: string
+  environment: string
+  scopes: string[]
+  prefix: string
+  created_at: string
+  last_used_at: string | null
+  state: string
+  rate_limit: number | null
+  /** In the answer to its issue or rotation alone. */
+  secret?: string
+}
+
+const PAGE_SIZE = 100
+
+/** `mayfly key …` */
+export function keyCommands(program: Command, session: Session): void {
+  const key = program.command('key').description("an account's keys; needs the scope admin")
+
+  key
+    .command('issue')
+    .description('issue a key; prints its secret, which is shown this once')
+    .argument('<name>')
+    .requiredOption('--environment <environment>', 'whose inboxes it sees')
+    .option('--scope <scope...>', 'inboxes (where none is given), read, audit, admin, operator')
+    .option('--rate-limit <count>', "requests a minute; the plan's where none is given", wholeNumber)
+    .action(async (name: string, options: { environment: string; scope?: string[]; rateLimit?: number }) => {
+      const { environment, scope: scopes, rateLimit } = options
+      const body = { name, environment, scopes, rate_limit: rateLimit }
+      const issued = await session.api().post<KeyJson>('/v1/keys', { body })
+      session.print(issued, () => keyText(issued))
+    })
+
+  key
+    .command('rotate')
+    .description('give a key a new secret, which is shown this once')
+    .argument('<key>', 'its id')
+    .option('--grace <duration>', 'how long the old secret works on; it ends at once where none is given')
+    .action(async (id: string, { grace }: { grace?: string }) => {
+      const path = `/v1/keys/${encodeURIComponent(id)}/rotate`
+      const rotated = await session.api().post<KeyJson>(path, { body: { grace } })
+      session.print(rotated, () => keyText(rotated))
+    })
+
+  key
+    .command('revoke')
+    .description('take a key out of use, for good')
+    .argument('<key>', 'its id')
+    .action(async (id: string) => {
+      const revoked = await session.api().delete<KeyJson>(`/v1/keys/${encodeURIComponent(id)}`)
+      session.print(revoked, () => keyText(revoked))
+    })
+
+  key
+    .command('list')
+    .description("list the account's keys")
+    .option('--limit <count>', 'at most so many', wholeNumber, 1_000)
+    .action(async ({ limit }: { limit: number }) => {
+      const keys = await session.api().list<KeyJson>('/v1/keys', { most: limit, pageSize: PAGE_SIZE })
+      session.print(keys, () =>
+        table(
+          ['id', 'environment', 'state', 'scopes', 'last used', 'name'],
+          keys.map(({ id, environment, state, scopes, last_used_at: used, name }) => [
+            id,
+            environment,
+            state,
+            scopes.join(','),
+            used ?? 'never',
+            name,
+          ]),
+        ),
+      )
+    })
+}
+
+function keyText(key: KeyJson): string {
+  return facts({
+    key: key.id,
+    name: key.name,
+    environment: key.environment,
+    scopes: key.scopes.join(', '),
+    state: key.state,
+    'requests a minute': key.rate_limit ?? "the plan's",
+    created: key.created_at,
+    'last used': key.last_used_at ?? 'never',
+    secret: key.secret,
+  })
+}

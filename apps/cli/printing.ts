@@ -1,0 +1,30 @@
+/** A cell's or a line's text, which a sender may have made up: nothing in it may steer a terminal. */
+export function oneLine(text: string): string {
+  return harmless(text.replaceAll(/\s+/g, ' '))
+}
+
+/** The same for text of many lines. Control characters and what turns the direction of writing are replaced. */
+export function harmless(text: string): string {
+  return text.replaceAll(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '\ufffd')
+}
+
+/** Columns under their names, each as wide as its widest cell. */
+export function table(names: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [names.map((name) => name.toUpperCase()), ...rows.map((row) => row.map(oneLine))]
+  const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+/** One fact a line; those that are null are left out. */
+export function facts(pairs: Readonly<Record<string, string | number | boolean | null | undefined>>): string {
+  const known = Object.entries(pairs).filter(([, value]) => value !== null && value !== undefined)
+  const width = Math.max(...known.map(([name]) => name.length))
+  return known.map(([name, value]) => `${name.padEnd(width)}  ${oneLine(String(value))}`).join('\n')
+}

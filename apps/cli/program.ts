@@ -1,0 +1,50 @@
+import { Command, Option } from 'commander'
+import { accountCommands } from './accounts.js'
+import { ApiClient } from './api-client.js'
+import { EXIT, Failure } from './failure.js'
+import { inboxCommands } from './inboxes.js'
+import { keyCommands } from './keys.js'
+import type { Session } from './session.js'
+import { configCommand } from './settings.js'
+
+interface GlobalOptions {
+  url: string
+  key?: string
+  json?: boolean
+}
+
+const EXIT_CODES = `
+Ends with 0 where it did what was asked, 1 on failure, 2 where the command or what it asks for is not right,
+3 where there is no such thing or nothing matched in time, 4 where the key or password does not do,
+5 where Mayfly is out of reach or does not answer just now.`
+
+/** The command line, whole. `write` prints what commands come to. */
+export function makeProgram(write: Session['write']): Command {
+  const program = new Command('mayfly')
+    .description('A client of the Mayfly API: disposable inboxes, the keys to make them with, and accounts.')
+    .addOption(
+      new Option('--url <url>', 'where the API is').env('MAYFLY_URL').default('http://127.0.0.1:3000'),
+    )
+    .addOption(
+      new Option('--key <key>', 'the API key; other users of the machine may see it here').env('MAYFLY_KEY'),
+    )
+    .option('--json', 'print the API’s own JSON, problems too')
+    .showHelpAfterError('(--help says more)')
+    .addHelpText('after', EXIT_CODES)
+    .exitOverride()
+  const options = () => program.opts<GlobalOptions>()
+  const session: Session = {
+    api() {
+      const { url, key } = options()
+      if (key === undefined || key === '') throw new Failure(EXIT.usage, 'no API key: set MAYFLY_KEY')
+      return new ApiClient({ url, key })
+    },
+    print: (result, inWords) => write(`${options().json === true ? JSON.stringify(result) : inWords()}\n`),
+    write,
+  }
+  accountCommands(program, session)
+  keyCommands(program, session)
+  inboxCommands(program, session)
+  configCommand(program, session)
+  return program
+}

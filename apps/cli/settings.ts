@@ -1,0 +1,21 @@
+import type { Command } from 'commander'
+import { SETTINGS } from '#libs/config/settings.js'
+import type { Setting } from '#libs/config/setting.js'
+import type { Session } from './session.js'
+
+/** `mayfly config`: what there is to set, from the code that reads it. Nothing is asked of a server. */
+export function configCommand(program: Command, session: Session): void {
+  program
+    .command('config')
+    .description('print every setting of the server with its default and its meaning')
+    .action(() => {
+      const settings = Object.values<Setting<unknown>>(SETTINGS).map(({ variable, defaultText, help }) => ({
+        variable,
+        default: defaultText,
+        help,
+      }))
+      session.print(settings, () =>
+        settings.map((each) => `${each.variable}=${each.default ?? ''}\n    ${each.help}`).join('\n'),
+      )
+    })
+}

@@ -1,0 +1,68 @@
+import { Option, type Command } from 'commander'
+import { inboxPath, passwordOption, seconds, withFilters, type Filters } from './arguments.js'
+import { EXIT, Failure } from './failure.js'
+import { messageText, type MessageJson } from './messages.js'
+import type { Session } from './session.js'
+
+type WaitOptions = Filters & {
+  timeout: number
+  order: string
+  cursor?: string
+  code?: boolean
+  link?: boolean
+  password?: string
+}
+
+/** The longest that the API lets one request wait. */
+const MOST_SECONDS_A_REQUEST = 55
+/** What a request that waits may take beyond its wait. */
+const GRACE_MS = 15_000
+
+/** `mayfly inbox wait` */
+export function waitCommand(inbox: Command, session: Session): void {
+  withFilters(inbox.command('wait'))
+    .description('wait for a message, present or to come, that matches')
+    .argument('<inbox>', 'its id')
+    .option('--timeout <seconds>', 'at most so long, up to an hour', seconds, 25)
+    .addOption(
+      new Option('--order <order>', 'which of those present').choices(['asc', 'desc']).default('asc'),
+    )
+    .option('--cursor <cursor>', 'only what came after this Mayfly-Cursor')
+    .addOption(new Option('--code', 'wait for a one-time code, and print nothing else').conflicts('link'))
+    .option('--link', 'wait for a link, and print nothing else')
+    .addOption(passwordOption())
+    .action(async (inboxId: string, options: WaitOptions) => {
+      const message = await waitFor(session, `${inboxPath(inboxId)}/messages/wait`, options)
+      const [code] = message.codes
+      const [link] = message.links
+      if (options.code === true && code !== undefined) session.write(`${code.value}\n`)
+      else if (options.link === true && link !== undefined) session.write(`${link.href}\n`)
+      else session.print(message, () => messageText(message))
+    })
+}
+
+/** As many requests as the wait takes, each from where the one before it has looked to. */
+async function waitFor(session: Session, path: string, options: WaitOptions): Promise<MessageJson> {
+  const { timeout, code, link, password, ...query } = options
+  const wanted = {
+    ...(code === true ? { has_code: 'true' } : {}),
+    ...(link === true ? { has_link: 'true' } : {}),
+  }
+  const deadline = performance.now() + timeout * 1_000
+  for (let cursor = query.cursor; ;) {
+    const left = Math.max(Math.ceil((deadline - performance.now()) / 1_000), 0)
+    const seconds = Math.min(left, MOST_SECONDS_A_REQUEST)
+    try {
+      return await session.api().get<MessageJson>(path, {
+        query: { ...query, ...wanted, timeout: String(seconds), ...(cursor === undefined ? {} : { cursor }) },
+        password,
+        timeoutMs: seconds * 1_000 + GRACE_MS,
+      })
+    } catch (error) {
+      const mayGoOn = error instanceof Failure && error.exitCode === EXIT.notFound && left > seconds
+      const next = mayGoOn ? error.problem?.cursor : undefined
+      if (next === undefined) throw error
+      cursor = next
+    }
+  }
+}

@@ -1,0 +1,56 @@
+"""What the document can't say of a valid request, said to schemathesis before it is sent."""
+
+import itertools
+import os
+
+import schemathesis
+from schemathesis import GenerationMode
+
+INBOX = os.environ["MAYFLY_INBOX"]
+MESSAGE = os.environ["MAYFLY_MESSAGE"]
+# What the run lives on, and well-formed ids of nothing in their places.
+SPARED = {id: id[:4] + "0" * 26 for id in (INBOX, os.environ["MAYFLY_KEY_ID"], os.environ["MAYFLY_ACCOUNT_ID"])}
+
+turns = itertools.count()
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    if case.meta is None or case.meta.generation.mode == GenerationMode.POSITIVE:
+        make_acceptable(case)
+    if case.path.endswith("/wait"):
+        wait_no_longer(case)
+    if case.method in ("DELETE", "PATCH") or case.path.endswith("/rotate"):
+        spare(case)
+
+
+def make_acceptable(case):
+    # A cursor can't be made up: it is one that an answer had.
+    case.query.pop("cursor", None)
+    # Most inboxes that are made here have no mail, and some have ended: one has, and stays.
+    if case.method == "GET" and "/messages" in case.path and next(turns) % 4 > 0:
+        case.path_parameters["id"] = INBOX
+        if "message_id" in case.path_parameters:
+            case.path_parameters["message_id"] = MESSAGE
+        if "index" in case.path_parameters:
+            case.path_parameters["index"] = 0
+    if isinstance(case.body, dict):
+        # Plans are the installation's own, and this one leaves its limits to each account.
+        if "plan" in case.body or "limits" in case.body:
+            case.body["plan"] = "enterprise"
+        # At most the account's.
+        if isinstance(case.body.get("rate_limit"), int):
+            case.body["rate_limit"] = 1 + case.body["rate_limit"] % 1000
+
+
+def wait_no_longer(case):
+    """A wait of no time is as valid as any other, and a longer one would hold the run up."""
+    timeout = str(case.query.get("timeout", 25))
+    if timeout.isdigit() and int(timeout) <= 55:
+        case.query["timeout"] = 0
+
+
+def spare(case):
+    """Nothing that ends or changes something reaches what the run lives on."""
+    for name, value in case.path_parameters.items():
+        case.path_parameters[name] = SPARED.get(value, value)

@@ -1,0 +1,91 @@
+import { idFromBytes, type AccountId, type KeyId } from '#libs/typeid/typeid.js'
+import { evolve, type Account, type AccountSlice, type ApiKey } from './account.js'
+import { decide, type AccountCommand, type Decision, type Refusal } from './decide.js'
+import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from './events.js'
+import { BUILT_IN_PLANS, type Plan } from './plan.js'
+
+/** An account with all its keys, as a history leaves them. */
+export interface AccountView {
+  account: Account | null
+  keys: ReadonlyMap<KeyId, ApiKey>
+}
+
+export const NOTHING: AccountView = { account: null, keys: new Map() }
+
+export function replay(history: readonly AccountEvent[], before = NOTHING): AccountView {
+  return history.reduce<AccountView>((view, event) => {
+    const { account, key } = evolve(sliceFor(view, event), event)
+    return { account, keys: key === null ? view.keys : new Map(view.keys).set(key.id, key) }
+  }, before)
+}
+
+export function sliceFor({ account, keys }: AccountView, what: AccountEvent | AccountCommand): AccountSlice {
+  return { account, key: 'keyId' in what ? (keys.get(what.keyId) ?? null) : null }
+}
+
+/** `given(opened, issued).when(rotate(at)).then([rotated(at)])` */
+export function given(...history: AccountEvent[]) {
+  const view = replay(history)
+  return {
+    when(command: AccountCommand) {
+      const decision = decide(sliceFor(view, command), command)
+      return {
+        then: (events: AccountEvent[]) => expect(decision).toEqual<Decision>({ events, refusal: null }),
+        thenRefused: (refusal: Refusal) => expect(decision).toEqual<Decision>({ events: [], refusal }),
+      }
+    },
+    view,
+  }
+}
+
+export const ACCOUNT_ID: AccountId = idFromBytes('acc', Buffer.alloc(16, 1))
+export const KEY_ID: KeyId = idFromBytes('key', Buffer.alloc(16, 2))
+
+/** A moment of the example: days after the account was opened. */
+export const day = (days: number): Date => new Date(Date.UTC(2026, 0, 1) + days * 86_400_000)
+export const hash = (digit: string): string => digit.repeat(64)
+
+export function planNamed(name: string): Plan {
+  const plan = BUILT_IN_PLANS.get(name)
+  if (plan === undefined) throw new Error(`no plan is called ${name}`)
+  return plan
+}
+
+export const opened: AccountOpened = {
+  type: 'AccountOpened',
+  accountId: ACCOUNT_ID,
+  name: 'Acme',
+  plan: 'pro',
+  limits: null,
+  openedAt: day(0),
+}
+
+export const KEY_FACTS = {
+  accountId: ACCOUNT_ID,
+  keyId: KEY_ID,
+  name: 'CI',
+  environment: 'staging',
+  scopes: ['inboxes'] as const,
+  rateLimit: null,
+  secretHash: hash('0'),
+  prefix: 'mf_staging_k3v9',
+}
+
+export const issued: ApiKeyIssued = { type: 'ApiKeyIssued', ...KEY_FACTS, issuedAt: day(1) }
+
+export function rotated(rotation: number, rotatedAt: Date, graceEndsAt: Date): ApiKeyRotated {
+  return {
+    type: 'ApiKeyRotated',
+    accountId: ACCOUNT_ID,
+    keyId: KEY_ID,
+    rotation,
+    secretHash: hash(String(rotation)),
+    prefix: `mf_staging_${rotation}`,
+    graceEndsAt,
+    rotatedAt,
+  }
+}
+
+export function revoked(revokedAt: Date): ApiKeyRevoked {
+  return { type: 'ApiKeyRevoked', accountId: ACCOUNT_ID, keyId: KEY_ID, revokedBy: KEY_ID, revokedAt }
+}

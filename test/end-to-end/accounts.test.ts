@@ -1,0 +1,255 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { as, issueKey, openAccount, type AccountJson, type NewAccountJson } from '#test/harness/accounts.js'
+import { call, createInbox, mail, messagesOf, only, pagesFrom, send } from '#test/harness/client.js'
+import { NotStartedError } from '#test/harness/mayfly-process.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+import { until } from '#test/harness/until.js'
+
+const ID = /^acc_[0-7][0-9a-hjkmnp-tv-z]{25}$/
+const UNKNOWN = 'acc_01h455vb4pex5vsknk084sn02q'
+
+describe('accounts', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  it('are opened with the limits of their plan and a first key, which issues others', async () => {
+    const answer = await call<NewAccountJson>(mayfly, 'POST', '/v1/accounts', {
+      body: { name: 'Acme', plan: 'starter' },
+    })
+    expect(answer.status).toBe(201)
+    const { id, key } = answer.body
+    expect(id).toMatch(ID)
+    expect(answer.headers.get('location')).toBe(`/v1/accounts/${id}`)
+    const { key: _key, ...account } = answer.body
+    expect(account).toEqual({
+      id,
+      name: 'Acme',
+      plan: 'starter',
+      limits: {
+        requests_per_minute: 100,
+        retention: '30d',
+        max_message_bytes: 26_214_400,
+        max_messages: 10_000,
+      },
+      environments: ['production'],
+      created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/) as string,
+    })
+    expect(key).toMatchObject({ environment: 'production', scopes: ['admin'], state: 'active', usage: null })
+    const admin = as(mayfly, key)
+    await issueKey(admin, { environment: 'staging' })
+    const own = await call(admin, 'GET', '/v1/account')
+    expect({ status: own.status, body: own.body }).toEqual({
+      status: 200,
+      body: { ...account, environments: ['production', 'staging'] },
+    })
+    const read = await call(mayfly, 'GET', `/v1/accounts/${id}`)
+    expect({ status: read.status, body: read.body }).toEqual({ status: 200, body: own.body })
+  })
+
+  it('on free have no key, and no API access once they are moved there', async () => {
+    const free = await openAccount(mayfly, { plan: 'free' })
+    expect(free).toMatchObject({ key: null, environments: [], limits: { retention: '48h' } })
+    const paid = await openAccount(mayfly)
+    const admin = as(mayfly, paid.key)
+    const moved = await call(mayfly, 'PATCH', `/v1/accounts/${paid.id}`, { body: { plan: 'free' } })
+    expect(moved).toMatchObject({ status: 200, body: { id: paid.id, plan: 'free', key: null } })
+    for (const path of ['/v1/account', '/v1/keys', '/v1/inboxes']) {
+      const refused = await call(admin, 'GET', path)
+      expectProblem(refused, { status: 403, code: 'plan-lacks-api-access', detail: /free/ })
+    }
+    await call(mayfly, 'PATCH', `/v1/accounts/${paid.id}`, { body: { plan: 'pro' } })
+    expect((await call(admin, 'GET', '/v1/account')).status).toBe(200)
+  })
+
+  it('are given a key of scope admin where they have none and a plan with API access', async () => {
+    const { id } = await openAccount(mayfly, { plan: 'free' })
+    const upgrade = () =>
+      call<NewAccountJson>(mayfly, 'PATCH', `/v1/accounts/${id}`, { body: { plan: 'pro' } })
+    const { body } = await upgrade()
+    const admin = as(mayfly, body.key)
+    expect((await upgrade()).body.key).toBeNull()
+    expect((await call(admin, 'DELETE', `/v1/keys/${body.key?.id}`)).status).toBe(200)
+    const another = as(mayfly, (await upgrade()).body.key)
+    expect((await call(another, 'GET', '/v1/account')).body).toMatchObject({ id, plan: 'pro' })
+  })
+
+  it('may have limits of their own on enterprise, which hold at once', async () => {
+    const limits = { requests_per_minute: 5_000, retention: '2h', max_messages: 1 }
+    const { id, key, ...account } = await openAccount(mayfly, { plan: 'enterprise', limits })
+    expect(account.limits).toEqual({ ...limits, max_message_bytes: 26_214_400 })
+    const admin = as(mayfly, key)
+    const caller = as(mayfly, await issueKey(admin))
+    expectProblem(await call(caller, 'POST', '/v1/inboxes', { body: { duration: '3h' } }), {
+      status: 400,
+      code: 'invalid-request',
+      detail: /2h/,
+    })
+    const { address, id: inboxId } = await createInbox(caller)
+    await send(caller, address, mail('one'))
+    await messagesOf(caller, inboxId, 1)
+    await expect(send(caller, address, mail('two'))).rejects.toThrow(/552 5\.2\.2/)
+
+    const path = `/v1/accounts/${id}`
+    const larger = await call<AccountJson>(mayfly, 'PATCH', path, { body: { limits: { retention: '4h' } } })
+    expect(larger.body.limits).toMatchObject({ requests_per_minute: 1_000_000, retention: '4h' })
+    await createInbox(caller, { duration: '3h' })
+    const same = await call<AccountJson>(mayfly, 'PATCH', path, { body: { plan: 'enterprise' } })
+    expect(same.body.limits).toEqual(larger.body.limits)
+    const none = await call<AccountJson>(mayfly, 'PATCH', path, { body: { limits: null } })
+    expect(none.body.limits).toMatchObject({ retention: '30d' })
+  })
+
+  it('are listed newest first, page by page', async () => {
+    const ids: string[] = []
+    for (let opened = 0; opened < 3; opened += 1) ids.push((await openAccount(mayfly)).id)
+    const pages = await pagesFrom<AccountJson>(mayfly, '/v1/accounts?limit=2')
+    const listed = pages.flatMap(({ body }) => body.map(({ id }) => id))
+    expect(listed.filter((id) => ids.includes(id))).toEqual(ids.toReversed())
+    expect(new Set(listed).size).toBe(listed.length)
+    const ascending = await pagesFrom<AccountJson>(mayfly, '/v1/accounts?limit=100&order=asc')
+    expect(ascending.flatMap(({ body }) => body.map(({ id }) => id))).toEqual(listed.toReversed())
+  })
+
+  it.each([
+    { body: {}, at: ['/name', '/plan'] },
+    { body: { name: '', plan: 'pro' }, at: ['/name'] },
+    { body: { name: 'x'.repeat(201), plan: 'pro' }, at: ['/name'] },
+    { body: { name: '\ud800', plan: 'pro' }, at: ['/name'] },
+    { body: { name: 'a', plan: 'business' }, at: ['/plan'] },
+    { body: { name: 'a', plan: 'constructor' }, at: ['/plan'] },
+    { body: { name: 'a', plan: 7 }, at: ['/plan'] },
+    { body: { name: 'a', plan: 'pro', limits: { max_messages: 9 } }, at: ['/limits'] },
+    { body: { name: 'a', plan: 'enterprise', limits: { max_messages: 0 } }, at: ['/limits'] },
+    { body: { name: 'a', plan: 'enterprise', limits: { retention: '31d' } }, at: ['/limits'] },
+    { body: { name: 'a', plan: 'enterprise', limits: { colour: 1 } }, at: ['/limits'] },
+    { body: { name: 'a', plan: 'enterprise', limits: [] }, at: ['/limits'] },
+    { body: { name: 'a', plan: 'pro', id: UNKNOWN }, at: ['/id'] },
+  ])('are refused with $body', async ({ body, at }) => {
+    expectProblem(await call(mayfly, 'POST', '/v1/accounts', { body }), {
+      status: 400,
+      code: 'invalid-request',
+      at: at.map((pointer) => ({ pointer })),
+    })
+  })
+
+  it.each([
+    { body: {}, pointer: '' },
+    { body: { plan: 'business' }, pointer: '/plan' },
+    { body: { plan: null }, pointer: '/plan' },
+    { body: { limits: { max_messages: 9 } }, pointer: '/limits' },
+    { body: { plan: 'pro', name: 'b' }, pointer: '/name' },
+  ])('are not changed by $body', async ({ body, pointer }) => {
+    const { id, key: _key, ...before } = await openAccount(mayfly)
+    const path = `/v1/accounts/${id}`
+    expectProblem(await call(mayfly, 'PATCH', path, { body }), {
+      status: 400,
+      code: 'invalid-request',
+      at: [{ pointer }],
+    })
+    expect((await call(mayfly, 'GET', path)).body).toEqual({ id, ...before })
+  })
+
+  it.each([UNKNOWN, 'x', 'acc_', 'key_01h455vb4pex5vsknk084sn02q'])('are not found as %s', async (id) => {
+    const path = `/v1/accounts/${id}`
+    expectProblem(await call(mayfly, 'GET', path), { status: 404, code: 'not-found' })
+    const changed = await call(mayfly, 'PATCH', path, { body: { plan: 'pro' } })
+    expectProblem(changed, { status: 404, code: 'not-found' })
+  })
+
+  it.each(['limit=0', 'limit=101', 'limit=x', 'order=up', 'cursor=x', 'cursor=a&cursor=b', 'page=2'])(
+    'are not listed by %s',
+    async (query) => {
+      const answer = await call(mayfly, 'GET', `/v1/accounts?${query}`)
+      const [parameter = ''] = query.split('=')
+      expectProblem(answer, { status: 400, code: 'invalid-request', at: [{ parameter }] })
+    },
+  )
+
+  it('are for keys of scope operator alone', async () => {
+    const admin = as(mayfly, (await openAccount(mayfly)).key)
+    const asked: [string, string][] = [
+      ['GET', '/v1/accounts'],
+      ['POST', '/v1/accounts'],
+      ['GET', `/v1/accounts/${UNKNOWN}`],
+      ['PATCH', `/v1/accounts/${UNKNOWN}`],
+    ]
+    for (const [method, path] of asked) {
+      const answer = await call(admin, method, path)
+      expectProblem(answer, { status: 403, code: 'missing-scope' })
+      expect(answer.headers.get('www-authenticate')).toBe(
+        'Bearer error="insufficient_scope", scope="operator"',
+      )
+    }
+  })
+})
+
+describe('plans in a file', () => {
+  let folder: string
+  const plan = { has_api_access: true, requests_per_minute: 60, retention: '2d', max_messages: 7 }
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'mayfly-plans-'))
+  })
+  afterAll(() => rm(folder, { recursive: true }))
+
+  async function planFile(content: object): Promise<{ MAYFLY_PLANS: string }> {
+    const path = join(folder, 'plans.json')
+    await writeFile(path, JSON.stringify(content))
+    return { MAYFLY_PLANS: path }
+  }
+
+  it('are what accounts may have; one that is no longer there gives no API access, until it is back', async () => {
+    const both = { enterprise: plan, business: { ...plan, requests_per_minute: 30 } }
+    const mayfly = await startMayfly({ env: await planFile(both) })
+    const account = await openAccount(mayfly, { plan: 'business' })
+    expect(account.limits).toMatchObject({ requests_per_minute: 30, retention: '2d', max_messages: 7 })
+    const path = `/v1/accounts/${account.id}`
+    expect((await call(mayfly, 'GET', '/v1/account')).body).toMatchObject({ limits: { retention: '2d' } })
+    expect(await mayfly.end('SIGTERM')).toBe(0)
+
+    await planFile({ enterprise: plan })
+    const without = await mayfly.startAgain()
+    expectProblem(await call(as(without, account.key), 'GET', '/v1/account'), {
+      status: 403,
+      code: 'plan-lacks-api-access',
+      detail: /business/,
+    })
+    expect((await call(without, 'GET', path)).body).toMatchObject({ plan: 'business', limits: null })
+    const told = await until('the line that says so', () => {
+      const { stdout, stderr } = without.output()
+      return (stdout + stderr).match(/"plan":"business".*accounts are on a plan that is not configured/g)
+    })
+    expect(told).toHaveLength(1)
+    const moved = await call<NewAccountJson>(without, 'PATCH', path, { body: { plan: 'enterprise' } })
+    expect(moved.body).toMatchObject({ plan: 'enterprise', limits: { requests_per_minute: 60 }, key: null })
+    expect((await call(as(without, account.key), 'GET', '/v1/account')).status).toBe(200)
+    await without.dispose()
+  })
+
+  it('keep Mayfly from starting where they are not right, with each fault', async () => {
+    const env = await planFile({ enterprise: { ...plan, retention: '1y', price: 9 } })
+    const failed = await startMayfly({ env }).then(
+      () => null,
+      (error: unknown) => error,
+    )
+    expect(failed).toBeInstanceOf(NotStartedError)
+    expect(String(failed)).toMatch(/MAYFLY_PLANS: "enterprise" needs "retention"/)
+    expect(String(failed)).toMatch(/MAYFLY_PLANS: "enterprise" has a property that no plan has: "price"/)
+  })
+})
+
+describe('the first account', () => {
+  it('is the only one of a new installation, on enterprise', async () => {
+    const mayfly = await startMayfly()
+    const { body } = await call<AccountJson[]>(mayfly, 'GET', '/v1/accounts')
+    expect(only(body)).toMatchObject({ name: 'bootstrap', plan: 'enterprise', environments: ['development'] })
+    await mayfly.dispose()
+  })
+})

@@ -1,0 +1,230 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { SETTINGS } from '#libs/config/settings.js'
+import {
+  call,
+  createInbox,
+  inboxWith,
+  mail,
+  messagesOf,
+  only,
+  send,
+  type InboxJson,
+} from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { freePort } from '#test/harness/wire.js'
+
+const MAIN = join(process.cwd(), 'dist/apps/cli/main.js')
+
+interface Run {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+describe('the command mayfly', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  const mayflyWith = (env: Record<string, string>, ...args: string[]) =>
+    new Promise<Run>((resolve) => {
+      const all = { PATH: process.env.PATH ?? '', MAYFLY_URL: mayfly.url, MAYFLY_KEY: mayfly.apiKey, ...env }
+      execFile(process.execPath, [MAIN, ...args], { env: all, timeout: 50_000 }, (error, stdout, stderr) =>
+        resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr }),
+      )
+    })
+  const run = (...args: string[]) => mayflyWith({}, ...args)
+  const json = async <Body>(...args: string[]): Promise<Body> => {
+    const { code, stdout, stderr } = await run('--json', ...args)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    return JSON.parse(stdout) as Body
+  }
+
+  it('creates an inbox, waits for its code and its link, reads it and deletes it', async () => {
+    const made = await run('inbox', 'create', '--duration', '30m', '--label', 'run:cli', '--label', 'a:b:c')
+    expect(made.code).toBe(0)
+    const [, id = ''] = /^inbox +(inb_\w+)$/m.exec(made.stdout) ?? []
+    const [, address = ''] = /^address +(\S+@mayfly\.test)$/m.exec(made.stdout) ?? []
+    expect((await call<InboxJson>(mayfly, 'GET', `/v1/inboxes/${id}`)).body).toMatchObject({
+      address,
+      duration: '30m',
+      labels: { run: 'cli', a: 'b:c' },
+    })
+
+    const waits = [
+      run('inbox', 'wait', id, '--code', '--timeout', '30'),
+      run('inbox', 'wait', id, '--link', '--timeout', '30'),
+    ]
+    await send(mayfly, address, mail('Hello', 'Nothing in here.'))
+    await send(mayfly, address, mail('Your code is 493201', 'Or follow https://app.example/verify?t=1'))
+    const [code, link] = await Promise.all(waits)
+    expect(code).toEqual({ code: 0, stdout: '493201\n', stderr: '' })
+    expect(link).toEqual({ code: 0, stdout: 'https://app.example/verify?t=1\n', stderr: '' })
+
+    expect((await run('inbox', 'list', '--label', 'run:cli')).stdout).toContain(address)
+    const { stdout: list } = await run('inbox', 'read', id)
+    const [head, ...rows] = list.trim().split('\n')
+    expect(head).toMatch(/^ID +RECEIVED +SENDER +CODE +SUBJECT$/)
+    expect(rows).toHaveLength(2)
+    const [messageId = ''] = rows[1]?.split(' ') ?? []
+    const { stdout: message } = await run('inbox', 'read', id, messageId)
+    for (const text of ['Your code is 493201', 'app@example.com', 'Code: 493201', 'Or follow']) {
+      expect(message).toContain(text)
+    }
+    expect((await run('inbox', 'read', id, messageId, '--raw')).stdout).toBe(
+      mail('Your code is 493201', 'Or follow https://app.example/verify?t=1'),
+    )
+
+    expect((await run('inbox', 'delete', id, messageId)).code).toBe(0)
+    expect(await json<unknown[]>('inbox', 'read', id)).toHaveLength(1)
+    expect((await run('inbox', 'delete', id)).code).toBe(0)
+    expect(await run('inbox', 'read', id)).toMatchObject({ code: 3, stdout: '' })
+  })
+
+  it('prints the API’s own JSON for scripts', async () => {
+    const { id } = await json<InboxJson>('inbox', 'create', '--name', 'for scripts')
+    const alone = await call(mayfly, 'GET', `/v1/inboxes/${id}`)
+    expect(alone.body).toMatchObject({ id, name: 'for scripts' })
+    expect(await json<InboxJson[]>('inbox', 'list', '--limit', '1')).toEqual([alone.body])
+    const { code, stdout, stderr } = await run('--json', 'inbox', 'read', 'inb_nobody')
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
+    expect(JSON.parse(stderr)).toMatchObject({ code: 'not-found', status: 404 })
+  })
+
+  it('lists as many as are asked for, over several pages', async () => {
+    const { id, address } = await createInbox(mayfly)
+    await Promise.all(Array.from({ length: 102 }, (_, index) => send(mayfly, address, mail(`Mail ${index}`))))
+    await messagesOf(mayfly, id, 100)
+    expect(await json<unknown[]>('inbox', 'read', id, '--limit', '101')).toHaveLength(101)
+    expect(await json<unknown[]>('inbox', 'read', id, '--limit', '3', '--subject', 'mail 9')).toHaveLength(3)
+  })
+
+  it('opens what is protected with its password', async () => {
+    const { id, password = '' } = await json<{ id: string; password?: string }>(
+      'inbox',
+      'create',
+      '--protected',
+    )
+    expect(await run('inbox', 'read', id)).toMatchObject({ code: 4, stdout: '' })
+    expect((await run('inbox', 'read', id, '--password', password)).code).toBe(0)
+    expect((await mayflyWith({ MAYFLY_INBOX_PASSWORD: password }, 'inbox', 'read', id)).code).toBe(0)
+  })
+
+  it('lets nothing that a mail says steer the terminal', async () => {
+    const escape = '\u001b[2J\u001b]0;owned\u0007'
+    const inbox = await inboxWith(mayfly, mail('=?utf-8?q?=1b[2J=07?= shown', `${escape}shown too`))
+    const { id } = only(await messagesOf(mayfly, inbox.id, 1))
+    for (const { code, stdout } of [
+      await run('inbox', 'read', inbox.id),
+      await run('inbox', 'read', inbox.id, id),
+    ]) {
+      expect(code).toBe(0)
+      expect(stdout).toContain('shown')
+      expect(stdout).not.toMatch(/[^\P{Cc}\n]/u)
+    }
+  })
+
+  it('ends with 3 where nothing matched in time', async () => {
+    const { id } = await inboxWith(mayfly, mail('Hello'))
+    const ended = await run('inbox', 'wait', id, '--subject', 'nowhere', '--timeout', '1')
+    expect(ended).toMatchObject({ code: 3, stdout: '' })
+    expect(ended.stderr).toContain('no-matching-message')
+  })
+
+  it('tells by its end what went wrong, and says why', async () => {
+    const wrong = [
+      { args: ['inbox', 'create', '--duration', '31d'], code: 2, says: /30d[^]*To mend it/ },
+      { args: ['inbox', 'creat'], code: 2, says: /unknown command/ },
+      { args: ['inbox', 'create', '--nope'], code: 2, says: /unknown option/ },
+      { args: ['inbox', 'read'], code: 2, says: /missing required argument/ },
+      { args: ['inbox', 'wait', 'x', '--timeout', 'soon'], code: 2, says: /whole number of seconds/ },
+      { args: ['inbox', 'wait', 'x', '--code', '--link'], code: 2, says: /cannot be used with/ },
+      { args: ['inbox', 'create', '--label', 'x'], code: 2, says: /<name>:<value>/ },
+      { args: ['--url', 'ftp://x', 'inbox', 'list'], code: 2, says: /not an http or https URL/ },
+      { args: ['--key', '', 'inbox', 'list'], code: 2, says: /MAYFLY_KEY/ },
+      { args: ['--key', 'a-wrong-key', 'inbox', 'list'], code: 4, says: /invalid-api-key/ },
+      { args: ['inbox', 'read', '../../healthz'], code: 3, says: /not-found/ },
+    ]
+    await Promise.all(
+      wrong.map(async ({ args, code, says }) => {
+        const { stderr, ...ended } = await run(...args)
+        expect({ args, ...ended }).toEqual({ args, code, stdout: '' })
+        expect(stderr).toMatch(says)
+        expect(stderr).not.toContain('    at ')
+      }),
+    )
+  })
+
+  it('opens an account, moves it to another plan, and issues, rotates and revokes its keys', async () => {
+    interface KeyShown {
+      id: string
+      secret: string
+      state: string
+      scopes: string[]
+    }
+    const opened = await json<{ id: string; plan: string; key: KeyShown }>(
+      ...['account', 'open', 'Acme', '--plan', 'starter'],
+    )
+    const admin = opened.key.secret
+    expect((await run('account', 'list')).stdout).toMatch(new RegExp(`^${opened.id} +starter .*Acme$`, 'm'))
+    expect(await run('account', 'plan', opened.id, 'pro')).toMatchObject({ code: 0 })
+    expect((await run('--key', admin, 'account', 'show')).stdout).toMatch(/^plan +pro$/m)
+    expect(await run('--key', admin, 'account', 'list')).toMatchObject({ code: 4, stdout: '' })
+
+    const asAdmin = ['--key', admin]
+    const issued = await run(
+      ...asAdmin,
+      'key',
+      'issue',
+      'CI',
+      '--environment',
+      'ci',
+      '--scope',
+      'inboxes',
+      'audit',
+    )
+    const [, secret = ''] = /^secret +(mf_ci_\S+)$/m.exec(issued.stdout) ?? []
+    const [, id = ''] = /^key +(key_\w+)$/m.exec(issued.stdout) ?? []
+    expect(issued.stdout).toMatch(/^scopes +inboxes, audit$/m)
+    expect((await run('--key', secret, 'inbox', 'list')).code).toBe(0)
+    const rotated = await json<KeyShown>(...asAdmin, 'key', 'rotate', id)
+    expect(rotated.secret).not.toBe(secret)
+    expect((await run('--key', rotated.secret, 'inbox', 'list')).code).toBe(0)
+    expect(await json<KeyShown>(...asAdmin, 'key', 'revoke', id)).toMatchObject({ id, state: 'revoked' })
+    const keys = await json<KeyShown[]>(...asAdmin, 'key', 'list')
+    expect(keys.find((key) => key.id === id)).toMatchObject({
+      state: 'revoked',
+      scopes: ['inboxes', 'audit'],
+    })
+    expect((await run(...asAdmin, 'key', 'list')).stdout).toMatch(new RegExp(`^${id} +ci +revoked `, 'm'))
+  })
+
+  it('ends with 5 where nobody answers', async () => {
+    const url = `http://127.0.0.1:${await freePort()}`
+    expect(await run('--url', url, 'inbox', 'list')).toMatchObject({ code: 5, stdout: '' })
+  })
+
+  it('prints every setting, without a server or a key', async () => {
+    const { code, stdout } = await mayflyWith({ MAYFLY_KEY: '', MAYFLY_URL: '' }, 'config')
+    expect(code).toBe(0)
+    for (const { variable } of Object.values(SETTINGS)) expect(stdout).toContain(`${variable}=`)
+    const settings = await json<{ variable: string; default: string | null; help: string }[]>('config')
+    expect(settings).toHaveLength(Object.keys(SETTINGS).length)
+    expect(settings).toContainEqual({
+      variable: 'MAYFLY_HTTP_PORT',
+      default: '3000',
+      help: SETTINGS.httpPort.help,
+    })
+  })
+
+  it('explains itself', async () => {
+    const { code, stdout } = await mayflyWith({ MAYFLY_KEY: '' }, '--help')
+    expect(code).toBe(0)
+    for (const command of ['account', 'key', 'inbox', 'config'])
+      expect(stdout).toMatch(new RegExp(`^ +${command} `, 'm'))
+  })
+})

@@ -1,0 +1,152 @@
+import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import { call, inboxWith, mail, messagesOf, only, type InboxJson, type Target } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+import { SCOPES } from '#libs/account/scope.js'
+
+const ALL_BUT_OPERATOR = SCOPES.filter((scope) => scope !== 'operator')
+const SUFFIX = '01h455vb4pex5vsknk084sn02q'
+
+/** Bodies that the routes which need one would take. */
+const BODIES: Readonly<Record<string, object>> = {
+  'PATCH /v1/accounts/:accountId': { plan: 'pro' },
+}
+
+interface Place {
+  /** The id of what belongs to the tenant. */
+  own: string
+  /** One of which nothing is known. */
+  unknown: string
+}
+
+describe('what belongs to a tenant', () => {
+  let mayfly: Mayfly
+  let routes: string[]
+  /** By the name of a parameter in a path. */
+  let places: Readonly<Record<string, Place>>
+  let owner: Target
+  /** Of the same account, with the same scopes. */
+  let otherEnvironment: Target
+  /** Of another account, with the same scopes and environment. */
+  let otherAccount: Target
+
+  beforeAll(async () => {
+    mayfly = await startMayfly({ env: { LOG_LEVEL: 'debug' } })
+    routes = routesOf(mayfly)
+    const scopes = ALL_BUT_OPERATOR
+    const [account, another] = [await openAccount(mayfly), await openAccount(mayfly)]
+    const admin = as(mayfly, account.key)
+    const key = await issueKey(admin, { environment: 'staging', scopes })
+    owner = as(mayfly, key)
+    otherEnvironment = as(mayfly, await issueKey(admin, { environment: 'production', scopes }))
+    otherAccount = as(mayfly, await issueKey(as(mayfly, another.key), { environment: 'staging', scopes }))
+    const inbox = await inboxWith(owner, mail('private'))
+    const message = only(await messagesOf(owner, inbox.id, 1))
+    places = {
+      inboxId: { own: inbox.id, unknown: `inb_${SUFFIX}` },
+      messageId: { own: message.id, unknown: message.id },
+      index: { own: '0', unknown: '0' },
+      keyId: { own: key.id, unknown: `key_${SUFFIX}` },
+      accountId: { own: account.id, unknown: `acc_${SUFFIX}` },
+    }
+  })
+  afterAll(() => mayfly.dispose())
+
+  /** Every route under /v1 with an id in its path that keys of some scopes reach: `operator` reaches every account. */
+  const routesWithIds = () =>
+    routes.filter((route) => / \/v1\/.*:/.test(route) && !route.includes(':accountId'))
+
+  async function ask(target: Target, route: string, which: keyof Place) {
+    const [method = '', pattern = ''] = route.split(' ')
+    const path = pattern.replaceAll(/:([A-Za-z]+)/g, (_, name: string) => {
+      const place = places[name]
+      // A new kind of thing: give this suite one of it, so that it is tried too.
+      if (place === undefined) throw new Error(`nothing is known of :${name} in ${route}`)
+      return place[which]
+    })
+    const body = BODIES[route]
+    return call(target, method, path, body === undefined ? {} : { body })
+  }
+
+  /** An answer without what differs between any two: the id of the request, and the ids that were asked for. */
+  async function problemOf(target: Target, route: string, which: keyof Place): Promise<string> {
+    const answer = await ask(target, route, which)
+    if (route.startsWith('HEAD ')) return String(answer.status)
+    const { request_id: _, ...problem } = expectProblem(answer, { status: 404, code: 'not-found' })
+    const ids = Object.values(places).flatMap((place) => [place.own, place.unknown])
+    return ids.reduce(
+      (text, id) => (id.length > 1 ? text.replaceAll(id, '<id>') : text),
+      JSON.stringify(problem),
+    )
+  }
+
+  it('is reached by routes that the server tells of, in both families', () => {
+    const told = routesWithIds()
+    for (const family of ['/v1/inboxes', '/v1/emails']) {
+      expect(told).toContain(`GET ${family}/:inboxId`)
+      expect(told).toContain(`DELETE ${family}/:inboxId/messages/:messageId`)
+    }
+    expect(told).toContain('POST /v1/keys/:keyId/rotate')
+    expect(told.length).toBeGreaterThan(20)
+  })
+
+  it("is for another account's key exactly as if it were not there, on every path", async () => {
+    for (const route of routesWithIds()) {
+      const [own, unknown] = [
+        await problemOf(otherAccount, route, 'own'),
+        await problemOf(otherAccount, route, 'unknown'),
+      ]
+      expect({ route, answer: own }).toEqual({ route, answer: unknown })
+      if (route.startsWith('HEAD ')) expect({ route, answer: own }).toEqual({ route, answer: '404' })
+    }
+  })
+
+  it("is for another environment's key of the same account as if it were not there, keys aside", async () => {
+    for (const route of routesWithIds().filter((each) => !each.includes(':keyId'))) {
+      const [own, unknown] = [
+        await problemOf(otherEnvironment, route, 'own'),
+        await problemOf(otherEnvironment, route, 'unknown'),
+      ]
+      expect({ route, answer: own }).toEqual({ route, answer: unknown })
+      if (route.startsWith('HEAD ')) expect({ route, answer: own }).toEqual({ route, answer: '404' })
+    }
+    // Scope admin is about the whole account.
+    expect((await ask(otherEnvironment, 'GET /v1/keys/:keyId', 'own')).status).toBe(200)
+  })
+
+  it('is no account to who does not operate all of them, the own one included', async () => {
+    for (const route of routes.filter((each) => each.includes(':accountId'))) {
+      for (const which of ['own', 'unknown'] as const) {
+        expect((await ask(owner, route, which)).status).toBe(403)
+      }
+    }
+  })
+
+  it('is listed for no other tenant', async () => {
+    for (const path of ['/v1/inboxes?limit=1000', '/v1/emails?limit=1000']) {
+      for (const target of [otherAccount, otherEnvironment]) {
+        const { status, body } = await call<InboxJson[]>(target, 'GET', path)
+        expect({ status, body }).toEqual({ status: 200, body: [] })
+      }
+    }
+    const { body } = await call<{ id: string }[]>(otherAccount, 'GET', '/v1/keys')
+    expect(body.map(({ id }) => id)).not.toContain(places.keyId?.own)
+  })
+
+  it('is all there afterwards, for its tenant', async () => {
+    const paths = [
+      'GET /v1/inboxes/:inboxId',
+      'GET /v1/inboxes/:inboxId/messages/:messageId/raw',
+      'GET /v1/keys/:keyId',
+    ]
+    for (const route of paths) expect((await ask(owner, route, 'own')).status).toBe(200)
+  })
+})
+
+/** As the server itself tells when it begins to listen. */
+function routesOf(mayfly: Mayfly): string[] {
+  const { stdout, stderr } = mayfly.output()
+  const line = (stdout + stderr).split('\n').find((each) => each.includes('"taking requests"')) ?? '{}'
+  const { routes = [] } = JSON.parse(line) as { routes?: string[] }
+  return routes
+}

@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { bringSchemathesis } from '#infra/schemathesis/venv.js'
+import { call, inboxWith, messagesOf, only, type Target } from '#test/harness/client.js'
+import { richMail } from '#test/harness/rich-mail.js'
+
+/** Its configuration and hooks are there. */
+const FOLDER = join(process.cwd(), 'infra/schemathesis')
+/** It is bounded by its examples; this is for one that hangs. */
+const WITHIN_MS = 300_000
+
+export interface SchemathesisRun {
+  /** 0 where nothing was found. */
+  exitCode: number | null
+  output: string
+}
+
+/** Holds a running API against the document that it serves; `onOutput` is told what schemathesis prints. */
+export async function runSchemathesis(
+  target: Target,
+  onOutput: (text: string) => void = () => undefined,
+): Promise<SchemathesisRun> {
+  const python = await bringSchemathesis({ attempts: 1 })
+  const inbox = await inboxWith(target, richMail('someone@mayfly.test'))
+  const message = only(await messagesOf(target, inbox.id, 1))
+  const { body: account } = await call<{ id: string }>(target, 'GET', '/v1/account')
+  const { body: keys } = await call<{ id: string }[]>(target, 'GET', '/v1/keys')
+  const args = [
+    '-m',
+    'schemathesis.cli',
+    '--no-color',
+    'run',
+    `${target.url}/openapi.json`,
+    '--checks',
+    'all',
+  ]
+  const child = spawn(python, args, {
+    cwd: FOLDER,
+    env: {
+      PATH: process.env.PATH,
+      HYPOTHESIS_STORAGE_DIRECTORY: join(process.cwd(), 'node_modules/.cache/mayfly/hypothesis'),
+      MAYFLY_KEY: target.apiKey,
+      MAYFLY_KEY_ID: only(keys).id,
+      MAYFLY_ACCOUNT_ID: account.id,
+      MAYFLY_INBOX: inbox.id,
+      MAYFLY_MESSAGE: message.id,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: WITHIN_MS,
+    killSignal: 'SIGKILL',
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+      onOutput(text)
+    })
+  }
+  await once(child, 'close')
+  return { exitCode: child.exitCode, output }
+}
