@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { isId, type InboxId } from '#libs/typeid/typeid.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
 import { invalid, type Place, type Problem } from './problems.js'
 
 /**
@@ -40,18 +40,6 @@ export function readMessageCursor(
   const field = (index: number): number => bytes.readUIntBE(index * OFFSET_BYTES, OFFSET_BYTES)
   const optional = (index: number): number | null => (field(index) === NONE ? null : field(index))
   return { from: field(0), to: optional(1), end: optional(2) }
-}
-
-/** A list of inboxes goes on behind one of them. */
-export function writeInboxCursor(inboxId: InboxId): string {
-  return Buffer.from(inboxId).toString('base64url')
-}
-
-/** Throws invalid-request where the text is no cursor of a list of inboxes. */
-export function readInboxCursor(text: string): InboxId {
-  const inboxId = Buffer.from(text, 'base64url').toString()
-  if (!isId('inb', inboxId)) throw badCursor()
-  return inboxId
 }
 
 function sumOf(inboxId: InboxId, bytes: Buffer): number {

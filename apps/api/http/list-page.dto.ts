@@ -1,28 +1,19 @@
-import { IsIn, IsInt, IsOptional, IsString, Max, Min } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isId, type Id } from '#libs/typeid/typeid.js'
 import type { ListQuery } from '#libs/read-model/queries.js'
-import { Says } from '../openapi/describe.js'
 import { linkNext } from './link.js'
+import { IsCursor, IsLimit, IsOrder } from './list-parameters.js'
 import { invalid } from './problems.js'
-import { FromDigits } from './query-values.js'
 
 /** The query of a list that goes by ids, newest first. */
 export class ListPage {
-  @Says('How many a page has at most.')
-  @FromDigits()
-  @Min(1, { message: 'limit must be at least 1' })
-  @Max(100, { message: 'limit must be at most 100' })
-  @IsInt({ message: 'limit must be a whole number' })
+  @IsLimit({ most: 100 })
   limit: number = 25
 
-  @Says('Oldest or newest first.')
-  @IsIn(['asc', 'desc'], { message: 'order must be asc or desc' })
+  @IsOrder()
   order: 'asc' | 'desc' = 'desc'
 
-  @Says('Where the list goes on: what `Link` has.')
-  @IsOptional()
-  @IsString({ message: 'cursor must come once' })
+  @IsCursor()
   cursor?: string
 }
 
@@ -32,7 +23,7 @@ export class ListPage {
  */
 export async function pageOf<Prefix extends string, Item extends { id: Id<Prefix> }>(
   prefix: Prefix,
-  { limit, order, cursor }: ListPage,
+  { limit, order, cursor }: Pick<ListPage, 'limit' | 'order' | 'cursor'>,
   { request, reply }: { request: FastifyRequest; reply: FastifyReply },
   look: (query: ListQuery<Id<Prefix>>) => Promise<Item[]>,
 ): Promise<Item[]> {

@@ -4,9 +4,10 @@ import Type from 'typebox'
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
-import { readInboxCursor, writeInboxCursor, writeMessageCursor } from '../http/cursor.js'
+import { writeMessageCursor } from '../http/cursor.js'
+import { pageOf } from '../http/list-page.dto.js'
 import { Describe } from '../openapi/describe.js'
-import { familyOf, linkNext } from '../http/link.js'
+import { familyOf } from '../http/link.js'
 import { CreateInbox } from './create-inbox.dto.js'
 import { deletedInboxJson, endedInboxJson, inboxJson } from './inbox-json.js'
 import { CreatedInbox, DeletedInbox, EndedInbox, Inbox } from './inbox-schemas.js'
@@ -66,13 +67,11 @@ export class InboxesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { state, order, limit, cursor } = query
+    const { state } = query
     const labels = (query.label ?? []).map(parseLabel).filter((label) => label !== null)
-    const after = cursor === undefined ? null : readInboxCursor(cursor)
-    const found = await this.inboxes.list(principal, { state, order, labels, after, limit: limit + 1 })
-    const page = found.slice(0, limit)
-    const last = page.at(-1)
-    if (found.length > limit && last !== undefined) linkNext(request, reply, writeInboxCursor(last.id))
+    const page = await pageOf('inb', query, { request, reply }, (place) =>
+      this.inboxes.list(principal, { ...place, state, labels }),
+    )
     const items = await Promise.all(page.map((inbox) => this.listed(inbox)))
     return items.filter((item) => item !== null)
   }

@@ -1,6 +1,7 @@
-import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, IsString, Matches, Max, Min } from 'class-validator'
+import { ArrayMaxSize, IsArray, IsIn, IsOptional, Matches } from 'class-validator'
 import { Says } from '../openapi/describe.js'
-import { FromDigits, Repeatable } from '../http/query-values.js'
+import { IsCursor, IsLimit, IsOrder } from '../http/list-parameters.js'
+import { Repeatable } from '../http/query-values.js'
 
 /** The query of GET /v1/inboxes. */
 export class ListInboxes {
@@ -18,19 +19,12 @@ export class ListInboxes {
   @Matches(/^[^:]{1,64}:[\s\S]{0,128}$/u, { each: true, message: 'label must be <name>:<value>' })
   label?: string[]
 
-  @Says('How many a page has at most.')
-  @FromDigits()
-  @Min(1, { message: 'limit must be at least 1' })
-  @Max(1000, { message: 'limit must be at most 1000' })
-  @IsInt({ message: 'limit must be a whole number' })
+  @IsLimit({ most: 1000 })
   limit: number = 25
 
-  @Says('Oldest or newest first.')
-  @IsIn(['asc', 'desc'], { message: 'order must be asc or desc' })
+  @IsOrder()
   order: 'asc' | 'desc' = 'desc'
 
-  @Says('Where the list goes on: what `Link` has.')
-  @IsOptional()
-  @IsString({ message: 'cursor must come once' })
+  @IsCursor()
   cursor?: string
 }

@@ -1,5 +1,6 @@
-import { IsBoolean, IsIn, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator'
+import { IsBoolean, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator'
 import { Says } from '../openapi/describe.js'
+import { IsCursor, IsLimit, IsOrder } from '../http/list-parameters.js'
 import { FromDigits, FromTrueOrFalse } from '../http/query-values.js'
 
 const MOST_CHARACTERS = 1_000
@@ -47,23 +48,16 @@ export class MatchFilters {
 
 /** Which messages, from where on, in which direction. */
 class MessageSelection extends MatchFilters {
-  @Says('Oldest or newest first.')
-  @IsIn(['asc', 'desc'], { message: 'order must be asc or desc' })
+  @IsOrder()
   order: 'asc' | 'desc' = 'asc'
 
-  @Says('Where to go on: what `Link` or `Mayfly-Cursor` has.')
-  @IsOptional()
-  @IsString({ message: 'cursor must come once' })
+  @IsCursor('Where to go on: what `Link` or `Mayfly-Cursor` has.')
   cursor?: string
 }
 
 /** The query of GET /v1/inboxes/{id}/messages. */
 export class ListMessages extends MessageSelection {
-  @Says('How many a page has at most.')
-  @FromDigits()
-  @Min(1, { message: 'limit must be at least 1' })
-  @Max(100, { message: 'limit must be at most 100' })
-  @IsInt({ message: 'limit must be a whole number' })
+  @IsLimit({ most: 100 })
   limit: number = 25
 }
 
