@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { hasJars } from '#infra/kafka/jars.js'
+import { hasVenv } from '#infra/schemathesis/venv.js'
 
 interface ToolNeed {
   isThere: () => boolean
@@ -14,6 +15,11 @@ const TOOLS = {
   'smtp-source': { isThere: () => runs('smtp-source', '-h'), get: 'apt-get install postfix' },
   curl: { isThere: () => runs('curl', '--version'), get: 'apt-get install curl' },
   strace: { isThere: () => runs('strace', '-V'), get: 'apt-get install strace' },
+  schemathesis: {
+    isThere: hasVenv,
+    willCome: () => spawnSync('python3', ['-c', 'import ensurepip'], { timeout: 10_000 }).status === 0,
+    get: 'apt-get install python3-venv; pip fetches it then',
+  },
   python3: { isThere: () => runs('python3', '--version'), get: 'apt-get install python3' },
   kafka: {
     isThere: () => hasJava() && hasJars(),

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { bringSchemathesis } from '#infra/schemathesis/venv.js'
-import { call, inboxWith, messagesOf, only, type Target } from '#test/harness/client.js'
+import { call, inboxWith, mail, messagesOf, only, type Target } from '#test/harness/client.js'
 import { richMail } from '#test/harness/rich-mail.js'
 
 /** Its configuration and hooks are there. */
@@ -22,8 +22,9 @@ export async function runSchemathesis(
   onOutput: (text: string) => void = () => undefined,
 ): Promise<SchemathesisRun> {
   const python = await bringSchemathesis({ attempts: 1 })
-  const inbox = await inboxWith(target, richMail('someone@mayfly.test'))
-  const message = only(await messagesOf(target, inbox.id, 1))
+  const inbox = await inboxWith(target, richMail('someone@mayfly.test'), mail('second'))
+  const [message] = await messagesOf(target, inbox.id, 2)
+  const cursor = await cursorBefore(target, inbox.id)
   const { body: account } = await call<{ id: string }>(target, 'GET', '/v1/account')
   const { body: keys } = await call<{ id: string }[]>(target, 'GET', '/v1/keys')
   const args = [
@@ -39,12 +40,14 @@ export async function runSchemathesis(
     cwd: FOLDER,
     env: {
       PATH: process.env.PATH,
+      PYTHONDONTWRITEBYTECODE: '1',
       HYPOTHESIS_STORAGE_DIRECTORY: join(process.cwd(), 'node_modules/.cache/mayfly/hypothesis'),
       MAYFLY_KEY: target.apiKey,
       MAYFLY_KEY_ID: only(keys).id,
       MAYFLY_ACCOUNT_ID: account.id,
       MAYFLY_INBOX: inbox.id,
-      MAYFLY_MESSAGE: message.id,
+      MAYFLY_MESSAGE: message?.id,
+      MAYFLY_CURSOR: cursor,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: WITHIN_MS,
@@ -59,4 +62,10 @@ export async function runSchemathesis(
   }
   await once(child, 'close')
   return { exitCode: child.exitCode, output }
+}
+
+/** A position in front of an inbox's newest message. */
+async function cursorBefore(target: Target, inboxId: string): Promise<string | undefined> {
+  const first = await call(target, 'GET', `/v1/inboxes/${inboxId}/messages?limit=1`)
+  return first.headers.get('mayfly-cursor') ?? undefined
 }

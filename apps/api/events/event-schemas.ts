@@ -3,6 +3,8 @@ import { DeletedInbox } from '../inboxes/inbox-schemas.js'
 import { Header, MESSAGE_PROPERTIES } from '../messages/message-schemas.js'
 import { OrNull, Time } from '../openapi/schema-parts.js'
 
+const STREAMED = ['message.received', 'message.deleted', 'inbox.expired', 'inbox.deleted']
+
 const EventMessage = Type.Object(
   {
     ...MESSAGE_PROPERTIES,
@@ -41,8 +43,8 @@ const eventOf = <Data extends TSchema>(types: [string, ...string[]], data: Data)
     data,
   })
 
-/** The `data` of an event in a stream. */
-export const EventBody = Type.Union(
+/** What an event in a stream has in `data`. */
+const EventBody = Type.Union(
   [
     eventOf(['message.received'], EventMessage),
     eventOf(['message.deleted'], EventDeletedMessage),
@@ -63,4 +65,21 @@ export const EventBody = Type.Union(
       },
     ],
   },
+)
+
+/** One event of a stream. */
+export const StreamedEvent = Type.Object(
+  {
+    id: Type.String({
+      description: 'A cursor, just past it: what `Last-Event-ID` says when the client comes again.',
+    }),
+    event: Type.Unsafe<string>({ type: 'string', enum: STREAMED, description: 'What happened.' }),
+    data: Type.Unsafe<string>({
+      type: 'string',
+      contentMediaType: 'application/json',
+      contentSchema: EventBody,
+      description: 'What happened, and to what, as JSON in one line.',
+    }),
+  },
+  { $id: 'StreamedEvent', description: 'One of the server-sent events.' },
 )

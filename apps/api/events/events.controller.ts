@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream'
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import Type from 'typebox'
 import type { Scope } from '#libs/account/scope.js'
 import { inboxChannel } from '#libs/read-model/inbox-channel.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
@@ -15,7 +14,7 @@ import { Produces } from '../http/media.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { WholeLook } from '../messages/whole-look.js'
-import { EventBody } from './event-schemas.js'
+import { StreamedEvent } from './event-schemas.js'
 import { eventChunks } from './event-chunks.js'
 import { MEDIA_TYPE } from './event-stream-text.js'
 import { EventStream } from './event-stream.js'
@@ -53,12 +52,11 @@ export class EventsController {
     summary: "Stream an inbox's events",
     description:
       'Server-sent events, as they happen: `message.received`, `message.deleted`, `inbox.expired`, `inbox.deleted`. Each ' +
-      'has its `event`, an `id` which is a cursor, and in `data` an `EventBody` as JSON. A comment comes every 15 ' +
-      'seconds. The stream ends after the inbox does.',
+      'has an `EventBody` as its data. A comment comes every 15 seconds. The stream ends after the inbox does.',
     takes: ['Mayfly-Inbox-Password', 'Last-Event-ID'],
     answer: {
-      description: 'The stream.',
-      schema: Type.Unsafe<string>({ type: 'string', contentSchema: EventBody }),
+      description: 'The stream, each event of it like this.',
+      schema: StreamedEvent,
     },
     problems: ['inbox-deleted', 'inbox-expired', 'too-many-streams'],
   })
