@@ -15,6 +15,7 @@ import type { Section } from './section.js'
 import { showing } from './showing.js'
 import { starting } from './starting.js'
 import { tableOf } from './table.js'
+import { waking } from './waking.js'
 
 /*
  * The benchmark: the standalone build on the embedded engine, or one process of each role with a Kafka and a Redis
@@ -22,7 +23,7 @@ import { tableOf } from './table.js'
  * means stands in docs/benchmarks.md.
  */
 
-const ON_BOTH = { accepting, showing, latency, creating, listing }
+const ON_BOTH = { accepting, showing, latency, creating, listing, waking }
 const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> = {
   embedded: { ...ON_BOTH, footprint, 'many-inboxes': manyInboxes, starting },
   distributed: { ...ON_BOTH, rebuilding },

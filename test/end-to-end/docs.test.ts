@@ -4,26 +4,30 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { PROBLEMS } from '#apps/api/http/problems.js'
-import { call, messagesOf } from '#test/harness/client.js'
+import { call } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 
 const run = promisify(execFile)
 const GUIDE = join(process.cwd(), 'docs/api.md')
 
 describe('the README', () => {
-  it('has a session that leads from an inbox to a code', async () => {
+  it('has a script of ten lines that leads from a clone to a code', async () => {
     const mayfly = await startMayfly()
     try {
       const blocks = [...(await readFile('README.md', 'utf8')).matchAll(/^```sh\n(.*?)^```$/gms)]
-      const session = blocks.map(([, code = '']) => code).find((code) => code.includes('MAYFLY_KEY'))
-      const script = (session ?? '')
-        .replace(/^export MAYFLY_KEY=.*$/m, '')
-        .replace('http://127.0.0.1:3000', mayfly.url)
-        .replace('127.0.0.1:2525', `127.0.0.1:${mayfly.smtpPort}`)
-      const env = { PATH: process.env.PATH, MAYFLY_KEY: mayfly.apiKey }
-      const { stdout: id } = await run('bash', ['-c', `set -eu\n${script}\nprintf '\\n%s' "$id"`], { env })
-      const [message] = await messagesOf(mayfly, id.split('\n').at(-1) ?? '', 1)
-      expect(message).toMatchObject({ subject: 'Your code is 493201', codes: [{ value: '493201' }] })
+      const script = blocks.map(([, code = '']) => code).find((code) => code.includes('/messages/wait')) ?? ''
+      expect(script.trimEnd().split('\n')).toHaveLength(10)
+      // One that runs already takes the place of the one that the script starts.
+      const start = /^npm ci && \(npm start .*\)$/m
+      const ports = ['http://127.0.0.1:3000', '127.0.0.1:2525'] as const
+      for (const needed of [start, ...ports]) expect(script.search(needed)).toBeGreaterThanOrEqual(0)
+      const here = script
+        .replace(start, '')
+        .replace(/^(export MAYFLY_BOOTSTRAP_API_KEY)=.*$/m, `$1='${mayfly.apiKey}'`)
+        .replace(ports[0], mayfly.url)
+        .replace(ports[1], `127.0.0.1:${mayfly.smtpPort}`)
+      const { stdout } = await run('sh', ['-c', `set -eu\n${here}`], { env: { PATH: process.env.PATH } })
+      expect(stdout).toBe('493201\n')
     } finally {
       await mayfly.dispose()
     }

@@ -181,6 +181,22 @@ describe('keys', () => {
     },
   )
 
+  it('are issued and rotated once for one Idempotency-Key, which gives the same secret again', async () => {
+    const body = { name: 'once', environment: 'staging' }
+    const headers = { 'idempotency-key': 'issue-once' }
+    const issue = () => call<NewKeyJson>(admin, 'POST', '/v1/keys', { body, headers })
+    const [first, again] = [await issue(), await issue()]
+    expect(again).toMatchObject({ status: 201, body: first.body })
+    const path = `/v1/keys/${first.body.id}/rotate`
+    const turn = () =>
+      call<NewKeyJson>(admin, 'POST', path, { headers: { 'idempotency-key': 'rotate-once' } })
+    const [rotated, repeated] = [await turn(), await turn()]
+    expect(repeated).toMatchObject({ status: 201, body: rotated.body })
+    expect(await statusOf(as(mayfly, rotated.body))).toBe(200)
+    const { body: keys } = await call<KeyJson[]>(admin, 'GET', '/v1/keys?limit=100')
+    expect(keys.filter(({ name }) => name === 'once')).toHaveLength(1)
+  })
+
   it('are revoked for good; a repeat repeats the answer', async () => {
     const key = await issueKey(admin)
     const { body: rotated } = await rotate(key.id, { grace: '7d' })

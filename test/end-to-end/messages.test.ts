@@ -203,6 +203,22 @@ describe('a message', () => {
     expect(only(await messagesOf(mayfly, inbox.id, 1)).subject).toBe('stays')
   })
 
+  it('is refused where its inbox has as many as the account may have, until one of them is deleted', async () => {
+    const body = { name: 'of two mails', plan: 'enterprise', limits: { max_messages: 2 } }
+    const opened = await call<{ key: { secret: string } }>(mayfly, 'POST', '/v1/accounts', { body })
+    const admin = { ...mayfly, apiKey: opened.body.key.secret }
+    const wanted = { name: 'of two mails', environment: 'development' }
+    const issued = await call<{ secret: string }>(admin, 'POST', '/v1/keys', { body: wanted })
+    const target = { ...mayfly, apiKey: issued.body.secret }
+    const inbox = await inboxWith(target, mail('one'), mail('two'))
+    await expect(send(target, inbox.address, mail('three'))).rejects.toThrow(/552 5\.2\.2 /)
+    const [{ id } = { id: '' }] = await messagesOf(target, inbox.id, 2)
+    expect((await call(target, 'DELETE', `/v1/inboxes/${inbox.id}/messages/${id}`)).status).toBe(200)
+    await send(target, inbox.address, mail('four'))
+    const messages = await messagesOf(target, inbox.id, 2)
+    expect(messages.map(({ subject }) => subject)).toEqual(['two', 'four'])
+  })
+
   it('is not found in another inbox, nor where there is none', async () => {
     const inbox = await inboxWith(mayfly, mail('here'))
     const other = await createInbox(mayfly)

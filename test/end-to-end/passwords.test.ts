@@ -106,6 +106,28 @@ describe('a protected inbox', () => {
     })
   })
 
+  it('is behind its password on every path below it that the server has, but for its history', async () => {
+    const inbox = await withMail()
+    const { body: document } = await call<{ paths: Record<string, object> }>(mayfly, 'GET', '/openapi.json')
+    const open = ['GET /v1/inboxes/{}', 'DELETE /v1/inboxes/{}', 'GET /v1/inboxes/{}/history']
+    const asked = Object.entries(document.paths).flatMap(([path, operations]) => {
+      const pattern = path.replace('/v1/emails', '/v1/inboxes').replaceAll(/\{\w+\}/g, '{}')
+      if (!pattern.startsWith('/v1/inboxes/{}')) return []
+      const methods = Object.keys(operations).map((method) => method.toUpperCase())
+      return methods
+        .filter((method) => !open.includes(`${method} ${pattern}`))
+        .map((method) => ({ method, path }))
+    })
+    expect(asked.length).toBeGreaterThanOrEqual(2 * CONTENT.length - 4)
+    for (const { method, path } of asked) {
+      const values = [inbox.id, inbox.messageId, '0']
+      const filled = path.replaceAll(/\{\w+\}/g, () => values.shift() ?? '')
+      const answer = await call(mayfly, method, filled)
+      expect({ method, path, status: answer.status }).toEqual({ method, path, status: 403 })
+      expectProblem(answer, { status: 403, code: 'inbox-password-required' })
+    }
+  })
+
   it.each(['letters in the other case', 'a part', 'a longer one', 'a very long one'])(
     'takes nothing but its password: %s',
     async (slip) => {

@@ -3,7 +3,15 @@ import { until } from '#test/harness/until.js'
 import { allMessages } from './ledger.js'
 
 /** Headers that differ from answer to answer without meaning anything. */
-const FLEETING = new Set(['date', 'x-request-id', 'connection', 'keep-alive'])
+const FLEETING = new Set([
+  'date',
+  'x-request-id',
+  'connection',
+  'keep-alive',
+  'ratelimit',
+  'x-ratelimit-remaining',
+  'x-ratelimit-reset',
+])
 
 /** Everything that the API tells of these inboxes: path to status, headers and body. */
 export async function everyAnswer(

@@ -38,17 +38,22 @@ export class ScopeGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const wanted = scopesOf(this.reflector, context.getHandler())
     if (wanted === null) return true
-    const { plan, scopes } = callerOf(context.switchToHttp().getRequest<FastifyRequest>())
-    if (!plan.hasApiAccess) {
-      throw new Problem('plan-lacks-api-access', { detail: `The plan ${plan.name} has no API access.` })
-    }
-    if (!allows(scopes, wanted)) {
-      throw new Problem('missing-scope', {
-        detail: `The key needs one of the scopes ${wanted.join(', ')}.`,
-        headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${wanted.join(' ')}"` },
-      })
-    }
+    mustBeAllowed(context.switchToHttp().getRequest<FastifyRequest>(), wanted)
     return true
+  }
+}
+
+/** Throws the 403 of a caller whose plan has no API access, or whose key has none of the scopes. */
+export function mustBeAllowed(request: FastifyRequest, wanted: readonly Scope[]): void {
+  const { plan, scopes } = callerOf(request)
+  if (!plan.hasApiAccess) {
+    throw new Problem('plan-lacks-api-access', { detail: `The plan ${plan.name} has no API access.` })
+  }
+  if (!allows(scopes, wanted)) {
+    throw new Problem('missing-scope', {
+      detail: `The key needs one of the scopes ${wanted.join(', ')}.`,
+      headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${wanted.join(' ')}"` },
+    })
   }
 }
 

@@ -43,7 +43,7 @@ export async function* eventChunks(
 ): AsyncGenerator<string, EndOfEvents | undefined> {
   let place = from
   let commentAtMs = performance.now() + COMMENT_EVERY_MS
-  let goodUntilMs = performance.now() + GOOD_FOR_MS
+  let goodUntilMs = -Infinity
   let expiredAtMs: number | null = null
 
   yield RETRY

@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream'
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Scope } from '#libs/account/scope.js'
 import { inboxChannel } from '#libs/read-model/inbox-channel.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
 import { Authenticator, type Principal } from '../access/authenticator.js'
-import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { Caller, mustBeAllowed, NeedsScope } from '../access/scope.guard.js'
 import { note } from '../http/access-log.js'
 import { readMessageCursor } from '../http/cursor.js'
 import { Describe } from '../openapi/describe.js'
@@ -20,6 +21,8 @@ import { EventStream } from './event-stream.js'
 import { InboxFeed } from './inbox-feed.js'
 import { Listen } from './listen.dto.js'
 import { OpenStreams } from './open-streams.js'
+
+const LISTENERS: [Scope, Scope] = ['inboxes', 'read']
 
 /** The connection is the stream's alone: where that ends, an idle connection would hold up the end of the process. */
 const HEADERS = {
@@ -41,7 +44,7 @@ export class EventsController {
   ) {}
 
   @Get()
-  @NeedsScope('inboxes', 'read')
+  @NeedsScope(...LISTENERS)
   @Produces(MEDIA_TYPE)
   @Describe({
     id: 'streamInboxEvents',
@@ -62,8 +65,8 @@ export class EventsController {
     @Param('inboxId') inboxId: string,
     @Query() query: Listen,
     @Req() request: FastifyRequest,
-    @Res({ passthrough: true }) reply: FastifyReply,
-  ): Promise<Readable> {
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
     const { id } = (await this.inboxes.openContent(principal, inboxId)).inbox
     const place = this.streams.take()
     const bell = new Doorbell()
@@ -74,15 +77,21 @@ export class EventsController {
     try {
       // Before the look that says where "now" is: what comes behind it rings.
       leaving.push(await this.views.signals.subscribe(inboxChannel(id), () => bell.ring()))
-      const { inbox, endOffset } = await this.whole.again(principal, id, (open) => Promise.resolve(open))
+      const { inbox, endOffset } = await this.whole.again(principal, id, {
+        look: (open) => Promise.resolve(open),
+      })
       const from = placeOf(request, query) ?? endOffset
       void reply.headers(HEADERS)
       if (request.method === 'HEAD') {
         leave()
-        return Readable.from([])
+        void reply.send(Readable.from([]))
+        return
       }
       const listening = { feed: this.feed, inbox, from, family: familyOf(request), bell }
-      const authenticate = () => this.authenticator.authenticate(request)
+      const authenticate = async () => {
+        await this.authenticator.authenticate(request)
+        mustBeAllowed(request, LISTENERS)
+      }
       const stream = new EventStream(
         (signal) => eventChunks({ ...listening, authenticate }, signal),
         () => bell.ring(),
@@ -98,7 +107,8 @@ export class EventsController {
       socket.once('end', hangUp)
       leaving.push(() => socket.off('end', hangUp))
       if (socket.readableEnded) hangUp()
-      return stream
+      // Sent by hand: Nest would read it into a stream of its own, which does not end with it.
+      void reply.send(stream)
     } catch (error) {
       leave()
       throw error

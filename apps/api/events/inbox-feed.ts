@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common'
 import type { ActiveInbox } from '#libs/inbox/inbox.js'
 import type { HistoryEntry } from '#libs/read-model/history.js'
+import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
 import { writeMessageCursor } from '../http/cursor.js'
 import { Views } from '../http/views.js'
 import { InboxContext, comingToItsEnd } from '../inboxes/inboxes.service.js'
 import { EVENT_NAMES } from '../history/history-json.js'
+import type { OpenedMessage } from '../messages/message-json.js'
 import { MessageReader } from '../messages/message-reader.js'
 import { inboxEndBody, messageBody, messageDeletedBody } from './event-body.js'
 import type { EventText } from './event-stream-text.js'
@@ -58,16 +60,21 @@ export class InboxFeed {
   }
 
   private async received(inbox: ActiveInbox, entry: HistoryEntry, family: string): Promise<string | null> {
-    const { id: inboxId } = inbox
-    const { messageId, time: receivedAt, size } = entry
-    if (messageId === null || size === null) throw new TypeError(`the entry ${entry.id} lacks its message`)
-    // Views that are being rebuilt show a deleted message until they come to its deletion: it is known before and after.
-    await this.views.mustKnow(inboxId)
-    const lookup = await this.views.vault.find(inboxId)
-    if (lookup.state === 'unknown') throw comingToItsEnd(inboxId)
-    const message = { state: 'present', id: messageId, receivedAt, size } as const
-    const opened = lookup.state === 'known' ? await this.reader.open(lookup.key, inboxId, message) : null
-    await this.views.mustKnow(inboxId)
+    // Views that are being rebuilt show a deleted message until they come to its deletion: they must be whole all along.
+    await this.views.mustKnow(inbox.id)
+    const opened = entry.messageId === null ? null : await this.open(inbox.id, entry.messageId)
+    await this.views.mustKnow(inbox.id)
     return opened === null ? null : messageBody(entry, opened, family)
+  }
+
+  private async open(inboxId: InboxId, messageId: MessageId): Promise<OpenedMessage | null> {
+    // What was opened before may be remembered beyond its deletion: the row has the last word.
+    const [row, lookup] = await Promise.all([
+      this.views.inboxes.message({ inboxId, messageId }),
+      this.views.vault.find(inboxId),
+    ])
+    if (row?.message.state !== 'present' || lookup.state === 'forgotten') return null
+    if (lookup.state === 'unknown') throw comingToItsEnd(inboxId)
+    return this.reader.open(lookup.key, inboxId, row.message)
   }
 }

@@ -1,6 +1,7 @@
 import { Injectable, type ArgumentMetadata, type PipeTransform, type Type } from '@nestjs/common'
 import { plainToInstance } from 'class-transformer'
 import { getMetadataStorage, validate, type ValidationError } from 'class-validator'
+import { LRUCache } from 'lru-cache'
 import { invalid, type Fault } from './problems.js'
 
 /**
@@ -9,25 +10,49 @@ import { invalid, type Fault } from './problems.js'
  */
 @Injectable()
 export class ContractPipe implements PipeTransform {
+  /** Queries that were found right: most come again and again. */
+  private readonly right = new LRUCache<string, object>({ max: MOST_REMEMBERED })
+  private readonly numbers = new Map<Type, number>()
+
   async transform(value: unknown, { type, metatype }: ArgumentMetadata): Promise<unknown> {
     if (metatype === undefined || (type !== 'body' && type !== 'query')) return value
     const plain = value === undefined ? {} : value
     if (typeof plain !== 'object' || plain === null || Array.isArray(plain)) {
       throw invalid({ detail: 'the body must be a JSON object', pointer: '' })
     }
-    const names = namesIn(metatype)
-    const [known, unknown] = divide(Object.entries(plain), ([name]) => names.has(name))
-    const instance = instanceOf(metatype, type, Object.fromEntries(known))
-    const errors = await validate(instance, { forbidUnknownValues: false, stopAtFirstError: true })
-    const [first, ...others] = [
-      ...unknown
-        .slice(0, MOST_FAULTS)
-        .map(([name]) => faultAt(type, name, `there is no ${NOUN[type]} "${name}"`)),
-      ...errors.map((error) => faultOf(type, error)),
-    ]
-    if (first !== undefined) throw invalid(first, ...others)
+    if (type === 'body') return check(plain, type, metatype)
+    const name = this.nameOf(metatype, plain)
+    const known = this.right.get(name)
+    if (known !== undefined) return known
+    const instance = Object.freeze(await check(plain, type, metatype))
+    if (name.length <= MOST_REMEMBERED_CHARACTERS) this.right.set(name, instance)
     return instance
   }
+
+  private nameOf(metatype: Type, plain: object): string {
+    const number = this.numbers.get(metatype) ?? this.numbers.size
+    this.numbers.set(metatype, number)
+    return `${number} ${JSON.stringify(plain)}`
+  }
+}
+
+const MOST_REMEMBERED = 1_000
+const MOST_REMEMBERED_CHARACTERS = 500
+
+/** The instance of the class that the values make; throws invalid-request with every fault. */
+async function check(plain: object, type: Source, metatype: Type): Promise<object> {
+  const names = namesIn(metatype)
+  const [known, unknown] = divide(Object.entries(plain), ([name]) => names.has(name))
+  const instance = instanceOf(metatype, type, Object.fromEntries(known))
+  const errors = await validate(instance, { forbidUnknownValues: false, stopAtFirstError: true })
+  const [first, ...others] = [
+    ...unknown
+      .slice(0, MOST_FAULTS)
+      .map(([name]) => faultAt(type, name, `there is no ${NOUN[type]} "${name}"`)),
+    ...errors.map((error) => faultOf(type, error)),
+  ]
+  if (first !== undefined) throw invalid(first, ...others)
+  return instance
 }
 
 /** Of those that nobody named beforehand: a body has room for many. */

@@ -6,7 +6,7 @@ import { isCatchingUp, type AccountQueries, type InboxQueries } from '#libs/read
 import { Watermark } from '#libs/read-model/watermark.js'
 import type { Signals } from '#libs/signals/signals.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
-import { unavailable } from './problems.js'
+import { unavailable, type Problem } from './problems.js'
 
 const VISIBLE_WITHIN_MS = 5_000
 
@@ -43,11 +43,14 @@ export class Views {
     return partitionOf(inboxId, this.log.partitionCount('inbox-events'))
   }
 
+  /** Whether what an inbox's partition does not show may yet exist. */
+  isInboxCatchingUp(inboxId: InboxId): Promise<boolean> {
+    return isInboxCatchingUp(this.log, this.inboxes, inboxId)
+  }
+
   /** Throws catching-up where what an inbox's partition does not show may yet exist. */
   async mustKnow(inboxId: InboxId): Promise<void> {
-    if (await isInboxCatchingUp(this.log, this.inboxes, inboxId)) {
-      throw unavailable('catching-up', 'What this inbox holds can not be told yet.')
-    }
+    if (await this.isInboxCatchingUp(inboxId)) throw notKnownYet()
   }
 
   /**
@@ -73,4 +76,9 @@ export class Views {
     if (await this.watermark.hasPassed(position, VISIBLE_WITHIN_MS)) return
     throw unavailable('catching-up', 'The change is stored, but can not be read yet: look for it again soon.')
   }
+}
+
+/** What an inbox holds can't be told while its partition's views catch up. */
+export function notKnownYet(): Problem {
+  return unavailable('catching-up', 'What this inbox holds can not be told yet.')
 }

@@ -26,11 +26,14 @@ export class MessagePages {
   async read(open: OpenInbox, query: ListMessages, family: string): Promise<WrittenPage> {
     const { id } = open.inbox
     const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
-    const remembered = this.opened.pages.get(id, nameOf(open, query, family))
-    if (remembered !== null) return remembered
     const { messages, ...places } = await this.collect(open, query, cursor)
     const items = messages.map((message) => JSON.stringify(messageJson(message, family)))
     return { ...places, body: Buffer.from(`[${items.join(',')}]`) }
+  }
+
+  /** The same page, where it was remembered; null where it must be read. */
+  recall(open: OpenInbox, query: ListMessages, family: string): WrittenPage | null {
+    return this.opened.pages.get(open.inbox.id, nameOf(open, query, family))
   }
 
   /** Of a page that was read of views that were whole. */

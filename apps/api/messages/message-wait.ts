@@ -108,7 +108,7 @@ export class MessageWait {
     before: Waited | null,
     wait: OpenWait,
   ): Promise<Waited> {
-    const examine = async ({ inbox, endOffset }: OpenInbox): Promise<Waited> => {
+    const look = async ({ inbox, endOffset }: OpenInbox): Promise<Waited> => {
       const from = before?.position ?? positionIn(inboxId, wanted)
       // Views that were put back may end before it: what they show then has been examined.
       const to = Math.max(endOffset, from)
@@ -126,8 +126,8 @@ export class MessageWait {
     }
     // Whether this caller may look was judged by the first look.
     return before === null
-      ? this.whole.first(principal, inboxId, examine)
-      : this.whole.again(principal, inboxId, examine)
+      ? this.whole.first(principal, inboxId, { look })
+      : this.whole.again(principal, inboxId, { look })
   }
 }
 

@@ -59,12 +59,16 @@ export class MessagesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
+    const { pages } = this
     const family = familyOf(request)
-    const { open, page } = await this.whole.first(principal, inboxId, async (open) => ({
-      open,
-      page: await this.pages.read(open, query, family),
-    }))
-    this.pages.remember(open, query, family, page)
+    const { open, page } = await this.whole.first(principal, inboxId, {
+      recall(open) {
+        const page = pages.recall(open, query, family)
+        return page === null ? null : { open, page }
+      },
+      look: async (open) => ({ open, page: await pages.read(open, query, family) }),
+    })
+    pages.remember(open, query, family, page)
     const { id } = open.inbox
     void reply.header('mayfly-cursor', writeMessageCursor(id, page.cursor)).type(JSON_TYPE)
     if (page.next !== null) linkNext(request, reply, writeMessageCursor(id, page.next))

@@ -1,0 +1,89 @@
+import { created, messageId, minute, received } from '#libs/inbox/given-when-then.js'
+import type { ParsedMail } from '#libs/mail/message.js'
+import { historyEntry } from '#libs/read-model/history.js'
+import { placedAt } from '#libs/read-model/read-model-harness.contract.js'
+import { messageJson, type OpenedMessage } from '../messages/message-json.js'
+import { messageBody } from './event-body.js'
+import { eventText } from './event-stream-text.js'
+
+const entry = historyEntry(placedAt(7, received(minute(1))))
+const FAMILY = '/v1/inboxes'
+
+function messageWith(facts: Partial<ParsedMail>): OpenedMessage {
+  const lists = { from: [], to: [], cc: [], replyTo: [], links: [], codes: [], attachments: [], headers: [] }
+  const envelope = { mailFrom: '', rcptTo: created.address, helo: '', remoteAddress: '127.0.0.1', tls: null }
+  const nothing = {
+    sender: '',
+    recipient: created.address,
+    date: null,
+    text: null,
+    html: null,
+    htmlText: null,
+  }
+  const mail = { ...lists, ...nothing, subject: 'x', envelope, size: 1, sha256: '', warnings: [], ...facts }
+  return { id: messageId(1), inboxId: created.inboxId, receivedAt: minute(1), mail, bytes: 1 }
+}
+
+/** Of so many bytes: the last one takes two. */
+const long = (bytes: number) => `${'x'.repeat(bytes - 2)}é`
+const manyHeaders = Array.from({ length: 200 }, (_, n) => ({ name: `X-${n}`, value: 'v'.repeat(1_500) }))
+
+describe('the body of an event', () => {
+  it('is a message as a list has it, with when it came', () => {
+    const message = messageWith({ text: 'a\r\nb', html: '<p>' })
+    expect(JSON.parse(messageBody(entry, message, FAMILY))).toEqual({
+      type: 'message.received',
+      timestamp: minute(1).toISOString(),
+      data: messageJson(message, FAMILY),
+    })
+  })
+
+  test.each<{ what: string; facts: Partial<ParsedMail>; truncated: string[] }>([
+    { what: 'html', facts: { html: long(300_000), text: 'short' }, truncated: ['html'] },
+    {
+      what: 'html, though text is longer',
+      facts: { html: long(60_000), text: long(210_000) },
+      truncated: ['html'],
+    },
+    { what: 'text, where there is no html', facts: { text: long(300_000) }, truncated: ['text'] },
+    {
+      what: 'html and text',
+      facts: { html: long(10_000), text: long(300_000) },
+      truncated: ['html', 'text'],
+    },
+    {
+      what: 'html, text and headers',
+      facts: { html: 'x', text: 'x', headers: manyHeaders },
+      truncated: ['html', 'text', 'headers'],
+    },
+  ])('is without $what where it would be too long', ({ facts, truncated }) => {
+    const message = messageWith(facts)
+    const body = messageBody(entry, message, FAMILY)
+    const { data } = JSON.parse(body) as { data: Record<string, unknown> }
+    expect(Buffer.byteLength(body)).toBeLessThanOrEqual(256_000)
+    const nulls = Object.fromEntries(truncated.map((name) => [name, null]))
+    expect(data).toEqual({ ...messageJson(message, FAMILY), ...nulls, truncated })
+  })
+
+  it('is as long as it may be without losing anything', () => {
+    const room = 256_000 - Buffer.byteLength(messageBody(entry, messageWith({ text: '' }), FAMILY))
+    for (const [bytes, isCut] of [
+      [room, false],
+      [room + 1, true],
+    ] as const) {
+      const body = messageBody(entry, messageWith({ text: long(bytes) }), FAMILY)
+      expect(body.includes('"truncated"')).toBe(isCut)
+    }
+  })
+})
+
+describe('the text of an event', () => {
+  it('has a line for each part, and an empty one behind them', () => {
+    const text = eventText({
+      id: 'AAAA',
+      event: 'message.received',
+      data: JSON.stringify({ text: 'a\r\nb\rc' }),
+    })
+    expect(text).toBe('id: AAAA\nevent: message.received\ndata: {"text":"a\\r\\nb\\rc"}\n\n')
+  })
+})

@@ -1,0 +1,188 @@
+import { rm } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import fc from 'fast-check'
+import { keysUnder } from '#libs/read-model/redis/redis-read-model-harness.contract.js'
+import { openRedis } from '#libs/redis-client/redis-client.js'
+import { call, createInbox, mail, pagesFrom, send, type MessageJson } from '#test/harness/client.js'
+import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { CursorReader, type Reading } from '#test/harness/cursor-reader.js'
+import { redisUrlUnderTest } from '#test/harness/servers.js'
+import { until } from '#test/harness/until.js'
+
+/*
+ * The law of cursors: whoever goes from cursor to cursor sees every message that stays once and only once, whatever
+ * arrives, is deleted, restarted or rebuilt meanwhile.
+ */
+
+/** More of them, and longer, with MAYFLY_CURSOR_RUNS. */
+const RUNS = Number(process.env.MAYFLY_CURSOR_RUNS ?? 4)
+const SETTLED_WITHIN_MS = 60_000
+
+type Step =
+  /** So many mails at once. */
+  | { type: 'send'; count: number }
+  /** One of those that are there, by a share of their number. */
+  | { type: 'delete'; share: number }
+  /** Every reader goes on by so many requests, all readers at once. */
+  | { type: 'read'; requests: number }
+  | { type: 'restart' }
+  | { type: 'rebuild' }
+
+interface Planned {
+  step: Step
+  /** Whether the next step waits for its end. */
+  isAwaited: boolean
+}
+
+const reading: fc.Arbitrary<Reading> = fc.record({
+  way: fc.constantFrom('asc', 'desc', 'wait'),
+  limit: fc.constantFrom(1, 2, 3, 7, 100),
+  subject: fc.constantFrom(null, 'odd', 'even'),
+})
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({ type: fc.constant('send' as const), count: fc.integer({ min: 1, max: 6 }) }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      type: fc.constant('delete' as const),
+      share: fc.double({ min: 0, max: 0.999, noNaN: true }),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({ type: fc.constant('read' as const), requests: fc.integer({ min: 1, max: 3 }) }),
+  },
+)
+
+/** Some steps, and a restart or a rebuild somewhere among them. */
+const story = fc
+  .tuple(
+    fc.array(fc.record({ step, isAwaited: fc.boolean() }), { minLength: 6, maxLength: 20 }),
+    fc.constantFrom('restart' as const, 'rebuild' as const),
+    fc.nat(),
+  )
+  .map(([steps, type, place]): Planned[] => {
+    const fault: Planned = { step: { type }, isAwaited: true }
+    return steps.toSpliced(place % (steps.length + 1), 0, fault)
+  })
+
+describe('going from cursor to cursor', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  it('shows every message that stays, once', async () => {
+    const property = fc.asyncProperty(
+      story,
+      fc.array(reading, { minLength: 2, maxLength: 4 }),
+      async (steps, readings) => {
+        const { id, address } = await createInbox(mayfly)
+        const path = `/v1/inboxes/${id}/messages`
+        const readers = readings.map((each) => new CursorReader(() => mayfly, path, each))
+        let sent = 0
+        const steady = async (work: () => Promise<unknown>) => {
+          // A mail may be refused while views are rebuilt, and a deletion too: neither is what is looked at here.
+          await work().catch(() => undefined)
+        }
+        const take = async (step: Step): Promise<void> => {
+          switch (step.type) {
+            case 'send': {
+              const numbers = Array.from({ length: step.count }, () => sent++)
+              await Promise.all(numbers.map((n) => steady(() => send(mayfly, address, numbered(n)))))
+              return
+            }
+            case 'delete':
+              return steady(async () => {
+                const { body } = await call<MessageJson[]>(mayfly, 'GET', `${path}?limit=100`)
+                const victim = body[Math.floor(step.share * body.length)]
+                if (victim !== undefined) await call(mayfly, 'DELETE', `${path}/${victim.id}`)
+              })
+            case 'read':
+              await Promise.all(
+                readers.map(async (reader) => {
+                  for (let n = 0; n < step.requests; n += 1) await reader.goOn()
+                }),
+              )
+              return
+            case 'restart':
+              await mayfly.end('SIGTERM')
+              mayfly = await mayfly.startAgain()
+              return
+            case 'rebuild':
+              mayfly = await withoutViews(mayfly)
+          }
+        }
+
+        const [changes, reads]: [Promise<void>[], Promise<void>[]] = [[], []]
+        for (const { step, isAwaited } of steps) {
+          const isChange = step.type === 'send' || step.type === 'delete'
+          // A reader makes one request after the other, while things change; a restart or a rebuild comes by itself.
+          if (!isChange) await Promise.all(reads.splice(0))
+          if (!isChange && step.type !== 'read') await Promise.all(changes.splice(0))
+          const deed = take(step)
+          if (isAwaited) await deed
+          else if (isChange) changes.push(deed)
+          else reads.push(deed)
+        }
+        await Promise.all([...changes, ...reads])
+
+        const there = await untilSettled(mayfly, path)
+        for (const reader of readers) {
+          await reader.toTheEnd()
+          const staying = there.filter(({ subject }) => reader.wants(subject)).map((message) => message.id)
+          const seen = reader.seen.filter((messageId) => staying.includes(messageId))
+          expect(new Set(reader.seen).size).toBe(reader.seen.length)
+          if (reader.isInOrder) expect(seen).toEqual(staying)
+          else expect(seen.toSorted()).toEqual(staying.toSorted())
+        }
+        await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)
+      },
+    )
+    await fc.assert(property, { numRuns: RUNS, endOnFailure: true })
+  }, 600_000)
+})
+
+function numbered(n: number): string {
+  return mail(`${n % 2 === 0 ? 'even' : 'odd'} ${n}`)
+}
+
+/** What is there once nothing is under way any more: a list that stays the same. */
+async function untilSettled(mayfly: Mayfly, path: string): Promise<MessageJson[]> {
+  let before: string | null = null
+  return until(
+    'the inbox to be settled',
+    async () => {
+      const ready = await call(mayfly, 'GET', '/readyz')
+      if (ready.status !== 200 || (ready.body as { backlog: number }).backlog > 0) return null
+      const pages = await pagesFrom<MessageJson>(mayfly, `${path}?limit=100`)
+      const there = pages.flatMap(({ body }) => body)
+      const now = there.map(({ id }) => id).join()
+      const isSettled = now === before
+      before = now
+      return isSettled ? there : null
+    },
+    SETTLED_WITHIN_MS,
+  )
+}
+
+/** The same Mayfly, its views removed: of a file while it is ended, of Redis while it runs. */
+async function withoutViews(mayfly: Mayfly): Promise<Mayfly> {
+  if (engineUnderTest() === 'embedded') {
+    await mayfly.end('SIGTERM')
+    await rm(join(mayfly.dataDir, 'read-model'), { recursive: true })
+    return mayfly.startAgain()
+  }
+  const urls = redisUrlUnderTest().split(',')
+  const client = await openRedis({ urls, name: 'mayfly-test', onError: () => undefined })
+  const keys = await keysUnder(client, `${basename(mayfly.dataDir)}.`)
+  if (keys.length > 0) await client.unlink(...keys)
+  client.disconnect()
+  return mayfly
+}
