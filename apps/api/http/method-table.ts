@@ -4,11 +4,14 @@ import { Problem } from './problems.js'
 
 const METHODS: HTTPMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
+/** Any length that the headers' limit lets through: an id that is too long is an unknown one. */
+export const MOST_PARAM_CHARACTERS = 1 << 16
+
 /** Knows which methods each path takes, for 405 and its `Allow` (RFC 9110, section 15.5.6). */
 export class MethodTable {
   /** Each as `<method> <path>`, parameters with a colon. */
   readonly routes: string[] = []
-  private readonly router = createRouter()
+  private readonly router = createRouter({ maxParamLength: MOST_PARAM_CHARACTERS })
 
   /** Notes every route that is registered from now on. */
   watch(server: FastifyInstance): void {

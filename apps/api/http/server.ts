@@ -15,7 +15,7 @@ import {
   mustNameHost,
 } from './broken-requests.js'
 import { Cors } from './cors.js'
-import type { MethodTable } from './method-table.js'
+import { MOST_PARAM_CHARACTERS, type MethodTable } from './method-table.js'
 import { unavailable } from './problems.js'
 
 const BODY_LIMIT_BYTES = 256 * 1024
@@ -24,8 +24,6 @@ const HEADERS_TIMEOUT_MS = 15_000
 const KEEP_ALIVE_MS = 72_000
 /** Without a byte in either direction, longer than any handler lets its client wait for one. */
 const SILENT_MS = 120_000
-/** Any length that the headers' limit lets through: an id that is too long is an unknown one. */
-const MOST_PARAM_CHARACTERS = 1 << 16
 
 export interface ServerOptions {
   settings: Pick<Settings, 'corsOrigins' | 'httpMaxConnections' | 'httpRequestTimeoutMs'>
