@@ -80,6 +80,9 @@ export interface Api {
 /** After it a request that is still being sent, or whose client does not read, holds up the end no longer. */
 const ANSWERED_WITHIN_MS = 10_000
 
+/** Clients that may connect at the same moment: thousands begin to wait at once. The system may allow fewer. */
+const BACKLOG = 4_096
+
 /** Resolves once the API listens. Rejects, with the variable to look at, where it can't. */
 export async function startApi({
   engine,
@@ -207,9 +210,11 @@ export async function startApi({
     knownKeys.forgetAll(),
   )
   try {
-    await app.listen(settings.httpPort, settings.httpHost).catch((error: unknown) => {
-      throw listenError(error, { host: 'MAYFLY_HTTP_HOST', port: 'MAYFLY_HTTP_PORT' })
-    })
+    await app
+      .listen({ port: settings.httpPort, host: settings.httpHost, backlog: BACKLOG })
+      .catch((error: unknown) => {
+        throw listenError(error, { host: 'MAYFLY_HTTP_HOST', port: 'MAYFLY_HTTP_PORT' })
+      })
     const { port } = app.getHttpServer().address() as AddressInfo
     logger.debug({ routes: methods.routes }, 'taking requests')
     if (url === '') url = `http://${urlHost(settings.httpHost)}:${port}`

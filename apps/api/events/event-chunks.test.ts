@@ -279,7 +279,7 @@ describe('the text of a stream', () => {
     await stream.chunks.next()
     await happen(mail(id, messageId(1)))
     expect(await told(stream, 1)).toEqual(['message.received 1'])
-    expect(asked).toBe(2)
+    expect(asked).toBeGreaterThan(1)
   })
 
   it('tells of an inbox past its time nothing but its end, which it waits for', async () => {

@@ -19,7 +19,7 @@ export interface ListeningOptions {
   family: string
   /** Rung where there may be something new. */
   bell: Doorbell
-  /** Rejects with a Problem where the key is no longer good, or where that can't be told just now. */
+  /** Asked before each event. Rejects with a Problem where the key is no longer good, or where that can't be told. */
   authenticate: () => Promise<void>
 }
 
@@ -28,8 +28,6 @@ const COMMENT_EVERY_MS = 15_000
 const LOOK_EVERY_MS = 5_000
 /** Where the views or the key can't be asked, or are catching up. */
 const LOOK_AGAIN_MS = 1_000
-/** A key that was good so long ago may have been revoked since: nothing is told with it before it is asked again. */
-const GOOD_FOR_MS = 1_000
 /** From an inbox's expiry to its end in the history: where that takes longer, the stream ends without it. */
 const END_WITHIN_MS = 10_000
 
@@ -43,17 +41,16 @@ export async function* eventChunks(
 ): AsyncGenerator<string, EndOfEvents | undefined> {
   let place = from
   let commentAtMs = performance.now() + COMMENT_EVERY_MS
-  let goodUntilMs = -Infinity
   let expiredAtMs: number | null = null
 
   yield RETRY
   while (!isOver()) {
     let waitMs = LOOK_EVERY_MS
     try {
-      await mustBeGood()
+      await authenticate()
       const entries: HistoryEntry[] = await feed.entriesFrom(inbox, place)
       for (const entry of entries) {
-        await mustBeGood()
+        await authenticate()
         const told = await feed.tell(inbox, entry, family)
         if (isOver()) return undefined
         if (told !== null) yield eventText(told)
@@ -85,12 +82,6 @@ export async function* eventChunks(
 
   function isOver(): boolean {
     return signal.aborted
-  }
-
-  async function mustBeGood(): Promise<void> {
-    if (performance.now() < goodUntilMs) return
-    await authenticate()
-    goodUntilMs = performance.now() + GOOD_FOR_MS
   }
 }
 

@@ -14,14 +14,16 @@ export class PlaintextMemory<Value extends object> {
   private readonly names = new Map<InboxId, Set<string>>()
   private readonly sweeping: NodeJS.Timeout
 
-  /** 0 bytes remember nothing. */
-  constructor(mostBytes: number) {
+  /** 0 bytes remember nothing. The clock counts milliseconds. */
+  constructor(mostBytes: number, clock: { now(): number } = performance) {
     this.values =
       mostBytes === 0
         ? null
         : new LRUCache({
             maxSize: mostBytes,
             ttl: KEPT_FOR_MS,
+            ttlResolution: 0,
+            perf: clock,
             dispose: ({ inboxId }, name) => this.forgetName(inboxId, name),
           })
     // What nobody asks for any more goes too.

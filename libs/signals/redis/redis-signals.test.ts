@@ -77,6 +77,32 @@ describeWith('redis-server')('signals over a Redis', () => {
     await until('nobody to be subscribed', async () => (await subscribers()) === 0)
   })
 
+  it('carry thousands of channels, also over a lost connection, and let go of them', async () => {
+    const CHANNELS = 3_000
+    const heard = new Set<number>()
+    const subscribing = Array.from({ length: CHANNELS }, (_, n) =>
+      signals.subscribe(`inbox:${n}`, () => heard.add(n)),
+    )
+    const ends = await Promise.all(subscribing)
+    const publishAll = () => {
+      for (let n = 0; n < CHANNELS; n += 1) signals.publish(`inbox:${n}`)
+    }
+    const reachesAll = () => until('every listener', () => heard.size === CHANNELS)
+    publishAll()
+    await reachesAll()
+    heard.clear()
+    await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+    await reachesAll()
+    heard.clear()
+    publishAll()
+    await reachesAll()
+    const subscribed = async () =>
+      ((await client.call('PUBSUB', 'CHANNELS', 'test.inbox:*')) as unknown[]).length
+    expect(await subscribed()).toBe(CHANNELS)
+    for (const end of ends) end()
+    await until('no channel', async () => (await subscribed()) === 0)
+  })
+
   it('ring every listener after a lost connection, and reach it again', async () => {
     let heard = 0
     await signals.subscribe('moved', () => (heard += 1))

@@ -12,6 +12,7 @@ export interface SubscriberConnectionOptions {
 }
 
 const RETRY_MS = 200
+const CHANNELS_AT_ONCE = 1_000
 
 /**
  * One connection for all channels, made anew for as long as it takes: to the same node, or in a Cluster to another
@@ -73,7 +74,9 @@ export class SubscriberConnection {
     connection.on('message', (channel: string) => this.options.onMessage(channel))
     await connection.connect()
     const channels = this.options.channels()
-    if (channels.length > 0) await connection.subscribe(...channels)
+    for (let at = 0; at < channels.length; at += CHANNELS_AT_ONCE) {
+      await connection.subscribe(...channels.slice(at, at + CHANNELS_AT_ONCE))
+    }
   }
 
   /** In a Cluster each attempt goes to another node. */
