@@ -2,6 +2,7 @@ import { as, issueKey, openAccount } from '#test/harness/accounts.js'
 import { call, inboxWith, mail, messagesOf, only, type InboxJson, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
+import { registeredRoutes } from '#test/harness/routes.js'
 import { SCOPES } from '#libs/account/scope.js'
 
 const ALL_BUT_OPERATOR = SCOPES.filter((scope) => scope !== 'operator')
@@ -32,7 +33,7 @@ describe('what belongs to a tenant', () => {
 
   beforeAll(async () => {
     mayfly = await startMayfly({ env: { LOG_LEVEL: 'debug' } })
-    routes = routesOf(mayfly)
+    routes = registeredRoutes(mayfly)
     const scopes = ALL_BUT_OPERATOR
     const [account, another] = [await openAccount(mayfly), await openAccount(mayfly)]
     const admin = as(mayfly, account.key)
@@ -142,11 +143,3 @@ describe('what belongs to a tenant', () => {
     for (const route of paths) expect((await ask(owner, route, 'own')).status).toBe(200)
   })
 })
-
-/** As the server itself tells when it begins to listen. */
-function routesOf(mayfly: Mayfly): string[] {
-  const { stdout, stderr } = mayfly.output()
-  const line = (stdout + stderr).split('\n').find((each) => each.includes('"taking requests"')) ?? '{}'
-  const { routes = [] } = JSON.parse(line) as { routes?: string[] }
-  return routes
-}

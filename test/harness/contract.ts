@@ -43,7 +43,9 @@ export class Contract {
     if (faults.length === 0) return
     const { method, path, status, body } = observed
     const shown = JSON.stringify(body ?? null).slice(0, 500)
-    throw new ContractError(`${method} ${path} answered ${status}, but ${faults.join('; ')}: ${shown}`)
+    throw new ContractError(
+      `${method} ${path.slice(0, 200)} answered ${status}, but ${faults.join('; ')}: ${shown}`,
+    )
   }
 
   private faultsOf(observed: Observed): string[] {

@@ -10,7 +10,8 @@ export class MethodGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const request = context.switchToHttp().getRequest<FastifyRequest>()
     const allowed = this.methods.allowedAt(pathOf(request))
-    if (!allowed.includes(request.method)) throw methodNotAllowed(request.method, allowed)
+    const isOther = allowed.length > 0 && !allowed.includes(request.method)
+    if (isOther) throw methodNotAllowed(request.method, allowed)
     return true
   }
 }

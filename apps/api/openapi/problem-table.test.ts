@@ -1,0 +1,17 @@
+import { readFile } from 'node:fs/promises'
+import { PROBLEM_CODES } from '../http/problems.js'
+import { renderProblems } from './problem-table.js'
+
+const cellsOf = (table: string) =>
+  table
+    .split('\n')
+    .filter((line) => /^\| \d/.test(line))
+    .map((line) => line.split('|').map((cell) => cell.trim()))
+
+describe('docs/api.md', () => {
+  it('has every problem, and no other (npm run docs brings it up to date)', async () => {
+    const guide = await readFile('docs/api.md', 'utf8')
+    expect(cellsOf(guide)).toEqual(cellsOf(renderProblems()))
+    expect(cellsOf(guide)).toHaveLength(PROBLEM_CODES.length)
+  })
+})

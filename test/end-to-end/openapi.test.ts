@@ -1,0 +1,191 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+import type { Document, Operation, SchemaJson } from '#apps/api/openapi/openapi-json.js'
+import { PROBLEMS } from '#apps/api/http/problems.js'
+import { call, createInbox } from '#test/harness/client.js'
+import { Contract, ContractError } from '#test/harness/contract.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { registeredRoutes } from '#test/harness/routes.js'
+
+const OTHER_FAMILY = '/v1/emails'
+
+describe('the OpenAPI document', () => {
+  let mayfly: Mayfly
+  let document: Document
+
+  beforeAll(async () => {
+    mayfly = await startMayfly({ env: { LOG_LEVEL: 'debug' } })
+    document = (await call<Document>(mayfly, 'GET', '/openapi.json')).body
+  })
+  afterAll(() => mayfly.dispose())
+
+  it('has every route of the server, and no other', () => {
+    const routes = registeredRoutes(mayfly).filter((route) => !route.startsWith('HEAD '))
+    expect(routes.length).toBeGreaterThan(20)
+    expect(operationsOf(document).map(routeOf).toSorted()).toEqual(
+      routes.map((route) => route.replaceAll(/:\w+/g, '{}')).toSorted(),
+    )
+  })
+
+  it('names each operation once, and the two families apart', () => {
+    const ids = operationsOf(document).map(({ operation }) => operation.operationId)
+    expect(new Set(ids).size).toBe(ids.length)
+    for (const name of ['createInbox', 'createEmail', 'listInboxes', 'listEmails'])
+      expect(ids).toContain(name)
+    for (const { path, operation } of operationsOf(document)) {
+      if (path.startsWith(OTHER_FAMILY)) expect(operation.operationId).not.toMatch(/Inbox/)
+    }
+  })
+
+  it('says the same of both families', () => {
+    const [one, other] = ['/v1/inboxes', OTHER_FAMILY].map((family) =>
+      operationsOf(document)
+        .filter(({ path }) => path.startsWith(family))
+        .map(({ path, method, operation: { operationId: _id, tags: _tags, ...rest } }) => ({
+          path: path.slice(family.length),
+          method,
+          ...rest,
+        })),
+    )
+    expect(one?.length).toBeGreaterThan(10)
+    expect(one).toEqual(other)
+  })
+
+  it('can be read by people: what each operation, parameter, property and answer is', () => {
+    for (const { operation } of operationsOf(document)) {
+      expect(operation.summary).toMatch(/\S/)
+      for (const { description } of operation.parameters) expect(description).toMatch(/\S/)
+      for (const [name, property] of Object.entries(bodyOf(operation)?.properties ?? {})) {
+        expect(`${name}: ${property.description ?? ''}`).toMatch(/: \S/)
+      }
+    }
+    for (const { description } of Object.values(document.components.schemas))
+      expect(description).toMatch(/\S/)
+  })
+
+  it('has every problem as an answer of its own, with an example', () => {
+    for (const [code, { status }] of Object.entries(PROBLEMS)) {
+      const answer = document.components.responses[code]
+      const { schema, examples } = answer?.content?.['application/problem+json'] ?? {}
+      expect(schema).toMatchObject({
+        $ref: '#/components/schemas/Problem',
+        properties: { status: { const: status } },
+      })
+      expect(examples).toHaveProperty(code)
+    }
+  })
+
+  it('leads nowhere in vain, and its examples are as its schemas say', () => {
+    const ajv = new Ajv2020({ strict: false })
+    formats.default(ajv)
+    ajv.addSchema(document, 'document')
+    const places = [...placesIn(document, '')]
+    const references = places.filter(({ part }) => typeof part.$ref === 'string')
+    expect(references.length).toBeGreaterThan(100)
+    const pointers = new Set(places.map(({ pointer }) => `#${pointer}`))
+    for (const { part } of references) expect(pointers).toContain(part.$ref)
+    let tried = 0
+    for (const { pointer, part } of places) {
+      for (const example of examplesOf(part)) {
+        const schema = pointer.endsWith('/content/application~1problem+json') ? `${pointer}/schema` : pointer
+        const validate = ajv.compile({ $ref: `document#${encodeURI(schema)}` })
+        expect({ schema, isValid: validate(example), errors: validate.errors }).toMatchObject({
+          isValid: true,
+        })
+        tried += 1
+      }
+    }
+    expect(tried).toBeGreaterThan(50)
+  })
+
+  it('has examples of bodies that the server takes', async () => {
+    let taken = 0
+    for (const { method, path, operation } of operationsOf(document)) {
+      for (const [name, { examples = [] }] of Object.entries(bodyOf(operation)?.properties ?? {})) {
+        if (path.includes('{')) continue
+        for (const example of examples) {
+          const needed =
+            path === '/v1/accounts' ? { name: 'Example' } : path === '/v1/keys' ? { name: 'CI' } : {}
+          const body = { ...needed, [name]: example }
+          const { status } = await call(mayfly, method, path, { body })
+          expect({ path, body, status }).toEqual({ path, body, status: 201 })
+          taken += 1
+        }
+      }
+    }
+    expect(taken).toBeGreaterThan(8)
+  })
+
+  it('is what the other suites hold answers against: each slip is noticed', async () => {
+    await createInbox(mayfly)
+    const path = '/v1/inboxes?limit=1'
+    const { status, headers, body } = await call<Record<string, unknown>[]>(mayfly, 'GET', path)
+    const [inbox] = body
+    const contract = new Contract(document)
+    const good = { method: 'GET', path, status, headers, body }
+    expect(() => contract.check(good)).not.toThrow()
+    const without = (name: string) => {
+      const others = new Headers(headers)
+      others.delete(name)
+      return others
+    }
+    const slips = [
+      { ...good, body: [{ ...inbox, message_count: '0' }] },
+      { ...good, body: [{ ...inbox, unheard_of: 1 }] },
+      { ...good, body: {} },
+      { ...good, status: 202 },
+      { ...good, path: '/v1/nothing' },
+      { ...good, headers: without('x-request-id') },
+      { ...good, headers: new Headers([...without('content-type'), ['content-type', 'text/plain']]) },
+      { ...good, headers: new Headers([...without('ratelimit'), ['ratelimit', 'plenty']]) },
+      {
+        ...good,
+        status: 404,
+        headers: new Headers([...without('content-type'), ['content-type', 'application/problem+json']]),
+        body: { code: 'not-found' },
+      },
+    ]
+    for (const slip of slips) expect(() => contract.check(slip)).toThrow(ContractError)
+  })
+})
+
+interface Entry {
+  method: string
+  path: string
+  operation: Operation
+}
+
+function operationsOf({ paths }: Document): Entry[] {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  )
+}
+
+function routeOf({ method, path }: Entry): string {
+  return `${method} ${path.replaceAll(/\{\w+\}/g, '{}')}`
+}
+
+function bodyOf({ requestBody }: Operation): SchemaJson | undefined {
+  return requestBody?.content['application/json'].schema
+}
+
+interface Place {
+  /** RFC 6901. */
+  pointer: string
+  part: Record<string, unknown>
+}
+
+function* placesIn(value: unknown, pointer: string): Generator<Place> {
+  if (typeof value !== 'object' || value === null) return
+  yield { pointer, part: value as Record<string, unknown> }
+  for (const [name, member] of Object.entries(value)) {
+    if (name === 'examples') continue
+    yield* placesIn(member, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)
+  }
+}
+
+/** Of a schema a list; of a body by name, each with its value. */
+function examplesOf({ examples }: Record<string, unknown>): unknown[] {
+  if (Array.isArray(examples)) return examples
+  return Object.values((examples ?? {}) as Record<string, { value?: unknown }>).map(({ value }) => value)
+}

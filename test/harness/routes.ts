@@ -1,0 +1,9 @@
+import type { Mayfly } from './mayfly.js'
+
+/** What a server takes, each as `<method> <path>`: as it tells at the log level `debug` when it begins to listen. */
+export function registeredRoutes(mayfly: Mayfly): string[] {
+  const { stdout, stderr } = mayfly.output()
+  const line = (stdout + stderr).split('\n').find((each) => each.includes('"taking requests"')) ?? '{}'
+  const { routes = [] } = JSON.parse(line) as { routes?: string[] }
+  return routes
+}
