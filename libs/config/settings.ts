@@ -67,7 +67,8 @@ export const SETTINGS = {
   bootstrapApiKey: kind.optionalText(
     'MAYFLY_BOOTSTRAP_API_KEY',
     'First API key, with every scope, for the environment development: 20 to 200 visible ASCII characters. ' +
-      'Made and printed once at first start where unset.',
+      'Made and printed once at first start where unset. A later start with another one adds it; the one before goes on ' +
+      'until it is revoked.',
     (value) => /^[\x21-\x7e]{20,200}$/.test(value),
     'must be 20 to 200 visible ASCII characters',
   ),

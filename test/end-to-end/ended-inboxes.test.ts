@@ -136,6 +136,7 @@ describe('an inbox that has ended', () => {
 
     for (const [method, path] of [...pathsOf(id, messageId), ['DELETE', `/v1/inboxes/${id}`] as const]) {
       const problem = expectProblem(await call(mayfly, method, path), { status: 410, code: 'inbox-expired' })
+      expect(problem.detail).toMatch(/^The inbox inb_\w+ expired at /)
       expect(problem).toMatchObject({ ended_at: expires_at, ended_by: null })
     }
     await expect(send(mayfly, address, mail('too late'))).rejects.toThrow(/550/)

@@ -96,6 +96,16 @@ describe('POST with an Idempotency-Key', () => {
     expect((await post({ name: 'first' })).body).toEqual(first.body)
   })
 
+  it('takes no body at all for an empty object', async () => {
+    const first = await post(undefined)
+    expect(first.status).toBe(201)
+    for (const body of [{}, ' ', undefined]) {
+      const again = await post(body)
+      expect({ status: again.status, body: again.body }).toEqual({ status: 201, body: first.body })
+    }
+    expectProblem(await post({ name: 'other' }), REUSED)
+  })
+
   it('leaves nothing behind where nothing was done', async () => {
     const refused = [
       await post('{'),

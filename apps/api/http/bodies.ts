@@ -7,9 +7,9 @@ import { Problem } from './problems.js'
 const BYTES = Symbol('bytes')
 type Read = FastifyRequest & { [BYTES]?: Buffer }
 
-/** The body as it came; none where there is none, or no JSON. */
+/** The body as it came; `{}` where there is none, as which none counts, or no JSON. */
 export function bodyBytesOf(request: Read): Uint8Array {
-  return request[BYTES] ?? new Uint8Array()
+  return request[BYTES] ?? Buffer.from('{}')
 }
 
 /** Bodies are JSON in UTF-8 (RFC 8259, section 8.1). None at all counts as `{}`, whatever type it is said to have. */
@@ -17,7 +17,6 @@ export function takeJson(server: FastifyInstance): void {
   server.removeAllContentTypeParsers()
   const asBytes = { parseAs: 'buffer' } as const
   server.addContentTypeParser<Buffer>('application/json', asBytes, (request: Read, body, done) => {
-    request[BYTES] = body
     note(request, { bodyBytes: body.length })
     const read = parse(request, body)
     if (read instanceof Problem) done(read)
@@ -31,14 +30,15 @@ export function takeJson(server: FastifyInstance): void {
 }
 
 /** Plain JSON.parse: what a property is called is judged where properties are, `__proto__` like any other. */
-function parse({ headers }: FastifyRequest, body: Buffer): unknown {
-  const encoding = headers['content-encoding']
+function parse(request: Read, body: Buffer): unknown {
+  const encoding = request.headers['content-encoding']
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     return notTaken(`Bodies encoded with ${encoding} are not taken.`)
   }
   if (!isUtf8(body)) return new Problem('malformed-json', { detail: 'The body is not valid UTF-8.' })
   const text = body.toString('utf8').replace(/^\uFEFF/, '')
   if (text.trim() === '') return {}
+  request[BYTES] = body
   try {
     return JSON.parse(text)
   } catch (error) {

@@ -54,7 +54,7 @@ export class ProblemFilter implements ExceptionFilter {
         return this.noRoute(request)
       case 413:
         return new Problem('body-too-large', {
-          detail: `A body may have ${request.routeOptions.bodyLimit} bytes.`,
+          detail: `A body may have at most ${request.routeOptions.bodyLimit} bytes.`,
         })
       case 415:
         return new Problem('unsupported-media-type', { detail: 'Only application/json is taken.' })

@@ -10,7 +10,8 @@ const isGiven = (_: unknown, value: unknown): boolean => value !== undefined
 /** The body of POST /v1/inboxes. */
 export class CreateInbox {
   @Says(
-    "How long it lives, at most the plan's retention; the smaller of that and 24 hours where nothing is said.",
+    'How long it lives: a whole number and one of `m`, `h`, `d`, `w`, from one minute up to the retention of the plan; ' +
+      'the smaller of that and 24 hours where nothing is said.',
     {
       type: 'string',
       pattern: `^${durationPattern(UNIT_MS, LONGEST_RETENTION.ms)}$`,
@@ -33,7 +34,10 @@ export class CreateInbox {
   @IsString({ message: 'name must be a string of at most 200 characters' })
   name?: string | null
 
-  @Says('To find it again. They outlive it: nothing personal belongs in them.', LABELS_SCHEMA)
+  @Says(
+    'To find it again: names of up to 64 characters, values of up to 128. They outlive it: nothing personal belongs in them.',
+    LABELS_SCHEMA,
+  )
   @ValidateIf(isGiven)
   @IsLabels()
   labels?: Record<string, string>

@@ -201,7 +201,7 @@ export function hasEnded({ id, state, endedAt, endedBy }: EndedInbox): Problem {
   const by = endedBy === null ? '' : ` by ${endedBy}`
   const ended = endedAt.toISOString()
   return new Problem(state === 'deleted' ? 'inbox-deleted' : 'inbox-expired', {
-    detail: `The inbox ${id} was ${state}${by} at ${ended}.`,
+    detail: `The inbox ${id} ${state === 'deleted' ? 'was deleted' : 'expired'}${by} at ${ended}.`,
     members: { ended_at: ended, ended_by: endedBy },
   })
 }

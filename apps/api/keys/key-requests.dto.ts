@@ -27,7 +27,9 @@ export class IssueKey {
   @IsName()
   name!: string
 
-  @Says('The one whose inboxes it sees.', { examples: ['staging'] })
+  @Says('The one whose inboxes it sees: a lower-case letter, then up to 31 of them, digits and hyphens.', {
+    examples: ['staging'],
+  })
   @Matches(ENVIRONMENT, {
     message:
       'environment must be a lower-case letter, then up to 31 of lower-case letters, digits and hyphens',
@@ -51,11 +53,14 @@ export class IssueKey {
 
 /** The body of POST /v1/keys/{id}/rotate. */
 export class RotateKey {
-  @Says('How long the former secret goes on working.', {
-    type: 'string',
-    pattern: `^(0[smhdw]?|${durationPattern(GRACE_UNIT_MS, LONGEST_GRACE_MS)})$`,
-    examples: ['30m'],
-  })
+  @Says(
+    'How long the former secret goes on working, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',
+    {
+      type: 'string',
+      pattern: `^(0[smhdw]?|${durationPattern(GRACE_UNIT_MS, LONGEST_GRACE_MS)})$`,
+      examples: ['30m'],
+    },
+  )
   @IsGrace()
   grace: string = '0'
 }

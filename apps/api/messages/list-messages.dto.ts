@@ -7,7 +7,9 @@ const MOST_CHARACTERS = 1_000
 
 function IsPattern(): PropertyDecorator {
   const text = IsString({ message: '$property must come once' })
-  const bound = MaxLength(MOST_CHARACTERS, { message: `$property may have ${MOST_CHARACTERS} characters` })
+  const bound = MaxLength(MOST_CHARACTERS, {
+    message: `$property may have at most ${MOST_CHARACTERS} characters`,
+  })
   return (target, property) => {
     IsOptional()(target, property)
     text(target, property)

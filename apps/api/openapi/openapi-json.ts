@@ -69,4 +69,5 @@ export interface SchemaJson {
   maxLength?: number
   maxItems?: number
   minProperties?: number
+  maxProperties?: number
 }
