@@ -231,7 +231,7 @@ describe('plans in a file', () => {
     expect(moved.body).toMatchObject({ plan: 'enterprise', limits: { requests_per_minute: 60 }, key: null })
     expect((await call(as(without, account.key), 'GET', '/v1/account')).status).toBe(200)
     await without.dispose()
-  })
+  }, 120_000)
 
   it('keep Mayfly from starting where they are not right, with each fault', async () => {
     const env = await planFile({ enterprise: { ...plan, retention: '1y', price: 9 } })

@@ -141,7 +141,7 @@ describe('a wait', () => {
     )
     expect(new Set(outcomes.flat().map(({ status }) => status))).toEqual(new Set([200]))
     // A lost signal would be made up for by the next look without one, seconds later.
-    expect(Math.max(...outcomes.flat().map(({ lateMs }) => lateMs))).toBeLessThan(4_500)
+    expect(Math.max(...outcomes.flat().map(({ lateMs }) => lateMs))).toBeLessThan(9_500)
   })
 
   it('yields every message of racing senders once, in order, from cursor to cursor', async () => {
@@ -220,7 +220,7 @@ describe('a wait', () => {
     for (const answer of await Promise.all(waiting)) {
       expect(expectProblem(answer, { status: 410, code: 'inbox-deleted' }).ended_at).toMatch(/Z$/)
     }
-    expect(performance.now() - started).toBeLessThan(4_500)
+    expect(performance.now() - started).toBeLessThan(9_500)
     expectProblem(await wait(inbox), { status: 410, code: 'inbox-deleted' })
   })
 

@@ -30,7 +30,7 @@ export interface Waited {
 }
 
 /** A signal may be lost: so often it looks without one. */
-const RELOOK_MS = 5_000
+const RELOOK_MS = 10_000
 /** The same while it can't be told what the inbox holds. */
 const RETRY_MS = 500
 
