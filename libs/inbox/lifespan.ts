@@ -1,6 +1,6 @@
-/** How long an inbox lives, as its maker wrote it. */
+/** How long an inbox lives, in the unit that its maker chose. */
 export interface Lifespan {
-  /** A whole number and one of m h d w: `30m`, `24h`, `7d`, `2w`. */
+  /** A whole number, without leading zeros, and one of m h d w: `30m`, `24h`, `7d`, `2w`. */
   text: string
   ms: number
 }
@@ -14,10 +14,10 @@ const DEFAULT: Lifespan = { text: '24h', ms: 24 * UNIT_MS.h }
 export function parseLifespan(text: string): Lifespan | null {
   const match = /^(\d+)([mhdw])$/.exec(text)
   if (match === null) return null
-  const [, count, unit] = match
+  const [, count = '', unit] = match
   if (unit !== 'm' && unit !== 'h' && unit !== 'd' && unit !== 'w') return null
   const ms = Number(count) * UNIT_MS[unit]
-  return ms < SHORTEST_MS ? null : { text, ms }
+  return ms < SHORTEST_MS ? null : { text: `${count.replace(/^0+/, '')}${unit}`, ms }
 }
 
 /** A day, or the retention where that is shorter. */

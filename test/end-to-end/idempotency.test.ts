@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { as, issueKey, openAccount } from '#test/harness/accounts.js'
 import { call, only, pagesFrom, type Answer, type InboxJson } from '#test/harness/client.js'
 import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
@@ -134,6 +135,17 @@ describe('POST with an Idempotency-Key', () => {
     const renewed = { ...mayfly, apiKey: rotated.body.secret }
     const problem = expectProblem(await call(renewed, 'POST', '/v1/inboxes', { headers }), REUSED)
     expect(problem.detail).toMatch('another secret of this API key')
+  })
+
+  it('opens to nobody whose account has lost its API access', async () => {
+    const account = await openAccount(mayfly)
+    const own = as(mayfly, await issueKey(as(mayfly, account.key)))
+    const made = () => call(own, 'POST', '/v1/inboxes', { headers: { 'idempotency-key': key } })
+    expect((await made()).status).toBe(201)
+    await call(mayfly, 'PATCH', `/v1/accounts/${account.id}`, { body: { plan: 'free' } })
+    expectProblem(await made(), { status: 403, code: 'plan-lacks-api-access' })
+    await call(mayfly, 'PATCH', `/v1/accounts/${account.id}`, { body: { plan: 'pro' } })
+    expect(isReplayed(await made())).toBe(true)
   })
 
   it('keeps what was not there, with the id of the request that met it', async () => {

@@ -1,3 +1,4 @@
+import { as, issueKey, openAccount } from '#test/harness/accounts.js'
 import {
   call,
   createInbox,
@@ -9,6 +10,7 @@ import {
   type InboxJson,
   type MessageJson,
   type ProblemJson,
+  type Target,
 } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
@@ -16,6 +18,12 @@ import { until } from '#test/harness/until.js'
 import { httpPort, openWire } from '#test/harness/wire.js'
 
 type WaitAnswer = Answer<MessageJson & ProblemJson & NoMatch>
+
+/** What is changed while a wait is open. */
+interface Changed {
+  keyId: string
+  accountId: string
+}
 
 interface NoMatch {
   examined: number
@@ -222,6 +230,40 @@ describe('a wait', () => {
     }
     expect(performance.now() - started).toBeLessThan(9_500)
     expectProblem(await wait(inbox), { status: 410, code: 'inbox-deleted' })
+  })
+
+  it.each([
+    {
+      name: 'key is revoked',
+      code: 'revoked-api-key',
+      status: 401,
+      change: (admin: Target, { keyId }: Changed) => call(admin, 'DELETE', `/v1/keys/${keyId}`),
+    },
+    {
+      name: 'key is given another secret',
+      code: 'revoked-api-key',
+      status: 401,
+      change: (admin: Target, { keyId }: Changed) =>
+        call(admin, 'POST', `/v1/keys/${keyId}/rotate`, { body: {} }),
+    },
+    {
+      name: 'account loses its API access',
+      code: 'plan-lacks-api-access',
+      status: 403,
+      change: (_: Target, { accountId }: Changed) =>
+        call(mayfly, 'PATCH', `/v1/accounts/${accountId}`, { body: { plan: 'free' } }),
+    },
+  ])('gives nothing to one whose $name meanwhile', async ({ code, status, change }) => {
+    const account = await openAccount(mayfly)
+    const admin = as(mayfly, account.key)
+    const key = await issueKey(admin)
+    const own = as(mayfly, key)
+    const inbox = await inboxWith(own, mail('not this one'))
+    const waiting = call(own, 'GET', `/v1/inboxes/${inbox.id}/messages/wait?subject=private`)
+    await until('the wait to be open', async () => (await waits()) === 1)
+    expect((await change(admin, { keyId: key.id, accountId: account.id })).status).toBeLessThan(300)
+    await send(mayfly, inbox.address, mail('private'))
+    expectProblem(await waiting, { status, code })
   })
 
   it('is over once its client has hung up', async () => {

@@ -52,6 +52,8 @@ export class Idempotency {
     const principal = principalOf(request)
     const secret = bearerSecretOf(request)
     if (key === null || principal === null || secret === null) return undefined
+    // Refused by whoever guards the handler: a stored answer is given to nobody who may not ask.
+    if (!principal.plan.hasApiAccess) return undefined
     const wanted = repeatable(request, `${principal.keyId} ${key}`, secret)
     const reserved = await this.options.store.reserve(wanted)
     switch (reserved.state) {

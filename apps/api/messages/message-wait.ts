@@ -17,6 +17,15 @@ import { nearestWith, type NearMiss } from './near-misses.js'
 import { OpenWaits, shuttingDown, type OpenWait } from './open-waits.js'
 import { WholeLook } from './whole-look.js'
 
+/** Who waits, and what for. */
+export interface Waiting {
+  principal: Principal
+  inboxId: string
+  wanted: WaitForMessage
+  /** Asked before each further look. Rejects with a Problem where the key is no longer good, or that can't be told. */
+  authenticate: () => Promise<void>
+}
+
 /** What a wait has come to. */
 export interface Waited {
   inbox: ActiveInbox
@@ -28,6 +37,8 @@ export interface Waited {
   /** The first offset that was not looked at, or just past the message that matched. */
   position: number
 }
+
+type InInbox = Waiting & { inboxId: InboxId }
 
 /** A signal may be lost: so often it looks without one. */
 const RELOOK_MS = 10_000
@@ -47,33 +58,22 @@ export class MessageWait {
 
   /**
    * Resolves at the first match, or without one once the timeout is over or `departure` aborts. Throws what opening the
-   * inbox throws, also where it ends meanwhile; shutting-down; too-many-waits; and what keeps it from being told what
+   * inbox throws, also where it ends meanwhile; what `authenticate` throws; shutting-down; too-many-waits; and what keeps it from being told what
    * the inbox holds, where that still does at the timeout.
    */
-  async first(
-    principal: Principal,
-    inboxId: string,
-    wanted: WaitForMessage,
-    departure: AbortSignal,
-  ): Promise<Waited> {
+  async first({ inboxId, ...waiting }: Waiting, departure: AbortSignal): Promise<Waited> {
     if (!isId('inb', inboxId)) throw noInbox(inboxId)
-    return this.waits.run(departure, (wait) => this.untilMatch(principal, inboxId, wanted, wait))
+    return this.waits.run(departure, (wait) => this.untilMatch({ ...waiting, inboxId }, wait))
   }
 
-  private async untilMatch(
-    principal: Principal,
-    inboxId: InboxId,
-    wanted: WaitForMessage,
-    wait: OpenWait,
-  ): Promise<Waited> {
-    const deadlineMs = performance.now() + wanted.timeout * 1_000
+  private async untilMatch(waiting: InInbox, wait: OpenWait): Promise<Waited> {
+    const { inboxId } = waiting
+    const deadlineMs = performance.now() + waiting.wanted.timeout * 1_000
     let waited: Waited | null = null
     let unsubscribe: (() => void) | null = null
     try {
       for (;;) {
-        const seen: Waited | Error = await this.look(principal, inboxId, wanted, waited, wait).catch(
-          ifItMayPass,
-        )
+        const seen: Waited | Error = await this.look(waiting, waited, wait).catch(ifItMayPass)
         if (!(seen instanceof Error)) waited = seen
         if (waited?.message != null) return waited
         if (wait.end === 'shutting-down') throw shuttingDown()
@@ -101,10 +101,8 @@ export class MessageWait {
   }
 
   /** Looks at what has not been examined. What it finds counts only where all of it may be believed. */
-  private look(
-    principal: Principal,
-    inboxId: InboxId,
-    wanted: WaitForMessage,
+  private async look(
+    { principal, inboxId, wanted, authenticate }: InInbox,
     before: Waited | null,
     wait: OpenWait,
   ): Promise<Waited> {
@@ -124,10 +122,10 @@ export class MessageWait {
       }
       return { inbox, message: null, examined, nearest, position: to }
     }
-    // Whether this caller may look was judged by the first look.
-    return before === null
-      ? this.whole.first(principal, inboxId, { look })
-      : this.whole.again(principal, inboxId, { look })
+    if (before === null) return this.whole.first(principal, inboxId, { look })
+    // What the first look has judged is the password. The key may have been revoked since.
+    await authenticate()
+    return this.whole.again(principal, inboxId, { look })
   }
 }
 

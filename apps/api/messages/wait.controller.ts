@@ -1,7 +1,8 @@
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Principal } from '../access/authenticator.js'
-import { Caller, NeedsScope } from '../access/scope.guard.js'
+import type { Scope } from '#libs/account/scope.js'
+import { Authenticator, type Principal } from '../access/authenticator.js'
+import { Caller, mustBeAllowed, NeedsScope } from '../access/scope.guard.js'
 import { writeMessageCursor } from '../http/cursor.js'
 import { untilDeparture } from '../http/departure.js'
 import { familyOf } from '../http/link.js'
@@ -12,13 +13,18 @@ import { messageJson } from './message-json.js'
 import { Message } from './message-schemas.js'
 import { MessageWait, type Waited } from './message-wait.js'
 
+const READERS: [Scope, Scope] = ['inboxes', 'read']
+
 /** Waiting for mail. Its path is taken before that of a message by its id. */
 @Controller(['v1/inboxes/:inboxId/messages/wait', 'v1/emails/:inboxId/messages/wait'])
 export class WaitController {
-  constructor(private readonly waits: MessageWait) {}
+  constructor(
+    private readonly waits: MessageWait,
+    private readonly authenticator: Authenticator,
+  ) {}
 
   @Get()
-  @NeedsScope('inboxes', 'read')
+  @NeedsScope(...READERS)
   @Describe({
     id: 'waitForInboxMessage',
     tag: 'Messages',
@@ -38,8 +44,12 @@ export class WaitController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
+    const authenticate = async () => {
+      await this.authenticator.authenticate(request)
+      mustBeAllowed(request, READERS)
+    }
     const waited = await untilDeparture(request, (departure) =>
-      this.waits.first(principal, inboxId, query, departure),
+      this.waits.first({ principal, inboxId, wanted: query, authenticate }, departure),
     )
     const cursor = writeMessageCursor(waited.inbox.id, { from: waited.position, to: null, end: null })
     if (waited.message === null) throw noMatch(waited, query, cursor)
