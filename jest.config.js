@@ -10,7 +10,7 @@ const shared = {
 const onCluster = process.env.MAYFLY_CLUSTER_SUITES === 'all' ? ['*'] : ['list-inboxes', 'messages', 'paging']
 
 export default {
-  testTimeout: 60_000,
+  testTimeout: 120_000,
   // Many suites wait for processes more than they compute.
   maxWorkers: 3,
   projects: [

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
+import { glob } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
 import { parse } from 'yaml'
 import { readSettings, unknownVariables } from '#libs/config/settings.js'
 
@@ -32,9 +33,9 @@ describe('infra/compose.yml', () => {
   const roles = Object.entries(services).filter(([, { image }]) => image === 'mayfly')
 
   it('has every role that runs by itself, and no other', async () => {
-    const apps = await readdir('apps')
-    const alone = apps.filter((app) => app !== 'standalone' && existsSync(`apps/${app}/main.ts`))
-    expect(roles.map(([name]) => name).toSorted()).toEqual(alone.toSorted())
+    const mains = await Array.fromAsync(glob('apps/*/main.ts'))
+    const alone = mains.filter((main) => readFileSync(main, 'utf8').includes('runRole('))
+    expect(roles.map(([name]) => name).toSorted()).toEqual(alone.map((main) => basename(dirname(main))).toSorted())
     for (const [name, { command }] of roles) expect(command).toEqual([`dist/apps/${name}/main.js`])
   })
 

@@ -36,6 +36,7 @@ describeOn('kafka', 'redis')('npm run dev:distributed', () => {
       child.stderr.setEncoding('utf8').on('data', (text: string) => (logged += text))
       try {
         await until('the welcome', () => /Try it/.test(printed) || child.exitCode !== null, UP_WITHIN_MS)
+        if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${logged}`)
         const [, url = ''] = /HTTP API\s+(\S+)/.exec(printed) ?? []
         const [, smtpPort = '0'] = /SMTP\s+\S+:(\d+)/.exec(printed) ?? []
         const [, apiKey = ''] = /(mayfly-dev-\w+)/.exec(printed) ?? []

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Target } from './client.js'
+import { COMPILE_CACHE } from './mayfly-process.js'
 
 /** Every role, on a clock that stands still until the test moves it. */
 export interface Roles extends Target {
@@ -21,6 +22,7 @@ const MAIN = join(process.cwd(), 'dist/test/harness/roles-process.js')
 export async function startRoles(dataDir: string, nowMs: number): Promise<Roles> {
   const child = fork(MAIN, {
     env: {
+      ...COMPILE_CACHE,
       PATH: process.env.PATH,
       TEST_NOW_MS: String(nowMs),
       MAYFLY_DATA_DIR: dataDir,
