@@ -1,5 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { glob } from 'node:fs/promises'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { parse } from 'yaml'
 import { readSettings, unknownVariables } from '#libs/config/settings.js'
@@ -32,10 +31,12 @@ describe('infra/compose.yml', () => {
   const { services, volumes } = parse(readFileSync('infra/compose.yml', 'utf8'), { merge: true }) as Compose
   const roles = Object.entries(services).filter(([, { image }]) => image === 'mayfly')
 
-  it('has every role that runs by itself, and no other', async () => {
-    const mains = await Array.fromAsync(glob('apps/*/main.ts'))
+  it('has every role that runs by itself, and no other', () => {
+    const mains = globSync('apps/*/main.ts')
     const alone = mains.filter((main) => readFileSync(main, 'utf8').includes('runRole('))
-    expect(roles.map(([name]) => name).toSorted()).toEqual(alone.map((main) => basename(dirname(main))).toSorted())
+    expect(roles.map(([name]) => name).toSorted()).toEqual(
+      alone.map((main) => basename(dirname(main))).toSorted(),
+    )
     for (const [name, { command }] of roles) expect(command).toEqual([`dist/apps/${name}/main.js`])
   })
 

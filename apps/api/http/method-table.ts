@@ -12,6 +12,9 @@ export class MethodTable {
   /** Each as `<method> <path>`, parameters with a colon. */
   readonly routes: string[] = []
   private readonly router = createRouter({ maxParamLength: MOST_PARAM_CHARACTERS })
+  /** Paths of routes, parameters with a colon. */
+  private readonly paths = new Set<string>()
+  private readonly withNarrower = new Map<string, boolean>()
 
   /** Notes every route that is registered from now on. */
   watch(server: FastifyInstance): void {
@@ -21,8 +24,19 @@ export class MethodTable {
         if (name === undefined || this.router.hasRoute(name, url)) continue
         this.router.on(name, url, () => undefined, url)
         this.routes.push(`${name} ${url}`)
+        this.paths.add(url)
       }
     })
+  }
+
+  /** Whether a path that leads to this route may lead to a narrower one too, were it asked for by another method. */
+  mayBeNarrower(url: string | undefined): boolean {
+    if (url === undefined) return false
+    const known = this.withNarrower.get(url)
+    if (known !== undefined) return known
+    const found = [...this.paths].some((other) => isNarrower(other, url))
+    this.withNarrower.set(url, found)
+    return found
   }
 
   /**
@@ -37,6 +51,13 @@ export class MethodTable {
     const narrowest = Math.min(...routes.map(({ url }) => parametersOf(url)))
     return routes.filter(({ url }) => parametersOf(url) === narrowest).map(({ method }) => method)
   }
+}
+
+/** `/messages/wait` is narrower than `/messages/:id`. */
+function isNarrower(url: string, other: string): boolean {
+  const [segments, wider] = [url.split('/'), other.split('/')]
+  const fits = wider.every((segment, index) => segment.startsWith(':') || segment === segments[index])
+  return segments.length === wider.length && fits && parametersOf(url) < parametersOf(other)
 }
 
 function parametersOf(url: string): number {

@@ -9,6 +9,7 @@ export class MethodGuard implements CanActivate {
 
   canActivate(context: ExecutionContext): boolean {
     const request = context.switchToHttp().getRequest<FastifyRequest>()
+    if (!this.methods.mayBeNarrower(request.routeOptions.url)) return true
     const allowed = this.methods.allowedAt(pathOf(request))
     const isOther = allowed.length > 0 && !allowed.includes(request.method)
     if (isOther) throw methodNotAllowed(request.method, allowed)

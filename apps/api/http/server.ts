@@ -104,9 +104,10 @@ export function makeServer({
   })
   idempotency.watch(server)
   // A connection kept open would hold the end up until its client lets go of it.
-  server.addHook('onSend', async (_, reply) => {
+  server.addHook('onSend', (_, reply, payload, done) => {
     setSafeHeaders(reply)
     if (isShuttingDown()) void reply.header('connection', 'close')
+    done(null, payload)
   })
   return adapter
 }
