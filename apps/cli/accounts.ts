@@ -15,7 +15,7 @@ interface AccountJson {
   } | null
   environments: string[]
   created_at: string
-  /** In the answer to its opening alone. */
+  /** In the answers to its opening and to a change of its plan alone. */
   key?: { id: string; environment: string; scopes: string[]; secret: string } | null
 }
 

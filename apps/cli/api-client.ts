@@ -52,7 +52,8 @@ export class ApiClient {
   }
 
   async bytes(path: string, asked: Asked = {}): Promise<Uint8Array> {
-    return (await this.ask('GET', path, asked)).bytes()
+    const response = await this.ask('GET', path, asked)
+    return wholly(response.bytes())
   }
 
   /** The first so many items of a list, from as many pages as they take. */
@@ -114,9 +115,14 @@ export class ApiClient {
   }
 }
 
-async function readJson<Body>(response: Response): Promise<Body> {
+function readJson<Body>(response: Response): Promise<Body> {
+  return wholly(response.json() as Promise<Body>)
+}
+
+/** What an answer holds. */
+async function wholly<Content>(content: Promise<Content>): Promise<Content> {
   try {
-    return (await response.json()) as Body
+    return await content
   } catch (error) {
     throw new Failure(EXIT.failed, `the answer can't be read: ${messageOf(error)}`)
   }

@@ -8,6 +8,7 @@ import {
   withFilters,
   type Filters,
 } from './arguments.js'
+import { EXIT, Failure } from './failure.js'
 import { messageTable, messageText, type MessageJson } from './messages.js'
 import { facts, table } from './printing.js'
 import type { Session } from './session.js'
@@ -117,6 +118,9 @@ function readCommand(inbox: Command, session: Session): void {
       const path = `${inboxPath(inboxId)}/messages`
       const api = session.api()
       if (messageId === undefined) {
+        if (raw === true || attachment !== undefined) {
+          throw new Failure(EXIT.usage, '--raw and --attachment are of one message: name it')
+        }
         const asked = { query: { ...filters, order }, password }
         const messages = await api.list<MessageJson>(path, { most, pageSize: MESSAGES_A_PAGE }, asked)
         session.print(messages, () => messageTable(messages))

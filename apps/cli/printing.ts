@@ -11,7 +11,10 @@ export function harmless(text: string): string {
 /** Columns under their names, each as wide as its widest cell. */
 export function table(names: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [names.map((name) => name.toUpperCase()), ...rows.map((row) => row.map(oneLine))]
-  const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
+  // One by one: a list may have more rows than a function takes arguments.
+  const widths = names.map((_, column) =>
+    lines.reduce((widest, line) => Math.max(widest, line[column]?.length ?? 0), 0),
+  )
   return lines
     .map((line) =>
       line

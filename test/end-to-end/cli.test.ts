@@ -12,6 +12,7 @@ import {
   type InboxJson,
 } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { until } from '#test/harness/until.js'
 import { freePort } from '#test/harness/wire.js'
 
 const MAIN = join(process.cwd(), 'dist/apps/cli/main.js')
@@ -98,7 +99,10 @@ describe('the command mayfly', () => {
   it('lists as many as are asked for, over several pages', async () => {
     const { id, address } = await createInbox(mayfly)
     await Promise.all(Array.from({ length: 102 }, (_, index) => send(mayfly, address, mail(`Mail ${index}`))))
-    await messagesOf(mayfly, id, 100)
+    await until('102 messages', async () => {
+      const { body } = await call<InboxJson>(mayfly, 'GET', `/v1/inboxes/${id}`)
+      return body.message_count === 102
+    })
     expect(await json<unknown[]>('inbox', 'read', id, '--limit', '101')).toHaveLength(101)
     expect(await json<unknown[]>('inbox', 'read', id, '--limit', '3', '--subject', 'mail 9')).toHaveLength(3)
   })
@@ -141,6 +145,7 @@ describe('the command mayfly', () => {
       { args: ['inbox', 'creat'], code: 2, says: /unknown command/ },
       { args: ['inbox', 'create', '--nope'], code: 2, says: /unknown option/ },
       { args: ['inbox', 'read'], code: 2, says: /missing required argument/ },
+      { args: ['inbox', 'read', 'x', '--raw'], code: 2, says: /of one message/ },
       { args: ['inbox', 'wait', 'x', '--timeout', 'soon'], code: 2, says: /whole number of seconds/ },
       { args: ['inbox', 'wait', 'x', '--code', '--link'], code: 2, says: /cannot be used with/ },
       { args: ['inbox', 'create', '--label', 'x'], code: 2, says: /<name>:<value>/ },

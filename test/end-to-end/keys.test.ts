@@ -208,7 +208,12 @@ describe('keys', () => {
     expect((await call(admin, 'GET', path)).body).toEqual(first.body)
     const pages = await pagesFrom<KeyJson>(admin, '/v1/keys?limit=100')
     expect(pages.flatMap(({ body }) => body)).toContainEqual(first.body)
-    expectProblem(await rotate(key.id), { status: 400, code: 'invalid-request', detail: /revoked/ })
+    expectProblem(await rotate(key.id), {
+      status: 400,
+      code: 'invalid-request',
+      detail: /revoked/,
+      at: [{ parameter: 'id' }],
+    })
   })
 
   it('may revoke themselves', async () => {

@@ -1,4 +1,4 @@
-import { IsString, MaxLength, ValidateBy, ValidateIf } from 'class-validator'
+import { IsOptional, IsString, MaxLength, ValidateBy } from 'class-validator'
 import {
   LONGEST_RETENTION,
   MOST_MESSAGES,
@@ -7,12 +7,10 @@ import {
   type AccountLimits,
 } from '#libs/account/plan.js'
 import { UNIT_MS } from '#libs/inbox/lifespan.js'
+import { IfGiven } from '../http/if-given.js'
 import { Needs, Says } from '../openapi/describe.js'
 import { durationPattern } from '../openapi/duration-pattern.js'
 import { IsName, NAME_SCHEMA } from './name.js'
-
-const isGiven = (_: unknown, value: unknown): boolean => value !== undefined
-const isMoreThanNull = (_: unknown, value: unknown): boolean => value !== undefined && value !== null
 
 /** Limits as they stand in a body. */
 export interface LimitsJson {
@@ -49,7 +47,7 @@ export class OpenAccount {
   plan!: string
 
   @Says(OWN_LIMITS, LIMITS_SCHEMA)
-  @ValidateIf(isMoreThanNull)
+  @IsOptional()
   @IsLimits()
   limits?: LimitsJson | null
 }
@@ -58,13 +56,13 @@ export class OpenAccount {
 @Needs({ minProperties: 1 })
 export class ChangeAccount {
   @Says('The name of a plan that is configured.', { examples: ['enterprise'] })
-  @ValidateIf(isGiven)
+  @IfGiven()
   @MaxLength(32, { message: 'plan must be the name of a plan' })
   @IsString({ message: 'plan must be the name of a plan' })
   plan?: string
 
   @Says(`${OWN_LIMITS} Null for those of the plan.`, LIMITS_SCHEMA)
-  @ValidateIf(isMoreThanNull)
+  @IsOptional()
   @IsLimits()
   limits?: LimitsJson | null
 }

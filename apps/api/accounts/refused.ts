@@ -28,7 +28,7 @@ export function refused(refusal: Refusal, id: string): Problem {
     case 'key-revoked':
       return invalid({
         detail: `the key was revoked at ${refusal.revokedAt.toISOString()}: issue another one`,
-        parameter: 'keyId',
+        parameter: 'id',
       })
     case 'over-grace':
       return invalid({ detail: `grace may be at most ${refusal.mostMs / 86_400_000}d`, pointer: '/grace' })

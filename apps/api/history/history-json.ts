@@ -4,7 +4,7 @@ import type { HistoryEntry } from '#libs/read-model/history.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Event } from './history-schemas.js'
 
-/** What an inbox's events are called in its history, in its stream and in webhooks. */
+/** What an inbox's events are called in its history and in its stream. */
 export const EVENT_NAMES = {
   InboxCreated: 'inbox.created',
   MessageReceived: 'message.received',

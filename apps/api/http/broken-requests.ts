@@ -13,8 +13,6 @@ export interface BrokenRequestsOptions {
   publicUrl: () => string
   makeRequestId: () => string
   logger: Pick<Logger, 'info'>
-  /** What every request has done to it first, also one that reaches no handler. */
-  welcome: (request: FastifyRequest, reply: FastifyReply) => void
 }
 
 /** Bytes that are no HTTP, or too many of them, or too late (RFC 9112). A 408 would be repeated by some clients. */

@@ -46,6 +46,6 @@ function sumOf(inboxId: InboxId, bytes: Buffer): number {
   return crc32(bytes.subarray(0, LENGTH - 4), crc32(inboxId))
 }
 
-function badCursor(place: Place = { parameter: 'cursor' }): Problem {
+function badCursor(place: Place): Problem {
   return invalid({ detail: 'the cursor is not one that this list gave', ...place })
 }

@@ -65,7 +65,7 @@ export function makeServer({
     await authenticate(request)
     await limit(request, reply)
   }
-  const broken = { publicUrl, makeRequestId, logger, welcome }
+  const broken = { publicUrl, makeRequestId, logger }
   const { httpRequestTimeoutMs: requestTimeout } = settings
   const headersTimeout = Math.min(HEADERS_TIMEOUT_MS, requestTimeout)
   const adapter = new FastifyAdapter({

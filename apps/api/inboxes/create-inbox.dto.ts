@@ -1,11 +1,10 @@
-import { IsBoolean, IsString, MaxLength, ValidateBy, ValidateIf } from 'class-validator'
+import { IsBoolean, IsOptional, IsString, MaxLength, ValidateBy } from 'class-validator'
 import { LONGEST_RETENTION } from '#libs/account/plan.js'
 import { parseLifespan, UNIT_MS } from '#libs/inbox/lifespan.js'
+import { IfGiven } from '../http/if-given.js'
 import { Says } from '../openapi/describe.js'
 import { durationPattern } from '../openapi/duration-pattern.js'
 import { IsLabels, LABELS_SCHEMA } from './labels.js'
-
-const isGiven = (_: unknown, value: unknown): boolean => value !== undefined
 
 /** The body of POST /v1/inboxes. */
 export class CreateInbox {
@@ -18,17 +17,17 @@ export class CreateInbox {
       examples: ['30m', '24h', '7d', '2w'],
     },
   )
-  @ValidateIf(isGiven)
+  @IfGiven()
   @IsDuration()
   duration?: string
 
   @Says('Whether its mail needs a password, which the answer has then.', { default: false })
-  @ValidateIf(isGiven)
+  @IfGiven()
   @IsBoolean({ message: 'password_protected must be true or false' })
   password_protected?: boolean
 
   @Says('For people.')
-  @ValidateIf((_, value) => value !== undefined && value !== null)
+  @IsOptional()
   @IsWellFormed()
   @MaxLength(200, { message: 'name must be a string of at most 200 characters' })
   @IsString({ message: 'name must be a string of at most 200 characters' })
@@ -38,7 +37,7 @@ export class CreateInbox {
     'To find it again: names of up to 64 characters, values of up to 128. They outlive it: nothing personal belongs in them.',
     LABELS_SCHEMA,
   )
-  @ValidateIf(isGiven)
+  @IfGiven()
   @IsLabels()
   labels?: Record<string, string>
 }

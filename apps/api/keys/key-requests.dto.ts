@@ -5,10 +5,10 @@ import {
   IsArray,
   IsIn,
   IsInt,
+  IsOptional,
   Matches,
   Min,
   ValidateBy,
-  ValidateIf,
 } from 'class-validator'
 import { ENVIRONMENT } from '#libs/account/api-key.js'
 import { LONGEST_GRACE_MS } from '#libs/account/decide.js'
@@ -45,7 +45,7 @@ export class IssueKey {
   scopes: Scope[] = ['inboxes']
 
   @Says("Requests per minute, where they are to be fewer than the account's.")
-  @ValidateIf((_, value) => value !== undefined && value !== null)
+  @IsOptional()
   @Min(1, { message: RATE_LIMIT })
   @IsInt({ message: RATE_LIMIT })
   rate_limit?: number | null

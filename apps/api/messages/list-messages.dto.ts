@@ -65,8 +65,8 @@ export class ListMessages extends MessageSelection {
 
 /** The query of GET /v1/inboxes/{id}/messages/wait. */
 export class WaitForMessage extends MessageSelection {
-  @Says('Seconds to wait for a message.')
   /** Seconds: proxies and clients seldom give up a silent request before a minute. */
+  @Says('Seconds to wait for a message.')
   @FromDigits()
   @Min(0, { message: 'timeout must be at least 0' })
   @Max(55, { message: 'timeout must be at most 55' })

@@ -58,8 +58,8 @@ export class MessageWait {
 
   /**
    * Resolves at the first match, or without one once the timeout is over or `departure` aborts. Throws what opening the
-   * inbox throws, also where it ends meanwhile; what `authenticate` throws; shutting-down; too-many-waits; and what keeps it from being told what
-   * the inbox holds, where that still does at the timeout.
+   * inbox throws, also where it ends meanwhile; what `authenticate` throws; shutting-down; too-many-waits; and what
+   * keeps it from being told what the inbox holds, where that still does at the timeout.
    */
   async first({ inboxId, ...waiting }: Waiting, departure: AbortSignal): Promise<Waited> {
     if (!isId('inb', inboxId)) throw noInbox(inboxId)

@@ -61,14 +61,15 @@ export class MessagesController {
   ) {
     const { pages } = this
     const family = familyOf(request)
-    const { open, page } = await this.whole.first(principal, inboxId, {
+    const { open, page, isRead } = await this.whole.first(principal, inboxId, {
       recall(open) {
         const page = pages.recall(open, query, family)
-        return page === null ? null : { open, page }
+        return page === null ? null : { open, page, isRead: false }
       },
-      look: async (open) => ({ open, page: await pages.read(open, query, family) }),
+      look: async (open) => ({ open, page: await pages.read(open, query, family), isRead: true }),
     })
-    pages.remember(open, query, family, page)
+    // One that was remembered is not to begin its time anew, should that have ended since.
+    if (isRead) pages.remember(open, query, family, page)
     const { id } = open.inbox
     void reply.header('mayfly-cursor', writeMessageCursor(id, page.cursor)).type(JSON_TYPE)
     if (page.next !== null) linkNext(request, reply, writeMessageCursor(id, page.next))

@@ -39,8 +39,9 @@ export class Messages {
     this.opened.forget(inbox.id)
     const after = await this.views.inboxes.message(key)
     if (after?.message.state === 'deleted') return { id, deletedAt: after.message.deletedAt }
-    // The inbox has ended meanwhile, and took its messages along.
+    // The inbox has ended meanwhile, and took its messages along; or views that were lost since are being rebuilt.
     await this.inboxes.openContent(principal, inboxId)
+    await this.views.mustKnow(inbox.id)
     throw new Error('a deleted message is still there')
   }
 }

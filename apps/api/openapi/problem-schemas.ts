@@ -10,7 +10,7 @@ const Fault = Type.Object(
     pointer: Type.Optional(
       Type.String({ description: 'Where in the body (RFC 6901); empty for all of it.' }),
     ),
-    parameter: Type.Optional(Type.String({ description: 'The query parameter.' })),
+    parameter: Type.Optional(Type.String({ description: 'The parameter, of query or path.' })),
     header: Type.Optional(Type.String({ description: 'The header.' })),
   },
   { $id: 'Fault', description: 'One fault of a request, and where it stands: one of the three places.' },

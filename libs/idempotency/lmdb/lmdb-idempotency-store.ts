@@ -161,7 +161,10 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
       const over = [...this.expiries.getKeys({ end, limit: MOST_PRUNED_AT_ONCE })]
       if (over.length > 0) {
         await this.write(() => {
-          for (const [, id] of over) this.remove(id)
+          // One that was begun anew since the look is to stay.
+          for (const [expiresAtMs, id] of over) {
+            if (this.records.get(id)?.expiresAtMs === expiresAtMs) this.remove(id)
+          }
         })
       }
       if (over.length < MOST_PRUNED_AT_ONCE) return
