@@ -206,10 +206,11 @@ export async function startApi({
     bodyParser: false,
     abortOnError: false,
   })
-  const stopListening = await signals.subscribe(movedChannel({ topic: 'account-events', partition: 0 }), () =>
-    knownKeys.forgetAll(),
-  )
+  let stopListening: () => void = () => undefined
   try {
+    stopListening = await signals.subscribe(movedChannel({ topic: 'account-events', partition: 0 }), () =>
+      knownKeys.forgetAll(),
+    )
     await app
       .listen({ port: settings.httpPort, host: settings.httpHost, backlog: BACKLOG })
       .catch((error: unknown) => {

@@ -13,7 +13,7 @@ export interface Asked {
   query?: Readonly<Record<string, string | readonly string[] | undefined>>
   body?: object
   password?: string | undefined
-  /** How long an answer may take; longer where it is one that is waited for. */
+  /** How long an answer may take, with every repeat; longer where it is one that is waited for. */
   timeoutMs?: number
 }
 
@@ -71,22 +71,25 @@ export class ApiClient {
 
   private async ask(method: string, path: string, asked: Asked): Promise<Response> {
     const idempotencyKey = method === 'POST' ? randomUUID() : null
+    const signal = AbortSignal.timeout(asked.timeoutMs ?? TIMEOUT_MS)
     for (let attempt = 1; ; attempt += 1) {
-      const response = await this.send(method, path, asked, idempotencyKey)
+      const response = await this.send(method, path, asked, { idempotencyKey, signal })
       if (response.ok) return response
       const retryAfterMs = Number(response.headers.get('retry-after') ?? NaN) * 1_000
       const isWorthwhile = response.status === 503 && attempt < MOST_ATTEMPTS && retryAfterMs <= MOST_PAUSE_MS
       if (!isWorthwhile) throw failureOf(response.status, await readProblem(response))
       await response.body?.cancel()
-      await pause(retryAfterMs)
+      await pause(retryAfterMs, undefined, { signal }).catch((error: unknown) => {
+        throw unanswered(this.base, error)
+      })
     }
   }
 
   private async send(
     method: string,
     path: string,
-    { query = {}, body, password, timeoutMs = TIMEOUT_MS }: Asked,
-    idempotencyKey: string | null,
+    { query = {}, body, password }: Asked,
+    { idempotencyKey, signal }: { idempotencyKey: string | null; signal: AbortSignal },
   ): Promise<Response> {
     if (password !== undefined) mustBeVisible('the password', password)
     const pairs = Object.entries(query).flatMap(([name, value]) =>
@@ -107,7 +110,7 @@ export class ApiClient {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         // The key goes nowhere but where it was said to.
         redirect: 'error',
-        signal: AbortSignal.timeout(timeoutMs),
+        signal,
       })
     } catch (error) {
       throw unanswered(this.base, error)

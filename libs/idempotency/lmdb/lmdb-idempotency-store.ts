@@ -109,7 +109,8 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
     try {
       await this.write(() => {
         const record = this.records.get(id)
-        if (record !== undefined) this.put(id, { ...record, answer, expiresAtMs: this.expiryFromNow() })
+        if (record !== undefined && this.leaseOf(id, token) !== null)
+          this.put(id, { ...record, answer, expiresAtMs: this.expiryFromNow() })
       })
     } finally {
       this.drop(id, token)
