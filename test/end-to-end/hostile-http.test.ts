@@ -16,6 +16,11 @@ const BROKEN: { name: string; send: string; expect: ExpectedProblem; allow?: str
   { name: 'an unknown method', send: 'FOO / HTTP/1.1\r\nHost: x\r\n\r\n', expect: broken },
   { name: 'line feeds alone', send: 'GET /healthz HTTP/1.1\nHost: x\n\n', expect: broken },
   { name: 'no Host', send: 'GET /healthz HTTP/1.1\r\n\r\n', expect: { ...broken, at: [{ header: 'Host' }] } },
+  {
+    name: 'two Hosts',
+    send: 'GET /v1/inboxes HTTP/1.1\r\nHost: x\r\nhost: y\r\n\r\n',
+    expect: { ...broken, at: [{ header: 'Host' }] },
+  },
   { name: 'a NUL in the path', send: 'GET /v1/inboxes/\0 HTTP/1.1\r\nHost: x\r\n\r\n', expect: broken },
   { name: 'a NUL in a header', send: 'GET / HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n', expect: broken },
   { name: 'a blank in a header name', send: 'GET / HTTP/1.1\r\nHost: x\r\nX y: 1\r\n\r\n', expect: broken },

@@ -86,8 +86,16 @@ function problemOf({ code, message }: Error & { code?: string }): Problem {
   return new Problem('invalid-request', { detail })
 }
 
-/** RFC 9112, section 3.2: a request of HTTP/1.1 names its host. */
-export function mustNameHost({ raw: { httpVersion, headers } }: FastifyRequest): void {
-  if (httpVersion !== '1.1' || headers.host !== undefined) return
-  throw invalid({ detail: 'The header Host is missing.', header: 'Host' })
+/** RFC 9112, section 3.2: a request of HTTP/1.1 names its host, and none names it twice. */
+export function mustNameHost({ raw: { httpVersion, headers, rawHeaders } }: FastifyRequest): void {
+  if (headers.host === undefined) {
+    if (httpVersion === '1.1') throw invalid({ detail: 'The header Host is missing.', header: 'Host' })
+  } else if (timesIn(rawHeaders, 'host') > 1) {
+    throw invalid({ detail: 'The header Host comes more than once.', header: 'Host' })
+  }
+}
+
+/** How often a header comes among names and values in turn. */
+function timesIn(rawHeaders: readonly string[], name: string): number {
+  return rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === name).length
 }

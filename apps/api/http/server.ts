@@ -92,6 +92,8 @@ export function makeServer({
   // Who has ended sending still gets the answers: by itself Node closes on them (RFC 9112, section 9.6).
   Object.assign(server.server, { httpAllowHalfOpen: true })
   server.server.maxConnections = settings.httpMaxConnections
+  // Requests sent ahead share a connection, and each of them that waits listens to it.
+  server.server.on('connection', (socket) => socket.setMaxListeners(0))
   server.server.on('drop', () => metrics.connectionDropped())
   answerBesideRequests(server.server, broken)
   methods.watch(server)
