@@ -79,7 +79,10 @@ export class Acceptance {
     const refusal = judged.find((one) => one instanceof Refusal)
     try {
       if (refusal === undefined) return await this.appendAll(copies, { raw, receivedAt, deadlineMs })
-      return copies.length === 0 ? refusal : REFUSALS.recipientsChanged
+      // To try again helps where something changed since RCPT TO, not where the mail's own copies fill an inbox.
+      const refused = recipients.filter((_, index) => judged[index] instanceof Refusal)
+      const isItsOwnDoing = refused.every(({ inboxId }) => copies.some(({ inbox }) => inbox.id === inboxId))
+      return copies.length === 0 || isItsOwnDoing ? refusal : REFUSALS.recipientsChanged
     } finally {
       for (const { place } of copies) place.leave()
     }

@@ -61,6 +61,15 @@ describe('SMTP refusals', () => {
     expect(await deliver([address])).toMatch(/^552 5\.2\.2 /)
   })
 
+  it('takes a mail for an inbox under two names only where both copies have room', async () => {
+    await open()
+    const { address } = await room.createInbox(1)
+    const names = ['a', 'b'].map((tag) => address.replace('@', `+${tag}@`))
+    expect(await deliver(names)).toMatch(/^552 5\.2\.2 /)
+    expect(await deliver([address])).toMatch(/^250 /)
+    expect(await room.received()).toHaveLength(1)
+  })
+
   it('has room again for what a mail has left', async () => {
     await open()
     const [one, full] = [await room.createInbox(2), await room.createInbox(1)]
