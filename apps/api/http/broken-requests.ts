@@ -99,3 +99,15 @@ export function mustNameHost({ raw: { httpVersion, headers, rawHeaders } }: Fast
 function timesIn(rawHeaders: readonly string[], name: string): number {
   return rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === name).length
 }
+
+/**
+ * Throws where others on the way may have read another end of the body than Node does (RFC 9112, section 6.1): what comes
+ * behind it on the connection is not to be believed.
+ */
+export function mustBeFramed({ raw: { httpVersion, headers } }: FastifyRequest): void {
+  const coding = headers['transfer-encoding']
+  if (coding === undefined || (httpVersion === '1.1' && coding.toLowerCase() === 'chunked')) return
+  const detail = 'Transfer-Encoding may be chunked and nothing else, and comes with HTTP/1.1 alone.'
+  const errors = [{ detail, header: 'Transfer-Encoding' }]
+  throw new Problem('invalid-request', { detail, errors, headers: { connection: 'close' } })
+}

@@ -12,6 +12,7 @@ import {
   answerBesideRequests,
   answerClientErrors,
   answerFrameworkErrors,
+  mustBeFramed,
   mustNameHost,
 } from './broken-requests.js'
 import { Cors } from './cors.js'
@@ -62,6 +63,7 @@ export function makeServer({
   const admit = async (request: FastifyRequest, reply: FastifyReply) => {
     if (isShuttingDown()) throw unavailable('shutting-down', 'This instance takes no more requests.')
     mustNameHost(request)
+    mustBeFramed(request)
     await authenticate(request)
     await limit(request, reply)
   }
