@@ -10,6 +10,7 @@ import type { Envelope } from '#libs/mail/message.js'
 import type { InboxQueries } from '#libs/read-model/queries.js'
 import { mintId } from '#libs/typeid/mint.js'
 import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import { InboxRoom, type Place } from './inbox-room.js'
 import type { MemoryBudget } from './memory-budget.js'
 import { refusalOf } from './recipients.js'
 import { Refusal, REFUSALS } from './replies.js'
@@ -43,6 +44,7 @@ interface Copy {
   key: SecretKey
   messageId: MessageId
   envelope: Envelope
+  place: Place
 }
 
 interface Sealing {
@@ -57,6 +59,8 @@ const ENVELOPE_BYTES = 1024
 
 /** Turns a mail into one MessageReceived for each recipient. */
 export class Acceptance {
+  private readonly room = new InboxRoom()
+
   constructor(private readonly options: AcceptanceOptions) {}
 
   /**
@@ -73,8 +77,21 @@ export class Acceptance {
     const judged = await Promise.all(recipients.map((one) => this.prepare(one, trace, receivedAt)))
     const copies = judged.flatMap((one) => (one instanceof Refusal ? [] : [one]))
     const refusal = judged.find((one) => one instanceof Refusal)
-    if (refusal !== undefined) return copies.length === 0 ? refusal : REFUSALS.recipientsChanged
+    try {
+      if (refusal === undefined) return await this.appendAll(copies, { raw, receivedAt, deadlineMs })
+      // To try again helps where something changed since RCPT TO, not where the mail's own copies fill an inbox.
+      const refused = recipients.filter((_, index) => judged[index] instanceof Refusal)
+      const isItsOwnDoing = refused.every(({ inboxId }) => copies.some(({ inbox }) => inbox.id === inboxId))
+      return copies.length === 0 || isItsOwnDoing ? refusal : REFUSALS.recipientsChanged
+    } finally {
+      for (const { place } of copies) place.leave()
+    }
+  }
 
+  private async appendAll(
+    copies: readonly Copy[],
+    { raw, receivedAt, deadlineMs }: Pick<IncomingMail, 'raw' | 'deadlineMs'> & { receivedAt: Date },
+  ): Promise<MessageId[] | Refusal> {
     const sealing = { source: await packSource(raw), receivedAt }
     let missing = await this.appendEach(copies, sealing)
     if (missing.length === copies.length) return REFUSALS.logUnavailable
@@ -91,16 +108,23 @@ export class Acceptance {
     trace: Omit<Envelope, 'rcptTo'>,
     now: Date,
   ): Promise<Copy | Refusal> {
+    let place: Place | null = null
     try {
       const row = await this.options.inboxes.inbox(inboxId)
       if (row === null) return REFUSALS.catchingUp
-      const refusal = refusalOf(row.inbox, now)
+      const { inbox } = row
+      const refusal = refusalOf(inbox, now)
       if (refusal !== null) return refusal
+      place = this.room.take(row)
+      if (place === null) return REFUSALS.inboxFull
       const found = await this.options.vault.find(inboxId)
-      if (found.state === 'forgotten') return REFUSALS.unknownRecipient
-      if (found.state === 'unknown') return REFUSALS.readModelUnavailable
-      return { inbox: row.inbox, key: found.key, messageId: mintId('msg'), envelope: { ...trace, rcptTo } }
+      if (found.state === 'known') {
+        return { inbox, key: found.key, messageId: mintId('msg'), envelope: { ...trace, rcptTo }, place }
+      }
+      place.leave()
+      return found.state === 'forgotten' ? REFUSALS.unknownRecipient : REFUSALS.readModelUnavailable
     } catch (error) {
+      place?.leave()
       this.options.onError(error)
       return REFUSALS.readModelUnavailable
     }
@@ -140,7 +164,7 @@ export class Acceptance {
     return missing
   }
 
-  private async append({ inbox, key, messageId, envelope }: Copy, sealing: Sealing): Promise<void> {
+  private async append({ inbox, key, messageId, envelope, place }: Copy, sealing: Sealing): Promise<void> {
     const { source, receivedAt } = sealing
     const sealed = sealMail(key, inbox.id, messageId, envelope, source)
     const { events, refusal } = decide(
@@ -158,7 +182,9 @@ export class Acceptance {
     if (refusal !== null) throw new Error(`${refusal.code}, though ${inbox.id} was just judged to take mail`)
     const { accountId, environment } = inbox
     for (const event of events) {
-      await this.options.recorder.recordInboxEvent(event, { accountId, environment, keyId: null })
+      const attribution = { accountId, environment, keyId: null }
+      const { offset } = await this.options.recorder.recordInboxEvent(event, attribution)
+      place.fill(offset)
     }
   }
 }

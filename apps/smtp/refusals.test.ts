@@ -48,6 +48,42 @@ describe('SMTP refusals', () => {
     expect(await room.received()).toHaveLength(1)
   })
 
+  it('fills an inbox to its last place, however soon the mails come and the views show them', async () => {
+    await open()
+    const { address } = await room.createInbox(3)
+    const atOnce = await Promise.all(Array.from({ length: 10 }, () => deliver([address])))
+    const taken = atOnce.filter((reply) => reply.startsWith('250 '))
+    expect(taken).toHaveLength(3)
+    for (const reply of atOnce) expect(reply).toMatch(/^(250 2\.0\.0|552 5\.2\.2) /)
+    expect(await deliver([address])).toMatch(/^552 5\.2\.2 /)
+    expect(await room.received()).toHaveLength(3)
+    await room.project()
+    expect(await deliver([address])).toMatch(/^552 5\.2\.2 /)
+  })
+
+  it('takes a mail for an inbox under two names only where both copies have room', async () => {
+    await open()
+    const { address } = await room.createInbox(1)
+    const names = ['a', 'b'].map((tag) => address.replace('@', `+${tag}@`))
+    expect(await deliver(names)).toMatch(/^552 5\.2\.2 /)
+    expect(await deliver([address])).toMatch(/^250 /)
+    expect(await room.received()).toHaveLength(1)
+  })
+
+  it('has room again for what a mail has left', async () => {
+    await open()
+    const [one, full] = [await room.createInbox(2), await room.createInbox(1)]
+    const both = await Dialogue.open(room.port)
+    await both.address(one.address, full.address)
+    expect(await deliver([full.address])).toMatch(/^250 /)
+    // Refused for the other's sake: its place in the first is free again.
+    expect(await both.data(MAIL)).toMatch(/^451 4\.3\.0 a recipient changed/)
+    expect(await deliver([one.address])).toMatch(/^250 /)
+    await room.project()
+    expect(await deliver([one.address])).toMatch(/^250 /)
+    expect(await deliver([one.address])).toMatch(/^552 5\.2\.2 /)
+  })
+
   it('judges again at the end of DATA: what ended meanwhile gets no mail', async () => {
     await open()
     const [one, other] = [await room.createInbox(), await room.createInbox()]

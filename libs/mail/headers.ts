@@ -24,7 +24,8 @@ export function readHeader(line: string, decodeWords: (text: string) => string):
   if (value.includes('\n')) value = value.replace(/\r?\n[ \t]*/g, ' ')
   value = value.trim()
   // An encoded word may hold a line break; a header's value may not.
-  return { name, value: value.includes('=?') ? decodeWords(value).replace(/[\r\n]+/g, ' ') : value }
+  const text = value.includes('=?') ? decodeWords(value).replace(/[\r\n]+/g, ' ') : value
+  return { name, value: text.toWellFormed() }
 }
 
 /** The first value of a header, by its name in lower case. */

@@ -18,6 +18,8 @@ function isAddressObject(value: unknown): value is AddressObject {
 function flatten(entries: AddressObject['value'], found: Mailbox[]): void {
   for (const { address, name, group } of entries) {
     if (group !== undefined) flatten(group, found)
-    else if (address !== undefined && address !== '') found.push({ name: name === '' ? null : name, address })
+    else if (address !== undefined && address !== '') {
+      found.push({ name: name === '' ? null : name.toWellFormed(), address: address.toWellFormed() })
+    }
   }
 }

@@ -22,7 +22,8 @@ export interface MimeContent {
 
 /**
  * Resolves once the whole source is read. Calls `onContent` with each piece of every listed attachment, in
- * order, before its entry is made. Rejects with an Error if the parser is defeated.
+ * order, before its entry is made. Rejects with an Error if the parser is defeated. Charsets like UTF-16 can say half a
+ * surrogate pair, in whose place stands U+FFFD: strict readers of JSON refuse all of what holds one (RFC 7493, section 2.1).
  */
 export function readMime(
   raw: Buffer,
@@ -134,10 +135,10 @@ function describeAttachment(part: AttachmentStream, index: number): Attachment {
   const disposition = part.contentDisposition
   return {
     index,
-    filename: part.filename ?? null,
-    contentType: contentType === '' ? 'application/octet-stream' : contentType,
+    filename: part.filename?.toWellFormed() ?? null,
+    contentType: contentType === '' ? 'application/octet-stream' : contentType.toWellFormed(),
     size: part.size,
-    contentId: part.cid === undefined || part.cid === '' ? null : part.cid,
+    contentId: part.cid === undefined || part.cid === '' ? null : part.cid.toWellFormed(),
     isInline: disposition === 'inline' || (disposition === undefined && part.related === true),
     sha256: part.checksum,
   }

@@ -207,6 +207,37 @@ test('an attachment comes back byte for byte', async () => {
   expect(read?.content.equals(content)).toBe(true)
 })
 
+test('half surrogate pairs, which charsets can say and JSON may not hold, are replaced', async () => {
+  const half = (text: string) => Buffer.from(text, 'utf16le').toString('base64')
+  const part = [
+    'Content-Type: text/plain; charset=utf-16le',
+    'Content-Transfer-Encoding: base64',
+    '',
+    half('1\ud83d2'),
+    '',
+  ]
+  const file = [
+    'Content-Type: image/png',
+    "Content-Disposition: attachment; filename*=utf-16le''%3d%d8",
+    '',
+    'x',
+    '',
+  ]
+  const word = `=?utf-16le?B?${half('\ud83d')}?=`
+  const mail = [
+    `Subject: ${word}`,
+    `From: ${word} <a@app.example>`,
+    'Content-Type: multipart/mixed; boundary=m',
+    '',
+    ...['--m', ...part, '--m', ...part.with(0, 'Content-Type: text/html; charset=utf-16le'), '--m', ...file],
+    '--m--',
+  ]
+  const parsed = await parse(mail.join('\n'))
+  expect(parsed).toMatchObject({ subject: '\ufffd', text: '1\ufffd2', html: '1\ufffd2' })
+  expect(parsed.attachments).toHaveLength(1)
+  expect(JSON.stringify(parsed)).not.toMatch(/\\ud[89a-f]/)
+})
+
 const many = (count: number, piece: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => piece(index)).join('')
 const multipart = (body: string) => `Content-Type: multipart/mixed; boundary=m\n\n${body}--m--\n`

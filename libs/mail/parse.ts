@@ -58,7 +58,7 @@ function joinParts(
   warnings: Warning[],
 ): string | null {
   if (parts.length === 0) return null
-  const whole = parts.join('\n')
+  const whole = parts.join('\n').toWellFormed()
   const kept = cutToBytes(whole, maxBytes)
   if (kept.length < whole.length)
     warnings.push({ code, detail: `Only the first ${maxBytes} bytes are kept.` })

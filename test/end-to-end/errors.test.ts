@@ -190,6 +190,19 @@ describe('an error', () => {
     expect(JSON.stringify(problem).length).toBeLessThan(10_000)
   })
 
+  it.each([
+    { send: 'POST /v1/inboxes', body: '{"\\ud83d":1}', status: 400, code: 'invalid-request' },
+    {
+      send: `GET /v1/inboxes/${'x'.repeat(59)}${encodeURIComponent('\u{1f98b}')}`,
+      status: 404,
+      code: 'not-found',
+    },
+  ])('quotes no half surrogate pair of $send', async ({ send, body, ...expected }) => {
+    const [method = '', path = ''] = send.split(' ')
+    const answer = await call(mayfly, method, path, body === undefined ? {} : { body, headers: JSON_TYPE })
+    expect(JSON.stringify(expectProblem(answer, expected))).not.toMatch(/\\ud[89a-f]/)
+  })
+
   it.each(['/v1/inboxes', '/healthz', '/readyz', '/metrics', '/v1/inboxes/x', '/nothing'])(
     'or success, a HEAD of %s has the headers of the GET',
     async (path) => {

@@ -16,6 +16,11 @@ const BROKEN: { name: string; send: string; expect: ExpectedProblem; allow?: str
   { name: 'an unknown method', send: 'FOO / HTTP/1.1\r\nHost: x\r\n\r\n', expect: broken },
   { name: 'line feeds alone', send: 'GET /healthz HTTP/1.1\nHost: x\n\n', expect: broken },
   { name: 'no Host', send: 'GET /healthz HTTP/1.1\r\n\r\n', expect: { ...broken, at: [{ header: 'Host' }] } },
+  {
+    name: 'two Hosts',
+    send: 'GET /v1/inboxes HTTP/1.1\r\nHost: x\r\nhost: y\r\n\r\n',
+    expect: { ...broken, at: [{ header: 'Host' }] },
+  },
   { name: 'a NUL in the path', send: 'GET /v1/inboxes/\0 HTTP/1.1\r\nHost: x\r\n\r\n', expect: broken },
   { name: 'a NUL in a header', send: 'GET / HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n', expect: broken },
   { name: 'a blank in a header name', send: 'GET / HTTP/1.1\r\nHost: x\r\nX y: 1\r\n\r\n', expect: broken },
@@ -68,6 +73,16 @@ const BROKEN: { name: string; send: string; expect: ExpectedProblem; allow?: str
     name: 'chunks that are not the last coding',
     send: `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n`,
     expect: broken,
+  },
+  {
+    name: 'chunks of what is coded otherwise',
+    send: `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+    expect: { ...broken, at: [{ header: 'Transfer-Encoding' }] },
+  },
+  {
+    name: 'chunks in HTTP/1.0',
+    send: `POST /v1/inboxes HTTP/1.0\r\n${JSON_BODY}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+    expect: { ...broken, at: [{ header: 'Transfer-Encoding' }] },
   },
   {
     name: 'a blank before a colon',
@@ -204,6 +219,15 @@ describe('hostile HTTP', () => {
     ]
     const answers = await speakHttp(mayfly, paths.map(get).join(''), { answers: paths.length })
     expect(answers.map(({ status }) => status)).toEqual([200, 404, 200, 200, 400])
+  })
+
+  it('believes nothing that comes behind a body whose end others may see elsewhere', async () => {
+    const wire = await openWire(httpPort(mayfly))
+    const odd = `POST /v1/inboxes HTTP/1.0\r\n${JSON_BODY}Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`
+    wire.write(`${odd}GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n`)
+    await until('the end of the connection', () => wire.isClosed())
+    expect(readAnswers(wire.received()).map(({ status }) => status)).toEqual([400])
+    wire.close()
   })
 
   it('answers who has ended sending', async () => {

@@ -275,6 +275,16 @@ describe('a wait', () => {
     await until('the waits to be over', async () => (await waits()) === 0)
   })
 
+  it('says nothing of many that come over one connection', async () => {
+    const inbox = await createInbox(mayfly)
+    const wire = await openWire(httpPort(mayfly))
+    wire.write(waitRequest(mayfly, inbox.id, 55).repeat(20))
+    await until('the waits to be open', async () => (await waits()) === 20)
+    wire.close()
+    await until('the waits to be over', async () => (await waits()) === 0)
+    expect(mayfly.output().stderr).not.toContain('MaxListenersExceededWarning')
+  })
+
   it.each([
     'timeout=56',
     'timeout=-1',

@@ -84,8 +84,28 @@ function problemOf({ code, message }: Error & { code?: string }): Problem {
   return new Problem('invalid-request', { detail })
 }
 
-/** RFC 9112, section 3.2: a request of HTTP/1.1 names its host. */
-export function mustNameHost({ raw: { httpVersion, headers } }: FastifyRequest): void {
-  if (httpVersion !== '1.1' || headers.host !== undefined) return
-  throw invalid({ detail: 'The header Host is missing.', header: 'Host' })
+/** RFC 9112, section 3.2: a request of HTTP/1.1 names its host, and none names it twice. */
+export function mustNameHost({ raw: { httpVersion, headers, rawHeaders } }: FastifyRequest): void {
+  if (headers.host === undefined) {
+    if (httpVersion === '1.1') throw invalid({ detail: 'The header Host is missing.', header: 'Host' })
+  } else if (timesIn(rawHeaders, 'host') > 1) {
+    throw invalid({ detail: 'The header Host comes more than once.', header: 'Host' })
+  }
+}
+
+/** How often a header comes among names and values in turn. */
+function timesIn(rawHeaders: readonly string[], name: string): number {
+  return rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === name).length
+}
+
+/**
+ * Throws where others on the way may have read another end of the body than Node does (RFC 9112, section 6.1): what comes
+ * behind it on the connection is not to be believed.
+ */
+export function mustBeFramed({ raw: { httpVersion, headers } }: FastifyRequest): void {
+  const coding = headers['transfer-encoding']
+  if (coding === undefined || (httpVersion === '1.1' && coding.toLowerCase() === 'chunked')) return
+  const detail = 'Transfer-Encoding may be chunked and nothing else, and comes with HTTP/1.1 alone.'
+  const errors = [{ detail, header: 'Transfer-Encoding' }]
+  throw new Problem('invalid-request', { detail, errors, headers: { connection: 'close' } })
 }

@@ -10,7 +10,7 @@ export const PROBLEM_TYPE = 'application/problem+json'
 export function problemBody({ code, options }: Problem, requestId: string, publicUrl: string): string {
   const { status, title, fix } = PROBLEMS[code]
   const { detail, errors, members = {} } = options
-  return JSON.stringify({
+  const problem = {
     type: `${publicUrl}/problems/${code}`,
     title,
     status,
@@ -20,7 +20,13 @@ export function problemBody({ code, options }: Problem, requestId: string, publi
     request_id: requestId,
     ...members,
     ...(errors === undefined ? {} : { errors }),
-  })
+  }
+  return JSON.stringify(problem, wellFormed)
+}
+
+/** What is quoted of a request may hold half a surrogate pair, which strict readers of JSON refuse (RFC 7493, section 2.1). */
+function wellFormed(_: string, value: unknown): unknown {
+  return typeof value === 'string' ? value.toWellFormed() : value
 }
 
 /** Answers what never became a request, and closes the connection: behind it nothing can be told apart. */

@@ -12,6 +12,7 @@ import {
   answerBesideRequests,
   answerClientErrors,
   answerFrameworkErrors,
+  mustBeFramed,
   mustNameHost,
 } from './broken-requests.js'
 import { Cors } from './cors.js'
@@ -62,6 +63,7 @@ export function makeServer({
   const admit = async (request: FastifyRequest, reply: FastifyReply) => {
     if (isShuttingDown()) throw unavailable('shutting-down', 'This instance takes no more requests.')
     mustNameHost(request)
+    mustBeFramed(request)
     await authenticate(request)
     await limit(request, reply)
   }
@@ -92,6 +94,8 @@ export function makeServer({
   // Who has ended sending still gets the answers: by itself Node closes on them (RFC 9112, section 9.6).
   Object.assign(server.server, { httpAllowHalfOpen: true })
   server.server.maxConnections = settings.httpMaxConnections
+  // Requests sent ahead share a connection, and each of them that waits listens to it.
+  server.server.on('connection', (socket) => socket.setMaxListeners(0))
   server.server.on('drop', () => metrics.connectionDropped())
   answerBesideRequests(server.server, broken)
   methods.watch(server)
