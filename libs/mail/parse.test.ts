@@ -96,6 +96,8 @@ const mails: { send: string; expect: Partial<ParsedMail> }[] = [
     send: 'duplicate-headers',
     expect: {
       subject: 'first',
+      sender: 'a@app.example',
+      from: [{ name: null, address: 'a@app.example' }],
       headers: [
         { name: 'Received', value: 'one' },
         { name: 'Received', value: 'two' },
@@ -104,6 +106,7 @@ const mails: { send: string; expect: Partial<ParsedMail> }[] = [
         { name: 'From', value: 'a@app.example' },
         { name: 'Subject', value: 'first' },
         { name: 'Subject', value: 'second' },
+        { name: 'From', value: 'b@app.example' },
         { name: 'received', value: 'three folded' },
       ],
     },

@@ -51,11 +51,18 @@ const structuralHeaders = new Set([
   'content-disposition',
   'content-id',
 ])
+/** A mail may have one of each (RFC 5322, section 3.6). Of several the first counts here; mailparser takes the last. */
+const firstOnly = new Set(['from', 'reply-to'])
 
 export class TreeParser extends MailParser {
   override processHeaders(lines: HeaderLine[]): Headers {
-    const wanted = lines.filter(({ key }) => structuralHeaders.has(key)).map(asUtf8)
-    return super.processHeaders(wanted)
+    const seen = new Set<string>()
+    const wanted = lines.filter(({ key }) => {
+      if (!structuralHeaders.has(key) || (firstOnly.has(key) && seen.has(key))) return false
+      seen.add(key)
+      return true
+    })
+    return super.processHeaders(wanted.map(asUtf8))
   }
 
   override createNode(part: PartHeader): MimeNode {

@@ -121,6 +121,7 @@ const FORMS: Case[] = [
   '*/*;q=0',
   'garbage',
   'application/problem+json',
+  'application/json; charset=iso-8859-1',
 ].map((accept) => ({
   send: 'GET /v1/inboxes',
   headers: { accept },
@@ -149,12 +150,17 @@ describe('an error', () => {
     },
   )
 
-  it.each(['application/json', '*/*', 'application/*', 'text/html, application/json;q=0.1', ''])(
-    'is none with Accept: %s',
-    async (accept) => {
-      expect((await call(mayfly, 'GET', '/v1/inboxes', { headers: { accept } })).status).toBe(200)
-    },
-  )
+  it.each([
+    'application/json',
+    '*/*',
+    'application/*',
+    'text/html, application/json;q=0.1',
+    'application/json; charset=utf-8',
+    'application/json;charset="UTF-8";q=0.5',
+    '',
+  ])('is none with Accept: %s', async (accept) => {
+    expect((await call(mayfly, 'GET', '/v1/inboxes', { headers: { accept } })).status).toBe(200)
+  })
 
   it('has a type that leads to a page about it', async () => {
     const { id } = await createInbox(mayfly)

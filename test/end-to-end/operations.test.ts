@@ -32,7 +32,8 @@ describe('operations', () => {
     const paths = [`/v1/inboxes/${inbox.id}`, message, `${message}/raw`, '/v1/inboxes/someone', '/who/knows']
     for (const path of [...paths, '/v1/inboxes/%zz', '/problems/nobody']) await call(mayfly, 'GET', path)
     await speakHttp(mayfly, 'PROPFIND /somewhere/else HTTP/1.1\r\nHost: x\r\n\r\n')
-    const { headers, body } = await call<string>(mayfly, 'GET', '/metrics')
+    const accept = 'text/plain;version=0.0.4'
+    const { headers, body } = await call<string>(mayfly, 'GET', '/metrics', { headers: { accept } })
     expect(headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
     expect(body).toMatch(/^mayfly_http_request_seconds_count\{.*route="\/v1\/inboxes\/:inboxId".*\} \d+$/m)
     const names = [

@@ -7,9 +7,15 @@ import { Problem } from './problems.js'
 const PRODUCES = 'produces'
 const ANYTHING = '*/*'
 
+interface Produced {
+  mediaType: string
+  /** Those of its Content-Type, which an Accept may name too. */
+  parameters: string
+}
+
 /** What the handler answers with, where it is not JSON. */
-export function Produces(mediaType: string): MethodDecorator {
-  return SetMetadata(PRODUCES, mediaType)
+export function Produces(mediaType: string, parameters = 'charset=utf-8'): MethodDecorator {
+  return SetMetadata(PRODUCES, { mediaType, parameters } satisfies Produced)
 }
 
 /** The handler's answer has a media type that is known only when it is read. */
@@ -17,8 +23,13 @@ export const ProducesAnything = (): MethodDecorator => Produces(ANYTHING)
 
 /** The media type of a handler's answer; null where that is known only when it is read. */
 export function producedBy(reflector: Reflector, handler: Handler): string | null {
-  const produced = reflector.get<string | undefined>(PRODUCES, handler) ?? 'application/json'
-  return produced === ANYTHING ? null : produced
+  const { mediaType } = producedForm(reflector, handler)
+  return mediaType === ANYTHING ? null : mediaType
+}
+
+function producedForm(reflector: Reflector, handler: Handler): Produced {
+  const produced = reflector.get<Produced | undefined>(PRODUCES, handler)
+  return produced ?? { mediaType: 'application/json', parameters: 'charset=utf-8' }
 }
 
 type Handler = ReturnType<ExecutionContext['getHandler']>
@@ -29,10 +40,10 @@ export class AcceptGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const produced = producedBy(this.reflector, context.getHandler())
+    const { mediaType, parameters } = producedForm(this.reflector, context.getHandler())
     const request = context.switchToHttp().getRequest<FastifyRequest>()
-    if (produced === null || request.headers.accept === undefined) return true
-    if (accepts(request.raw).type(produced) !== false) return true
-    throw new Problem('not-acceptable', { detail: `The answer is ${produced}.` })
+    if (mediaType === ANYTHING || request.headers.accept === undefined) return true
+    if (accepts(request.raw).type(`${mediaType}; ${parameters}`) !== false) return true
+    throw new Problem('not-acceptable', { detail: `The answer is ${mediaType}.` })
   }
 }

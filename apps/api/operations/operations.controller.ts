@@ -65,7 +65,7 @@ export class OperationsController {
   }
 
   @Get('metrics')
-  @Produces('text/plain')
+  @Produces('text/plain', 'version=0.0.4; charset=utf-8')
   @Describe({
     id: 'getMetrics',
     tag: 'Operations',
