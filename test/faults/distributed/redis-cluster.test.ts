@@ -7,7 +7,7 @@ import { until } from '#test/harness/until.js'
 import { Redis } from 'ioredis'
 import { ClusterNodes } from './cluster-nodes.js'
 import { Deployment } from './deployment.js'
-import { IS_LONG, Trial } from './trial.js'
+import { IS_LONG, RECOVERS_WITHIN_MS, Trial } from './trial.js'
 
 const TRIAL_MS = 240_000
 /** A node that is not heard of for so long has failed. */
@@ -54,7 +54,8 @@ describeOn('kafka', 'redis-cluster')('a Redis Cluster', () => {
       await replica.kill('SIGCONT')
       await nodes.untilRole(replica, 'master', witness)
       await trial.goesOn()
-      expect(deployment.output()).toMatch(/the views stand elsewhere|the views were lost or put back/)
+      const isNoticed = () => deployment.output().includes('the views were lost or put back')
+      await until('the replica to be found behind', isNoticed, RECOVERS_WITHIN_MS)
       await master.startAgain()
       await nodes.untilRole(master, 'replica', witness)
       await trial.goesOn()

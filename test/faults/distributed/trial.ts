@@ -8,7 +8,7 @@ import type { Deployment } from './deployment.js'
 export const IS_LONG = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 0) >= 20
 
 const ENOUGH = 40
-const RECOVERS_WITHIN_MS = 90_000
+export const RECOVERS_WITHIN_MS = 90_000
 
 /** Load on a deployment, with a ledger of all that it promised. */
 export class Trial {
