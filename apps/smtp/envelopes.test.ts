@@ -157,6 +157,18 @@ describe('a command line with', () => {
     expect(await client.reply()).toMatch(/^250 /)
   })
 
+  it('too many octets is the last one, wherever it is cut', async () => {
+    const client = await Dialogue.open(room.port)
+    client.socket.setNoDelay(true)
+    await client.reply()
+    const line = Buffer.from(`NOOP ${'x'.repeat(2_044)}\r\n`)
+    for (const piece of [line.subarray(0, 1), line.subarray(1, -1), `\nRSET\r\n`]) {
+      client.send(piece)
+      await new Promise(setImmediate)
+    }
+    expect(await client.rest()).toMatch(/^500 5\.5\.2 the command line is too long\r\n$/)
+  })
+
   it('no end, when the connection ends, is none', async () => {
     const inbox = await room.createInbox()
     const client = await Dialogue.open(room.port)
