@@ -7,7 +7,7 @@ import type { FuzzTarget } from './target.js'
  * A short run of what `npm run fuzz` does for as long as one likes. What that found stands here for good.
  */
 
-const RUNS = 150
+const RUNS = 100
 const SEED = 20_261_121
 
 function session(clear: string, more: Partial<FuzzSession> = {}): FuzzSession {
