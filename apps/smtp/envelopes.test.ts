@@ -157,15 +157,14 @@ describe('a command line with', () => {
     expect(await client.reply()).toMatch(/^250 /)
   })
 
-  it('too many octets is the last one, wherever it is cut', async () => {
+  it('too many octets is the last one, also where it comes in pieces behind a mail', async () => {
     const client = await Dialogue.open(room.port)
-    client.socket.setNoDelay(true)
-    await client.reply()
+    await client.address(address)
     const line = Buffer.from(`NOOP ${'x'.repeat(2_044)}\r\n`)
-    for (const piece of [line.subarray(0, 1), line.subarray(1, -1), `\nRSET\r\n`]) {
-      client.send(piece)
-      await new Promise(setImmediate)
-    }
+    // The pieces wait together until the mail has been answered.
+    await client.sendInPieces(['DATA\r\n.\r\nN', line.subarray(1, -1), '\nRSET\r\n'])
+    expect(await client.reply()).toMatch(/^354 /)
+    expect(await client.reply()).toMatch(/^250 /)
     expect(await client.rest()).toMatch(/^500 5\.5\.2 the command line is too long\r\n$/)
   })
 

@@ -87,7 +87,8 @@ class Leg {
     for (const to of [...places, bytes.length]) {
       if (to > from) this.socket.write(bytes.subarray(from, to))
       from = Math.max(from, to)
-      if (isSlow) await new Promise(setImmediate)
+      // Sockets are read between two turns.
+      for (let turn = 0; isSlow && turn < 2; turn += 1) await new Promise(setImmediate)
     }
   }
 

@@ -4,10 +4,11 @@ import type { FuzzSession } from './smtp-session.js'
 import type { FuzzTarget } from './target.js'
 
 /*
- * A short run of what `npm run fuzz` does for as long as one likes. What that found stands here for good.
+ * A short run of what `npm run fuzz` does for as long as one likes. What that found stands here for good, or, where it
+ * hangs on where the bytes are cut, in apps/smtp/envelopes.test.ts.
  */
 
-const RUNS = 100
+const RUNS = 60
 const SEED = 20_261_121
 
 function session(clear: string, more: Partial<FuzzSession> = {}): FuzzSession {
@@ -15,10 +16,6 @@ function session(clear: string, more: Partial<FuzzSession> = {}): FuzzSession {
 }
 
 const FOUND = [
-  {
-    name: 'a line too long, cut before its LF: what came behind it ran',
-    sessions: [session(`NOOP ${'x'.repeat(2_044)}\r\nRSET\r\nRSET\r\n`, { cuts: [1, 992], isSlow: true })],
-  },
   {
     name: 'BDAT with a NUL: its bytes were taken for commands',
     sessions: [session('EHLO client.test\r\nBDAT 3 LAST\0\r\nMAIL FROM:<a@x.test>\r\n')],
