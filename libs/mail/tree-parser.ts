@@ -88,12 +88,13 @@ export class TreeParser extends MailParser {
   }
 
   private adopt(part: SplitPart): void {
+    let isCut = false
     const addLine = part.addHeaderChunk.bind(part)
     part.addHeaderChunk = (line) => {
       // The mail's own header was cut before; each line of a part's would cost a buffer.
-      if (part._headerlen + line.length <= this.limits.maxHeaderBytes || part.parentNode === false)
-        addLine(line)
-      else this.isHeaderCut = true
+      isCut ||= part.parentNode !== false && part._headerlen + line.length > this.limits.maxHeaderBytes
+      if (isCut) this.isHeaderCut = true
+      else addLine(line)
     }
     part.parseHeaders = () => {
       if (part.headers === false) this.readHeader(part)
