@@ -9,6 +9,9 @@ interface Piece {
   isGlued: boolean
 }
 
+/** Longer than any IPv6 address and its tag. */
+const maxLiteral = 80
+
 /** An encoded word of a name may hold what else separates mailboxes. */
 const encodedWord = /=\?[^\s?]{1,100}\?[bq]\?[^\s?]{0,500}\?=/iy
 
@@ -79,8 +82,8 @@ class AddressReader {
     do {
       // A domain literal (RFC 5322, section 3.4.1) has colons of its own.
       if (this.text[this.at] === '[') {
-        const end = this.text.indexOf(']', this.at)
-        if (end !== -1 && end - this.at < 300) this.at = end
+        const length = this.text.slice(this.at, this.at + maxLiteral).indexOf(']')
+        if (length !== -1) this.at += length
       }
       this.at++
     } while (this.at < this.text.length && !/[\s,;<>("]/.test(this.text.charAt(this.at)) && !this.isColon())

@@ -1,6 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import iconv from 'iconv-lite'
 import { decodeIso2022Jp, decodeIso2022Kr } from './iso-2022.js'
+import { decodeUtf7 } from './utf-7.js'
 
 export interface DecodedText {
   text: string
@@ -89,7 +90,8 @@ function makeDecode(label: string): Decode {
   const name = standardName(label)
   if (name === null) return guessInstead
   if (name === 'utf-8') return decodeUtf8
-  if (/^utf-(?:7|16|32)/.test(name)) return (bytes) => certain(iconv.decode(bytes, name))
+  if (name === 'utf-7') return (bytes) => certain(decodeUtf7(bytes))
+  if (/^utf-(?:16|32)/.test(name)) return (bytes) => certain(iconv.decode(bytes, name))
   return (bytes) => certain(isAscii(bytes) ? bytes.toString('latin1') : decodeBytes(bytes, name))
 }
 

@@ -5,6 +5,8 @@ const SHIFT_OUT = 0x0e
 const SHIFT_IN = 0x0f
 const LF = 10
 const CR = 13
+const SINGLE_SHIFT_2 = 0x8e
+const SINGLE_SHIFT_3 = 0x8f
 
 type CharacterSet = 'ascii' | 'roman' | 'kana' | 'double' | 'supplementary'
 
@@ -22,28 +24,43 @@ const escapes = new Map<string, CharacterSet>([
 ])
 
 /**
- * Decodes ISO-2022-JP and its extensions. Each line begins in ASCII (RFC 1468), whatever the one before forgot.
- * Runs of two-byte characters are read as EUC-JP, the same table under another numbering.
+ * Decodes ISO-2022-JP and its extensions, as EUC-JP: the same tables under another numbering. Each line begins
+ * in ASCII (RFC 1468), whatever the one before forgot; half-width katakana may stand in 8 bits as well.
  */
 export function decodeIso2022Jp(bytes: Buffer): string {
-  let text = ''
+  const euc = Buffer.allocUnsafe(bytes.length * 2)
+  let length = 0
   let set: CharacterSet = 'ascii'
-  let start = 0
-  for (let at = 0; at <= bytes.length; at++) {
-    const byte = bytes[at]
-    if (byte !== undefined && byte !== ESCAPE && byte !== LF && byte !== CR) continue
-    if (at > start) text += decodeRun(bytes.subarray(start, at), set)
-    start = at
+  let hasRoman = false
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] ?? 0
     if (byte === ESCAPE) {
-      const next = escapeAt(bytes, at + 1)
-      if (next !== null) {
-        set = next.set
-        start = at + 1 + next.length
-        at = start - 1
+      const escape = escapeAt(bytes, at + 1)
+      if (escape !== null) {
+        set = escape.set
+        at += escape.length
+        continue
       }
-    } else set = 'ascii'
+    }
+    if (byte === LF || byte === CR) set = 'ascii'
+    const next = bytes[at + 1] ?? 0
+    if (byte === SHIFT_OUT || byte === SHIFT_IN) continue
+    if (isKana(byte, set)) {
+      euc[length++] = SINGLE_SHIFT_2
+      euc[length++] = byte | 0x80
+    } else if ((set === 'double' || set === 'supplementary') && isGraphic(byte) && isGraphic(next)) {
+      if (set === 'supplementary') euc[length++] = SINGLE_SHIFT_3
+      euc[length++] = byte | 0x80
+      euc[length++] = next | 0x80
+      at++
+    } else if (set === 'roman' && (byte === 0x5c || byte === 0x7e)) {
+      // The yen sign and the overline, which EUC-JP lacks: shifts, left out above, hold their places.
+      euc[length++] = byte === 0x5c ? SHIFT_OUT : SHIFT_IN
+      hasRoman = true
+    } else euc[length++] = byte
   }
-  return text
+  const text = iconv.decode(euc.subarray(0, length), 'euc-jp')
+  return hasRoman ? text.replaceAll('\x0e', '¥').replaceAll('\x0f', '‾') : text
 }
 
 function escapeAt(bytes: Buffer, at: number): { set: CharacterSet; length: number } | null {
@@ -54,34 +71,12 @@ function escapeAt(bytes: Buffer, at: number): { set: CharacterSet; length: numbe
   return null
 }
 
-function decodeRun(run: Buffer, set: CharacterSet): string {
-  if (set === 'ascii') return run.toString('latin1').replace(/[\xa1-\xdf]/g, halfWidthOfJis8)
-  if (set === 'roman') return run.toString('latin1').replaceAll('\\', '¥').replaceAll('~', '‾')
-  if (set === 'kana') return run.toString('latin1').replace(/[!-_\xa1-\xdf]/g, halfWidthOfJis8)
-  return iconv.decode(asEuc(run, set === 'supplementary'), 'euc-jp')
+function isGraphic(byte: number): boolean {
+  return byte > 0x20 && byte < 0x7f
 }
 
-function halfWidthOfJis8(character: string): string {
-  return String.fromCharCode(0xff61 + ((character.charCodeAt(0) | 0x80) - 0xa1))
-}
-
-/** Pairs of 7-bit bytes with their high bits set, those of JIS X 0212 behind 0x8F; anything else as it is. */
-function asEuc(run: Buffer, isSupplementary: boolean): Buffer {
-  const euc = Buffer.allocUnsafe(run.length * 2)
-  let length = 0
-  for (let at = 0; at < run.length; at++) {
-    const first = run[at] ?? 0
-    const second = run[at + 1] ?? 0
-    if (first < 0x21 || first > 0x7e || second < 0x21 || second > 0x7e) {
-      euc[length++] = first
-      continue
-    }
-    if (isSupplementary) euc[length++] = 0x8f
-    euc[length++] = first | 0x80
-    euc[length++] = second | 0x80
-    at++
-  }
-  return euc.subarray(0, length)
+function isKana(byte: number, set: CharacterSet): boolean {
+  return (byte >= 0xa1 && byte <= 0xdf) || (set === 'kana' && byte >= 0x21 && byte <= 0x5f)
 }
 
 /** Decodes ISO-2022-KR (RFC 1557): Korean between SO and SI, which is EUC-KR without its high bits. */

@@ -89,18 +89,17 @@ function checkDelimiter(splitter: Splitter, line: Buffer): 1 | 2 | 3 | 4 | false
   const text = line.toString('latin1', start + 2).trimEnd()
   if (text === '') return false
   const { node } = splitter
-  const own = node._boundary
-  if (own !== false && !splitter.inEpilogue) {
-    const boundary = own.toString('latin1')
-    if (text === boundary) return 1
-    if (text === `${boundary}--`) return 2
+  const own = node.header?.boundary
+  if (own != null && !splitter.inEpilogue) {
+    if (text === own) return 1
+    if (text === `${own}--`) return 2
   }
   for (let owner = node._parentBoundaryOwner; owner; owner = owner._parentBoundaryOwner) {
-    const boundary = owner._boundary === false ? '' : owner._boundary.toString('latin1')
-    if (boundary === '' || !text.startsWith(boundary)) continue
-    if (text !== boundary && text !== `${boundary}--`) continue
+    const boundary = owner.header?.boundary
+    if (boundary == null || !text.startsWith(boundary)) continue
+    if (text.length > boundary.length && text !== `${boundary}--`) continue
     node._parentBoundaryOwner = owner
-    if (text !== boundary) return 4
+    if (text.length > boundary.length) return 4
     // A part that ends within its header would be lost.
     if (splitter.state === HEAD && node._headerlen > 0 && node.headers === false) {
       node.parseHeaders()

@@ -114,8 +114,10 @@ export class TreeParser extends MailParser {
     part.contentType = header.shownAs ?? header.type
     part.getDecoder = () => (header.shownAs === null ? decoderFor(header.encoding) : new BodyPieces())
     if (!header.type.startsWith('multipart/')) return
-    if (header.depth >= this.limits.maxDepth) this.isTooDeep = true
-    else if (header.boundary === null) {
+    if (header.depth >= this.limits.maxDepth) {
+      header.boundary = null
+      this.isTooDeep = true
+    } else if (header.boundary === null) {
       // There is no telling parts apart: all of it is shown.
       header.shownAs = 'text/plain'
       header.encoding = ''
