@@ -93,6 +93,9 @@ export type WarningCode =
   | 'text-truncated'
   | 'html-truncated'
   | 'invalid-date'
+  /** A text's charset is unknown or does not fit its bytes. */
+  | 'charset-guessed'
+  | 'unknown-encoding'
   | 'parse-failed'
   | 'parse-timeout'
   | 'parse-out-of-memory'
