@@ -1,3 +1,5 @@
+const maskOfBeginnings = 0x3fff
+
 /**
  * Finds the words of several lists in a text in one pass. A look at each character costs the same however many
  * words there are; none can make it go back.
@@ -5,6 +7,8 @@
 export class Vocabulary<Kind extends string> {
   /** By their first two characters, longest first. */
   private readonly words = new Map<number, Word<Kind>[]>()
+  /** Which pairs of characters a word may begin with, by the pair's last bits: most places are passed over by this. */
+  private readonly beginnings = new Uint8Array(maskOfBeginnings + 1)
 
   constructor(lists: Record<Kind, readonly string[]>) {
     for (const kind in lists) for (const word of lists[kind]) this.add(word, kind)
@@ -16,16 +20,29 @@ export class Vocabulary<Kind extends string> {
   /** In lower-cased text, the longest word at each place, in order of where they start. They may overlap. */
   wordsIn(text: string): Found<Kind>[] {
     const found: Found<Kind>[] = []
-    for (let start = 0; start + 1 < text.length; start++) {
-      const word = this.wordAt(text, start)
-      if (word !== null) found.push({ kind: word.kind, start, end: start + word.literal.length })
+    for (let at = this.next(text, 0); at !== -1; at = this.next(text, at + 1)) {
+      const word = this.wordAt(text, at)
+      if (word !== null) found.push({ kind: word.kind, start: at, end: at + word.literal.length })
     }
     return found
   }
 
   isIn(text: string): boolean {
-    for (let start = 0; start + 1 < text.length; start++) if (this.wordAt(text, start) !== null) return true
+    for (let at = this.next(text, 0); at !== -1; at = this.next(text, at + 1)) {
+      if (this.wordAt(text, at) !== null) return true
+    }
     return false
+  }
+
+  /** The next place at which a word may begin; -1 for none. */
+  private next(text: string, from: number): number {
+    let first = text.charCodeAt(from)
+    for (let at = from; at + 1 < text.length; at++) {
+      const second = text.charCodeAt(at + 1)
+      if (this.beginnings[(first * 64 + second) & maskOfBeginnings] === 1) return at
+      first = second
+    }
+    return -1
   }
 
   private wordAt(text: string, start: number): Word<Kind> | null {
@@ -45,6 +62,7 @@ export class Vocabulary<Kind extends string> {
     const isBoundBehind = pattern.endsWith('$')
     const literal = pattern.slice(isBoundBefore ? 1 : 0, isBoundBehind ? -1 : undefined)
     const key = keyOf(literal, 0)
+    this.beginnings[(literal.charCodeAt(0) * 64 + literal.charCodeAt(1)) & maskOfBeginnings] = 1
     const words = this.words.get(key)
     const word = { literal, kind, isBoundBefore, isBoundBehind }
     if (words === undefined) this.words.set(key, [word])
