@@ -1,5 +1,5 @@
 import { strongWords, topicWords, weakWords } from './code-words.js'
-import { meetingWords, neutralWords, otherWords, pastWords, promotionWords } from './number-words.js'
+import { appointmentWords, neutralWords, otherWords, pastWords, promotionWords } from './number-words.js'
 import { Vocabulary, type Found } from './vocabulary.js'
 
 const mentionWords = new Vocabulary({
@@ -11,7 +11,7 @@ const mentionWords = new Vocabulary({
 const topics = new Vocabulary({ topic: [...strongWords, ...weakWords, ...topicWords] })
 const certainties = new Vocabulary({ strong: strongWords })
 const promotions = new Vocabulary({ promotion: promotionWords })
-const meetings = new Vocabulary({ meeting: meetingWords })
+const appointments = new Vocabulary({ appointment: appointmentWords })
 const pasts = new Vocabulary({ past: pastWords })
 
 /** Words by which a number near them is understood: surely or perhaps a code, or something else. */
@@ -32,8 +32,8 @@ export interface Reading {
 export const isAboutCodes = (text: string): boolean => topics.isIn(text)
 /** Whether it is about codes that everybody may use, and about no others. */
 export const isPromotion = (text: string): boolean => promotions.isIn(text) && !certainties.isIn(text)
-/** Whether it invites to a meeting that has an id. */
-export const isMeeting = (text: string): boolean => meetings.isIn(text)
+/** Whether it is about a meeting or a journey that has a number of its own. */
+export const isAppointment = (text: string): boolean => appointments.isIn(text)
 /** Whether it says that something has had its time. */
 export const isPast = (text: string): boolean => pasts.isIn(text)
 

@@ -169,7 +169,9 @@ export const topicWords = [
     confirm, authenticat, bestätig, anmeld, connexion, iniciar sesión, inicia sesión, accedi, connecter,
     entrar, inloggen, logga in, log ind, logg inn, kirjaud, zaloguj, potwierdź, přihlá, prihlás,
     bejelentkez, autentific, σύνδεσ, giriş, войти, ^вход, увійти, ^вхід, تسجيل الدخول, התחבר, ورود,
-    लॉगिन, เข้าสู่ระบบ, đăng nhập, masuk, 登录, 登錄, 登入, ログイン, 로그인, 인증
+    लॉगिन, เข้าสู่ระบบ, đăng nhập, masuk, 登录, 登錄, 登入, ログイン, 로그인, 인증,
+    authentif, digits, ziffern, chiffres, dígitos, cifre, cifras, cijfers, siffror, siffer, cyfr, číslic,
+    számjegy, ψηφί, haneli, цифр, أرقام, ספרות, अंक, หลัก, chữ số, angka, 位数字, 位數字, 桁, 자리
   `),
   ...together(['sign', 'signing', 'log', 'logging'], ['-in', ' in', 'in', ' up', '-up', 'up']),
 ]

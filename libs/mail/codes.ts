@@ -1,5 +1,5 @@
 import type { Candidate } from './code-candidates.js'
-import { isAboutCodes, isMeeting, isPromotion } from './code-context.js'
+import { isAboutCodes, isAppointment, isPromotion } from './code-context.js'
 import { isReply } from './code-quotes.js'
 import { CodeSource, type Surroundings } from './code-source.js'
 import type { OneTimeCode } from './message.js'
@@ -64,14 +64,17 @@ function confidenceIn(candidate: Candidate, near: Surroundings, mail: MailSubjec
   const rating = rateForm(candidate, near)
   if (rating > 0) {
     const isForAll = !near.isStrong && mail.is(isPromotion)
-    return isForAll || mail.is(isMeeting) ? 0 : rating
+    return isForAll || mail.is(isAppointment) ? 0 : rating
   }
   if (!near.isAlone || candidate.form !== 'digits' || isYear(candidate.value)) return 0
   if (mail.is(isAboutCodes)) return candidate.value.length >= 6 ? 0.65 : 0.5
   return candidate.value.length === 6 ? 0.35 : 0
 }
 
-function rateForm({ value, form }: Candidate, { isDirect, isAlone, confidence }: Surroundings): number {
+function rateForm(
+  { value, form }: Candidate,
+  { isDirect, isAlone, isStrong, confidence }: Surroundings,
+): number {
   if (confidence === 0) return 0
   switch (form) {
     case 'digits':
@@ -82,7 +85,8 @@ function rateForm({ value, form }: Candidate, { isDirect, isAlone, confidence }:
     case 'capitals-and-digits':
       return isDirect || isAlone ? confidence - 0.03 : 0
     case 'letters-and-digits':
-      return isDirect || isAlone ? confidence - 0.2 : 0
+      // The form of tokens, names of hosts and signatures, too.
+      return isDirect || (isAlone && isStrong) ? confidence - 0.2 : 0
     case 'capitals':
       // Words in capitals are headings and buttons; only the form of a code tells one from them.
       return (isDirect || isAlone) && isUnlikeWord(value) ? confidence - 0.25 : 0

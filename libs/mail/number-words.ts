@@ -130,14 +130,21 @@ export const otherWords = [...english, ...western, ...eastern, ...promotionWords
 /** Longer than a word above, and saying nothing. */
 export const neutralWords = ['order to', 'ordering', 'error-free', 'ports$', 'support$']
 
-/** Of a meeting that one joins or dials into: its PINs and passcodes are as lasting as it is. */
-export const meetingWords = listed(`
-    meeting id, conference id, webinar id, join by phone, join the meeting, dial by your location,
-    dial in by phone, one tap mobile, besprechungs-id, konferenz-id, id de réunion, id de la réunion,
-    id de reunión, id de la reunión, id da reunião, id riunione, vergader-id, mötes-id, møde-id, møte-id,
-    kokoustunnus, identyfikator spotkania, toplantı kimliği, идентификатор конференции, 会议号, 會議 id,
-    会议 id, ミーティングid, ミーティング id, 회의 id
-  `)
+/** Of what one has a place in, a meeting or a journey: its PINs and codes last as long as it does. */
+export const appointmentWords = listed(`
+  meeting id, conference id, webinar id, join by phone, join the meeting, dial by your location,
+  dial in by phone, one tap mobile, besprechungs-id, konferenz-id, id de réunion, id de la réunion,
+  id de reunión, id de la reunión, id da reunião, id riunione, vergader-id, mötes-id, møde-id, møte-id,
+  kokoustunnus, identyfikator spotkania, toplantı kimliği, идентификатор конференции, 会议号, 會議 id,
+  会议 id, ミーティングid, ミーティング id, 회의 id,
+  confirmation number, booking number, booking reference, reservation number, boarding pass,
+  buchungsnummer, reservierungsnummer, numéro de réservation, référence de réservation,
+  número de reserva, código de reserva, numero di prenotazione, codice prenotazione, boekingsnummer,
+  reserveringsnummer, bokningsnummer, bookingnummer, bestillingsnummer, varausnumero, numer rezerwacji,
+  číslo rezervace, číslo rezervácie, foglalási szám, numărul rezervării, αριθμός κράτησης,
+  rezervasyon numaras, номер бронирования, номер брони, номер бронювання, رقم الحجز, पीएनआर,
+  หมายเลขการจอง, mã đặt chỗ, kode booking, 预订号, 預訂編號, 訂位代號, 予約番号, 예약번호
+`)
 
 /** Of a code that is past its use. */
 export const pastWords = listed(`
