@@ -47,7 +47,7 @@ async function judge(
   dnsMs = 5_000,
 ): Promise<Authentication> {
   const dns = new MailDns([server.address])
-  const resolve = dns.forMail(performance.now() + dnsMs)
+  const resolve = dns.forMail(dnsMs)
   return authenticateMail(Buffer.from(raw), { ...sender, ...from }, resolve).finally(() => dns.close())
 }
 
