@@ -9,8 +9,8 @@ interface Piece {
   isGlued: boolean
 }
 
-/** Longer than any IPv6 address and its tag. */
-const maxLiteral = 80
+/** A domain literal (RFC 5322, section 3.4.1), which has colons of its own but hides nothing else. */
+const domainLiteral = /\[[\w.:-]{0,80}\]/y
 
 /** An encoded word of a name may hold what else separates mailboxes. */
 const encodedWord = /=\?[^\s?]{1,100}\?[bq]\?[^\s?]{0,500}\?=/iy
@@ -80,12 +80,9 @@ class AddressReader {
     }
     const start = this.at
     do {
-      // A domain literal (RFC 5322, section 3.4.1) has colons of its own.
-      if (this.text[this.at] === '[') {
-        const length = this.text.slice(this.at, this.at + maxLiteral).indexOf(']')
-        if (length !== -1) this.at += length
-      }
-      this.at++
+      domainLiteral.lastIndex = this.at
+      const literal = this.text[this.at - 1] === '@' ? domainLiteral.exec(this.text) : null
+      this.at += literal === null ? 1 : literal[0].length
     } while (this.at < this.text.length && !/[\s,;<>("]/.test(this.text.charAt(this.at)) && !this.isColon())
     return this.text.slice(start, this.at)
   }
@@ -140,10 +137,13 @@ class AddressReader {
       else if ((character === ',' || character === ';') && separator === -1) separator = end
     }
     const isClosed = this.text[end] === '>'
-    // Never closed: the address ends where the next mailbox begins.
+    // Never closed: the address ends where the next mailbox begins, if it is one at all.
     if (!isClosed && separator !== -1) end = separator
-    this.angle ??= cleanAddress(this.text.slice(start, end))
-    this.at = isClosed ? end + 1 : end
+    const address = cleanAddress(this.text.slice(start, end))
+    if (isClosed || address.includes('@')) {
+      this.angle ??= address
+      this.at = isClosed ? end + 1 : end
+    } else this.at = start
     this.isSpaceBefore = true
   }
 

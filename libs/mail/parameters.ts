@@ -86,7 +86,7 @@ class ParameterReader {
 
   /** The first word, with a slash that stands apart drawn in. */
   readValue(): string {
-    this.skip(/[\s]/)
+    this.skip(/[\s"]/)
     const start = this.at
     let value = this.take(/[^\s;,=("]/)
     if (this.text[this.at] === '=') {

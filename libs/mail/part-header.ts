@@ -108,4 +108,5 @@ function transferEncoding(value: string): string {
     .replace(/\([^()]*\)/g, '')
     .replace(/[\s";]+$|^[\s"]+/g, '')
     .toLowerCase()
+    .replace(/^quoted\s+printable$/, 'quoted-printable')
 }
