@@ -315,6 +315,16 @@ export const SETTINGS = {
       help: 'Longest time by which the answer to an unknown recipient is held back; 0 for none.',
     },
   ),
+  mailAuthentication: kind.yesOrNo('MAYFLY_MAIL_AUTHENTICATION', {
+    default: false,
+    help: 'Whether SPF, DKIM, DMARC and ARC of each mail are judged, which asks DNS before the mail is accepted.',
+  }),
+  dnsServers: kind.optionalList(
+    'MAYFLY_DNS_SERVERS',
+    "DNS servers for that, 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53, with commas between; the system's where unset.",
+    /^(\d{1,3}(\.\d{1,3}){3}(:\d{1,5})?|[0-9a-f:]+|\[[0-9a-f:]+\](:\d{1,5})?)$/i,
+    'must be IP addresses, each with :port or without, with commas between',
+  ),
   smtpTlsCert: kind.optionalText(
     'MAYFLY_SMTP_TLS_CERT',
     'PEM file of the certificate for STARTTLS; a self-signed one is made at first start where unset.',
