@@ -1,4 +1,4 @@
-import { strongWords, topicWords, weakWords } from './code-words.js'
+import { signInWords, strongWords, topicWords, weakWords } from './code-words.js'
 import { appointmentWords, neutralWords, otherWords, pastWords, promotionWords } from './number-words.js'
 import { Vocabulary, type Found } from './vocabulary.js'
 
@@ -8,7 +8,8 @@ const mentionWords = new Vocabulary({
   other: otherWords,
   neutral: neutralWords,
 })
-const topics = new Vocabulary({ topic: [...strongWords, ...weakWords, ...topicWords] })
+const topics = new Vocabulary({ topic: [...strongWords, ...weakWords, ...signInWords, ...topicWords] })
+const signIns = new Vocabulary({ signIn: signInWords })
 const certainties = new Vocabulary({ strong: strongWords })
 const promotions = new Vocabulary({ promotion: promotionWords })
 const appointments = new Vocabulary({ appointment: appointmentWords })
@@ -30,6 +31,8 @@ export interface Reading {
 
 /** Whether a lower-cased text is about signing in, confirming or codes at all. */
 export const isAboutCodes = (text: string): boolean => topics.isIn(text)
+/** Whether it speaks of signing in. */
+export const isAboutSigningIn = (text: string): boolean => signIns.isIn(text)
 /** Whether it is about codes that everybody may use, and about no others. */
 export const isPromotion = (text: string): boolean => promotions.isIn(text) && !certainties.isIn(text)
 /** Whether it is about a meeting or a journey that has a number of its own. */

@@ -1,5 +1,6 @@
 import type { Candidate } from './code-candidates.js'
 import { isAboutCodes, isAppointment, isPromotion } from './code-context.js'
+import { isYear } from './code-measures.js'
 import { isReply } from './code-quotes.js'
 import { CodeSource, type Surroundings } from './code-source.js'
 import type { OneTimeCode } from './message.js'
@@ -91,10 +92,6 @@ function rateForm(
       // Words in capitals are headings and buttons; only the form of a code tells one from them.
       return (isDirect || isAlone) && isUnlikeWord(value) ? confidence - 0.25 : 0
   }
-}
-
-function isYear(value: string): boolean {
-  return /^(?:19|20)\d\d$/.test(value)
 }
 
 function isCalendarDate(value: string): boolean {

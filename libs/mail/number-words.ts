@@ -15,7 +15,7 @@ const english = [
     [' code', '-code', 'code', ' codes'],
   ),
   ...listed(`
-    ^error, ^order, invoice, receipt, ^ticket, ^case$, ^incident, ^request #, reference, ^ref$, ^ref.,
+    ^error, ^order, code page, invoice, receipt, ^ticket, ^case$, ^incident, ^request #, reference, ^ref$, ^ref.,
     booking, reservation, tracking, shipment, parcel, package, ^lot$, ^batch
   `),
   ...together(['account ', 'acct ', 'card '], ['number', 'no', 'id', 'ending', '#']),
@@ -29,6 +29,11 @@ const english = [
     meeting id, conference id, webinar id, ^id:, ^id#, user id, ^extension, ^ext., ^po #
   `),
 ]
+
+const products = listed(`
+  ^produkt, ^produit, ^producto, ^produto, ^prodott, ^articol, ^artículo, ^artigo, ^tuote, ^ürün, ^товар,
+  ^vare, ^varu, ^termék, ^proizvod, ^izdel, προϊόν, 商品, 产品, 產品, 상품
+`)
 
 const western = [
   // German
@@ -77,7 +82,7 @@ const eastern = [
   ...listed(`
     zamówien, przesyłk, kod pocztowy, rachunek, rachunku, ^nip, ^krs, ^regon, infolini, klienta, faktur,
     rezerwac, zgłoszeni, list przewozowy, nr klienta, objednávk, zásilk, ^psč, ^ičo, variabilní,
-    variabilný, infolinka, rezervac, rezerváci, reklamac, zákazníck, číslo účtu, faktúr, narudžb, račun,
+    variabilný, infolinka, rezervac, rezervač, rezerváci, reklamac, zákazníck, číslo účtu, faktúr, narudžb, račun,
     pošiljk, ^oib, poštanski, naročil, tellimus, pasūtījum, užsakym
   `),
   // Hungarian, Greek, Turkish
@@ -119,13 +124,13 @@ export const promotionWords = listed(`
     % off, %off, _off with code, discount, coupon, ^promo, voucher, gift card, gift code, presale, pre-sale, reward code,
     offer code, at checkout, gutschein, rabat, aktionscode, réduction, ^remise, code avantage, descuento,
     cupón, promocional, desconto, cupom, ^sconto, promozional, korting, kortings, actiecode, alennus,
-    etukoodi, ^slev, ^zľav, zniżk, promocyjn, kedvezmény, kupon, reducere, έκπτωσ, εκπτωτικ, προσφορ,
+    etukoodi, ^slev, ^zľav, zniżk, promocyjn, kedvezmény, promóci, kampanj, kampagne, kupon, reducere, έκπτωσ, εκπτωτικ, προσφορ,
     indirim, скидк, промокод, знижк, отстъпк, popust, الخصم, خصم, قسيمة, קופון, הנחה, تخفیف, छूट, कूपन,
     ส่วนลด, giảm giá, khuyến mãi, diskon, kode promo, 优惠, 優惠, 折扣, クーポン, 割引, 쿠폰, 할인
   `)
 
 /** By these the number is of another kind. */
-export const otherWords = [...english, ...western, ...eastern, ...promotionWords]
+export const otherWords = [...english, ...products, ...western, ...eastern, ...promotionWords]
 
 /** Longer than a word above, and saying nothing. */
 export const neutralWords = ['order to', 'ordering', 'error-free', 'ports$', 'support$']
