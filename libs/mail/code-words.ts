@@ -17,7 +17,7 @@ export const strongWords = [
     listed(`
         security, login, log-in, log in, sign-in, sign in, signin, sign-up, sign up, signup, access,
         authentication, authorization, authorisation, auth, confirmation, activation, temporary, device,
-        pairing, recovery, reset, unlock, pickup, pick-up, collection, backup, approval, validation,
+        pairing, recovery, reset, unlock, pickup, pick-up, collection, backup, approval,
         registration, link, guard
       `),
     [' code', ' pin', '-code', ' token'],
@@ -160,7 +160,7 @@ export const weakWords = listed(`
     ^kodu, ^kodot, ^kodom, ^kodja, ^koda$, ^kodo$, ^kodą$, ^kodi, ^kodas, ^kods$, kód, ^код, κωδικ, mã_, รหัส, โค้ด, رمز, كود,
     کد, کوڈ, קוד, कोड, কোড, கோட், కోడ్, コード, 코드, կոդ, კოდი, msimbo, ^clau$, ^cód, குறியீடு, password, passwort, kennwort,
     mot de passe, contraseña, senha, ^clave$, wachtwoord, lösenord, salasana, hasło, heslo, jelszó,
-    parol, şifre, пароль, 密码, 密碼, パスワード, 비밀번호
+    parol, şifre, пароль, 密码, 密碼, 代码, 代碼, 數字碼, パスワード, 비밀번호
   `)
 
 /** Of signing in; they say nothing of a number beside them, but why it is there. */
@@ -178,5 +178,5 @@ export const signInWords = [
 export const topicWords = listed(`
   confirm, authenticat, bestätig, anmeld, connexion, potwierdź, giriş, ^вход, ^вхід, 인증, authentif,
   digits, ziffern, chiffres, dígitos, cifre, cifras, cijfers, siffror, siffer, cyfr, číslic, számjegy,
-  ψηφί, haneli, цифр, أرقام, ספרות, अंक, หลัก, chữ số, angka, 位数字, 位數字, 桁, 자리
+  ψηφί, haneli, цифр, أرقام, ספרות, अंक, หลัก, chữ số, angka, 位数字, 位數字, 桁の, 桁数, 자리
 `)

@@ -249,6 +249,6 @@ test.each([
   '验证码',
   'İ',
 ])('megabytes of %j are read', (piece) => {
-  const text = piece.repeat(3_000_000 / piece.length)
+  const text = piece.repeat(2_000_000 / piece.length)
   expect(codesIn({ subject: text, text }).length).toBeLessThanOrEqual(20)
 })
