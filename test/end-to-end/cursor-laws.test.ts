@@ -3,7 +3,15 @@ import { basename, join } from 'node:path'
 import fc from 'fast-check'
 import { keysUnder } from '#libs/read-model/redis/redis-read-model-harness.contract.js'
 import { openRedis } from '#libs/redis-client/redis-client.js'
-import { call, createInbox, mail, pagesFrom, send, type MessageJson } from '#test/harness/client.js'
+import {
+  call,
+  createInbox,
+  mail,
+  NoPageError,
+  pagesFrom,
+  send,
+  type MessageJson,
+} from '#test/harness/client.js'
 import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { CursorReader, type Reading } from '#test/harness/cursor-reader.js'
 import { redisUrlUnderTest } from '#test/harness/servers.js'
@@ -161,7 +169,12 @@ async function untilSettled(mayfly: Mayfly, path: string): Promise<MessageJson[]
     async () => {
       const ready = await call(mayfly, 'GET', '/readyz')
       if (ready.status !== 200 || (ready.body as { backlog: number }).backlog > 0) return null
-      const pages = await pagesFrom<MessageJson>(mayfly, `${path}?limit=100`)
+      const pages = await pagesFrom<MessageJson>(mayfly, `${path}?limit=100`).catch((error: unknown) => {
+        // The inbox may be there again before its key is.
+        if (error instanceof NoPageError && error.status === 503) return null
+        throw error
+      })
+      if (pages === null) return null
       const there = pages.flatMap(({ body }) => body)
       const now = there.map(({ id }) => id).join()
       const isSettled = now === before

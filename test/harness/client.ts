@@ -169,12 +169,25 @@ export function nextOf({ headers }: Pick<Answer<unknown>, 'headers'>): string | 
   return path
 }
 
-/** Every page of a list from a path on. */
+/** What was answered instead of a page. */
+export class NoPageError extends Error {
+  override readonly name = 'NoPageError'
+
+  constructor(
+    path: string,
+    readonly status: number,
+    body: unknown,
+  ) {
+    super(`${path}: ${status} ${JSON.stringify(body)}`)
+  }
+}
+
+/** Every page of a list from a path on; rejects with NoPageError where there is another answer. */
 export async function pagesFrom<Item>(target: Target, path: string): Promise<Answer<Item[]>[]> {
   const pages: Answer<Item[]>[] = []
   for (let next: string | null = path; next !== null;) {
     const page: Answer<Item[]> = await call<Item[]>(target, 'GET', next)
-    if (page.status !== 200) throw new Error(`${next}: ${page.status} ${JSON.stringify(page.body)}`)
+    if (page.status !== 200) throw new NoPageError(next, page.status, page.body)
     pages.push(page)
     next = nextOf(page)
   }
