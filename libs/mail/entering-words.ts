@@ -8,7 +8,7 @@ import { listed, together } from './vocabulary.js'
 /** Of typing something in. A number that stands with one of these is meant to be typed. */
 export const enteringWords = [
   ...listed(`
-    ^enter$, ^entering$, ^type$, ^typing$, ^key in, ^input$, ^paste$, ^punch in, ^fill in, ^submit$, open it with,
+    ^enter$, ^entering$, ^copy$, ^type$, ^typing$, ^key in, ^input$, ^paste$, ^punch in, ^fill in, ^submit$, open it with,
     unlock it with, open with, unlock with, ^open the locker with, ^reply with, ^respond with
   `),
   // German, Dutch, the Nordic languages
@@ -34,14 +34,14 @@ export const enteringWords = [
     ^wpisz, ^wpisać, ^wprowadź, ^wprowadzić, ^podaj, ^przepisz, ^wklej, ^wstukaj, ^zadejte, ^zadej$, ^zadat$, ^vložte,
     ^vlož$, ^napište, ^opište, ^přepište, ^zadajte, ^zadaj$, ^zadať, ^vpíšte, ^unesite, ^unesi$, ^upišite, ^upiši,
     ^ukucajte, ^vnesite, ^vnesi$, ^vpišite, ^vtipkajte, ^введите, ^введи$, ^ввести, ^вводите, ^укажите, ^наберите,
-    ^впишите, ^вставьте, ^введіть, ^ввести, ^впишіть, ^вкажіть, ^наберіть, ^уведіть, ^въведете, ^въведи, ^въвеждане,
+    ^впишите, ^вставьте, ^введіть, ^впишіть, ^вкажіть, ^наберіть, ^уведіть, ^въведете, ^въведи, ^въвеждане,
     ^напишете, ^унесите, ^унеси$, ^укуцајте, ^внесете, ^увядзіце
   `),
   // Hungarian, the Baltic languages, Greek, Albanian, Turkish, and Central Asia and the Caucasus
   ...listed(`
-    ^adja meg, ^add meg, ^írja be, ^írd be, ^üsse be, ^gépelje, ^megadás, ^sisesta, ^trüki, ^ievadi, ^rakstiet,
+    ^adja meg, ^add meg, ^írja be, ^írd be, ^üsse be, ^gépelje, ^sisesta, ^trüki, ^ievadi, ^rakstiet,
     ^įveskite, ^įvesk$, ^įrašyk, ^εισαγάγετε, ^εισάγετε, ^πληκτρολογ, ^γράψτε, ^βάλτε, ^καταχωρ, ^shkruani,
-    ^shkruaj, ^vendosni, ^futni$, შეიყვანეთ, մուտքագրեք
+    ^shkruaj, ^vendosni, ^futni$
   `),
   // Arabic, Persian, Urdu, Hebrew
   ...listed(`
@@ -67,7 +67,7 @@ export const handingWords = [
     ^brug$, ^anvend, ^benytt, ^vis$, ^fortell, ^fortæl, ^åbn$, ^åpne, ^käytä, ^kerro, ^näytä, ^avaa, ^notaðu,
     ^utilisez, ^utilise$, ^utiliser, ^donnez, ^donne$, ^communiquez, ^présentez, ^montrez, ^indique$, ^dites, ^ouvrez, ^avec$,
     ^usa$, ^use o, ^usar$, ^utiliza$, ^utilice, ^utilizar, ^muestra$, ^muestre$, ^presenta$, ^presente$, ^abre$, ^abra$,
-    ^dile$, ^marca$, ^marque$, ^marcar$, ^pulsa$, ^pulse$, ^teclea$, ^diga$, ^dígale, ^indica$, ^indique, ^facilita, ^proporciona, ^fes servir, ^utilitza, ^utilize, ^mostre, ^apresente,
+    ^dile$, ^marca$, ^marque$, ^marcar$, ^pulsa$, ^pulse$, ^diga$, ^dígale, ^indica$, ^indique, ^facilita, ^proporciona, ^fes servir, ^utilitza, ^utilize, ^mostre, ^apresente,
     ^informe, ^forneça, ^utilizza, ^usare$, ^mostra$, ^mostrare, ^comunica, ^fornisci, ^apri$, ^aprire$, ^folosește,
     ^folosiți, ^utilizați, ^spune, ^arată, ^prezint, ^comunic, ^deschide
   `),
@@ -87,7 +87,7 @@ export const handingWords = [
 /** Those that stand behind the number. */
 export const enteringBehindWords = listed(`
   eingeben, einzugeben, eintippen, eintragen, ^invoeren, ^invullen, ^intypen, in te voeren, ^girin, ^giriniz, ^yazın, ^tuşlayın,
-  ^girerek, ^yazarak, daxil edin, ^yazın, енгізіңіз, ^kiriting, оруулна уу, შეიყვანეთ, ჩაწერეთ, մուտքագրեք, ^megadás, ^beírás,
+  ^girerek, ^yazarak, daxil edin, енгізіңіз, ^kiriting, оруулна уу, შეიყვანეთ, ჩაწერეთ, մուտքագրեք, ^megadás, ^beírás,
   وارد کن, وارد نما, را وارد, درج کریں, درج کیجیے, दर्ज कर, डालें, डालिए, डालकर, टाइप कर, भरें, प्रविष्ट, टाका$, লিখুন, দিন$, টাইপ কর,
   প্রবেশ করান, உள்ளிட, నమోదు చేయండి, ఎంటర్ చేయండి, દાખલ કરો, ਦਰਜ ਕਰੋ, നൽകുക, ನಮೂದಿಸಿ, ඇතුළත් කර, ရိုက်ထည့်,
   を入力, と入力, 入力して, ご入力, を打ち込, を記入, 입력, 적어 주, 넣어 주, 눌러 주
