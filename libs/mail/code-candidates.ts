@@ -16,6 +16,8 @@ export type CandidateForm =
   | 'capitals-and-digits'
   /** Digits and letters of both cases or lower case. */
   | 'letters-and-digits'
+  /** Digits, or digits and capitals, in groups of different lengths with hyphens, which articles and contracts have too. */
+  | 'uneven-groups'
   /** Capitals alone. */
   | 'capitals'
 
@@ -138,13 +140,27 @@ function formOf(text: string, group: Group): CandidateForm | null {
     return length >= 4 && length <= 8 ? 'digits' : null
   }
   if (group.tokens.some((token) => token.hasLower)) return null
-  if (!hasUpper) return isShapeOfCode(lengths) ? 'digits' : null
+  if (!hasUpper && isShapeOfCode(lengths)) return 'digits'
   const [, secondLength = 0] = lengths
   const isPrefixed = lengths.length === 2 && length <= 2 && !first.hasDigit && !second.hasUpper
   if (isPrefixed) return secondLength >= 4 && secondLength <= 8 ? 'digits' : null
   const isEven = length >= 3 && length <= 5 && lengths.length <= 4 && lengths.every((each) => each === length)
-  if (!isEven) return null
+  if (!isEven) return hasDigit && isUneven(lengths, hasUpper) ? 'uneven-groups' : null
   return hasDigit ? 'capitals-and-digits' : 'capitals'
+}
+
+/** Neither a date nor a telephone number. */
+function isUneven(lengths: readonly number[], hasUpper: boolean): boolean {
+  const total = lengths.reduce((sum, each) => sum + each, 0)
+  const isDate =
+    !hasUpper && ['4-2-2', '2-2-4', '1-2-4', '2-1-4', '4-1-2', '2-2-2'].includes(lengths.join('-'))
+  return (
+    !isDate &&
+    lengths.length <= 4 &&
+    total >= 5 &&
+    total <= maxTokenLength &&
+    lengths.every((each) => each <= 5)
+  )
 }
 
 /** `xxxx1234`, as card numbers are shown. */

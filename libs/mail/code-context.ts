@@ -1,5 +1,5 @@
-import { signInWords, strongWords, topicWords, weakWords } from './code-words.js'
-import { appointmentWords, neutralWords, otherWords, pastWords, promotionWords } from './number-words.js'
+import { signInWords, strongWords, weakWords } from './code-words.js'
+import { approvalWords, neutralWords, otherWords, pastWords } from './number-words.js'
 import { Vocabulary, type Found } from './vocabulary.js'
 
 const mentionWords = new Vocabulary({
@@ -8,13 +8,8 @@ const mentionWords = new Vocabulary({
   other: otherWords,
   neutral: neutralWords,
 })
-const subjectWords = new Vocabulary({
-  code: strongWords,
-  topic: [...weakWords, ...signInWords, ...topicWords],
-  promotion: promotionWords,
-  appointment: appointmentWords,
-})
 const signIns = new Vocabulary({ signIn: signInWords })
+const approvals = new Vocabulary({ approval: approvalWords })
 const pasts = new Vocabulary({ past: pastWords })
 
 /** Words by which a number near them is understood: surely or perhaps a code, or something else. */
@@ -31,28 +26,10 @@ export interface Reading {
   isDisputed: boolean
 }
 
-/** What a mail is about. */
-export interface Subject {
-  /** Signing in, confirming or codes at all. */
-  isAboutCodes: boolean
-  /** Codes that everybody may use, and no others. */
-  isPromotion: boolean
-  /** A meeting or a journey that has a number of its own. */
-  isAppointment: boolean
-}
-
-/** Of lower-cased text. */
-export function subjectOf(text: string): Subject {
-  const kinds = subjectWords.kindsIn(text)
-  return {
-    isAboutCodes: kinds.has('code') || kinds.has('topic'),
-    isPromotion: kinds.has('promotion') && !kinds.has('code'),
-    isAppointment: kinds.has('appointment'),
-  }
-}
-
 /** Whether lower-cased text speaks of signing in. */
 export const isAboutSigningIn = (text: string): boolean => signIns.isIn(text)
+/** Whether it speaks of a payment's approval, as receipts do. */
+export const isAboutApproval = (text: string): boolean => approvals.isIn(text)
 /** Whether it says that something has had its time. */
 export const isPast = (text: string): boolean => pasts.isIn(text)
 
@@ -65,7 +42,7 @@ export function readBefore(text: string): Reading | null {
   let next = text.length
   let isDisputed = false
   for (const mention of mentions.reverse()) {
-    const isFree = !isTaken(text.slice(mention.end, next))
+    const isFree = !isTaken(text.slice(mention.end, next), mention.kind)
     if (mention.kind !== 'other') return isFree ? { mention, isDisputed } : null
     if (isFree) {
       const gap = text.slice(mention.end)
@@ -81,12 +58,17 @@ export function readBefore(text: string): Reading | null {
   return null
 }
 
+/** Characters from a number to the noun for it: " is your Tern ", " — это ваш ". */
+const farthestNoun = 20
+
 /** A mention of a code in the same clause, with no other number before it: "493201 is your code". */
 export function codeMentionBehind(text: string): Mention | null {
   const stop = text.search(/[.!?。！？;；|]|\d|\s\(|^[\])]/)
   const clause = stop === -1 ? text : text.slice(0, stop)
   const mentions = mentionsIn(clause)
   // "10000 points with promo code": what the words before the number could say must hold behind it too.
+  const first = mentions[0]
+  if (first !== undefined && first.kind !== 'other' && first.start <= farthestNoun) return first
   return mentions.at(-1)?.kind === 'other' ? null : (mentions.find(({ kind }) => kind !== 'other') ?? null)
 }
 
@@ -103,8 +85,10 @@ function isNamed(gap: string): boolean {
   return gap.length <= 40 && !/[,;!?，。！？；]|\S{3}\. /.test(gap)
 }
 
-function isTaken(gap: string): boolean {
-  return /\d{4}|\d{3}[- ]\d{3}/.test(gap)
+/** By a number that a code could be; a longer one leaves a code free. */
+function isTaken(gap: string, kind: Mention['kind']): boolean {
+  if (kind === 'other') return /\d{4}|\d{3}[- ]\d{3}/.test(gap)
+  return /(?<!\d)\d{4,8}(?!\d)|(?<!\d)\d{3}[- ]\d{3}(?!\d)/.test(gap)
 }
 
 /** In order, phrases joined: "verification code" is one mention, and so is "promo code". */

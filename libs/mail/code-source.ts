@@ -1,8 +1,15 @@
-import { bareUrls } from './bare-urls.js'
 import { findCandidates, plainCharacters, type Candidate } from './code-candidates.js'
-import { codeMentionBehind, isAboutSigningIn, isPast, readBefore, type Mention } from './code-context.js'
+import {
+  codeMentionBehind,
+  isAboutApproval,
+  isAboutSigningIn,
+  isPast,
+  readBefore,
+  type Mention,
+} from './code-context.js'
 import { isMeasure, isNumbered, isYear } from './code-measures.js'
-import { quotedRanges } from './code-quotes.js'
+import { instructionAround, tellsToEnter } from './code-instructions.js'
+import { withoutForeignText } from './code-foreign-text.js'
 
 /** What the words around a candidate say of it. */
 export interface Surroundings {
@@ -14,12 +21,12 @@ export interface Surroundings {
   isAlone: boolean
   /** Whether the words are about codes and nothing else. */
   isStrong: boolean
+  /** Whether it is a code only if the mail is about a parcel or a ride. */
+  isForHandover?: boolean
   /** 0 where they say nothing. */
   confidence: number
 }
 
-/** Stands in for what is no text to search; neither letter nor digit. */
-const blank = '\ue000'
 /** Lines of at least so many characters may have been broken by the mail program that sent them. */
 const longLine = 50
 
@@ -66,7 +73,10 @@ export class CodeSource {
     const reading = readBefore(before)
     if (reading !== null) {
       const { mention, isDisputed } = reading
-      if (mention.kind === 'other') return said(mention, false, 0, 0)
+      if (mention.kind === 'other') {
+        const told = this.instructed(candidate, before, mention.end)
+        return told !== null && told.confidence >= 0.7 ? { ...told, isAlone } : said(mention, false, 0, 0)
+      }
       const gap = before.slice(mention.end)
       const sentenceEnd = lastSentenceEnd(gap)
       if (sentenceEnd === 0) {
@@ -76,7 +86,10 @@ export class CodeSource {
       }
       const rest = gap.slice(sentenceEnd)
       if (isDecoration(rest)) return said(mention, false, 0.82, 0.6)
-      if (rest.length <= 40 && !isDisputed) return said(mention, false, 0.55, 0.25)
+      if (rest.length <= 40 && !isDisputed) {
+        const told = this.instructed(candidate, before)
+        return told === null ? said(mention, false, 0.55, 0.25) : { ...told, isAlone }
+      }
     }
 
     const behind = codeMentionBehind(this.lower.slice(end, Math.min(lineEnd, end + 60)))
@@ -88,7 +101,27 @@ export class CodeSource {
       // "Enter 493201 to sign in": what it is for is told, what it is goes without saying.
       return { isRefused: false, isDirect: true, isAlone, isStrong: false, confidence: 0.7 }
     }
+    const told = this.instructed(candidate, before)
+    if (told !== null) return { ...told, isAlone }
     return this.onOtherLines(lineStart, lineEnd, { isAlone, isFirst: isBeginning(before) }, said)
+  }
+
+  /** What a sentence says of a number in it by telling what to do with it; `after` what names another number. */
+  private instructed(candidate: Candidate, before: string, after = 0): Omit<Surroundings, 'isAlone'> | null {
+    const isPlain = candidate.form === 'digits' && !isYear(candidate.value)
+    if (!isPlain && candidate.form !== 'capitals-and-digits') return null
+    const start = lastSentenceEnd(before)
+    const behind = this.lower.slice(candidate.end, candidate.end + 100)
+    const instruction = instructionAround(before.slice(start), behind, Math.max(0, after - start))
+    if (instruction === null || !(isPlain || instruction.isForPurpose)) return null
+    const { kind, isForPurpose } = instruction
+    return {
+      isRefused: false,
+      isDirect: true,
+      isStrong: false,
+      isForHandover: kind === 'handing' && !isForPurpose,
+      confidence: isForPurpose ? 0.75 : 0.65,
+    }
   }
 
   private onOtherLines(
@@ -106,8 +139,18 @@ export class CodeSource {
       } else if (isAlone) return said(mention, false, 0.93, 0.88)
       else if (isFirst) return said(mention, false, 0.55, 0)
     }
-    const below = isAlone ? codeMentionBehind(this.lower.slice(lineEnd, lineEnd + 120)) : null
+    if (!isAlone) return said(null, false, 0, 0)
+    const behind = this.lower.slice(lineEnd, lineEnd + 120)
+    const below = codeMentionBehind(behind)
+    if (below === null && (tellsToEnter(above.slice(-120)) || tellsToEnter(behind))) {
+      return { isRefused: false, isDirect: false, isAlone, isStrong: false, confidence: 0.65 }
+    }
     return said(below, false, 0.75, 0.7)
+  }
+
+  /** Whether it is named as a bank's approval of a payment. */
+  isOfApproval({ start }: Candidate): boolean {
+    return isAboutApproval(this.lower.slice(Math.max(0, start - 60), start))
   }
 
   private clauseBehind(end: number, lineEnd: number): string {
@@ -136,53 +179,6 @@ export class CodeSource {
       isPast(before.slice(lastSentenceEnd(before))) || isPast(stop === -1 ? behind : behind.slice(0, stop))
     )
   }
-}
-
-/** Blanks out addresses, and what the mail quotes: no code stands there, and their words are none of its own. */
-function withoutForeignText(text: string, isAnswer: boolean): string {
-  const ranges: { start: number; end: number }[] = [...quotedRanges(text, isAnswer)]
-  if (text.includes('://')) ranges.push(...bareUrls(text))
-  if (text.includes('www.')) {
-    for (const match of text.matchAll(/www\.[^\s<>"]+/gi)) {
-      ranges.push({ start: match.index, end: match.index + match[0].length })
-    }
-  }
-  for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1)) ranges.push(mailbox(text, at))
-  if (ranges.length === 0) return text
-  ranges.sort((one, other) => one.start - other.start)
-  const pieces: string[] = []
-  let done = 0
-  for (const { start, end } of ranges) {
-    if (end <= done) continue
-    const from = Math.max(start, done)
-    pieces.push(text.slice(done, from), blank.repeat(end - from))
-    done = end
-  }
-  pieces.push(text.slice(done))
-  return pieces.join('')
-}
-
-const maxMailboxSide = 64
-
-function mailbox(text: string, at: number): { start: number; end: number } {
-  let start = at
-  while (start > 0 && at - start < maxMailboxSide && isMailboxCharacter(text.charCodeAt(start - 1))) start--
-  let end = at + 1
-  while (end - at < maxMailboxSide && isMailboxCharacter(text.charCodeAt(end))) end++
-  return start === at ? { start: at, end: at } : { start, end }
-}
-
-/** Letters, digits, and `.`, `+`, `-`, `_`. */
-function isMailboxCharacter(code: number): boolean {
-  return (
-    (code >= 0x30 && code <= 0x39) ||
-    (code >= 0x41 && code <= 0x5a) ||
-    (code >= 0x61 && code <= 0x7a) ||
-    code === 0x2e ||
-    code === 0x2b ||
-    code === 0x2d ||
-    code === 0x5f
-  )
 }
 
 /** Just past the last end of a sentence; 0 for none. */

@@ -158,7 +158,8 @@ export const strongWords = [
 export const weakWords = listed(`
     code$, codes$, código, codigo, codice, ^cod$, ^codul, ^codi$, koodi, kood$, ^kod$, ^kode$, ^koden,
     ^kodu, ^kodot, ^kodom, ^kodja, ^koda$, ^kodo$, ^kodą$, ^kodi, ^kodas, ^kods$, kód, ^код, κωδικ, mã_, รหัส, โค้ด, رمز, كود,
-    کد, کوڈ, קוד, कोड, কোড, கோட், కోడ్, コード, 코드, կոդ, კოდი, msimbo, ^clau$, ^cód, குறியீடு, password, passwort, kennwort,
+    کد, کوڈ, קוד, कोड, কোড, கோட், కోడ్, コード, 코드, կոդ, კოდი, msimbo, ^clau$, ^cód, your token, seu token, o token, tu token, su token, el token, tuo token, il token, le token, votre token, dein token, ihr token,
+    twój token, váš token, je token, токен, குறியீடு, password, passwort, kennwort,
     mot de passe, contraseña, senha, ^clave$, wachtwoord, lösenord, salasana, hasło, heslo, jelszó,
     parol, şifre, пароль, 密码, 密碼, 代码, 代碼, 數字碼, パスワード, 비밀번호
   `)
@@ -167,7 +168,7 @@ export const weakWords = listed(`
 export const signInWords = [
   ...listed(`
     anmelden, einloggen, connecter, iniciar sesión, inicia sesión, accedi, accedere, entrar, inloggen,
-    te loggen, logga in, log ind, logg inn, kirjaud, zalogować, zaloguj, přihlá, prihlás,
+    te loggen, logga in, loggar in, log ind, logge ind, logg inn, logge inn, logg på, logge på, kirjaud, zalogować, zaloguj, logowani, přihlá, prihlás,
     bejelentkez, autentific, σύνδεσ, giriş yap, войти, входа, увійти, تسجيل الدخول, התחבר, ورود,
     लॉगिन, เข้าสู่ระบบ, đăng nhập, masuk, 登录, 登錄, 登入, ログイン, 로그인
   `),

@@ -76,6 +76,12 @@ const told: { send: Sent; expect: string }[] = [
   { send: { text: 'Example: 604418 is your code' }, expect: '604418' },
   { send: { text: 'Enter 604418 to log in' }, expect: '604418' },
   { send: { text: '请输入604418完成登录' }, expect: '604418' },
+  { send: { text: 'Type 604418 on the page you left open.' }, expect: '604418' },
+  { send: { text: 'Here is your code. Use 604418 to confirm your order.' }, expect: '604418' },
+  { send: { text: 'Your parcel is here. Tell the courier 6044 to receive it.' }, expect: '6044' },
+  { send: { text: 'Hello,\n604418\nPaste this number into the window.' }, expect: '604418' },
+  { send: { text: 'Yeni cihaz için 604418 kodunu girin.' }, expect: '604418' },
+  { send: { text: 'Pairing code: X4-99-ZQ' }, expect: 'X499ZQ' },
   { send: { text: 'Enter the code to confirm your payment:\n\n604418\n' }, expect: '604418' },
   { send: { text: 'Code for your order:\n604418\nOrder number:\n998877' }, expect: '604418' },
   {
@@ -154,6 +160,11 @@ const traps: Sent[] = [
   { text: 'Your passcode was checked 4829 times.' },
   { html: '<p>Sign in</p><p style="display:none">Your code is 604418</p>' },
   { html: '<p>Sign in</p><p style="color:#fff;background:#ffffff">Your code is 604418</p>' },
+  { text: 'Receipt\nVISA **** 4242\nAuth code 604418' },
+  { text: 'Invite friends with your code MIA2026 and get $10 each.' },
+  { text: 'Reset the password of account 4829134 or user river4821 with the code that we send you.' },
+  { text: 'Never use 123456 as your password.' },
+  { text: 'In 2026 people used it to open 1204330 of them.' },
   { text: '' },
   {},
 ]
@@ -247,6 +258,8 @@ test.each([
   'promo code 1234 ',
   '493201 is your code ',
   '验证码',
+  'enter 493201 ',
+  'use it with 4932 を入力 ',
   'İ',
 ])('megabytes of %j are read', (piece) => {
   const text = piece.repeat(2_000_000 / piece.length)

@@ -1,8 +1,8 @@
 import type { Candidate } from './code-candidates.js'
-import { subjectOf, type Subject } from './code-context.js'
 import { isYear } from './code-measures.js'
 import { isReply } from './code-quotes.js'
 import { CodeSource, type Surroundings } from './code-source.js'
+import { Subject } from './code-subject.js'
 import type { OneTimeCode } from './message.js'
 
 /** Characters of each of subject, text and visible text that are searched. */
@@ -27,12 +27,13 @@ export function findCodes(
 
   let known: Subject | null = null
   const about = (): Subject =>
-    (known ??= subjectOf(sources.map(({ lower }) => lower.slice(0, maxAbout)).join('\n')))
+    (known ??= new Subject(sources.map(({ lower }) => lower.slice(0, maxAbout)).join('\n')))
 
   const best = new Map<string, OneTimeCode>()
   for (const { source, candidate } of rated) {
     const confidence = confidenceIn(candidate, source.surroundingsOf(candidate), about)
     if (confidence < leastConfidence) continue
+    if (source.isOfApproval(candidate) && about().isReceipt) continue
     const listed = best.get(candidate.value)
     const code = {
       value: candidate.value,
@@ -52,6 +53,7 @@ function confidenceIn(candidate: Candidate, near: Surroundings, about: () => Sub
   if (near.isRefused) return 0
   const rating = rateForm(candidate, near)
   if (rating > 0) {
+    if (near.isForHandover === true && !about().isHandover) return 0
     const isForAll = !near.isStrong && about().isPromotion
     return isForAll || about().isAppointment ? 0 : rating
   }
@@ -76,6 +78,8 @@ function rateForm(
     case 'letters-and-digits':
       // The form of tokens, names of hosts and signatures, too.
       return isDirect || (isAlone && isStrong) ? confidence - 0.2 : 0
+    case 'uneven-groups':
+      return isDirect && isStrong ? confidence - 0.2 : 0
     case 'capitals':
       // Words in capitals are headings and buttons; only the form of a code tells one from them.
       return (isDirect || isAlone) && isUnlikeWord(value) ? confidence - 0.25 : 0

@@ -16,7 +16,7 @@ const english = [
   ),
   ...listed(`
     ^error, ^order, code page, invoice, receipt, ^ticket, ^case$, ^incident, ^request #, reference, ^ref$, ^ref.,
-    booking, reservation, tracking, shipment, parcel, package, ^lot$, ^batch
+    booking, reservation, tracking, shipment, parcel, package, ^lot$, ^batch, ^consignment
   `),
   ...together(['account ', 'acct ', 'card '], ['number', 'no', 'id', 'ending', '#']),
   ...listed(`
@@ -40,7 +40,7 @@ const western = [
   ...listed(`
     bestell, rechnung, sendungs, vorgang, ^kunden, auftrag, ^plz$, ^blz$, telefon, kontonummer, kontonr,
     aktenzeichen, steuernummer, mandatsref, vertrag, postfach, hrb, ust-id, artikel, art.-nr,
-    postleitzahl, mitglied, fehlercode, buchung, ticketnummer, zählernummer, ^tel, durchwahl
+    postleitzahl, mitglied, fehlercode, buchung, ticketnummer, zählernummer, durchwahl
   `),
   // French
   ...listed(`
@@ -124,7 +124,10 @@ export const promotionWords = listed(`
     % off, %off, _off with code, discount, coupon, ^promo, voucher, gift card, gift code, presale, pre-sale, for a free, redeem, reward code,
     offer code, at checkout, gutschein, rabat, aktionscode, réduction, ^remise, code avantage, descuento,
     cupón, promocional, desconto, cupom, ^sconto, promozional, korting, kortings, actiecode, alennus,
-    etukoodi, ^slev, ^zľav, zniżk, promocyjn, kedvezmény, promóci, kampanj, kampagne, kupon, reducere, έκπτωσ, εκπτωτικ, προσφορ,
+    etukoodi, ^slev, ^zľav, zniżk, promocyjn, kedvezmény, promóci, kampanj, kampagne, kupon, reducere, ^referral, refer a friend, invite friends, invite your friends, invite a friend, freunde werben, freunde einladen,
+    parrain, invita a tus amigos, invita a un amigo, convide amigos, indique um amigo, invita un amico, invita i tuoi amici, nodig vrienden uit,
+    bjud in vänner, värva, inviter venner, kutsu kaver, poleć znajom, zaproś znajom, doporuč, пригласи друз, приведи друг, запроси друз,
+    arkadaşını davet, 邀请好友, 邀請好友, 友達を招待, 友達紹介, お友だち, 친구 초대, 추천인, ^save_, ^bonus code, έκπτωσ, εκπτωτικ, προσφορ,
     indirim, скидк, промокод, знижк, отстъпк, popust, الخصم, خصم, قسيمة, קופון, הנחה, تخفیف, छूट, कूपन,
     ส่วนลด, giảm giá, khuyến mãi, diskon, kode promo, 优惠, 優惠, 折扣, クーポン, 割引, 쿠폰, 할인
   `)
@@ -162,3 +165,16 @@ export const pastWords = listed(`
     изтекъл, انتهت صلاحية, פג תוקף, منقضی, समाप्त हो गया, หมดอายุแล้ว, đã hết hạn, telah kedaluwarsa,
     已过期, 已過期, 已失效, 期限が切れ, 有効期限切れ, 만료되었, 만료됐
   `)
+
+/** Of a payment by card that was made. */
+export const receiptWords = listed(`
+  ^receipt, ^merchant, ^terminal, ^visa *, ^visa ••, mastercard *, mastercard ••, ^aid:, card ending, kassenbon, kartenzahlung, ^beleg, ^reçu, ticket de caisse,
+  ^recibo, ^comprobante, ^comprovante, scontrino, ricevuta, kassabon, kvitto, kvittering, kuitti, paragon, potwierdzenie płatności, účtenk, doklad o platb,
+  ^чек$, ^квитанц, nyugta, απόδειξη, ^fiş$, dekont, إيصال, קבלה, 收据, 收據, 领収, 領収, 영수증, struk
+`)
+
+/** Of its approval by the bank. */
+export const approvalWords = listed(`
+  ^auth, ^approval, ^appr, autorisierung, genehmigung, autorisation, autorización, autorização, autorizza, autoris, godkännande,
+  autoryzac, autoriza, авторизац, engedély, provizyon, onay, التفويض, אישור, 授权, 授權, 承認, 승인
+`)

@@ -23,6 +23,7 @@ const traps = [...hostilePieces.map((piece) => ['', piece] as const), ...hostile
 export async function extraction({ plan, say }: SectionContext): Promise<Figure[]> {
   const mails = await readLabelledMails()
   const heldOut = mails.filter(({ label }) => label.set === 'held-out')
+  const short = mails.filter(({ label }) => label.set === 'short')
   const rates: number[] = []
   for (let round = 0; round < plan.rounds; round++) rates.push(await parseRate())
   const slowest = slowestPiece(say)
@@ -31,6 +32,7 @@ export async function extraction({ plan, say }: SectionContext): Promise<Figure[
     ...shares('codes, all that are listed', scoreAllCodes(mails)),
     ...shares('links, with their texts', scoreLinks(mails)),
     ...shares('codes, the best, held-out mails', scoreBestCodes(heldOut), `Of ${heldOut.length} mails.`),
+    ...shares('codes, the best, short mails', scoreBestCodes(short), `Of ${short.length} mails.`),
     {
       name: 'parsed, one thread',
       unit: 'mails/s',

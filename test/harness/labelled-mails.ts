@@ -10,8 +10,8 @@ const folder = 'libs/mail/labelled'
 export const likelyConfidence = 0.5
 
 export interface Label {
-  /** `tuned` mails were looked at while the rules were made, `held-out` ones only afterwards. */
-  set: 'tuned' | 'held-out'
+  /** `tuned` mails were looked at while the rules were made, `held-out` ones only afterwards; `short` ones are of a few lines. */
+  set: 'tuned' | 'held-out' | 'short'
   /** Values of the one-time codes, in any order. */
   codes: string[]
   /** Address and text of each link, in order. */
