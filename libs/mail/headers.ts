@@ -23,9 +23,9 @@ export function readHeader(line: string, decodeWords: (text: string) => string):
   let value = headerText(line.slice(colon + 1))
   if (value.includes('\n')) value = value.replace(/\r?\n[ \t]*/g, ' ')
   value = value.trim()
-  // An encoded word may hold a line break; a header's value may not.
-  const text = value.includes('=?') ? decodeWords(value).replace(/[\r\n]+/g, ' ') : value
-  return { name, value: text.toWellFormed() }
+  const text = value.includes('=?') ? decodeWords(value) : value
+  // An encoded word may hold a line break, and a lone CR ends no line; a header's value may hold neither.
+  return { name, value: text.replace(/[\r\n]+/g, ' ').toWellFormed() }
 }
 
 /** The first value of a header, by its name in lower case. */

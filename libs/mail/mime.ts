@@ -45,7 +45,7 @@ export function readMime(
       maxHeadSize: Infinity,
       maxChildNodes: limits.maxParts + 1,
     }
-    const parser = new TreeParser(options)
+    const parser = new TreeParser(options, limits.maxHeaderBytes)
     const attachments: Attachment[] = []
     let omitted = 0
 
@@ -93,6 +93,12 @@ function contentOf(
     warnings.push({
       code: 'too-many-parts',
       detail: `Parts nested deeper than ${limits.maxDepth} were left out.`,
+    })
+  }
+  if (parser.arePartHeadersCut) {
+    warnings.push({
+      code: 'too-many-headers',
+      detail: `Only the first ${limits.maxHeaderBytes} bytes of the headers of all parts were read.`,
     })
   }
   return {

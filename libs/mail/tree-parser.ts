@@ -4,9 +4,11 @@
  * makes up what the mail lacks, so the parts are taken from its tree instead.
  */
 import type { Transform } from 'node:stream'
-import { MailParser, type Headers } from 'mailparser'
+import { MailParser, type Headers, type MailParserOptions } from 'mailparser'
 import { headerText } from './headers.js'
 import { QuotedPrintableDecoder } from './quoted-printable.js'
+
+const CR = 13
 
 interface HeaderLine {
   key: string
@@ -20,6 +22,11 @@ interface PartHeader {
   getDecoder(): Transform
 }
 
+/** A part as the splitter begins it, before its header is read. */
+interface SplitNode {
+  addHeaderChunk(line?: Buffer): void
+}
+
 export interface MimeNode {
   contentType: string | false
   isAttachment?: boolean
@@ -31,6 +38,7 @@ export interface MimeNode {
 
 declare module 'mailparser' {
   interface MailParser {
+    splitter: { node: SplitNode; newNode(parent?: SplitNode): void }
     tree: MimeNode | false
     headers: Headers | false
     headerLines: HeaderLine[] | false
@@ -55,6 +63,32 @@ const structuralHeaders = new Set([
 const firstOnly = new Set(['from', 'reply-to'])
 
 export class TreeParser extends MailParser {
+  /** Whether headers of parts were left out. */
+  arePartHeadersCut = false
+  private partHeaderBytes = 0
+
+  /** `maxPartHeaderBytes` is what the headers of all parts, the mail itself apart, may take together. */
+  constructor(
+    options: MailParserOptions,
+    private readonly maxPartHeaderBytes: number,
+  ) {
+    super(options)
+    const { splitter } = this
+    const newNode = splitter.newNode.bind(splitter)
+    readHeaderLines(splitter.node, (line) => line)
+    splitter.newNode = (parent) => {
+      newNode(parent)
+      readHeaderLines(splitter.node, (line) => this.withinHeaders(line))
+    }
+  }
+
+  private withinHeaders(line: Buffer): Buffer | undefined {
+    this.partHeaderBytes += line.length
+    if (this.partHeaderBytes <= this.maxPartHeaderBytes) return line
+    this.arePartHeadersCut = true
+    return undefined
+  }
+
   override processHeaders(lines: HeaderLine[]): Headers {
     const seen = new Set<string>()
     const wanted = lines.filter(({ key }) => {
@@ -87,6 +121,21 @@ export class TreeParser extends MailParser {
 function endOnce(decoder: Transform): void {
   const end = decoder.end.bind(decoder)
   decoder.end = () => (decoder.writableEnded ? decoder : end())
+}
+
+/**
+ * A lone CR is no line's end (RFC 5322, section 2.2) and no part of a header either; the library takes quadratic time on
+ * runs of them.
+ */
+function readHeaderLines(node: SplitNode, pass: (line: Buffer) => Buffer | undefined): void {
+  const add = node.addHeaderChunk.bind(node)
+  node.addHeaderChunk = (line) => add(line === undefined ? undefined : pass(withoutLoneCr(line)))
+}
+
+function withoutLoneCr(line: Buffer): Buffer {
+  const first = line.indexOf(CR)
+  if (first === -1 || first >= line.length - 2) return line
+  return Buffer.from(line.toString('latin1').replace(/\r(?!\n)/g, ' '), 'latin1')
 }
 
 function asUtf8({ key, line }: HeaderLine): HeaderLine {
