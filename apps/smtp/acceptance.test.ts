@@ -29,6 +29,7 @@ async function accept(isAway: (append: number) => boolean, withinMs: number) {
     vault: room.vault,
     inboxes: room.views.queries,
     recorder: { recordInboxEvent },
+    authenticator: null,
     // Room for one copy at a time.
     sealedBytes: new MemoryBudget(1),
     now: room.now,

@@ -11,6 +11,7 @@ import type { InboxQueries } from '#libs/read-model/queries.js'
 import { mintId } from '#libs/typeid/mint.js'
 import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
 import { InboxRoom, type Place } from './inbox-room.js'
+import type { Authenticator } from './authenticator.js'
 import type { MemoryBudget } from './memory-budget.js'
 import { refusalOf } from './recipients.js'
 import { Refusal, REFUSALS } from './replies.js'
@@ -32,6 +33,8 @@ export interface AcceptanceOptions {
   vault: Pick<KeyVault, 'find'>
   inboxes: Pick<InboxQueries, 'inbox'>
   recorder: Pick<Recorder, 'recordInboxEvent'>
+  /** Null where nobody is to judge whom mails are from. */
+  authenticator: Pick<Authenticator, 'judge'> | null
   /** Sealed copies on their way to the log, of all mails. */
   sealedBytes: MemoryBudget
   now: () => Date
@@ -43,19 +46,21 @@ interface Copy {
   inbox: Inbox
   key: SecretKey
   messageId: MessageId
-  envelope: Envelope
+  rcptTo: string
   place: Place
 }
 
 interface Sealing {
   source: PackedSource
   receivedAt: Date
+  trace: IncomingMail['trace']
 }
 
 const RETRY_MS = { first: 100, most: 5_000 }
 /** Sealing this much takes a millisecond or two, for which others wait. */
 const YIELD_FROM_BYTES = 1024 * 1024
-const ENVELOPE_BYTES = 1024
+/** With ten signatures, judged. */
+const ENVELOPE_BYTES = 16 * 1024
 
 /** Turns a mail into one MessageReceived for each recipient. */
 export class Acceptance {
@@ -74,11 +79,11 @@ export class Acceptance {
    */
   async accept({ raw, trace, recipients, deadlineMs }: IncomingMail): Promise<MessageId[] | Refusal> {
     const receivedAt = this.options.now()
-    const judged = await Promise.all(recipients.map((one) => this.prepare(one, trace, receivedAt)))
+    const judged = await Promise.all(recipients.map((one) => this.prepare(one, receivedAt)))
     const copies = judged.flatMap((one) => (one instanceof Refusal ? [] : [one]))
     const refusal = judged.find((one) => one instanceof Refusal)
     try {
-      if (refusal === undefined) return await this.appendAll(copies, { raw, receivedAt, deadlineMs })
+      if (refusal === undefined) return await this.appendAll(copies, { raw, trace, receivedAt, deadlineMs })
       // To try again helps where something changed since RCPT TO, not where the mail's own copies fill an inbox.
       const refused = recipients.filter((_, index) => judged[index] instanceof Refusal)
       const isItsOwnDoing = refused.every(({ inboxId }) => copies.some(({ inbox }) => inbox.id === inboxId))
@@ -90,9 +95,13 @@ export class Acceptance {
 
   private async appendAll(
     copies: readonly Copy[],
-    { raw, receivedAt, deadlineMs }: Pick<IncomingMail, 'raw' | 'deadlineMs'> & { receivedAt: Date },
+    { raw, trace, receivedAt, deadlineMs }: Omit<IncomingMail, 'recipients'> & { receivedAt: Date },
   ): Promise<MessageId[] | Refusal> {
-    const sealing = { source: await packSource(raw), receivedAt }
+    const [source, authentication] = await Promise.all([
+      packSource(raw),
+      this.options.authenticator?.judge(raw, trace),
+    ])
+    const sealing = { source, receivedAt, trace: { ...trace, ...(authentication && { authentication }) } }
     let missing = await this.appendEach(copies, sealing)
     if (missing.length === copies.length) return REFUSALS.logUnavailable
     for (let ms = RETRY_MS.first; missing.length > 0; ms = Math.min(ms * 2, RETRY_MS.most)) {
@@ -103,11 +112,7 @@ export class Acceptance {
     return copies.map(({ messageId }) => messageId)
   }
 
-  private async prepare(
-    { inboxId, rcptTo }: Recipient,
-    trace: Omit<Envelope, 'rcptTo'>,
-    now: Date,
-  ): Promise<Copy | Refusal> {
+  private async prepare({ inboxId, rcptTo }: Recipient, now: Date): Promise<Copy | Refusal> {
     let place: Place | null = null
     try {
       const row = await this.options.inboxes.inbox(inboxId)
@@ -119,7 +124,7 @@ export class Acceptance {
       if (place === null) return REFUSALS.inboxFull
       const found = await this.options.vault.find(inboxId)
       if (found.state === 'known') {
-        return { inbox, key: found.key, messageId: mintId('msg'), envelope: { ...trace, rcptTo }, place }
+        return { inbox, key: found.key, messageId: mintId('msg'), rcptTo, place }
       }
       place.leave()
       return found.state === 'forgotten' ? REFUSALS.unknownRecipient : REFUSALS.readModelUnavailable
@@ -164,9 +169,9 @@ export class Acceptance {
     return missing
   }
 
-  private async append({ inbox, key, messageId, envelope, place }: Copy, sealing: Sealing): Promise<void> {
-    const { source, receivedAt } = sealing
-    const sealed = sealMail(key, inbox.id, messageId, envelope, source)
+  private async append({ inbox, key, messageId, rcptTo, place }: Copy, sealing: Sealing): Promise<void> {
+    const { source, receivedAt, trace } = sealing
+    const sealed = sealMail(key, inbox.id, messageId, { ...trace, rcptTo }, source)
     const { events, refusal } = decide(
       { inbox, message: null },
       {

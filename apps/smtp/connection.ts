@@ -1,28 +1,49 @@
 import type { Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
-import type { SMTPServer, SMTPServerAddress } from 'smtp-server'
+import type { SMTPServer } from 'smtp-server'
 import { SMTPConnection, type SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 import type { Envelope } from '#libs/mail/message.js'
 import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
 import type { IncomingMail } from './acceptance.js'
+import { admissionOf } from './command-admission.js'
 import { CommandStream } from './command-stream.js'
+import type { RemoteHost } from './connection-limits.js'
+import { Handshake } from './handshake.js'
 import type { Journal } from './journal.js'
 import { MailData } from './mail-data.js'
-import type { MemoryBudget } from './memory-budget.js'
 import { acceptedText, reasonOf, Refusal, REFUSALS } from './replies.js'
+import { SessionBounds, type SessionBoundsOptions } from './session-bounds.js'
+import { Transaction } from './transaction.js'
+import type { SessionGuesses } from './unknown-recipients.js'
 
 /** What every connection of an edge shares. */
 export interface ConnectionContext {
-  memory: MemoryBudget
   maxMessageBytes: number
+  maxRecipients: number
   commandTimeoutMs: number
+  /** In place of the one above, for who has delivered nothing yet, while few connections are left. */
+  crowdedTimeoutMs: number
   dataTimeoutMs: number
+  handshakeTimeoutMs: number
+  bounds: SessionBoundsOptions
+  requiresTls: boolean
   journal: Journal
-  /** The inbox that an accepted RCPT TO reaches. */
-  inboxOf: (recipient: SMTPServerAddress) => InboxId | undefined
+  /** Null where mail may come. Never rejects. */
+  refusalOfMail: () => Promise<Refusal | null>
+  /** The inbox that a mailbox is, or why it takes no mail. Never rejects. */
+  resolve: (mailbox: string) => Promise<InboxId | Refusal>
   /** Never rejects. */
   accept: (mail: IncomingMail) => Promise<MessageId[] | Refusal>
   onClose: (connection: Connection) => void
+  /** A mail that outlived its connection has given its memory back. */
+  onRelease: (host: RemoteHost) => void
+}
+
+/** Whom a connection is from. */
+export interface Peer {
+  host: RemoteHost
+  guesses: SessionGuesses
 }
 
 interface MailUnderWay {
@@ -31,30 +52,32 @@ interface MailUnderWay {
   isComplete: boolean
 }
 
-const MOST_FAULTS = 20
-const MOST_REFUSALS = 2_000
 const STATUS_CODE = /^[245]\.\d{1,3}\.\d{1,3} /
 
 /**
- * A session of smtp-server, with four things of its own: the greeting comes at once, DATA is read without a
- * stream for each mail, errors are bounded, and each wait has an end whatever trickles in.
+ * A session of smtp-server, with things of its own: the greeting comes at once, envelopes are read by the grammar
+ * of RFC 5321, DATA without a stream for each mail, and everything that a client may do has an end, in number and
+ * in time, whatever trickles in.
  */
 export class Connection extends SMTPConnection {
+  private transaction: Transaction
   private mail: MailUnderWay | null = null
+  private handshake: Handshake | null = null
   private waitingSinceMs = performance.now()
-  /** Since the last accepted mail. */
-  private faults = 0
-  private refusals = 0
+  private readonly bounds: SessionBounds
   private isDraining = false
   private isGone = false
 
   constructor(
     server: SMTPServer,
-    socket: Socket | TLSSocket,
-    options: SMTPConnectionOptions | null,
+    socket: Socket,
+    options: SMTPConnectionOptions,
+    readonly peer: Peer,
     private readonly context: ConnectionContext,
   ) {
     super(server, socket, options)
+    this.bounds = new SessionBounds(context.bounds)
+    this.transaction = this.begin()
   }
 
   /**
@@ -73,17 +96,30 @@ export class Connection extends SMTPConnection {
   }
 
   destroy(): void {
-    this._socket.destroy()
+    if (this.handshake === null) this._socket.destroy()
+    else this.handshake.abort()
+  }
+
+  /** In a handshake nothing can be said, and nothing waits to be sent. */
+  override close(): void {
+    if (this.handshake === null) super.close()
+    else this.handshake.abort()
   }
 
   /** Closes the session where the client, or a mail under way, has taken too long. */
-  enforceDeadlines(nowMs: number): void {
+  enforceDeadlines(nowMs: number, isCrowded: boolean): void {
     if (this._closing) return
-    const { dataTimeoutMs, commandTimeoutMs } = this.context
-    const isOverdue =
-      this.mail === null
-        ? !this._handlerPending && nowMs - this.waitingSinceMs > commandTimeoutMs
-        : nowMs - this.mail.startedAtMs > dataTimeoutMs
+    const { dataTimeoutMs, commandTimeoutMs, crowdedTimeoutMs, handshakeTimeoutMs } = this.context
+    let isOverdue = false
+    if (this.handshake !== null) {
+      isOverdue = this.handshake.hasTakenLongerThan(handshakeTimeoutMs, nowMs)
+    } else if (this.mail !== null) {
+      isOverdue = nowMs - this.mail.startedAtMs > dataTimeoutMs
+    } else if (!this._handlerPending) {
+      const mustHurry = isCrowded && !this.bounds.hasDelivered
+      const timeoutMs = mustHurry ? Math.min(crowdedTimeoutMs, commandTimeoutMs) : commandTimeoutMs
+      isOverdue = nowMs - this.waitingSinceMs > timeoutMs || this.bounds.hasStalled(nowMs)
+    }
     if (isOverdue) this.refuse(REFUSALS.timeout)
   }
 
@@ -93,9 +129,9 @@ export class Connection extends SMTPConnection {
     if (code >= 400) {
       const reason = reasonOf(code, text)
       this.context.journal.refused(this.session, reason, code)
-      if (reason === 'protocol-error') this.faults += 1
-      this.refusals += 1
-      if (code !== 421 && (this.faults >= MOST_FAULTS || this.refusals >= MOST_REFUSALS)) {
+      // This one counts in the bounds too, which have one limit for all errors.
+      this._unrecognizedCommands = 0
+      if (!this.bounds.mayGoOn(reason) && code !== 421) {
         this.refuse(REFUSALS.tooManyErrors)
         return
       }
@@ -107,48 +143,82 @@ export class Connection extends SMTPConnection {
     const parser = new CommandStream({ maxCommandLength: this._server.options.maxCommandLength })
     parser.oncommand = (command, next) => this._onCommand(command, next)
     // The parser's one error: a command line past its limit.
-    parser.on('error', () => {
-      this.refuse(REFUSALS.commandTooLong)
-      this.close()
-    })
+    parser.on('error', () => this.cut(REFUSALS.commandTooLong))
     return parser
   }
 
-  /** Leaves the address as the client wrote it; smtp-server turns domains into Unicode. */
-  override _parseAddressCommand(name: string, command: Buffer | string): ParsedAddress {
-    const parsed = super._parseAddressCommand(name, command)
-    if (parsed === false) return false
-    const [, address = parsed.address] = /^[^:]*:\s*<(?:@[^<>:]*:)?([^<>]*)>/.exec(command.toString()) ?? []
-    return { ...parsed, address }
+  override _onCommand(command: Buffer, next: () => void = () => undefined): void {
+    if (this._closing) return
+    if (this._ready && !this._upgrading) {
+      const admission = admissionOf(command, { requiresTls: this.context.requiresTls, isSecure: this.secure })
+      if (admission.isIdle && !this.bounds.mayCommand()) {
+        this.refuse(REFUSALS.tooManyCommands)
+        return
+      }
+      if (admission.refusal !== null) {
+        this.refuse(admission.refusal)
+        if (admission.isLast) this.close()
+        else setImmediate(() => this._whenWritable(next))
+        return
+      }
+    }
+    super._onCommand(command, next)
   }
 
-  /** Not offered, since it would tell who has an inbox (RFC 5321, section 7.3). */
-  handler_EXPN(_command: Buffer, callback: () => void): void {
-    this.send(502, '5.5.1 EXPN is not offered')
-    callback()
+  override handler_MAIL(command: Buffer, callback: () => void): void {
+    void this.conclude(this.transaction.begin(command), '2.1.0 Accepted', callback)
+  }
+
+  override handler_RCPT(command: Buffer, callback: () => void): void {
+    void this.conclude(this.judgeRecipient(command), '2.1.5 Accepted', callback)
   }
 
   override handler_DATA(_command: Buffer, callback: () => void): void {
     const parser = this._parser
-    const { mailFrom, rcptTo } = this.session.envelope
-    if (rcptTo.length === 0) {
-      this.send(503, '5.5.1 need RCPT command')
+    if (this.transaction.recipientCount === 0) {
+      this.refuse(REFUSALS.needsRecipient)
     } else if (parser instanceof CommandStream) {
-      const declaredBytes = declaredSize(mailFrom)
-      const data = MailData.begin(
-        { maxBytes: this.context.maxMessageBytes, declaredBytes },
-        this.context.memory,
-      )
+      const { maxMessageBytes: maxBytes } = this.context
+      const limits = { maxBytes, declaredBytes: this.transaction.declaredBytes }
+      const data = MailData.begin(limits, this.peer.host.memory)
       if (data === null) {
         this.refuse(REFUSALS.memoryFull)
       } else {
         const mail = { data, startedAtMs: performance.now(), isComplete: false }
         this.mail = mail
-        parser.receive(data, (readOn) => void this.finish(mail, readOn))
+        const onEnd = (readOn: () => void) => void this.finish(mail, readOn)
+        parser.receive({ data, onEnd, onEndless: () => this.cut(REFUSALS.tooLarge) })
         this.send(354, 'End data with <CR><LF>.<CR><LF>')
       }
     }
     callback()
+  }
+
+  /**
+   * As smtp-server does it, but for its end: what came in the clear behind STARTTLS is thrown away, and so is what
+   * the client said before (RFC 3207, section 4.2); a handshake that fails, or takes too long, is the client's loss.
+   */
+  override upgrade(callback: () => void): void {
+    if (this._parser !== false) {
+      this._socket.unpipe(this._parser)
+      this._parser.isClosed = true
+    }
+    this._upgrading = true
+    setImmediate(callback)
+    this.handshake = new Handshake(this._server, this._socket, {
+      onSecure: (socket) => this.secured(socket),
+      onFailure: (error) => {
+        this._closing = true
+        this.context.journal.refused(this.session, 'handshake-failed', null)
+        this.context.journal.connectionBroke(error)
+      },
+      onClose: () => this._onCloseEvent(),
+    })
+  }
+
+  override _resetSession(): void {
+    super._resetSession()
+    this.transaction = this.begin()
   }
 
   override _onClose(): void {
@@ -162,19 +232,69 @@ export class Connection extends SMTPConnection {
     this.context.onClose(this)
   }
 
+  private begin(): Transaction {
+    const { maxMessageBytes, maxRecipients, refusalOfMail, resolve } = this.context
+    const hasRoomFor = (bytes: number) => this.peer.host.memory.hasRoomFor(bytes)
+    return new Transaction({ maxMessageBytes, maxRecipients, hasRoomFor, refusalOfMail, resolve })
+  }
+
+  private secured(socket: TLSSocket): void {
+    this.handshake = null
+    this._socket = socket
+    this._upgrading = false
+    this.session.secure = this.secure = true
+    this.session.tlsOptions = this.tlsOptions = socket.getCipher()
+    this.hostNameAppearsAs = false
+    this.openingCommand = false
+    this._resetSession()
+    this.waitingSinceMs = performance.now()
+    socket.on('error', (error: Error) => this._onError(error))
+    this._armTimeout()
+    this._parser = this._createParser()
+    socket.pipe(this._parser)
+  }
+
+  private async conclude(
+    judging: Promise<Refusal | null>,
+    text: string,
+    callback: () => void,
+  ): Promise<void> {
+    const refusal = await judging.catch((error: unknown) => {
+      this.context.journal.failed(error)
+      return REFUSALS.internalError
+    })
+    if (refusal === null) this.send(250, text)
+    else this.refuse(refusal)
+    callback()
+  }
+
+  private async judgeRecipient(command: Buffer): Promise<Refusal | null> {
+    const judged = await this.transaction.add(command)
+    if (judged === true) {
+      this.peer.guesses.known()
+      return null
+    }
+    // What repeats a recipient brings a mail no further.
+    if (judged === false) return this.bounds.mayCommand() ? null : REFUSALS.tooManyCommands
+    if (judged !== REFUSALS.unknownRecipient) return judged
+    const delayMs = this.peer.guesses.guessed()
+    if (delayMs === null) return REFUSALS.tooManyUnknown
+    if (delayMs > 0) await pause(delayMs, undefined, { ref: false })
+    return judged
+  }
+
   private async finish(mail: MailUnderWay, readOn: () => void): Promise<void> {
     mail.isComplete = true
     this._handlerPending = true
     const outcome = await this.judge(mail)
     mail.data.release()
+    this.context.onRelease(this.peer.host)
     this._handlerPending = false
     this.mail = null
     if (outcome instanceof Refusal) {
       this.refuse(outcome)
     } else {
-      this.faults = 0
-      this.refusals = 0
-      this._unrecognizedCommands = 0
+      this.bounds.delivered()
       this.send(250, acceptedText(outcome))
     }
     this._transactionCounter += 1
@@ -186,15 +306,11 @@ export class Connection extends SMTPConnection {
   private async judge({ data, startedAtMs }: MailUnderWay): Promise<MessageId[] | Refusal> {
     const content = data.content()
     if (content.state !== 'whole') return REFUSAL_OF_CONTENT[content.state]
-    const { journal, dataTimeoutMs, inboxOf, accept } = this.context
-    const recipients = this.session.envelope.rcptTo.flatMap((recipient) => {
-      const inboxId = inboxOf(recipient)
-      return inboxId === undefined ? [] : [{ inboxId, rcptTo: recipient.address }]
-    })
+    const { journal, dataTimeoutMs, accept } = this.context
     const mail = {
       raw: content.raw,
       trace: this.trace(),
-      recipients,
+      recipients: this.transaction.recipients,
       deadlineMs: startedAtMs + dataTimeoutMs,
     }
     const receivedAtMs = performance.now()
@@ -207,35 +323,27 @@ export class Connection extends SMTPConnection {
   }
 
   private trace(): Omit<Envelope, 'rcptTo'> {
-    const { envelope, hostNameAppearsAs, remoteAddress } = this.session
+    const { hostNameAppearsAs, remoteAddress } = this.session
     const socket = this._socket
     const tls =
       socket instanceof TLSSocket
         ? { version: socket.getProtocol() ?? 'unknown', cipher: socket.getCipher().name }
         : null
-    return {
-      mailFrom: envelope.mailFrom === false ? '' : envelope.mailFrom.address,
-      helo: hostNameAppearsAs,
-      remoteAddress,
-      tls,
-    }
+    return { mailFrom: this.transaction.mailFrom, helo: hostNameAppearsAs, remoteAddress, tls }
   }
 
   private refuse({ responseCode, message }: Refusal): void {
     this.send(responseCode, message)
   }
-}
 
-type ParsedAddress = ReturnType<SMTPConnection['_parseAddressCommand']>
+  private cut(refusal: Refusal): void {
+    this.refuse(refusal)
+    this.close()
+  }
+}
 
 const REFUSAL_OF_CONTENT = {
   'too-large': REFUSALS.tooLarge,
   'memory-full': REFUSALS.memoryFull,
   'bare-line-break': REFUSALS.bareLineBreak,
 } as const
-
-/** SIZE as MAIL FROM gave it (RFC 1870, section 6); null where it did not. */
-export function declaredSize(mailFrom: SMTPServerAddress | false): number | null {
-  const size = mailFrom === false || mailFrom.args === false ? undefined : mailFrom.args['SIZE']
-  return typeof size === 'string' ? Number(size) : null
-}

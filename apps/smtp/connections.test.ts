@@ -1,14 +1,9 @@
-import { stat } from 'node:fs/promises'
-import { join } from 'node:path'
-import { connect as connectTls, type TLSSocket } from 'node:tls'
-import { once } from 'node:events'
 import { until } from '#test/harness/until.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
 
 let room: MailRoom
 let drip: NodeJS.Timeout | undefined
-const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
 
 async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void> {
   room = await MailRoom.open(...settings)
@@ -20,13 +15,6 @@ afterEach(async () => {
   Dialogue.closeAll()
   await room.close()
 })
-
-async function upgraded(client: Dialogue): Promise<{ tls: TLSSocket; dialogue: Dialogue }> {
-  client.socket.removeAllListeners('data')
-  const tls = connectTls({ socket: client.socket, rejectUnauthorized: false })
-  await once(tls, 'secureConnect')
-  return { tls, dialogue: new Dialogue(tls) }
-}
 
 describe('SMTP connections', () => {
   it('are bounded for each address and in all', async () => {
@@ -123,61 +111,4 @@ describe('SMTP connections', () => {
     await room.drain()
     client.close()
   }, 10_000)
-})
-
-describe('STARTTLS', () => {
-  it('shows in the envelope, with a certificate that is made once', async () => {
-    await open()
-    const { address } = await room.createInbox()
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
-    expect(await client.ask('STARTTLS')).toMatch(/^220 /)
-    const { tls, dialogue } = await upgraded(client)
-    expect(await dialogue.ask('MAIL FROM:<a@x.test>')).toMatch(/^503/)
-    expect(await dialogue.ask('EHLO secure.test')).not.toContain('STARTTLS')
-    await dialogue.ask('MAIL FROM:<a@x.test>')
-    await dialogue.ask(`RCPT TO:<${address}>`)
-    expect(await dialogue.data(MAIL)).toMatch(/^250 /)
-    const [mail] = await room.received()
-    expect(mail?.envelope).toEqual({
-      mailFrom: 'a@x.test',
-      rcptTo: address,
-      helo: 'secure.test',
-      remoteAddress: '127.0.0.1',
-      tls: { version: 'TLSv1.3', cipher: tls.getCipher().name },
-    })
-
-    const kept = join(room.folder, 'tls', 'smtp-self-signed.pem')
-    const first = await stat(kept)
-    expect(first.mode & 0o777).toBe(0o600)
-    const { fingerprint256 } = tls.getPeerCertificate()
-    tls.destroy()
-    await room.drain()
-    room.registry.clear()
-    await room.start()
-    const again = await Dialogue.open(room.port)
-    await again.reply()
-    await again.ask('EHLO client.test')
-    await again.ask('STARTTLS')
-    const second = await upgraded(again)
-    expect(second.tls.getPeerCertificate().fingerprint256).toBe(fingerprint256)
-    second.tls.destroy()
-  })
-
-  it('throws away what was pipelined behind it in the clear', async () => {
-    await open()
-    const { address } = await room.createInbox()
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
-    const injected = `EHLO evil.test\r\nMAIL FROM:<evil@x.test>\r\nRCPT TO:<${address}>\r\n`
-    expect(await client.ask(`STARTTLS\r\n${injected}NOOP`)).toMatch(/^220 /)
-    const { tls, dialogue } = await upgraded(client)
-    // Had any of it run, its reply would come first, and MAIL would not be refused for want of EHLO.
-    expect(await dialogue.ask('MAIL FROM:<a@x.test>')).toMatch(/^503 5\.5\.1 Error: send HELO/)
-    expect(await dialogue.ask('EHLO client.test')).toMatch(/^250-mayfly\.test/)
-    expect(await dialogue.ask('DATA')).toMatch(/^503 5\.5\.1 need RCPT/)
-    tls.destroy()
-  })
 })

@@ -1,4 +1,4 @@
-import type { MemoryBudget } from './memory-budget.js'
+import type { Budget } from './memory-budget.js'
 
 const CR = 0x0d
 const LF = 0x0a
@@ -10,6 +10,8 @@ const MOST_DECLARED_BYTES = 256 * 1024
 /** Buffers of FIRST_BYTES to be used again: most mails need no other, and making them is half their garbage. */
 const spare: Buffer[] = []
 const MOST_SPARE = 256
+/** Small mails are read to their end, however small the limit. */
+const MOST_SLACK_BYTES = 1024 * 1024
 const NOTHING = Buffer.alloc(0)
 
 /**
@@ -39,9 +41,10 @@ export class MailData {
   private buffer: Buffer
   private length = 0
   private state: MailState = 'whole'
+  private readBytes = 0
 
   /** Null where the budget has no room. */
-  static begin(limits: MailLimits, budget: MemoryBudget): MailData | null {
+  static begin(limits: MailLimits, budget: Budget): MailData | null {
     const declared = Math.min(limits.declaredBytes ?? 0, MOST_DECLARED_BYTES)
     const bytes = Math.min(Math.max(declared, FIRST_BYTES), limits.maxBytes)
     return budget.tryTake(bytes) ? new MailData(limits.maxBytes, bytes, budget) : null
@@ -50,13 +53,14 @@ export class MailData {
   private constructor(
     private readonly maxBytes: number,
     bytes: number,
-    private readonly budget: MemoryBudget,
+    private readonly budget: Budget,
   ) {
     this.buffer = (bytes === FIRST_BYTES ? spare.pop() : undefined) ?? Buffer.allocUnsafeSlow(bytes)
   }
 
   /** What came behind the mail's end, or null while it goes on. */
   write(chunk: Buffer): Buffer | null {
+    this.readBytes += chunk.length
     // Content that is not kept yet begins here.
     let from = 0
     for (let at = 0; at < chunk.length; at += 1) {
@@ -81,6 +85,11 @@ export class MailData {
     // A CR behind a line's only dot belongs to the mail's end, or the mail is refused for it.
     this.keep(chunk, from, this.place === 'dot-cr' ? chunk.length - 1 : chunk.length)
     return null
+  }
+
+  /** Whether so much came that nobody waits for the end: twice the limit. */
+  get isEndless(): boolean {
+    return this.readBytes > 2 * this.maxBytes + MOST_SLACK_BYTES
   }
 
   /** The content once the end has come. It is valid until `release`. */

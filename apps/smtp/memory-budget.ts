@@ -38,3 +38,36 @@ export class MemoryBudget {
     return this.held === 0 || this.hasRoomFor(bytes)
   }
 }
+
+/** Where bytes are taken from and given back to. */
+export type Budget = Pick<MemoryBudget, 'tryTake' | 'giveBack'>
+
+/** The part of a budget that one of its users may take: what is taken here counts in both. */
+export class BudgetShare {
+  private held = 0
+
+  constructor(
+    private readonly limit: number,
+    private readonly whole: MemoryBudget,
+  ) {}
+
+  get isEmpty(): boolean {
+    return this.held === 0
+  }
+
+  hasRoomFor(bytes: number): boolean {
+    return this.held + bytes <= this.limit && this.whole.hasRoomFor(bytes)
+  }
+
+  /** Whether the bytes were taken; who took them gives them back. */
+  tryTake(bytes: number): boolean {
+    if (!this.hasRoomFor(bytes)) return false
+    this.held += bytes
+    return this.whole.tryTake(bytes)
+  }
+
+  giveBack(bytes: number): void {
+    this.held -= bytes
+    this.whole.giveBack(bytes)
+  }
+}

@@ -12,10 +12,17 @@ export type RefusalReason =
   | 'read-model-unavailable'
   | 'memory-full'
   | 'too-many-connections'
+  | 'too-many-connections-per-minute'
   | 'too-many-errors'
+  | 'too-many-commands'
+  | 'too-many-unknown-recipients'
   | 'command-too-long'
   | 'too-many-recipients'
   | 'protocol-error'
+  | 'not-offered'
+  | 'tls-required'
+  | 'handshake-failed'
+  | 'malformed-proxy-header'
   | 'disconnected'
   | 'timeout'
   | 'shutting-down'
@@ -60,7 +67,40 @@ export const REFUSALS = {
   tooManyTags: new Refusal('too-many-recipients', 452, '4.5.3 too many recipients of one inbox'),
   memoryFull: new Refusal('memory-full', 451, '4.3.1 too much mail is under way, try again later'),
   tooManyConnections: new Refusal('too-many-connections', 421, '4.7.0 too many connections, try again later'),
+  tooManyConnectionsPerMinute: new Refusal(
+    'too-many-connections-per-minute',
+    421,
+    '4.7.0 too many connections within a minute, try again later',
+  ),
+  tooManyCommands: new Refusal('too-many-commands', 421, '4.7.0 too many commands without a mail'),
+  tooManyUnknown: new Refusal('too-many-unknown-recipients', 421, '4.7.0 too many unknown recipients'),
   tooManyErrors: new Refusal('too-many-errors', 421, '4.7.0 too many errors'),
+  tooManyRecipients: new Refusal('too-many-recipients', 452, '4.5.3 too many recipients'),
+  notPlain: new Refusal(
+    'protocol-error',
+    500,
+    '5.5.2 commands are printable ASCII and end in CRLF (RFC 5321, 2.3.8)',
+  ),
+  wrongSender: new Refusal('protocol-error', 501, '5.1.7 wrong syntax: MAIL FROM:<address> [parameters]'),
+  wrongRecipient: new Refusal('protocol-error', 501, '5.1.3 wrong syntax: RCPT TO:<address>'),
+  nestedMail: new Refusal('protocol-error', 503, '5.5.1 there is a MAIL FROM already'),
+  needsMail: new Refusal('protocol-error', 503, '5.5.1 need MAIL command'),
+  needsRecipient: new Refusal('protocol-error', 503, '5.5.1 need RCPT command'),
+  wrongParameter: new Refusal('protocol-error', 501, '5.5.4 a parameter is given twice, or wrongly'),
+  unknownParameter: new Refusal('protocol-error', 555, '5.5.4 a parameter is of an extension not offered'),
+  needsSmtpUtf8: new Refusal(
+    'protocol-error',
+    553,
+    '5.6.7 an address beyond ASCII needs SMTPUTF8 (RFC 6531)',
+  ),
+  authNotOffered: new Refusal('not-offered', 502, '5.5.1 AUTH is not offered: mail is taken without'),
+  expnNotOffered: new Refusal('not-offered', 502, '5.5.1 EXPN is not offered'),
+  chunkingNotOffered: new Refusal(
+    'not-offered',
+    502,
+    '5.5.1 BDAT is not offered, and its bytes are not read',
+  ),
+  tlsRequired: new Refusal('tls-required', 530, '5.7.0 Must issue a STARTTLS command first'),
   commandTooLong: new Refusal('command-too-long', 500, '5.5.2 the command line is too long'),
   timeout: new Refusal('timeout', 421, '4.4.2 that took too long'),
   shuttingDown: new Refusal('shutting-down', 421, '4.3.2 shutting down'),
@@ -75,8 +115,6 @@ const REASONS: ReadonlyMap<string, RefusalReason> = new Map(
 export function reasonOf(code: number, text: string): RefusalReason {
   const reason = REASONS.get(text)
   if (reason !== undefined) return reason
-  if (code === 552) return 'message-too-large'
-  if (code === 452) return 'too-many-recipients'
   if (code === 421 && text.startsWith('Timeout')) return 'timeout'
   return 'protocol-error'
 }

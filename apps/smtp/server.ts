@@ -1,16 +1,20 @@
+import { constants } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { SMTPServer, type SMTPServerAddress, type SMTPServerSession } from 'smtp-server'
+import { SMTPServer } from 'smtp-server'
 import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 import type { Settings } from '#libs/config/settings.js'
-import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { MessageId } from '#libs/typeid/typeid.js'
 import type { Acceptance, IncomingMail } from './acceptance.js'
 import type { Certificate } from './certificate.js'
-import { Connection, declaredSize, type ConnectionContext } from './connection.js'
-import { ConnectionLimits, plainAddress } from './connection-limits.js'
+import { Connection, type ConnectionContext } from './connection.js'
+import { ConnectionLimits } from './connection-limits.js'
 import type { Journal } from './journal.js'
 import { MemoryBudget } from './memory-budget.js'
+import { readProxySource } from './proxied-socket.js'
 import type { Recipients } from './recipients.js'
-import { Refusal, REFUSALS } from './replies.js'
+import { Networks, plainAddress } from './remote-address.js'
+import { REFUSALS, type Refusal } from './replies.js'
+import { UnknownRecipients } from './unknown-recipients.js'
 
 export interface EdgeServerOptions {
   settings: Settings
@@ -20,23 +24,22 @@ export interface EdgeServerOptions {
   journal: Journal
 }
 
-type Answer = (refusal?: Error | null) => void
-
 /** RFC 5321, section 4.5.3.1.4: 512 octets, and room for the extensions' parameters. */
 const MOST_COMMAND_BYTES = 2_048
 /** Sockets past the limit that are there to be told so. */
 const REFUSED_AT_ONCE = 64
 const REFUSED_LINGER_MS = 1_000
 const SWEEP_MS = 1_000
-/** Of one mail in one inbox: each tag of an address is a recipient of its own. */
-const MOST_COPIES = 10
 
 /** smtp-server with Mayfly's sessions in it. */
 export class EdgeServer extends SMTPServer {
   private readonly open = new Set<Connection>()
-  private readonly inboxes = new WeakMap<SMTPServerAddress, InboxId>()
+  /** Sockets whose balancer has not said yet whom they are from. */
+  private readonly unnamed = new Set<Socket>()
   private readonly underWay = new Set<Promise<unknown>>()
   private readonly limits: ConnectionLimits
+  private readonly unknown: UnknownRecipients
+  private readonly balancers: Networks
   private readonly context: ConnectionContext
   private readonly sweeping: NodeJS.Timeout
   private isDraining = false
@@ -45,6 +48,9 @@ export class EdgeServer extends SMTPServer {
     const { settings, certificate } = edge
     super({
       ...certificate,
+      minVersion: 'TLSv1.2',
+      // A client could ask for one handshake after the other (TLS 1.2).
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
       name: settings.mailDomain,
       banner: 'Mayfly',
       heloResponse: '%s',
@@ -53,69 +59,72 @@ export class EdgeServer extends SMTPServer {
       disableReverseLookup: true,
       hideENHANCEDSTATUSCODES: false,
       size: settings.maxMessageBytes,
-      maxRecipients: settings.smtpMaxRecipients,
       maxCommandLength: MOST_COMMAND_BYTES,
       socketTimeout: settings.smtpCommandTimeoutMs,
     })
-    this.limits = new ConnectionLimits(settings.smtpMaxConnections, settings.smtpMaxConnectionsPerAddress)
+    const memory = new MemoryBudget(settings.smtpMemoryBytes)
+    this.limits = new ConnectionLimits({
+      most: settings.smtpMaxConnections,
+      mostPerAddress: settings.smtpMaxConnectionsPerAddress,
+      mostPerMinute: settings.smtpMaxConnectionsPerMinute,
+      memory,
+      mostBytesPerAddress: bytesPerAddress(settings),
+    })
+    this.unknown = new UnknownRecipients({
+      most: settings.smtpMaxUnknownRecipients,
+      mostPerAddress: settings.smtpMaxUnknownRecipientsPerAddress,
+      longestDelayMs: settings.smtpUnknownRecipientDelayMs,
+    })
+    this.balancers = new Networks(settings.smtpProxyFrom ?? [])
     this.server.maxConnections = settings.smtpMaxConnections + REFUSED_AT_ONCE
     this.context = {
-      memory: new MemoryBudget(settings.smtpMemoryBytes),
       maxMessageBytes: settings.maxMessageBytes,
+      maxRecipients: settings.smtpMaxRecipients,
       commandTimeoutMs: settings.smtpCommandTimeoutMs,
+      crowdedTimeoutMs: settings.smtpCrowdedTimeoutMs,
       dataTimeoutMs: settings.smtpDataTimeoutMs,
+      handshakeTimeoutMs: settings.smtpHandshakeTimeoutMs,
+      bounds: {
+        maxErrors: settings.smtpMaxErrors,
+        maxIdleCommands: settings.smtpMaxIdleCommands,
+        sessionTimeoutMs: settings.smtpSessionTimeoutMs,
+      },
+      requiresTls: settings.smtpRequireTls,
       journal: edge.journal,
-      inboxOf: (recipient) => this.inboxes.get(recipient),
+      refusalOfMail: () => edge.recipients.refusalOfMail(),
+      resolve: (mailbox) => edge.recipients.resolve(mailbox),
       accept: (mail) => this.accept(mail),
       onClose: (connection) => this.left(connection),
+      onRelease: (host) => this.limits.forgetIdle(host),
     }
     this.on('error', (error) => edge.journal.connectionBroke(error))
-    const sweepMs = Math.min(SWEEP_MS, settings.smtpCommandTimeoutMs / 4)
-    this.sweeping = setInterval(() => this.sweep(), sweepMs).unref()
+    const shortestMs = Math.min(
+      settings.smtpCommandTimeoutMs,
+      settings.smtpCrowdedTimeoutMs,
+      settings.smtpHandshakeTimeoutMs,
+      settings.smtpSessionTimeoutMs,
+    )
+    this.sweeping = setInterval(() => this.sweep(), Math.min(SWEEP_MS, shortestMs / 4)).unref()
   }
 
-  override connect(socket: Socket, socketOptions: SMTPConnectionOptions | null = null): void {
+  override connect(socket: Socket): void {
     // What has closed before it got here will not tell so again.
     if (socket.destroyed) return
-    const address = plainAddress(socket.remoteAddress)
-    if (this.isDraining || !this.limits.tryEnter(address)) {
+    socket.on('error', (error) => this.edge.journal.connectionBroke(error))
+    if (this.isDraining || !this.limits.tryOpen()) {
       this.turnAway(socket, this.isDraining ? REFUSALS.shuttingDown : REFUSALS.tooManyConnections)
       return
     }
-    const connection = new Connection(this, socket, socketOptions, this.context)
-    this.connections.add(connection)
-    this.open.add(connection)
+    if (this.balancers.has(plainAddress(socket.remoteAddress))) void this.connectProxied(socket)
+    else this.admit(socket, {})
     this.edge.journal.connectionsAre(this.limits.count)
-    connection.on('error', (error) => this.edge.journal.connectionBroke(error))
-    connection.init()
-  }
-
-  override onMailFrom(address: SMTPServerAddress, _session: SMTPServerSession, answer: Answer): void {
-    const declaredBytes = declaredSize(address) ?? 0
-    if (!this.context.memory.hasRoomFor(declaredBytes)) {
-      answer(REFUSALS.memoryFull)
-      return
-    }
-    void this.edge.recipients.refusalOfMail().then(answer)
-  }
-
-  override onRcptTo(address: SMTPServerAddress, session: SMTPServerSession, answer: Answer): void {
-    void this.edge.recipients.resolve(address.address).then((found) => {
-      if (found instanceof Refusal) {
-        answer(found)
-        return
-      }
-      const { rcptTo } = session.envelope
-      const copies = rcptTo.filter((recipient) => this.inboxes.get(recipient) === found).length
-      if (copies < MOST_COPIES) this.inboxes.set(address, found)
-      answer(copies < MOST_COPIES ? null : REFUSALS.tooManyTags)
-    })
   }
 
   /** Resolves once every connection is closed and every mail under way settled, at the latest after `withinMs`. */
   async drain(withinMs: number): Promise<void> {
     this.isDraining = true
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()))
+    for (const socket of this.unnamed) socket.destroy()
     for (const connection of this.open) connection.drain()
     const { promise: expired, resolve: expire } = Promise.withResolvers<undefined>()
     const timer = setTimeout(() => {
@@ -125,6 +134,44 @@ export class EdgeServer extends SMTPServer {
     await Promise.race([expired, closed.then(() => Promise.all(this.underWay))])
     clearTimeout(timer)
     clearInterval(this.sweeping)
+  }
+
+  /** A connection counts for the remote address that its balancer tells. */
+  private async connectProxied(socket: Socket): Promise<void> {
+    this.unnamed.add(socket)
+    const source = await readProxySource(socket, this.context.handshakeTimeoutMs)
+    this.unnamed.delete(socket)
+    if (source === 'malformed' || source === 'late') {
+      const remoteAddress = plainAddress(socket.remoteAddress)
+      const reason = source === 'late' ? 'timeout' : 'malformed-proxy-header'
+      this.edge.journal.refused({ id: '', remoteAddress }, reason, null)
+      socket.destroy()
+      this.closed()
+    } else if (socket.destroyed) {
+      this.closed()
+    } else if (this.isDraining) {
+      this.closed()
+      this.turnAway(socket, REFUSALS.shuttingDown)
+    } else {
+      this.admit(socket, source === null ? {} : { remoteAddress: source.address, remotePort: source.port })
+    }
+  }
+
+  private admit(socket: Socket, options: SMTPConnectionOptions): void {
+    const address = plainAddress(options.remoteAddress ?? socket.remoteAddress)
+    const host = this.limits.admit(address)
+    if (typeof host === 'string') {
+      this.closed()
+      const refusal = host === 'too-many' ? REFUSALS.tooManyConnections : REFUSALS.tooManyConnectionsPerMinute
+      this.turnAway(socket, refusal, address)
+      return
+    }
+    const peer = { host, guesses: this.unknown.session(host.group) }
+    const connection = new Connection(this, socket, options, peer, this.context)
+    this.connections.add(connection)
+    this.open.add(connection)
+    connection.on('error', (error) => this.edge.journal.connectionBroke(error))
+    connection.init()
   }
 
   private accept(mail: IncomingMail): Promise<MessageId[] | Refusal> {
@@ -138,24 +185,38 @@ export class EdgeServer extends SMTPServer {
 
   private left(connection: Connection): void {
     this.open.delete(connection)
-    this.limits.leave(connection.remoteAddress)
+    this.limits.leave(connection.peer.host)
+    this.closed()
+  }
+
+  private closed(): void {
+    this.limits.close()
     this.edge.journal.connectionsAre(this.limits.count)
   }
 
   private sweep(): void {
     const nowMs = performance.now()
-    for (const connection of this.open) connection.enforceDeadlines(nowMs)
+    const { isCrowded } = this.limits
+    for (const connection of this.open) connection.enforceDeadlines(nowMs, isCrowded)
   }
 
-  private turnAway(socket: Socket, refusal: Refusal): void {
+  private turnAway(
+    socket: Socket,
+    refusal: Refusal,
+    remoteAddress = plainAddress(socket.remoteAddress),
+  ): void {
     const { responseCode, message, reason } = refusal
-    const remoteAddress = plainAddress(socket.remoteAddress)
     this.edge.journal.refused({ id: '', remoteAddress }, reason, responseCode)
-    socket.on('error', (error) => this.edge.journal.connectionBroke(error))
     socket.end(`${responseCode} ${message}\r\n`)
     // Read on, so that what the client sent meanwhile does not reset the connection before it saw the answer.
     socket.resume()
     const linger = setTimeout(() => socket.destroy(), REFUSED_LINGER_MS)
     socket.once('close', () => clearTimeout(linger))
   }
+}
+
+/** At least a mail of the largest size, while its buffer doubles, and whatever the percentage says. */
+function bytesPerAddress(settings: Settings): number {
+  const { smtpMemoryBytes, smtpMemoryPercentPerAddress, maxMessageBytes } = settings
+  return Math.max((smtpMemoryBytes / 100) * smtpMemoryPercentPerAddress, 2 * maxMessageBytes)
 }

@@ -6,6 +6,7 @@ import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
 import { listenError } from '#libs/process/listen-error.js'
 import { Acceptance } from './acceptance.js'
+import { Authenticator } from './authenticator.js'
 import { BacklogWatch } from './backlog-watch.js'
 import { loadCertificate } from './certificate.js'
 import { Journal } from './journal.js'
@@ -42,8 +43,8 @@ const SEALED_SHARE = 4
  *
  * It consumes SMTP (RFC 5321) with PIPELINING, SIZE, 8BITMIME, SMTPUTF8, ENHANCEDSTATUSCODES and STARTTLS.
  * MAIL FROM is refused while the views are too far behind or memory is full; RCPT TO is judged against the
- * views; the mail is read under its limits, sealed with each recipient's key, and a MessageReceived appended
- * for each. 250 is said once they are durable. It emits those events, a log line and counts for each mail.
+ * views; the mail is read under its limits, judged whom it is from where that is wanted, sealed with each recipient's
+ * key, and a MessageReceived appended for each. 250 is said once they are durable. It emits those events, a log line and counts for each mail.
  *
  * Resolves once it listens. Rejects, with the variable to look at, where it can't listen or the certificate can't be used.
  */
@@ -61,10 +62,14 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
     now,
     onError,
   })
+  const authenticator = settings.mailAuthentication
+    ? new Authenticator({ dnsServers: settings.dnsServers, onError })
+    : null
   const acceptance = new Acceptance({
     vault: engine.vault,
     inboxes: engine.inboxes,
     recorder: new Recorder(engine.log, '/mayfly/smtp', now),
+    authenticator,
     sealedBytes: new MemoryBudget(settings.smtpMemoryBytes / SEALED_SHARE),
     now,
     onError,
@@ -86,5 +91,6 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   if (address === null || typeof address === 'string') throw new Error('the SMTP edge listens on no port')
 
   let draining: Promise<void> | null = null
-  return { port: address.port, drain: () => (draining ??= server.drain(DRAIN_MS)) }
+  const drain = () => server.drain(DRAIN_MS).then(() => authenticator?.close())
+  return { port: address.port, drain: () => (draining ??= drain()) }
 }

@@ -99,12 +99,13 @@ export function yesOrNo(
 export function optionalList(
   variable: string,
   help: string,
-  item: RegExp,
+  item: RegExp | ((text: string) => boolean),
   expectation: string,
 ): Setting<readonly string[] | null> {
   return setting<readonly string[] | null>(variable, help, null, (value) => {
     const items = value.split(',').map((each) => each.trim())
-    if (!items.every((each) => item.test(each))) throw new Error(expectation)
+    const isRight = item instanceof RegExp ? (each: string) => item.test(each) : item
+    if (!items.every(isRight)) throw new Error(expectation)
     return items
   })
 }

@@ -84,6 +84,8 @@ function settleRun(text: string, run: Group[], found: Candidate[]): void {
     }
     // Three groups or more in another shape are a phone, card or account number.
     if (run.length > 2 || text.charAt(first.start - 1) === '+') return
+    // And so are two that begin with a zero.
+    if (text.charAt(first.start) === '0' && last.end - first.start > 7) return
   }
   for (const group of run) addIfWellFormed(text, group, found)
 }
@@ -151,7 +153,7 @@ function isMasked(text: string, token: Token): boolean {
 }
 
 const closedBefore = new Set('#$€£¥₹₽₩+/\\@_=&?%•')
-const closedAfter = new Set('%€£¥₹₽₩$@/\\_=°')
+const closedAfter = new Set('#%€£¥₹₽₩$@/\\_=°')
 
 /** Whether it stands by itself, not as a piece of a number, a price, an address, a path, a colour or a time. */
 function hasOpenEdges(text: string, start: number, end: number): boolean {
@@ -162,6 +164,8 @@ function hasOpenEdges(text: string, start: number, end: number): boolean {
   if ('.,:'.includes(before) && /[0-9A-Za-z]/.test(text.charAt(start - 2)) && before !== '')
     return isLabel(text, start)
   if ('.,:'.includes(after) && after !== '' && /[0-9a-z]/.test(text.charAt(end + 1))) return false
+  // Emphasis stands on both sides, a star to be dialled on one.
+  if (before === '*' && after !== '*') return false
   return text.slice(start - 3, start) !== '***'
 }
 

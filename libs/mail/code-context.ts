@@ -1,67 +1,127 @@
-import { otherWords, strongWords, topicWords, weakWords } from './code-words.js'
+import { strongWords, topicWords, weakWords } from './code-words.js'
+import { appointmentWords, neutralWords, otherWords, pastWords, promotionWords } from './number-words.js'
+import { Vocabulary, type Found } from './vocabulary.js'
 
-const strong = new RegExp(strongWords.join('|'), 'g')
-const weak = new RegExp(weakWords.join('|'), 'g')
-const other = new RegExp(otherWords.join('|'), 'g')
+const mentionWords = new Vocabulary({
+  strong: strongWords,
+  weak: weakWords,
+  other: otherWords,
+  neutral: neutralWords,
+})
+const topics = new Vocabulary({ topic: [...strongWords, ...weakWords, ...topicWords] })
+const certainties = new Vocabulary({ strong: strongWords })
+const promotions = new Vocabulary({ promotion: promotionWords })
+const appointments = new Vocabulary({ appointment: appointmentWords })
+const pasts = new Vocabulary({ past: pastWords })
 
-const topic = new RegExp([...strongWords, ...weakWords, ...topicWords].join('|'))
-
+/** Words by which a number near them is understood: surely or perhaps a code, or something else. */
 export interface Mention {
   kind: 'strong' | 'weak' | 'other'
   start: number
   end: number
 }
 
-/** The last mention in a stretch of lower-cased text that a number behind it would be understood by. */
-export function lastMention(text: string): Mention | null {
-  const competing = last(text, other)
-  const plain = last(text, weak)
-  const certain = last(text, strong)
-  let mention = certain === null ? null : toMention('strong', certain)
-  if (plain !== null && (mention === null || plain.end > mention.end)) {
-    // "verification code" is one mention, as strong as its strongest word.
-    const isSamePhrase = mention !== null && plain.start - mention.end <= 12
-    mention = toMention(isSamePhrase ? 'strong' : 'weak', plain)
-  }
-  // "promo code" ends where "code" does: the narrower word wins.
-  if (competing !== null && (mention === null || competing.end >= mention.end))
-    return toMention('other', competing)
-  return mention
-}
-
-/** The first mention of a code; what else is mentioned doesn't matter. */
-export function firstCodeMention(text: string): Mention | null {
-  const certain = first(text, strong)
-  const plain = first(text, weak)
-  if (certain === null) return plain === null ? null : toMention('weak', plain)
-  return toMention('strong', certain)
+/** What the words before a number say of it. */
+export interface Reading {
+  mention: Mention
+  /** Whether other words stand between that may mean the number too. */
+  isDisputed: boolean
 }
 
 /** Whether a lower-cased text is about signing in, confirming or codes at all. */
-export function isAboutCodes(text: string): boolean {
-  return topic.test(text)
-}
+export const isAboutCodes = (text: string): boolean => topics.isIn(text)
+/** Whether it is about codes that everybody may use, and about no others. */
+export const isPromotion = (text: string): boolean => promotions.isIn(text) && !certainties.isIn(text)
+/** Whether it is about a meeting or a journey that has a number of its own. */
+export const isAppointment = (text: string): boolean => appointments.isIn(text)
+/** Whether it says that something has had its time. */
+export const isPast = (text: string): boolean => pasts.isIn(text)
 
-interface Span {
-  start: number
-  end: number
-}
-
-function toMention(kind: Mention['kind'], { start, end }: Span): Mention {
-  return { kind, start, end }
-}
-
-function first(text: string, words: RegExp): Span | null {
-  words.lastIndex = 0
-  const match = words.exec(text)
-  return match === null ? null : { start: match.index, end: words.lastIndex }
-}
-
-function last(text: string, words: RegExp): Span | null {
-  let span: Span | null = null
-  words.lastIndex = 0
-  for (let match = words.exec(text); match !== null; match = words.exec(text)) {
-    span = { start: match.index, end: words.lastIndex }
+/**
+ * How a number behind a stretch of lower-cased text is understood: by the last mention that no other number has
+ * taken. "Your code for order 998877 is …" leaves the code free.
+ */
+export function readBefore(text: string): Reading | null {
+  const mentions = mentionsIn(text)
+  let next = text.length
+  let isDisputed = false
+  for (const mention of mentions.reverse()) {
+    const isFree = !isTaken(text.slice(mention.end, next))
+    if (mention.kind !== 'other') return isFree ? { mention, isDisputed } : null
+    if (isFree) {
+      const gap = text.slice(mention.end)
+      // "Enter the code to confirm your payment: …" speaks of the code all the same.
+      const isElsewhere = gap.length > 40 || /[,;!?，。！？；:：\n]|\. /.test(gap.slice(0, 40))
+      if (!isElsewhere || !isSameClause(text, mentions, mention)) {
+        return isNamed(gap) ? { mention, isDisputed: false } : null
+      }
+    }
+    isDisputed = true
+    next = mention.start
   }
-  return span
+  return null
+}
+
+/** A mention of a code in the same clause, with no other number before it: "493201 is your code". */
+export function codeMentionBehind(text: string): Mention | null {
+  const stop = text.search(/[.!?。！？;；|]|\d|\s\(|^[\])]/)
+  const clause = stop === -1 ? text : text.slice(0, stop)
+  const mentions = mentionsIn(clause)
+  // "10000 points with promo code": what the words before the number could say must hold behind it too.
+  return mentions.at(-1)?.kind === 'other' ? null : (mentions.find(({ kind }) => kind !== 'other') ?? null)
+}
+
+/** Whether a code is mentioned before `mention` in its clause. */
+function isSameClause(text: string, mentions: readonly Mention[], mention: Mention): boolean {
+  return mentions.some(
+    ({ kind, end }) =>
+      kind !== 'other' && end <= mention.start && !/[.,;!?。，；！？\n]/.test(text.slice(end, mention.start)),
+  )
+}
+
+/** Whether words that name a number are close enough to mean the one behind this gap. */
+function isNamed(gap: string): boolean {
+  return gap.length <= 40 && !/[,;!?，。！？；]|\S{3}\. /.test(gap)
+}
+
+function isTaken(gap: string): boolean {
+  return /\d{4}|\d{3}[- ]\d{3}/.test(gap)
+}
+
+/** In order, phrases joined: "verification code" is one mention, and so is "promo code". */
+function mentionsIn(text: string): Mention[] {
+  const mentions: Mention[] = []
+  let passed = 0
+  for (const { kind, start, end } of mentionWords.wordsIn(text)) {
+    if (start < passed) continue
+    if (kind === 'neutral') passed = end
+    else join(text, mentions, { kind, start, end })
+  }
+  return mentions
+}
+
+// "código de pedido", "kod pocztowy".
+const ofWhat = /^ (?:(?:de|di|do|da|du|del|della|des) )?$/
+// "slevový kód": the rest of the word, and a space.
+const restOfWord = /^\p{L}{0,8}[ -]?$/u
+
+function join(text: string, mentions: Mention[], next: Found<Mention['kind']>): void {
+  const previous = mentions.at(-1)
+  if (previous === undefined) {
+    mentions.push(next)
+    return
+  }
+  const gap = text.slice(previous.end, next.start)
+  const isWithin = next.end <= previous.end
+  if (isWithin) return
+  const isSamePhrase = next.start < previous.end || gap === ''
+  if (previous.kind === 'strong' && next.kind === 'weak' && next.start - previous.end <= 12) {
+    // As strong as its strongest word.
+    previous.end = next.end
+  } else if (previous.kind === 'other' && next.kind === 'weak' && (isSamePhrase || restOfWord.test(gap))) {
+    previous.end = next.end
+  } else if (previous.kind === 'weak' && next.kind === 'other' && (isSamePhrase || ofWhat.test(gap))) {
+    previous.kind = 'other'
+    previous.end = next.end
+  } else mentions.push(next)
 }

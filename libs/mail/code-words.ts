@@ -1,207 +1,177 @@
+import { listed, together } from './vocabulary.js'
+
 /**
- * The words by which mails announce one-time codes, and those by which they announce numbers of other kinds.
- * All are matched against lower-cased text. Alternatives are literals with at most an optional space or
- * hyphen, so that matching is linear.
+ * The words by which mails announce one-time codes, matched against lower-cased text. A word counts anywhere
+ * within another, since many languages build compounds; `^` and `$` bind it to the start or end of a word.
  */
 
 /** Words that are about codes and nothing else. */
 export const strongWords = [
-  'verif(?:y|ication|ikation|izierung|icação|icación|icacion|icare|ica\\b|icatie|iering)',
-  'vérification',
-  'one[- ]?time',
-  '\\botps?\\b',
-  'pass[- ]?code',
-  '\\b(?:2fa|mfa|pin|tan|2sv)\\b',
-  'two[- ](?:factor|step)',
-  '(?:security|login|log-?in|sign[- ]?in|sign[- ]?up|access|authentication|authorization|authorisation|auth|confirmation|activation|temporary|device|pairing|recovery) ?(?:code|pin)',
-  'einmal',
-  '(?:bestätigungs|sicherheits|anmelde|zugangs|zugriffs|aktivierungs|freischalt|prüf)-?(?:code|kode|nummer)',
-  'code (?:de sécurité|de connexion|de confirmation|à usage unique|d.accès|d.activation|d.authentification)',
-  'usage unique',
-  'código (?:de (?:seguridad|acceso|confirmación|activación|un solo uso|inicio|segurança|acesso|confirmação))',
-  'codice (?:di (?:sicurezza|accesso|conferma|verifica)|monouso|otp)',
-  'engångs',
-  'bekräftelsekod',
-  'engangs',
-  'bekræftelseskode',
-  'bekreftelseskode',
-  'vahvistuskoodi',
-  'kertakäyttö',
-  'weryfikacyjn',
-  'jednorazow',
-  'ověřovací',
-  'overovac',
-  'jednorázov',
-  'ellenőrző',
-  'doğrulama',
-  'onay kodu',
-  'tek kullanımlık',
-  'подтвержд',
-  'проверочн',
-  'одноразов',
-  'підтвердж',
-  'επαλήθευσ',
-  'xác (?:minh|thực|nhận)',
-  'mã otp',
-  'kode (?:otp|verifikasi)',
-  'รหัส(?:ยืนยัน|otp| otp)',
-  'رمز (?:التحقق|التأكيد)',
-  'קוד אימות',
-  'सत्यापन',
-  '验证码',
-  '驗證碼',
-  '校验码',
-  '動態碼',
-  '动态码',
-  '動態密碼',
-  '动态密码',
-  '确认码',
-  '確認碼',
-  '认证码',
-  '認證碼',
-  '認証(?:コード|番号)',
-  '確認(?:コード|番号)',
-  '検証コード',
-  'ワンタイム',
-  '暗証番号',
-  'セキュリティ ?コード',
-  '인증 ?(?:번호|코드)',
-  '확인 ?코드',
-  '보안 ?코드',
+  // English
+  ...listed(`
+    verify, verification, one-time, one time, onetime, single-use, ^otp$, ^otps$, ^totp$, ^tac$,
+    passcode, pass code, pass-code, ^2fa$, ^mfa$, ^pin$, ^tan$, ^mtan$, ^2sv$, two-factor, two factor,
+    two-step, two step
+  `),
+  ...together(
+    listed(`
+        security, login, log-in, log in, sign-in, sign in, signin, sign-up, sign up, signup, access,
+        authentication, authorization, authorisation, auth, confirmation, activation, temporary, device,
+        pairing, recovery, reset, unlock, pickup, pick-up, collection, backup, approval, validation,
+        registration, link, guard
+      `),
+    [' code', ' pin', '-code'],
+  ),
+  // German
+  ...listed(`
+    einmal, verifizierung, verifikation
+  `),
+  ...together(
+    listed(`
+        bestätigungs, sicherheits, anmelde, zugangs, zugriffs, aktivierungs, freischalt, prüf, login,
+        abhol, wiederherstellungs, authentifizierungs, freigabe, geräte, kopplungs, sms-
+      `),
+    ['code', '-code', 'kode', 'nummer', 'pin'],
+  ),
+  // French
+  ...listed(`
+    vérification, usage unique, code secret, code temporaire, code sms
+  `),
+  ...together(
+    ['code de ', 'code '],
+    ['sécurité', 'connexion', 'confirmation', 'validation', 'retrait', 'récupération'],
+  ),
+  ...together(["code d'", 'code d’'], ['accès', 'activation', 'authentification', 'autorisation']),
+  // Spanish and Portuguese
+  ...listed(`
+    verificación, verificacion, verificação, un solo uso, uso único, clave temporal, clave dinámica,
+    código temporal, código temporário, código único, clave de acceso
+  `),
+  ...together(
+    ['código de ', 'codigo de '],
+    listed(`
+        seguridad, acceso, confirmación, activación, inicio, autenticación, autorización, recuperación,
+        validación, recogida, segurança, acesso, confirmação, ativação, activação, autenticação,
+        autorização, validação, login, recuperação
+      `),
+  ),
+  // Italian, Romanian, Catalan
+  ...listed(`
+    monouso, codice otp, codice temporaneo, usa e getta, unică folosință, verificare, verificació
+  `),
+  ...together(
+    ['codice di ', 'cod de ', 'codul de ', 'codul tău de ', 'codi de ', "codi d'"],
+    listed(`
+        sicurezza, accesso, conferma, verifica, attivazione, autenticazione, autorizzazione, sblocco,
+        ritiro, confirmare, securitate, acces, activare, autentificare, siguranță, conectare,
+        confirmació, seguretat, accés, un sol ús
+      `),
+  ),
+  // Dutch
+  ...listed(`
+    verificatie, eenmalig, verifikasie
+  `),
+  ...together(
+    ['inlog', 'beveiligings', 'toegangs', 'bevestigings', 'activerings', 'activatie', 'aanmeld', 'herstel'],
+    ['code', '-code', 'kode'],
+  ),
+  // The Nordic languages
+  ...listed(`
+    engångs, engangs, verifiering, verifiera, kertakäyttö, staðfestingar, öryggiskóð
+  `),
+  ...together(
+    listed(`
+        bekräftelse, säkerhets, inloggnings, aktiverings, åtkomst, hämt, bekræftelses, sikkerheds, login,
+        log-ind-, verifikations, afhentnings, godkendelses, bekreftelses, sikkerhets, påloggings,
+        innloggings, verifiserings, hente, tilgangs
+      `),
+    ['kod'],
+  ),
+  ...together(
+    ['vahvistus', 'kirjautumis', 'varmennus', 'turva', 'todennus', 'tunnistautumis', 'aktivointi', 'nouto'],
+    ['kood'],
+  ),
+  // The Slavic languages in Latin letters
+  ...listed(`
+    weryfikac, jednorazow, autoryzacyjn, autoryzacji, uwierzytelni, potwierdzając, aktywacyjn,
+    kod dostępu, kod logowania, kod do logowania, kod bezpieczeństwa, kod sms, kod odbioru, ověřovac,
+    ověření, jednorázov, potvrzovac, aktivační, autorizační, bezpečnostní kód, přihlašovací kód,
+    přístupový kód, overovac, overeni, potvrdzovac, aktivačn, autorizačn, bezpečnostný kód,
+    prihlasovací kód, prístupový kód, jednokratn, verifikacijsk, potvrdni, sigurnosni k, kod za prijavu,
+    enkratn, potrditven, varnostna koda, kodi i verifik
+  `),
+  // Those in Cyrillic letters, and their neighbours
+  ...listed(`
+    подтвержд, проверочн, одноразов, верификац, підтвердж, перевірочн, верифікац, еднократ, потвържд,
+    једнократн, растау коды, нэг удаагийн
+  `),
+  ...together(
+    ['код ', 'код для ', 'код за ', 'кода '],
+    listed(`
+        входа, входу, вход, доступа, доступу, достъп, безопасности, безпеки, сигурност, авторизации,
+        авторизації, активации, активації, активиране, восстановления, проверка, потврда, получения,
+        отримання
+      `),
+  ),
+  // Hungarian, the Baltic languages, Greek, Turkish, and the Caucasus
+  ...listed(`
+    ellenőrző, egyszer használatos, hitelesítő, megerősítő, biztonsági kód, belépési kód, aktiváló,
+    kinnituskood, ühekord, turvakood, sisselogimiskood, kontrollkood, apstiprinājuma, vienreiz,
+    drošības kod, patvirtinim, vienkart, saugos kod, prisijungimo kod, επαλήθευσ, μίας χρήσης,
+    μιας χρήσης, επιβεβαίωσ, κωδικός ασφαλείας, κωδικός πρόσβασης, κωδικός σύνδεσ, κωδικό σύνδεσ,
+    κωδικός ενεργοποίησ, κωδικός εισόδου, doğrulama, onay kod, tek kullanımlık, tek seferlik, giriş kod,
+    güvenlik kod, aktivasyon kod, təsdiq kod, birdəfəlik, ერთჯერადი, დადასტურების, հաստատման, մեկանգամյա
+  `),
+  // Arabic, Persian, Urdu, Hebrew
+  ...listed(`
+    التحقق, رمز التأكيد, رمز الدخول, رمز تسجيل, رمز الأمان, رمز المرور, رمز التفعيل, كود التفعيل,
+    لمرة واحدة, رمز المصادقة, رمز الاستلام, یکبار مصرف, یک‌بار مصرف, یک بار مصرف, رمز پویا, رمز یکبار,
+    کد تأیید, کد تایید, کد ورود, کد فعال, کد امنیتی, رمز ورود, تصدیقی, קוד אימות, קוד האימות, קוד חד,
+    חד פעמי, חד-פעמי, קוד כניסה, קוד הכניסה, קוד אבטחה, קוד האבטחה, קוד הזדהות, קוד גישה, קוד התחברות
+  `),
+  // South and South-East Asia
+  ...listed(`
+    ओटीपी, सत्यापन, वन-टाइम, वन टाइम, सुरक्षा कोड, लॉगिन कोड, पुष्टिकरण, पडताळणी, যাচাইকরণ, ওটিপি,
+    சரிபார்ப்பு, ధృవీకరణ, ચકાસણી, รหัสยืนยัน, รหัส otp, รหัสotp, ใช้ครั้งเดียว, ครั้งเดียว,
+    รหัสความปลอดภัย, รหัสเข้าสู่ระบบ, รหัสการยืนยัน, xác minh, xác thực, xác nhận, mã otp, mã bảo mật,
+    mã đăng nhập, mã truy cập, dùng một lần, mã kích hoạt, sekali pakai, sekali guna, verifikasi,
+    pengesahan, uthibitisho
+  `),
+  ...together(['kode ', 'kod '], ['otp', 'keamanan', 'masuk', 'akses', 'konfirmasi', 'aktivasi', 'login']),
+  // Chinese
+  ...listed(`
+    验证码, 驗證碼, 校验码, 校驗碼, 動態碼, 动态码, 動態密碼, 动态密码, 确认码, 確認碼, 认证码, 認證碼, 一次性, 安全码, 安全碼, 登录码, 登入碼, 授权码, 授權碼, 激活码,
+    啟用碼, 取件码, 驗證代碼, 验证代码, 动态口令, 配对码, 配對碼
+  `),
+  // Japanese and Korean
+  ...together(
+    ['認証', '確認', '検証', '確認用', '本人確認', 'ログイン', 'セキュリティ', 'セキュリティ '],
+    ['コード', '番号'],
+  ),
+  ...listed(`
+    認証キー, ワンタイム, 暗証番号, パスコード, 受取コード, 일회용
+  `),
+  ...together(['인증', '인증 ', '확인', '확인 ', '보안', '보안 ', '로그인 ', '본인확인 '], ['번호', '코드']),
 ]
 
 /** Words that are about codes among other things. */
-export const weakWords = [
-  'codes?(?![a-z])',
-  'código',
-  'codigo',
-  'codice',
-  'koodi',
-  '\\bkod(?:e|en|u|unuz|ot|om|ja)?(?![a-z])',
-  'kód',
-  '\\bкод',
-  'κωδικ',
-  'mã ',
-  'รหัส',
-  'رمز',
-  'كود',
-  'קוד',
-  'कोड',
-  'コード',
-  '코드',
-  'password',
-  'passwort',
-  'kennwort',
-  'mot de passe',
-  'contraseña',
-  'пароль',
-  '密码',
-  '密碼',
-]
-
-/** By these the number is of another kind. */
-export const otherWords = [
-  '(?:promo|promotion|promotional|discount|coupon|voucher|gift|referral|invite|rabatt|gutschein|aktions|tracking|error|status|response|product|zip|postal|post|area|country|dialling|source|bar|qr|uni|item|sort|swift|bank|style|dress|offer|campaign|reward|store)[- ]?(?:card )?codes?',
-  'error',
-  'code (?:promo|postal|de réduction|de suivi|erreur|article|client)',
-  'código (?:postal|promocional|de descuento|de desconto|de rastreo|de seguimiento)',
-  'codice (?:sconto|promozionale|postale|fiscale|cliente)',
-  'order',
-  'invoice',
-  'receipt',
-  '\\bticket',
-  '\\bcase\\b',
-  'reference',
-  '\\bref\\b',
-  'booking',
-  'reservation',
-  'tracking',
-  'shipment',
-  'parcel',
-  'account (?:number|no|id|ending)',
-  'ending (?:in|with)',
-  'customer',
-  'member(?:ship)?',
-  'transaction',
-  'payment',
-  'total',
-  'amount',
-  'balance',
-  'price',
-  '\\bzip\\b',
-  '\\bphone',
-  '\\btel\\b',
-  'telefon',
-  'téléphone',
-  'teléfono',
-  '\\bcall\\b',
-  '\\bfax\\b',
-  '\\bmobile',
-  '\\bflight',
-  '\\bsku\\b',
-  'serial',
-  'license',
-  'licence',
-  'version',
-  'build',
-  'copyright',
-  '©',
-  'p\\.? ?o\\.? box',
-  'suite',
-  '\\bplz\\b',
-  '\\bcap\\b',
-  'bestell',
-  'rechnung',
-  'sendungs',
-  'vorgangs',
-  'kunden',
-  'auftrag',
-  'commande',
-  'facture',
-  'colis',
-  'pedido',
-  'factura',
-  'fatura',
-  'ordine',
-  'fattura',
-  'beställning',
-  'zamówien',
-  'заказ',
-  'счет',
-  'счёт',
-  'индекс',
-  'sipariş',
-  '订单',
-  '訂單',
-  '邮编',
-  '郵遞區號',
-  '优惠码',
-  '优惠券',
-  '電話',
-  '电话',
-  '注文',
-  '郵便',
-  'クーポン',
-  '追跡',
-  '주문',
-  '우편',
-  '쿠폰',
-  '전화',
-]
+export const weakWords = listed(`
+    code$, codes$, código, codigo, codice, ^cod$, ^codul, ^codi$, koodi, kood$, ^kod$, ^kode$, ^koden,
+    ^kodu, ^kodot, ^kodom, ^kodja, ^koda$, ^kodas, ^kods$, kód, ^код, κωδικ, mã_, รหัส, โค้ด, رمز, كود,
+    کد, کوڈ, קוד, कोड, কোড, கோட், కోడ్, コード, 코드, կոդ, კოდი, msimbo, password, passwort, kennwort,
+    mot de passe, contraseña, senha, ^clave$, wachtwoord, lösenord, salasana, hasło, heslo, jelszó,
+    parol, şifre, пароль, 密码, 密碼, パスワード, 비밀번호
+  `)
 
 /** What mails with codes are about; these words say nothing of a number beside them. */
 export const topicWords = [
-  'confirm',
-  'sign(?:ing)?[- ]?(?:in|up)',
-  'log(?:ging)?[- ]?in',
-  'authenticat',
-  'bestätig',
-  'anmeld',
-  'connexion',
-  'iniciar sesión',
-  'вход',
-  '登录',
-  '登錄',
-  'ログイン',
-  '로그인',
+  ...listed(`
+    confirm, authenticat, bestätig, anmeld, connexion, iniciar sesión, inicia sesión, accedi, connecter,
+    entrar, inloggen, logga in, log ind, logg inn, kirjaud, zaloguj, potwierdź, přihlá, prihlás,
+    bejelentkez, autentific, σύνδεσ, giriş, войти, ^вход, увійти, ^вхід, تسجيل الدخول, התחבר, ورود,
+    लॉगिन, เข้าสู่ระบบ, đăng nhập, masuk, 登录, 登錄, 登入, ログイン, 로그인, 인증,
+    authentif, digits, ziffern, chiffres, dígitos, cifre, cifras, cijfers, siffror, siffer, cyfr, číslic,
+    számjegy, ψηφί, haneli, цифр, أرقام, ספרות, अंक, หลัก, chữ số, angka, 位数字, 位數字, 桁, 자리
+  `),
+  ...together(['sign', 'signing', 'log', 'logging'], ['-in', ' in', 'in', ' up', '-up', 'up']),
 ]

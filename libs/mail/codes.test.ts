@@ -73,6 +73,23 @@ const told: { send: Sent; expect: string }[] = [
     expect: '604418',
   },
   { send: { text: 'security code = "550912"; do not share it with anyone' }, expect: '550912' },
+  { send: { text: 'Enter the code to confirm your payment:\n\n604418\n' }, expect: '604418' },
+  { send: { text: 'Code for your order:\n604418\nOrder number:\n998877' }, expect: '604418' },
+  {
+    send: { text: 'Here is the one-time verification code that you asked us for, Jonah\nPratt: 604418' },
+    expect: '604418',
+  },
+  { send: { text: 'Your login code.\nType 604418 within ten minutes.' }, expect: '604418' },
+  { send: { text: 'YOUR ACCESS CODE IS 604418. DO NOT SHARE IT.' }, expect: '604418' },
+  { send: { text: 'In order to log in enter the code 604418' }, expect: '604418' },
+  { send: { text: 'Kod autoryzacyjny do przelewu na rachunek 61 1090 1014 0000: 604418' }, expect: '604418' },
+  {
+    send: { subject: 'Fwd: your code', text: '---------- Forwarded message\n\nYour code is 604418' },
+    expect: '604418',
+  },
+  { send: { text: 'Save 20% with SPRING. Your verification code is 604418' }, expect: '604418' },
+  { send: { text: 'Your code is 604418. If it has expired, ask for another.' }, expect: '604418' },
+  { send: { text: '您的验证码是604418，请访问https://x.example/v?code=771204完成验证' }, expect: '604418' },
 ]
 
 describe('a one-time code is found, and is the best', () => {
@@ -113,6 +130,24 @@ const traps: Sent[] = [
   { text: 'Verify your email address by clicking the button.\n\nVERIFY EMAIL\n\nEXAMPLE' },
   { text: 'a3f9e210-4932-4932-8201-0123456789ab' },
   { text: 'IBAN DE89 3704 0044 0532 0130 00' },
+  {
+    subject: 'Re: Your code is 604418',
+    text: 'Not me.\n\nOn Fri, Nov 13, 2026, App wrote:\n\nYour code is 604418',
+  },
+  { text: 'Not me.\n\n> Your code is 604418\n> Bye' },
+  { subject: 'AW: Code', text: 'Nein\n-----Ursprüngliche Nachricht-----\nIhr Code lautet 604418' },
+  { text: 'Your verification code 604418 has expired. Ask for a new one.' },
+  { text: 'Meeting ID: 845 1234 5678\nPasscode: 604418' },
+  { text: 'Join by phone: (US) +1 218-555-0143, PIN: 604 418 883#' },
+  { text: '25% off with code SPRING26. Your code:\n\nSPRING26\n' },
+  { text: 'Kod rabatowy: ZIMA2026' },
+  { text: 'クーポンコード：FUYU2026' },
+  { text: 'Your verification app follows RFC 6238 to the letter.' },
+  { text: 'Sign in at the office, Ste 7320, NMLS ID 1834242.' },
+  { text: 'Read these 250000 lines of code' },
+  { text: 'Your passcode was checked 4829 times.' },
+  { html: '<p>Sign in</p><p style="display:none">Your code is 604418</p>' },
+  { html: '<p>Sign in</p><p style="color:#fff;background:#ffffff">Your code is 604418</p>' },
   { text: '' },
   {},
 ]
@@ -196,6 +231,17 @@ test.each([
   'xn--',
   'https://',
   '12 34 ',
+  '@',
+  'a@b ',
+  '> ',
+  'x wrote:\n',
+  '<https://x\n',
+  'www.',
+  'verification',
+  'promo code 1234 ',
+  '493201 is your code ',
+  '验证码',
+  'İ',
 ])('megabytes of %j are read', (piece) => {
   const text = piece.repeat(3_000_000 / piece.length)
   expect(codesIn({ subject: text, text }).length).toBeLessThanOrEqual(20)

@@ -1,9 +1,13 @@
-import { findCandidates, plainCharacters, type Candidate } from './code-candidates.js'
-import { firstCodeMention, isAboutCodes, lastMention, type Mention } from './code-context.js'
+import type { Candidate } from './code-candidates.js'
+import { isAboutCodes, isAppointment, isPromotion } from './code-context.js'
+import { isReply } from './code-quotes.js'
+import { CodeSource, type Surroundings } from './code-source.js'
 import type { OneTimeCode } from './message.js'
 
 /** Characters of each of subject, text and visible text that are searched. */
 const maxSearched = 262_144
+/** Characters of each that tell what the mail is about. */
+const maxAbout = 4_096
 const leastConfidence = 0.3
 
 /** One-time codes of a mail, best first. `visible` is what a reader sees of its HTML. */
@@ -13,17 +17,17 @@ export function findCodes(
   visible: string | null,
   maxCodes: number,
 ): OneTimeCode[] {
-  const sources = [subject, text, visible].map((source) => new Source((source ?? '').slice(0, maxSearched)))
+  const isAnswer = isReply(subject)
+  const sources = [isAnswer ? null : subject, text, visible].map(
+    (source) => new CodeSource((source ?? '').slice(0, maxSearched), isAnswer),
+  )
   const rated = sources.flatMap((source) => source.candidates.map((candidate) => ({ source, candidate })))
   if (rated.length === 0) return []
 
-  let answer: boolean | null = null
-  const mailIsAboutCodes = (): boolean =>
-    (answer ??= sources.some((source) => isAboutCodes(source.lower.slice(0, 4_096))))
-
+  const mail = new MailSubject(sources)
   const best = new Map<string, OneTimeCode>()
   for (const { source, candidate } of rated) {
-    const confidence = source.confidenceIn(candidate, mailIsAboutCodes)
+    const confidence = confidenceIn(candidate, source.surroundingsOf(candidate), mail)
     if (confidence < leastConfidence) continue
     const known = best.get(candidate.value)
     const code = {
@@ -40,140 +44,53 @@ export function findCodes(
     .slice(0, maxCodes)
 }
 
-/** One of the texts in which a code may stand. */
-class Source {
-  readonly candidates: Candidate[]
-  private readonly plain: string
-  private lowerCased: string | null = null
+/** What the mail as a whole is about, looked up when first asked for. */
+class MailSubject {
+  private readonly answers = new Map<(text: string) => boolean, boolean>()
 
-  constructor(readonly original: string) {
-    this.plain = plainCharacters(original)
-    this.candidates = withoutAddresses(this.plain, findCandidates(this.plain))
-  }
+  constructor(private readonly sources: readonly CodeSource[]) {}
 
-  get lower(): string {
-    // İ grows by one when lower-cased; positions have to stay.
-    return (this.lowerCased ??= this.plain.replaceAll('İ', 'i').toLowerCase())
-  }
-
-  confidenceIn(candidate: Candidate, mailIsAboutCodes: () => boolean): number {
-    if (isMeasure(this.lower, candidate)) return 0
-    const near = this.nearby(candidate)
-    const rating = rateForm(candidate, near.isDirect, near.isAlone, near.confidence)
-    if (rating > 0 || near.isRefused) return rating
-    if (!near.isAlone || candidate.form !== 'digits' || isYear(candidate.value)) return 0
-    if (mailIsAboutCodes()) return candidate.value.length >= 6 ? 0.65 : 0.5
-    return candidate.value.length === 6 ? 0.35 : 0
-  }
-
-  private nearby({ start, end }: Candidate): Nearby {
-    const lineStart = this.lower.lastIndexOf('\n', start - 1) + 1
-    const nextBreak = this.lower.indexOf('\n', end)
-    const lineEnd = nextBreak === -1 ? this.lower.length : nextBreak
-    const isAlone =
-      isDecoration(this.lower.slice(Math.max(lineStart, start - 20), start)) &&
-      isDecoration(this.lower.slice(end, Math.min(lineEnd, end + 20))) &&
-      start - lineStart < 20 &&
-      lineEnd - end < 20
-
-    const before = this.lower.slice(Math.max(lineStart, start - 120), start)
-    const mention = freeMention(before)
-    if (mention !== null) {
-      if (mention.kind === 'other') return { isRefused: true, isDirect: false, isAlone, confidence: 0 }
-      const gap = before.slice(mention.end)
-      const isDirect = gap.length <= 40 && !/[.!?。！？]\s|\d/.test(gap)
-      const confidence = isDirect ? pick(mention, 0.95, 0.88) : pick(mention, 0.82, 0.66)
-      return { isRefused: false, isDirect, isAlone, confidence }
-    }
-
-    const behind = codeMentionBehind(this.lower.slice(end, Math.min(lineEnd, end + 60)))
-    if (behind !== null) {
-      return { isRefused: false, isDirect: true, isAlone, confidence: pick(behind, 0.94, 0.87) }
-    }
-    return this.onOtherLines(lineStart, lineEnd, isAlone)
-  }
-
-  private onOtherLines(lineStart: number, lineEnd: number, isAlone: boolean): Nearby {
-    const above = this.lower.slice(Math.max(0, lineStart - 200), lineStart)
-    const mention = freeMention(above)
-    if (mention !== null) {
-      if (mention.kind === 'other' && above.slice(mention.end).trim().length < 4) {
-        return { isRefused: true, isDirect: false, isAlone, confidence: 0 }
-      }
-      if (mention.kind !== 'other') {
-        const confidence = isAlone ? pick(mention, 0.93, 0.88) : pick(mention, 0.55, 0.4)
-        return { isRefused: false, isDirect: false, isAlone, confidence }
-      }
-    }
-    const below = isAlone ? codeMentionBehind(this.lower.slice(lineEnd, lineEnd + 120)) : null
-    const confidence = below === null ? 0 : pick(below, 0.75, 0.7)
-    return { isRefused: false, isDirect: false, isAlone, confidence }
+  is(kind: (text: string) => boolean): boolean {
+    const known = this.answers.get(kind)
+    if (known !== undefined) return known
+    const answer = kind(this.sources.map((source) => source.lower.slice(0, maxAbout)).join('\n'))
+    this.answers.set(kind, answer)
+    return answer
   }
 }
 
-interface Nearby {
-  /** The words around say that it is something else. */
-  isRefused: boolean
-  /** The words around say just of this that it is a code. */
-  isDirect: boolean
-  isAlone: boolean
-  confidence: number
+function confidenceIn(candidate: Candidate, near: Surroundings, mail: MailSubject): number {
+  if (near.isRefused) return 0
+  const rating = rateForm(candidate, near)
+  if (rating > 0) {
+    const isForAll = !near.isStrong && mail.is(isPromotion)
+    return isForAll || mail.is(isAppointment) ? 0 : rating
+  }
+  if (!near.isAlone || candidate.form !== 'digits' || isYear(candidate.value)) return 0
+  if (mail.is(isAboutCodes)) return candidate.value.length >= 6 ? 0.65 : 0.5
+  return candidate.value.length === 6 ? 0.35 : 0
 }
 
 function rateForm(
   { value, form }: Candidate,
-  isDirect: boolean,
-  isAlone: boolean,
-  confidence: number,
+  { isDirect, isAlone, isStrong, confidence }: Surroundings,
 ): number {
   if (confidence === 0) return 0
   switch (form) {
     case 'digits':
       if (isYear(value) || isCalendarDate(value)) return isDirect || isAlone ? confidence - 0.2 : 0
-      if (!isAlone && !isDirect && value.length < 6) return confidence - 0.15
+      // Years, house numbers and postcodes are of this length too.
+      if (!isAlone && !isDirect && value.length < 6) return confidence < 0.6 ? 0 : confidence - 0.15
       return value.length === 6 ? confidence + 0.03 : confidence
     case 'capitals-and-digits':
       return isDirect || isAlone ? confidence - 0.03 : 0
     case 'letters-and-digits':
-      return isDirect || isAlone ? confidence - 0.2 : 0
+      // The form of tokens, names of hosts and signatures, too.
+      return isDirect || (isAlone && isStrong) ? confidence - 0.2 : 0
     case 'capitals':
       // Words in capitals are headings and buttons; only the form of a code tells one from them.
       return (isDirect || isAlone) && isUnlikeWord(value) ? confidence - 0.25 : 0
   }
-}
-
-function pick(mention: Mention, ifStrong: number, ifWeak: number): number {
-  return mention.kind === 'strong' ? ifStrong : ifWeak
-}
-
-/**
- * What the next number is understood by: the last mention, unless another number follows that already. "Your
- * code for order 998877 is …" leaves the code free.
- */
-function freeMention(text: string): Mention | null {
-  const mention = lastMention(text)
-  if (mention === null || !isTaken(text.slice(mention.end))) return mention
-  if (mention.kind !== 'other') return null
-  const start = text.slice(0, mention.start)
-  const earlier = lastMention(start)
-  return earlier === null || earlier.kind === 'other' || isTaken(start.slice(earlier.end)) ? null : earlier
-}
-
-function isTaken(gap: string): boolean {
-  return /\d{4}|\d{3}[- ]\d{3}/.test(gap)
-}
-
-/** A mention in the same sentence, with no other number before it: "493201 is your code". */
-function codeMentionBehind(text: string): Mention | null {
-  const stop = text.search(/[.!?。！？]|\d/)
-  const clause = stop === -1 ? text : text.slice(0, stop)
-  const mention = firstCodeMention(clause)
-  // "10000 points with promo code": what the words before the number could say must hold behind it too.
-  return mention === null || lastMention(clause)?.kind === 'other' ? null : mention
-}
-
-function isDecoration(text: string): boolean {
-  return !/[\p{L}\p{N}]/u.test(text)
 }
 
 function isYear(value: string): boolean {
@@ -186,30 +103,4 @@ function isCalendarDate(value: string): boolean {
 
 function isUnlikeWord(value: string): boolean {
   return !/[AEIOUY]/.test(value) || /[^AEIOUY]{4}/.test(value)
-}
-
-const unitBehind =
-  /^[ \u00a0]?(?:eur|usd|gbp|chf|inr|jpy|kr|zł|руб|₽|元|円|원|points?|punkte|credits?|users?|people|items?|min(?:ute)?s?|hours?|hrs?|days?|seconds?|sec|stunden|tage|minuten|heures|jours|px|kb|mb|gb|km|kg)(?![a-z])/
-const currencyBefore = /(?:eur|usd|gbp|chf|inr|jpy|rs\.?|kr|zł|[$€£¥₹₽₩])[ \u00a0]$/
-
-/** An amount of money, time or things. */
-function isMeasure(lower: string, { start, end }: Candidate): boolean {
-  return (
-    unitBehind.test(lower.slice(end, end + 10)) ||
-    currencyBefore.test(lower.slice(Math.max(0, start - 5), start))
-  )
-}
-
-/** What stands within a URL is no code of its own. */
-function withoutAddresses(text: string, candidates: Candidate[]): Candidate[] {
-  if (candidates.length === 0 || !(text.includes('://') || text.includes('www.'))) return candidates
-  const ranges = [...text.matchAll(/(?:https?:\/\/|www\.)[^\s<>"]+/gi)].map((match) => ({
-    start: match.index,
-    end: match.index + match[0].length,
-  }))
-  let range = 0
-  return candidates.filter(({ start }) => {
-    while ((ranges[range]?.end ?? Infinity) <= start) range++
-    return start < (ranges[range]?.start ?? Infinity)
-  })
 }

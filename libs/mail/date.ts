@@ -15,6 +15,9 @@ const namedZones = new Map([
 const mailDate =
   /^(?:[a-z]{2,9}\.?,?\s+)?(\d{1,2})[\s-]+([a-z]{3})[a-z]{0,6}\.?,?[\s-]+(\d{2,4})\s+(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d{1,9})?)?\s*(?:(?:gmt|utc)?([+-]\d{2}):?(\d{2})|([a-z]{1,5}))?$/
 
+/** As C's `ctime` writes it, in UTC where it names no zone: `Sat Nov 21 10:00:00 2026`. */
+const cDate = /^[a-z]{3},? ([a-z]{3}) +(\d{1,2}) (\d{2}:\d{2}:\d{2})(?: ([a-z]{1,5}|[+-]\d{4}))? (\d{4})$/
+
 const isoDate = /^\d{4}-\d{2}-\d{2}[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})$/
 
 /**
@@ -26,7 +29,7 @@ export function readDate(value: string): string | null {
   const text = withoutComments(value).toLowerCase()
   if (isoDate.test(text)) return fromEpoch(Date.parse(text.replace(' ', 't').toUpperCase()))
 
-  const match = mailDate.exec(text)
+  const match = mailDate.exec(text.replace(cDate, '$2 $1 $5 $3 $4').trim())
   if (match === null) return null
   const [, day, monthName = '', yearText = '', hour, minute, second = '0', zoneHour, zoneMinute, zoneName] =
     match
@@ -62,12 +65,14 @@ function withoutComments(value: string): string {
   if (!value.includes('(')) return value.trim()
   let depth = 0
   let text = ''
-  for (const character of value) {
-    if (character === '(') depth++
+  for (let at = 0; at < value.length; at++) {
+    const character = value.charAt(at)
+    if (character === '\\' && depth > 0) at++
+    else if (character === '(') depth++
     else if (character === ')') depth = Math.max(0, depth - 1)
     else if (depth === 0) text += character
   }
-  return text.trim()
+  return text.replace(/\s+,/g, ',').trim()
 }
 
 function fromEpoch(milliseconds: number): string | null {

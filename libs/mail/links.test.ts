@@ -80,6 +80,93 @@ const cases: { send: Sent; expect: Link[] }[] = [
   { send: { text: `请点击：${x}v?t=a_b-，然后` }, expect: [bare(`${x}v?t=a_b-`)] },
   { send: { text: `${x}?utm_source=mail&gclid=1#top` }, expect: [bare(`${x}?utm_source=mail&gclid=1#top`)] },
   { send: { text: 'ftp://x.example https:// http://[ www.x.example' }, expect: [] },
+  // Angle brackets over several lines, and next to what they don't hold together.
+  {
+    send: { text: `<${x}a/\r\n  b?c=\nd>, <${x}e f>\n<${x}g>` },
+    expect: [`${x}a/b?c=d`, `${x}e`, `${x}g`].map(bare),
+  },
+  {
+    send: { text: `[words](${x}a) **${x}b** [${x}c]: (${x}d)` },
+    expect: ['a', 'b', 'c', 'd'].map((it) => bare(x + it)),
+  },
+  {
+    send: { text: `HTTPS://X.example/A HTTP://y.example` },
+    expect: [bare('HTTPS://X.example/A'), bare('HTTP://y.example')],
+  },
+  {
+    send: { text: `${x}a에서, ${x}地図 ${x}?q=東京 ${x}bから ${x}cที่นี่ https://例え.example/テスト` },
+    expect: [
+      bare(`${x}a`),
+      bare(`${x}地図`),
+      bare(`${x}?q=東京`),
+      bare(`${x}b`),
+      bare(`${x}c`),
+      bare('https://例え.example/テスト'),
+    ],
+  },
+  {
+    send: { text: `https://bücher.example/öffnung?tür=1…\u202c` },
+    expect: [bare('https://bücher.example/öffnung?tür=1')],
+  },
+  { send: { text: `${x}a\u200b ${x}b\u2060` }, expect: [bare(`${x}a`), bare(`${x}b`)] },
+  {
+    send: {
+      html: '<a href="//x.example/a">a</a><a href="/b">b</a><a href="c">c</a><a href="www.x.example">d</a>',
+    },
+    expect: [{ href: `${x}a`, text: 'a' }],
+  },
+  {
+    send: { html: `<base href="${x}b/"><a href="//y.example">a</a><a href="?c">b</a><a href="#d">c</a>` },
+    expect: [
+      { href: 'https://y.example/', text: 'a' },
+      { href: `${x}b/?c`, text: 'b' },
+    ],
+  },
+  {
+    send: {
+      html: '<a href="data:text/html,x">a</a><a href="cid:x">b</a><a href="tel:1">c</a><a href="sms:1">d</a><a>e</a>',
+    },
+    expect: [],
+  },
+  // What conditional comments hold is for one program, and stands beside them for the others.
+  {
+    send: {
+      html: `<!--[if mso]><v:roundrect href="${x}vml"><a href="${x}mso">Go</a></v:roundrect><![endif]--><!--[if !mso]><!-- --><a href="${x}">Go</a><!--<![endif]-->`,
+    },
+    expect: [{ href: x, text: 'Go' }],
+  },
+  { send: { html: `<![if !mso]><a href="${x}">Go</a><![endif]>` }, expect: [{ href: x, text: 'Go' }] },
+  {
+    send: { html: `<a href="${x}1">One <a href="${x}2">Two</a> three <a href="${x}4">Four` },
+    expect: [
+      { href: `${x}1`, text: 'One' },
+      { href: `${x}2`, text: 'Two' },
+      { href: `${x}4`, text: 'Four' },
+    ],
+  },
+  {
+    send: { html: `<a href="${x}"><table><tr><td>One</td><td>Two</td></tr></table></a>` },
+    expect: [{ href: x, text: 'One Two' }],
+  },
+  {
+    send: { html: `<a href="${x}"><span>S</span>ign&zwnj; in&#8203;</a>` },
+    expect: [{ href: x, text: 'Sign in' }],
+  },
+  {
+    send: { html: `<a href="${x}"><i hidden>&#8202;no</i>Yes<span style="font-size:0">no</span></a>` },
+    expect: [{ href: x, text: 'Yes' }],
+  },
+  // One that is hidden here may be the one that a telephone shows.
+  {
+    send: { html: `<div style="display:none"><a href="${x}">Go <b>on</b></a> more</div>` },
+    expect: [{ href: x, text: 'Go on' }],
+  },
+  { send: { html: `<a href="${x}"><img src=a></a>` }, expect: [{ href: x, text: '' }] },
+  { send: { html: `<p>${x}<wbr>a/<b>b</b>.</p>` }, expect: [bare(`${x}a/b`)] },
+  {
+    send: { html: `<a href="${x}?a=1&lt=2&amp;amp;b">E</a>`, text: `${x}?a=1&amp;b` },
+    expect: [{ href: `${x}?a=1&lt=2&amp;b`, text: 'E' }, bare(`${x}?a=1&amp;b`)],
+  },
 ]
 
 test.each(cases)('$send', ({ send, expect: expected }) => expect(linksIn(send)).toEqual(expected))
@@ -138,6 +225,35 @@ const visible: { send: string; expect: string }[] = [
   },
   { send: '12&#8203;34&shy;56', expect: '123456' },
   { send: 'a<', expect: 'a<' },
+  // What takes no room or has the colour of what is behind it.
+  {
+    send: '<p style="visibility: hidden">a</p><p style="opacity:0">b</p><p style="OPACITY:0.5">c</p>',
+    expect: 'c',
+  },
+  { send: '<p style="max-height:0;overflow:hidden">a</p><p style="max-height:0">b</p>', expect: 'b' },
+  { send: '<td style="font-size:0px"><i>a</i><div style="font-size:13px">b</div></td>', expect: 'b' },
+  {
+    send: '<p style="font:0/0 a">a</p><p style="font:12px/1 a">b</p><p style="font-size:1px">c</p>',
+    expect: 'b',
+  },
+  {
+    send: '<td bgcolor=white><p style="color:#FFF">a</p><p style="color:#fffffe">b</p>c</td>',
+    expect: 'b\nc',
+  },
+  {
+    send: '<div style="background:rgb(255, 255, 255)"><font color="#ffffff">a<b style="color:#000">b</b></font>c</div>',
+    expect: 'bc',
+  },
+  { send: '<p style="color:transparent">a</p><p style="color:rgba(0,0,0,0)">b</p>c', expect: 'c' },
+  // A style sheet or an image may put any colour behind it.
+  { send: '<td bgcolor="#fff"><p class=x style="color:#fff">a</p></td>', expect: 'a' },
+  { send: '<td style="background:#fff url(a)"><p style="color:#fff">a</p></td>', expect: 'a' },
+  { send: '<p style="color:#fff">a</p>', expect: 'a' },
+  { send: '<td bgcolor="#fff" style="color:#fff"><a href=x>a</a></td>', expect: 'a' },
+  { send: '<p style="mso-hide:all">a</p>', expect: 'a' },
+  { send: 'a<span style="display:none">b<p>c</p></span>d', expect: 'ad' },
+  { send: '\u202aa\u202c \u200eb\u200c c\u2060', expect: 'a b c' },
+  { send: 'می\u200cخواهم', expect: 'می\u200cخواهم' },
   { send: '', expect: '' },
 ]
 
@@ -158,6 +274,21 @@ const hostile = [
   '<form action=http://x>',
   '</x>',
   '<div></x>',
+  '<a',
+  '<a href="',
+  '<a href=//x>',
+  '<p style="',
+  '<p style="color:#fff;background:#fff">',
+  '<p style=";:;">',
+  '<td style="font-size:0">',
+  '<!--[if mso]>',
+  '<https://x\n',
+  'https://x.example/에',
+  'https://',
+  '://',
+  '&zwnj;',
+  '\u200c',
+  '<pre>\n',
 ]
 
 // In more than linear time they would not come to an end.

@@ -9,7 +9,39 @@ export interface Envelope {
   remoteAddress: string
   /** Null for a connection in the clear. */
   tls: { version: string; cipher: string } | null
+  /** Absent where nobody judged: DNS is asked once, when the mail comes, so that reading it again tells the same. */
+  authentication?: Authentication
 }
+
+/** Whether a mail is from whom it says: SPF (RFC 7208), DKIM (RFC 6376), DMARC (RFC 9989), ARC (RFC 8617). */
+export interface Authentication {
+  /** Of the domain of MAIL FROM, or of the HELO name where that is empty; null where it was not judged. */
+  spf: Judgement | null
+  /** One for each signature. */
+  dkim: SignatureJudgement[]
+  /** Null where the mail names no author domain, or it was not judged. */
+  dmarc: (Judgement & { policy: 'none' | 'quarantine' | 'reject' | null }) | null
+  /** Only of a mail that has a chain; `instances` is its length. */
+  arc?: { result: AuthenticationResult; instances: number; detail: string | null }
+}
+
+export interface Judgement {
+  result: AuthenticationResult
+  domain: string | null
+  /** Why, where there is more to say. */
+  detail: string | null
+}
+
+export interface SignatureJudgement extends Judgement {
+  selector: string | null
+  algorithm: string | null
+  /** Whether the signing domain is the author's, as DMARC has it. */
+  aligned: boolean
+}
+
+/** RFC 8601, section 2.7. */
+export type AuthenticationResult =
+  'none' | 'neutral' | 'pass' | 'fail' | 'softfail' | 'policy' | 'temperror' | 'permerror'
 
 export interface Mailbox {
   name: string | null
@@ -61,6 +93,9 @@ export type WarningCode =
   | 'text-truncated'
   | 'html-truncated'
   | 'invalid-date'
+  /** A text's charset is unknown or does not fit its bytes. */
+  | 'charset-guessed'
+  | 'unknown-encoding'
   | 'parse-failed'
   | 'parse-timeout'
   /** Of a mail behind others of its inbox that took all the time there was: its header alone was read. */

@@ -1,10 +1,13 @@
-import type { AttachmentStream, HeaderValue, MessageText } from 'mailparser'
-import { readHeader } from './headers.js'
+import type { AttachmentStream, MessageText } from 'mailparser'
+import { readMailboxes } from './addresses.js'
+import { bodyText, encodingWarning } from './body-text.js'
+import { fieldText, showField, type Field } from './headers.js'
 import type { MailLimits } from './limits.js'
-import { mailboxes } from './mailboxes.js'
 import type { Attachment, Header, Mailbox, Warning } from './message.js'
+import type { PartHeader } from './part-header.js'
 import { prepareSource } from './source.js'
-import { TreeParser, type MimeNode } from './tree-parser.js'
+import { BodyPieces } from './splitter.js'
+import { AttachmentHeaders, TreeParser, type MimeNode } from './tree-parser.js'
 
 export interface MimeContent {
   headers: Header[]
@@ -22,8 +25,7 @@ export interface MimeContent {
 
 /**
  * Resolves once the whole source is read. Calls `onContent` with each piece of every listed attachment, in
- * order, before its entry is made. Rejects with an Error if the parser is defeated. Charsets like UTF-16 can say half a
- * surrogate pair, in whose place stands U+FFFD: strict readers of JSON refuse all of what holds one (RFC 7493, section 2.1).
+ * order, before its entry is made. Rejects with an Error if the parser is defeated.
  */
 export function readMime(
   raw: Buffer,
@@ -45,20 +47,20 @@ export function readMime(
       maxHeadSize: Infinity,
       maxChildNodes: limits.maxParts + 1,
     }
-    const parser = new TreeParser(options, limits.maxHeaderBytes)
+    const parser = new TreeParser(options, limits)
     const attachments: Attachment[] = []
     let omitted = 0
 
     parser.on('data', (part: AttachmentStream | MessageText) => {
       if (part.type !== 'attachment') return
       const index = attachments.length
-      const isListed = index < limits.maxAttachments && depthOf(part) <= limits.maxDepth
+      const isListed = index < limits.maxAttachments
       if (!isListed) omitted++
       part.content.on('data', (piece: Buffer) => {
         if (isListed) onContent?.(index, piece)
       })
       part.content.on('end', () => {
-        if (isListed) attachments.push(describeAttachment(part, index))
+        if (isListed) attachments.push(describeAttachment(part, index, warnings))
         part.release()
       })
     })
@@ -67,85 +69,85 @@ export function readMime(
       if (omitted > 0) {
         warnings.push({ code: 'too-many-attachments', detail: `${omitted} more attachments were left out.` })
       }
-      resolve(contentOf(parser, attachments, limits, warnings))
+      if (parser.isHeaderCut) {
+        warnings.push({
+          code: 'too-many-headers',
+          detail: `Only the first ${limits.maxHeaderBytes} bytes of a part's header were read.`,
+        })
+      }
+      if (parser.isTooDeep) {
+        warnings.push({
+          code: 'too-many-parts',
+          detail: `Parts nested deeper than ${limits.maxDepth} were left out.`,
+        })
+      }
+      resolve(contentOf(parser, attachments, warnings))
     })
     parser.on('close', () => reject(new Error('The mail parser stopped before the end of the source.')))
     parser.end(source)
   })
 }
 
-function contentOf(
-  parser: TreeParser,
-  attachments: Attachment[],
-  limits: MailLimits,
-  warnings: Warning[],
-): MimeContent {
-  const decodeWords = (text: string): string => parser.libmime.decodeWords(text)
-  const headers: Header[] = []
-  for (const { line } of parser.headerLines || []) {
-    const header = readHeader(line, decodeWords)
-    if (header !== null) headers.push(header)
-  }
-  const known = parser.headers || new Map<string, HeaderValue>()
+function contentOf(parser: TreeParser, attachments: Attachment[], warnings: Warning[]): MimeContent {
   const texts: string[] = []
   const htmls: string[] = []
-  if (parser.tree && !collectText(parser.tree, limits.maxDepth, texts, htmls)) {
-    warnings.push({
-      code: 'too-many-parts',
-      detail: `Parts nested deeper than ${limits.maxDepth} were left out.`,
-    })
-  }
-  if (parser.arePartHeadersCut) {
-    warnings.push({
-      code: 'too-many-headers',
-      detail: `Only the first ${limits.maxHeaderBytes} bytes of the headers of all parts were read.`,
-    })
-  }
+  if (parser.tree) collectText(parser.tree, texts, htmls, warnings)
+  const header = parser.tree ? parser.tree.node.header : undefined
+  const fields = header?.fields ?? []
+  const charset = header?.charset ?? null
+  const mailboxesOf = (found: Field[]) =>
+    found.flatMap(({ value }) => readMailboxes(fieldText(value, charset)))
+  const all = (key: string) => fields.filter((field) => field.key === key)
+  // A mail may have one of each (RFC 5322, section 3.6). Of several From or Reply-To the first counts.
   return {
-    headers,
-    from: mailboxes(known.get('from')),
-    to: mailboxes(known.get('to')),
-    cc: mailboxes(known.get('cc')),
-    replyTo: mailboxes(known.get('reply-to')),
+    headers: fields.map((field) => showField(field, charset)),
+    from: mailboxesOf(all('from').slice(0, 1)),
+    to: mailboxesOf(all('to')),
+    cc: mailboxesOf(all('cc')),
+    replyTo: mailboxesOf(all('reply-to').slice(0, 1)),
     texts,
     htmls,
     attachments,
-    warnings,
+    warnings: distinct(warnings),
   }
 }
 
-/** False if something lay too deep. */
-function collectText(node: MimeNode, depthLeft: number, texts: string[], htmls: string[]): boolean {
-  if (depthLeft < 0) return false
-  if (node.textContent !== undefined && node.textContent !== '' && node.isAttachment !== true) {
-    if (node.contentType === 'text/plain') texts.push(node.textContent)
-    else if (node.contentType === 'text/html') htmls.push(node.textContent)
+function collectText(node: MimeNode, texts: string[], htmls: string[], warnings: Warning[]): void {
+  const { header } = node.node
+  if (header !== undefined && node.decoder instanceof BodyPieces) {
+    const text = shownText(header, node.decoder.pieces, warnings)
+    if (text !== '') (header.shownAs === 'text/html' ? htmls : texts).push(text)
+  } else if (header !== undefined && node.children.length === 0 && node.preamble !== undefined) {
+    // A multipart whose delimiter never comes: better all of it than nothing.
+    texts.push(shownText({ ...header, encoding: '' }, node.preamble, warnings))
   }
-  let isWhole = true
-  for (const child of node.children) isWhole = collectText(child, depthLeft - 1, texts, htmls) && isWhole
-  return isWhole
+  for (const child of node.children) collectText(child, texts, htmls, warnings)
 }
 
-/** mailparser numbers parts as IMAP does: `1.2` is the second part of the first. */
-function depthOf(part: AttachmentStream): number {
-  return part.partId === undefined ? 0 : (part.partId ?? '').split('.').length
+function shownText(header: PartHeader, pieces: Buffer[], warnings: Warning[]): string {
+  const [only = Buffer.alloc(0)] = pieces
+  const warning = encodingWarning(header)
+  if (warning !== null) warnings.push(warning)
+  return bodyText(header, pieces.length > 1 ? Buffer.concat(pieces) : only, warnings)
 }
 
-function describeAttachment(part: AttachmentStream, index: number): Attachment {
-  const declared = part.headers.get('content-type')
-  // mailparser replaces application/octet-stream by a guess from the file name; what the mail says stands.
-  const contentType =
-    declared !== undefined && typeof declared === 'object' && 'params' in declared
-      ? declared.value.toLowerCase().trim()
-      : part.contentType
-  const disposition = part.contentDisposition
+function describeAttachment(part: AttachmentStream, index: number, warnings: Warning[]): Attachment {
+  if (!(part.headers instanceof AttachmentHeaders)) throw new Error('An attachment came without its header.')
+  const header = part.headers.part
+  const warning = encodingWarning(header)
+  if (warning !== null) warnings.push(warning)
   return {
     index,
-    filename: part.filename?.toWellFormed() ?? null,
-    contentType: contentType === '' ? 'application/octet-stream' : contentType.toWellFormed(),
+    filename: header.filename,
+    contentType: header.type,
     size: part.size,
-    contentId: part.cid === undefined || part.cid === '' ? null : part.cid.toWellFormed(),
-    isInline: disposition === 'inline' || (disposition === undefined && part.related === true),
+    contentId: header.contentId,
+    isInline: header.isInline,
     sha256: part.checksum,
   }
+}
+
+function distinct(warnings: Warning[]): Warning[] {
+  const seen = new Map(warnings.map((warning) => [warning.code + warning.detail, warning]))
+  return [...seen.values()]
 }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { createTransport } from 'nodemailer'
@@ -15,160 +14,11 @@ const envelope: Envelope = {
   tls: null,
 }
 
-const fixtures = 'libs/mail/fixtures'
-const source = (name: string): Buffer => readFileSync(`${fixtures}/${name}.eml`)
+const golden = 'libs/mail/golden'
+const source = (name: string): Buffer => readFileSync(`${golden}/${name}.eml`)
+const names = readdirSync(golden).flatMap((file) => /^(.*)\.eml$/.exec(file)?.[1] ?? [])
 const parse = (raw: Buffer | string, limits?: Partial<MailLimits>) =>
   parseMail(Buffer.from(raw), envelope, { ...defaultMailLimits, ...limits })
-
-const from = [{ name: 'App', address: 'no-reply@app.example' }]
-const link = 'https://app.example/verify?token=abcdefghijklmnopqrstuvwxyz0123456789abcdefghij&utm_source=mail'
-
-const mails: { send: string; expect: Partial<ParsedMail> }[] = [
-  {
-    send: 'plain-text',
-    expect: {
-      subject: 'Your code is 493201',
-      sender: 'no-reply@app.example',
-      recipient: 'k3v+tag@mayfly.test',
-      from,
-      to: [{ name: null, address: 'k3v@mayfly.test' }],
-      cc: [],
-      replyTo: [],
-      date: '2026-11-21T09:00:00.000Z',
-      text: 'Hello,\n\nYour verification code is 493-201.\n\nhttps://app.example/verify?t=abc.\n',
-      html: null,
-      links: [{ href: 'https://app.example/verify?t=abc', text: null }],
-      codes: [{ value: '493201', text: '493-201', confidence: 0.98 }],
-      attachments: [],
-      envelope,
-      warnings: [],
-    },
-  },
-  {
-    send: 'html-only',
-    expect: {
-      text: null,
-      links: [{ href: 'https://app.example/v?a=1&utm_source=mail', text: 'Verify now' }],
-    },
-  },
-  {
-    send: 'two-parts',
-    expect: { text: `Go to ${link} to verify.`, links: [{ href: link, text: 'Verify' }], attachments: [] },
-  },
-  { send: 'text-beside-html', expect: { text: 'Before\nAfter', html: '<p>Middle</p>', attachments: [] } },
-  { send: 'attached-message', expect: { subject: 'Fwd', text: 'See below.', html: null, codes: [] } },
-  { send: 'bounce', expect: { text: 'It bounced.', html: null } },
-  { send: 'charset-iso-8859-1', expect: { subject: 'Grüße', text: 'Grüße aus Köln' } },
-  { send: 'charset-windows-1252', expect: { subject: 'Preis €', text: 'Preis: “5 €”' } },
-  { send: 'charset-shift-jis', expect: { subject: '認証コード', text: '認証コードは 493201 です' } },
-  { send: 'charset-iso-2022-jp', expect: { subject: '認証コード', text: '認証コードは 493201 です' } },
-  { send: 'charset-gb18030', expect: { subject: '验证码', text: '您的验证码是 493201' } },
-  { send: 'charset-koi8-r', expect: { subject: 'Код', text: 'Ваш код подтверждения: 493201' } },
-  {
-    send: 'encoded-subject',
-    expect: { subject: 'Grüße 漢 und mehr', from: [{ name: 'Jürgen', address: 'j@app.example' }] },
-  },
-  {
-    send: 'latin1-header',
-    expect: { subject: 'Grüße', text: 'Grüße\n', from: [{ name: 'Jürgen', address: 'j@app.example' }] },
-  },
-  {
-    send: 'smtputf8',
-    expect: {
-      subject: 'Grüße ✓',
-      sender: 'jürgen@bücher.example',
-      to: [{ name: null, address: '用户@例子.example' }],
-      links: [{ href: 'https://bücher.example/weg?x=ü', text: null }],
-    },
-  },
-  { send: 'quoted-printable-8bit', expect: { text: 'Grüße ü 100% a=b  end\n' } },
-  { send: 'flowed', expect: { text: 'This line goes on here.\n\nThat one not.' } },
-  {
-    send: 'empty',
-    expect: { subject: null, sender: 'bounce@app.example', date: null, text: null, html: null, headers: [] },
-  },
-  { send: 'header-only', expect: { subject: 'Nothing more', text: null, html: null } },
-  { send: 'no-headers', expect: { headers: [], text: 'Hello without headers\n' } },
-  { send: 'just-text', expect: { headers: [], text: 'Hello, this is all\n' } },
-  { send: 'no-separator', expect: { subject: 'Hi', text: 'Hello without an empty line\nand 493201\n' } },
-  { send: 'nul-bytes', expect: { subject: 'N\0UL', text: 'A\0B\n' } },
-  {
-    send: 'duplicate-headers',
-    expect: {
-      subject: 'first',
-      sender: 'a@app.example',
-      from: [{ name: null, address: 'a@app.example' }],
-      headers: [
-        { name: 'Received', value: 'one' },
-        { name: 'Received', value: 'two' },
-        { name: 'X-MIXED-case', value: 'a' },
-        { name: 'x-mixed-CASE', value: 'b' },
-        { name: 'From', value: 'a@app.example' },
-        { name: 'Subject', value: 'first' },
-        { name: 'Subject', value: 'second' },
-        { name: 'From', value: 'b@app.example' },
-        { name: 'received', value: 'three folded' },
-      ],
-    },
-  },
-  { send: 'no-from', expect: { sender: 'bounce@app.example', from: [] } },
-  {
-    send: 'groups',
-    expect: {
-      sender: 'ann@app.example',
-      from: [
-        { name: 'Ann', address: 'ann@app.example' },
-        { name: null, address: 'bob@app.example' },
-      ],
-      to: [],
-      cc: [
-        { name: null, address: 'a@app.example' },
-        { name: 'B, C', address: 'b@app.example' },
-        { name: 'D', address: 'd@app.example' },
-      ],
-    },
-  },
-  {
-    send: 'bad-date',
-    expect: { date: null, warnings: [{ code: 'invalid-date', detail: 'The Date header names no moment.' }] },
-  },
-]
-
-test.each(mails)('$send', async ({ send, expect: expected }) => {
-  expect(await parse(source(send))).toMatchObject(expected)
-})
-
-test.each(readdirSync(fixtures).filter((name) => name.endsWith('.eml')))(
-  '%s: size and digest are the source’s',
-  async (name) => {
-    const raw = readFileSync(`${fixtures}/${name}`)
-    const digest = createHash('sha256').update(raw).digest('hex')
-    expect(await parse(raw)).toMatchObject({ size: raw.length, sha256: digest })
-  },
-)
-
-test('attachments are told apart from text, in order, as the mail declares them', async () => {
-  const { attachments } = await parse(source('nested'))
-  expect(attachments).toMatchObject([
-    {
-      index: 0,
-      filename: 'logo.png',
-      contentType: 'image/png',
-      size: 18,
-      contentId: 'logo@app',
-      isInline: true,
-    },
-    {
-      index: 1,
-      filename: 'a.pdf',
-      contentType: 'application/octet-stream',
-      size: 8,
-      contentId: null,
-      isInline: false,
-    },
-    { index: 2, filename: 'nötes.txt', contentType: 'text/plain', size: 5, isInline: false },
-  ])
-})
 
 test('an attached mail is an attachment, whole', async () => {
   const { attachments } = await parse(source('attached-message'))
@@ -176,26 +26,6 @@ test('an attached mail is an attachment, whole', async () => {
   const inner = await readAttachment(source('attached-message'), 0)
   expect(inner?.content.toString()).toMatch(/^From: inner@app.example\r\n[^]*Inner text\r\n--inner--$/)
 })
-
-test.each(['nested', 'attached-message', 'bounce', 'unclosed', 'plain-text'])(
-  '%s: each attachment is read by its index, with the digest that was listed',
-  async (name) => {
-    const raw = source(name)
-    const { attachments } = await parse(raw)
-    for (const meta of attachments) {
-      const read = await readAttachment(raw, meta.index)
-      expect(read?.meta).toEqual(meta)
-      expect(read?.content).toHaveLength(meta.size)
-      expect(
-        createHash('sha256')
-          .update(read?.content ?? '')
-          .digest('hex'),
-      ).toBe(meta.sha256)
-    }
-    expect(await readAttachment(raw, attachments.length)).toBeNull()
-    expect(await readAttachment(raw, -1)).toBeNull()
-  },
-)
 
 test('an attachment comes back byte for byte', async () => {
   const content = Buffer.from(Array.from({ length: 300_000 }, (_, index) => (index * 7919) % 256))
@@ -277,6 +107,12 @@ const overruns: { send: string; limits: Partial<MailLimits>; warning: string; ke
       limits: { maxDepth: 1 },
       warning: 'too-many-parts',
       kept: { text: 'flat' },
+    },
+    {
+      send: multipart(`--m\nX: ${'x'.repeat(99)}\nContent-Type: text/html\n\n<p>\n`),
+      limits: { maxHeaderBytes: 60 },
+      warning: 'too-many-headers',
+      kept: { text: '<p>', html: null },
     },
     {
       send: `\n${many(9, (index) => `https://app.example/${index}\n`)}`,
@@ -366,13 +202,11 @@ const pieces = fc.constantFrom(
 const anySource = fc.oneof(
   fc.uint8Array({ maxLength: 2_000 }).map((bytes) => Buffer.from(bytes)),
   fc.array(pieces, { maxLength: 60 }).map((list) => Buffer.from(list.join(''))),
-  fc
-    .tuple(fc.constantFrom(...mails.map(({ send }) => send)), fc.nat(), fc.nat(255), fc.nat())
-    .map(([name, at, byte, end]) => {
-      const raw = source(name)
-      if (raw.length > 0) raw[at % raw.length] = byte
-      return raw.subarray(0, end % (raw.length + 1))
-    }),
+  fc.tuple(fc.constantFrom(...names), fc.nat(), fc.nat(255), fc.nat()).map(([name, at, byte, end]) => {
+    const raw = source(name)
+    if (raw.length > 0) raw[at % raw.length] = byte
+    return raw.subarray(0, end % (raw.length + 1))
+  }),
 )
 
 test('any bytes are read, or refused by an Error', async () => {

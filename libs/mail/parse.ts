@@ -50,7 +50,11 @@ export async function parseMail(
   }
 }
 
-/** Several parts of one kind (a mailing list's footer, text around an image) follow each other line by line. */
+/**
+ * Several parts of one kind (a mailing list's footer, text around an image) follow each other line by line. Charsets
+ * like UTF-16 can say half a surrogate pair, in whose place stands U+FFFD: strict readers of JSON refuse all of what
+ * holds one (RFC 7493, section 2.1).
+ */
 function joinParts(
   parts: string[],
   maxBytes: number,

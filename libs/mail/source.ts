@@ -8,12 +8,16 @@ const TAB = 9
 const COLON = 58
 const endOfLine = Buffer.from('\r\n')
 const delimiterStart = Buffer.from('\n--')
+const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 
 /**
  * Makes a source fit for the MIME parser: cut where it has too many headers or parts, and with the empty line
  * that separates header and body where that is missing. Almost every mail comes back untouched.
  */
-export function prepareSource(raw: Buffer, limits: MailLimits, warnings: Warning[]): Buffer {
+export function prepareSource(given: Buffer, limits: MailLimits, warnings: Warning[]): Buffer {
+  const raw = byteOrderMark.equals(given.subarray(0, byteOrderMark.length))
+    ? given.subarray(byteOrderMark.length)
+    : given
   const header = scanHeader(raw, limits)
   const end = scanParts(raw, limits.maxParts)
   if (end < raw.length) {
@@ -76,7 +80,7 @@ function isEmptyLine(raw: Buffer, start: number): boolean {
   return raw[start] === LF || (raw[start] === CR && raw[start + 1] === LF)
 }
 
-/** Printable US-ASCII up to a colon (RFC 5322, section 2.2), white space before it allowed; or mbox's `From `. */
+/** Printable US-ASCII up to a colon (RFC 5322, section 2.2), white space before it allowed; or mbox's first line. */
 function isFieldStart(raw: Buffer, start: number): boolean {
   let at = start
   for (; at < raw.length; at++) {
@@ -84,7 +88,7 @@ function isFieldStart(raw: Buffer, start: number): boolean {
     if (byte === COLON) return at > start
     if (byte === undefined || byte <= SPACE || byte > 126) break
   }
-  if (start === 0 && at === 4 && raw.toString('latin1', 0, 5) === 'From ') return true
+  if (start === 0 && /^>?From $/.test(raw.toString('latin1', 0, at + 1))) return true
   while (raw[at] === SPACE || raw[at] === TAB) at++
   return at > start && raw[at] === COLON
 }

@@ -1,6 +1,10 @@
-const invisible = /[\u00ad\u034f\u200b\u2060\ufeff]/g
+// Soft hyphens, joiners that join nothing, marks of direction, and what else takes no room. Between letters of
+// scripts other than Latin the joiners (U+200C, U+200D) are spelling.
+const invisible =
+  /[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])/g
 /** Anything that setting text would change; most text has nothing of it. */
-const unset = /[^\S ]| {2}|[\u00ad\u034f\u200b\u2060\ufeff]/
+const unset =
+  /[^\S ]| {2}|[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/
 
 /** Text set as HTML sets it: runs of white space are one space, blocks begin new lines. */
 export class TextFlow {

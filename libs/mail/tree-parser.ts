@@ -1,143 +1,142 @@
 /**
- * The MIME tree of a mail, read by mailparser (3.9.30, pinned). Beyond its documented events this relies on
- * a few of its inner members, declared below: its own summary joins text and HTML parts into each other and
- * makes up what the mail lacks, so the parts are taken from its tree instead.
+ * The MIME tree of a mail, read by mailparser (3.9.30, pinned) and the splitter within it (mailsplit 5.4.18).
+ * Beyond documented events this relies on a few inner members of both, declared below: its own summary joins text and HTML
+ * parts into each other and makes up what the mail lacks, so the parts are taken from its tree, their headers and
+ * bodies are read here, and delimiters are found as RFC 2046 has them.
  */
-import type { Transform } from 'node:stream'
-import { MailParser, type Headers, type MailParserOptions } from 'mailparser'
-import { headerText } from './headers.js'
+import { PassThrough, type Transform } from 'node:stream'
+import { MailParser, type Headers } from 'mailparser'
+import { Base64Decoder } from './base64.js'
+import type { MailLimits } from './limits.js'
+import { readPartHeader, type PartHeader } from './part-header.js'
 import { QuotedPrintableDecoder } from './quoted-printable.js'
-
-const CR = 13
-
-interface HeaderLine {
-  key: string
-  /** One character a byte. */
-  line: string
-}
-
-/** A part's header as the splitter hands it over. */
-interface PartHeader {
-  encoding: string | false
-  getDecoder(): Transform
-}
-
-/** A part as the splitter begins it, before its header is read. */
-interface SplitNode {
-  addHeaderChunk(line?: Buffer): void
-}
+import { BodyPieces, correctDelimiters, type Chunk, type SplitPart, type Splitter } from './splitter.js'
 
 export interface MimeNode {
-  contentType: string | false
-  isAttachment?: boolean
-  /** Absent on what is not text, and on text until it has been read to its end. */
-  textContent?: string
+  node: SplitPart
+  headers: Headers
   children: MimeNode[]
-  decoder?: Transform
+  decoder?: Transform | BodyPieces
+  /** Of a multipart, what stands before its first part. */
+  preamble?: Buffer[]
 }
 
 declare module 'mailparser' {
   interface MailParser {
-    splitter: { node: SplitNode; newNode(parent?: SplitNode): void }
     tree: MimeNode | false
-    headers: Headers | false
-    headerLines: HeaderLine[] | false
-    libmime: { decodeWords(text: string): string }
-    createNode(part: PartHeader): MimeNode
-    processHeaders(lines: HeaderLine[]): Headers
-    processChunk(chunk: unknown, done: (error?: unknown) => void): void
+    curnode: MimeNode | false
+    splitter: Splitter
+    createNode(part: SplitPart): MimeNode
+    processHeaders(): Headers
+    processChunk(chunk: Chunk, done: (error?: unknown) => void): void
   }
 }
 
-/** The headers that the tree itself needs; reading the others as well would cost a tenth of the whole. */
-const structuralHeaders = new Set([
-  'from',
-  'to',
-  'cc',
-  'reply-to',
-  'content-type',
-  'content-disposition',
-  'content-id',
-])
-/** A mail may have one of each (RFC 5322, section 3.6). Of several the first counts here; mailparser takes the last. */
-const firstOnly = new Set(['from', 'reply-to'])
+/** What mailparser hands on with each attachment, in place of its own reading of the header. */
+export class AttachmentHeaders extends Map<string, never> {
+  constructor(readonly part: PartHeader) {
+    super()
+  }
+}
 
 export class TreeParser extends MailParser {
-  /** Whether headers of parts were left out. */
-  arePartHeadersCut = false
-  private partHeaderBytes = 0
+  /** Whether multiparts lay deeper than they are read. */
+  isTooDeep = false
+  /** Whether a part's header was longer than it is read. */
+  isHeaderCut = false
 
-  /** `maxPartHeaderBytes` is what the headers of all parts, the mail itself apart, may take together. */
   constructor(
-    options: MailParserOptions,
-    private readonly maxPartHeaderBytes: number,
+    options: ConstructorParameters<typeof MailParser>[0],
+    private readonly limits: Pick<MailLimits, 'maxDepth' | 'maxHeaderBytes'>,
   ) {
     super(options)
     const { splitter } = this
-    const newNode = splitter.newNode.bind(splitter)
-    readHeaderLines(splitter.node, (line) => line)
+    const makeNode = splitter.newNode.bind(splitter)
     splitter.newNode = (parent) => {
-      newNode(parent)
-      readHeaderLines(splitter.node, (line) => this.withinHeaders(line))
+      makeNode(parent)
+      this.adopt(splitter.node)
     }
+    correctDelimiters(splitter)
+    this.adopt(splitter.node)
   }
 
-  private withinHeaders(line: Buffer): Buffer | undefined {
-    this.partHeaderBytes += line.length
-    if (this.partHeaderBytes <= this.maxPartHeaderBytes) return line
-    this.arePartHeadersCut = true
-    return undefined
+  override processHeaders(): Headers {
+    return new Map()
   }
 
-  override processHeaders(lines: HeaderLine[]): Headers {
-    const seen = new Set<string>()
-    const wanted = lines.filter(({ key }) => {
-      if (!structuralHeaders.has(key) || (firstOnly.has(key) && seen.has(key))) return false
-      seen.add(key)
-      return true
-    })
-    return super.processHeaders(wanted.map(asUtf8))
-  }
-
-  override createNode(part: PartHeader): MimeNode {
-    // The library's own decoder mangles 8-bit bytes and takes quadratic time on long runs of spaces.
-    if (part.encoding === 'quoted-printable') part.getDecoder = () => new QuotedPrintableDecoder()
+  override createNode(part: SplitPart): MimeNode {
     const node = super.createNode(part)
-    if (node.decoder !== undefined) endOnce(node.decoder)
+    if (part.header !== undefined) node.headers = new AttachmentHeaders(part.header)
+    if (node.decoder !== undefined && !(node.decoder instanceof BodyPieces)) endOnce(node.decoder)
     return node
   }
 
   /** Called from timers, where an exception would end the process instead of this mail. */
-  override processChunk(chunk: unknown, done: (error?: unknown) => void): void {
+  override processChunk(chunk: Chunk, done: (error?: unknown) => void): void {
     try {
+      if (chunk.type === 'data' && chunk.value !== undefined) this.keepPreamble(chunk.node, chunk.value)
       super.processChunk(chunk, done)
     } catch (error) {
       done(error)
     }
   }
+
+  private keepPreamble(part: SplitPart | undefined, value: Buffer): void {
+    const { curnode } = this
+    if (curnode && curnode.node === part && curnode.children.length === 0)
+      (curnode.preamble ??= []).push(value)
+  }
+
+  private adopt(part: SplitPart): void {
+    let isCut = false
+    const addLine = part.addHeaderChunk.bind(part)
+    part.addHeaderChunk = (line) => {
+      // The mail's own header was cut before; each line of a part's would cost a buffer.
+      isCut ||= part.parentNode !== false && part._headerlen + line.length > this.limits.maxHeaderBytes
+      if (isCut) this.isHeaderCut = true
+      else addLine(line)
+    }
+    part.parseHeaders = () => {
+      if (part.headers === false) this.readHeader(part)
+    }
+  }
+
+  private readHeader(part: SplitPart): void {
+    const container = part.parentNode ? part.parentNode.header : undefined
+    const header = readPartHeader(Buffer.concat(part._headersLines, part._headerlen), {
+      containerType: container?.type ?? null,
+      isRelated: container !== undefined && (container.isRelated || container.type === 'multipart/related'),
+      depth: container === undefined ? 0 : container.depth + 1,
+    })
+    part.header = header
+    part.headers = { lines: [], getList: () => [] }
+    part.disposition = header.shownAs === null ? 'attachment' : 'inline'
+    part.contentType = header.shownAs ?? header.type
+    part.getDecoder = () => (header.shownAs === null ? decoderFor(header.encoding) : new BodyPieces())
+    if (!header.type.startsWith('multipart/')) return
+    if (header.depth >= this.limits.maxDepth) {
+      header.boundary = null
+      this.isTooDeep = true
+    } else if (header.boundary === null) {
+      // There is no telling parts apart: all of it is shown.
+      header.shownAs = 'text/plain'
+      header.encoding = ''
+      part.contentType = 'text/plain'
+      part.disposition = 'inline'
+    } else {
+      part.multipart = header.type.slice('multipart/'.length)
+      part._boundary = Buffer.from(header.boundary, 'latin1')
+    }
+  }
+}
+
+function decoderFor(encoding: string): Transform {
+  if (encoding === 'base64') return new Base64Decoder()
+  return encoding === 'quoted-printable' ? new QuotedPrintableDecoder() : new PassThrough()
 }
 
 /** mailparser ends its decoders again and again, and each time a stream makes an exception that nobody sees. */
 function endOnce(decoder: Transform): void {
   const end = decoder.end.bind(decoder)
   decoder.end = () => (decoder.writableEnded ? decoder : end())
-}
-
-/**
- * A lone CR is no line's end (RFC 5322, section 2.2) and no part of a header either; the library takes quadratic time on
- * runs of them.
- */
-function readHeaderLines(node: SplitNode, pass: (line: Buffer) => Buffer | undefined): void {
-  const add = node.addHeaderChunk.bind(node)
-  node.addHeaderChunk = (line) => add(line === undefined ? undefined : pass(withoutLoneCr(line)))
-}
-
-function withoutLoneCr(line: Buffer): Buffer {
-  const first = line.indexOf(CR)
-  if (first === -1 || first >= line.length - 2) return line
-  return Buffer.from(line.toString('latin1').replace(/\r(?!\n)/g, ' '), 'latin1')
-}
-
-function asUtf8({ key, line }: HeaderLine): HeaderLine {
-  return { key, line: Buffer.from(headerText(line)).toString('latin1') }
 }

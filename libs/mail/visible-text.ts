@@ -1,4 +1,6 @@
 import { Parser } from 'htmlparser2'
+import { StyleReader, type Color, type StyleEffect } from './hidden-style.js'
+import { LinkCollector } from './html-links.js'
 import type { Link } from './message.js'
 import { TextFlow } from './text-flow.js'
 
@@ -24,15 +26,9 @@ const blocks = new Set(
   ).split(' '),
 )
 
-const hiddenStyle = /(?:^|;)\s{0,20}display\s{0,20}:\s{0,20}none/i
-
 /** The parser's own work grows with the nesting; no mail that is meant to be read comes near this. */
 const maxNesting = 1_000
 const sliceLength = 65_536
-/** What is kept of links, each of which may repeat a long base. */
-const maxLinks = 20_000
-const maxHrefLength = 8_192
-const maxHrefCharacters = 4_000_000
 
 /** Reads HTML in one pass. Never fails; what is nested absurdly deep is left out together with all after it. */
 export function readHtml(html: string): HtmlContent {
@@ -45,149 +41,103 @@ export function readHtml(html: string): HtmlContent {
   return reader.finish()
 }
 
-interface OpenLink {
-  link: Link
-  words: TextFlow
-  /** Stands in where an anchor holds images only. */
-  alternative: string
-  start: number
+/** What of its style an element hands down to those within. */
+interface Inherited {
+  depth: number
+  isTiny: boolean
+  color: Color
+  background: Color
 }
 
 class HtmlReader {
   isTooDeep = false
   private readonly flow = new TextFlow()
-  private readonly links: Link[] = []
-  private readonly linkRanges: { start: number; end: number }[] = []
-  private readonly openAnchors: (OpenLink | null)[] = []
-  private form: Link | null = null
-  private button: TextFlow | null = null
-  private base: string | undefined
+  private readonly links = new LinkCollector()
+  private readonly styles = new StyleReader()
+  private readonly inherited: Inherited[] = []
+  /** Whether text here has no size, or the colour of what is behind it. */
+  private isFaded = false
   private depth = 0
-  private hrefCharacters = 0
-  private areLinksCut = false
   /** Elements open at and within the outermost one that is not shown. */
   private unseenDepth = 0
+  /** Whether that one holds no text to be shown at all, as `style` does. */
+  private isForeign = false
 
   onopentag(name: string, attributes: Record<string, string>): void {
     this.depth++
     if (this.depth > maxNesting) this.isTooDeep = true
     if (this.isTooDeep) return
-    if (name === 'base') this.setBase(attributes['href'])
-    if (name === 'a') this.openAnchor(attributes['href'])
-    else if (name === 'area') this.addLink(attributes['href'], collapse(attributes['alt']))
-    else if (name === 'form') this.form = this.addLink(attributes['action'], '')
-    if (this.unseenDepth > 0 || unseen.has(name) || isHidden(attributes)) {
-      this.unseenDepth++
-      return
+    if (this.unseenDepth > 0) this.unseenDepth++
+    else {
+      const effect = this.styles.effectOf(name, attributes)
+      if (effect !== null) this.inherit(effect)
+      this.isForeign = unseen.has(name)
+      if (this.isForeign || effect?.isGone === true) this.unseenDepth = 1
     }
-    if (name === 'img') this.describe(attributes['alt'])
-    else if (name === 'button') this.button = new TextFlow()
-    else if (name === 'input') this.labelForm(attributes)
-    else if (name === 'pre') this.flow.startLines()
+    this.links.open(name, attributes, this.flow.length, this.isHidden)
+    if (this.unseenDepth > 0) return
+    if (name === 'pre') this.flow.startLines()
     this.separate(name)
   }
 
   ontext(data: string): void {
-    if (this.unseenDepth > 0 || this.isTooDeep) return
-    this.flow.add(data)
-    this.openAnchors.at(-1)?.words.add(data)
-    this.button?.add(data)
+    if (this.isTooDeep || (this.unseenDepth > 0 && this.isForeign)) return
+    this.links.addText(data, this.isHidden)
+    if (!this.isHidden) this.flow.add(data)
   }
 
   onclosetag(name: string): void {
+    if (!this.isTooDeep) {
+      this.links.close(name, this.flow.length)
+      if (this.unseenDepth > 0) this.unseenDepth--
+      else {
+        if (name === 'pre') this.flow.endLines()
+        this.separate(name)
+      }
+      if (this.inherited.at(-1)?.depth === this.depth) {
+        this.inherited.pop()
+        this.isFaded = isFaded(this.inherited.at(-1))
+      }
+    }
     this.depth--
-    if (this.isTooDeep) return
-    if (name === 'a') this.closeAnchor()
-    else if (name === 'form') this.form = null
-    if (this.unseenDepth > 0) {
-      this.unseenDepth--
-      return
-    }
-    if (name === 'pre') this.flow.endLines()
-    else if (name === 'button' && this.button !== null) {
-      if (this.form?.text === '') this.form.text = this.button.text
-      this.button = null
-    }
-    this.separate(name)
   }
 
   finish(): HtmlContent {
-    const { links, linkRanges, areLinksCut } = this
-    return { text: this.flow.text, links, linkRanges, areLinksCut }
+    this.links.closeAnchor(this.flow.length)
+    const { links, ranges, isCut } = this.links
+    return { text: this.flow.text, links, linkRanges: ranges, areLinksCut: isCut }
+  }
+
+  private get isHidden(): boolean {
+    return this.unseenDepth > 0 || this.isFaded
+  }
+
+  private inherit({ isTiny, color, background }: StyleEffect): void {
+    if (isTiny === undefined && color === undefined && background === undefined) return
+    const outer = this.inherited.at(-1) ?? { isTiny: false, color: null, background: null }
+    const inner = {
+      depth: this.depth,
+      isTiny: isTiny ?? outer.isTiny,
+      color: color === undefined ? outer.color : color,
+      background: background === undefined ? outer.background : background,
+    }
+    this.inherited.push(inner)
+    this.isFaded = isFaded(inner)
   }
 
   private separate(name: string): void {
     if (blocks.has(name)) {
       this.flow.breakLine()
-      this.openAnchors.at(-1)?.words.space()
+      this.links.separateWords()
     } else if (name === 'td' || name === 'th') {
       this.flow.space()
+      this.links.separateWords()
     }
   }
-
-  private openAnchor(address: string | undefined): void {
-    const link = this.addLink(address, '')
-    this.openAnchors.push(
-      link === null ? null : { link, words: new TextFlow(), alternative: '', start: this.flow.length },
-    )
-  }
-
-  private closeAnchor(): void {
-    const anchor = this.openAnchors.pop()
-    if (anchor == null) return
-    const words = anchor.words.text
-    anchor.link.text = collapse(words === '' ? anchor.alternative : words)
-    this.linkRanges.push({ start: anchor.start, end: this.flow.length })
-  }
-
-  private describe(alternative: string | undefined): void {
-    const anchor = this.openAnchors.at(-1)
-    if (anchor != null && alternative !== undefined) anchor.alternative += ` ${alternative}`
-  }
-
-  private labelForm(attributes: Record<string, string>): void {
-    if (this.form?.text !== '') return
-    const type = attributes['type']?.toLowerCase()
-    if (type === 'submit' || type === 'button') this.form.text = collapse(attributes['value'])
-    else if (type === 'image') this.form.text = collapse(attributes['alt'])
-  }
-
-  private setBase(address: string | undefined): void {
-    if ((address?.length ?? 0) <= maxHrefLength) this.base ??= followable(address)
-  }
-
-  private addLink(address: string | undefined, text: string): Link | null {
-    const isFull = this.links.length >= maxLinks || this.hrefCharacters > maxHrefCharacters
-    const isLong = (address?.length ?? 0) > maxHrefLength
-    if (isFull || isLong) {
-      this.areLinksCut = true
-      return null
-    }
-    const href = followable(address, this.base)
-    if (href === undefined) return null
-    this.hrefCharacters += href.length
-    const link = { href, text }
-    this.links.push(link)
-    return link
-  }
 }
 
-/** An address as it stands, if it leads to http or https; a relative one only together with a base. */
-function followable(address: string | undefined, base?: string): string | undefined {
-  if (address === undefined) return undefined
-  // As the URL standard has it: line breaks and tabs within an address count for nothing.
-  const href = address.replace(/[\t\n\r]/g, '').trim()
-  if (/^https?:\/\//i.test(href)) return URL.canParse(href) ? href : undefined
-  if (base === undefined || href === '' || href.startsWith('#')) return undefined
-  const resolved = URL.parse(href, base)
-  return resolved?.protocol === 'http:' || resolved?.protocol === 'https:' ? resolved.href : undefined
-}
-
-function isHidden(attributes: Record<string, string>): boolean {
-  const style = attributes['style']
-  return 'hidden' in attributes || (style !== undefined && hiddenStyle.test(style))
-}
-
-function collapse(text: string | undefined): string {
-  return text === undefined ? '' : text.replace(/\s+/g, ' ').trim()
+function isFaded(style: Inherited | undefined): boolean {
+  if (style === undefined) return false
+  const { isTiny, color, background } = style
+  return isTiny || color === 'transparent' || (color !== null && color === background)
 }

@@ -2,9 +2,10 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import type { Document, Operation, SchemaJson } from '#apps/api/openapi/openapi-json.js'
 import { PROBLEMS } from '#apps/api/http/problems.js'
-import { call, createInbox } from '#test/harness/client.js'
+import { call, createInbox, messagesOf, only, send } from '#test/harness/client.js'
 import { Contract, ContractError } from '#test/harness/contract.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { richMail } from '#test/harness/rich-mail.js'
 import { registeredRoutes } from '#test/harness/routes.js'
 
 const OTHER_FAMILY = '/v1/emails'
@@ -61,6 +62,37 @@ describe('the OpenAPI document', () => {
     }
     for (const { description } of Object.values(document.components.schemas))
       expect(description).toMatch(/\S/)
+  })
+
+  it('has no HTML but its own pages: what a sender made is shown by no browser', async () => {
+    const pages = operationsOf(document).filter(({ operation }) =>
+      Object.values(operation.responses).some(
+        (answer) => 'content' in answer && Object.keys(answer.content ?? {}).includes('text/html'),
+      ),
+    )
+    expect(pages.map(({ path }) => path).toSorted()).toEqual(['/docs', '/problems/{code}'])
+
+    const inbox = await createInbox(mayfly)
+    await send(mayfly, inbox.address, richMail(inbox.address))
+    const { id } = only(await messagesOf(mayfly, inbox.id, 1))
+    const paths = operationsOf(document)
+      .filter(({ method, path }) => method === 'GET' && path.includes('/messages'))
+      .map(({ path }) => path.replace(/\{inbox\w*\}|\{id\}/, inbox.id).replace(/\{message\w*\}/, id))
+      .map((path) => path.replace('{index}', '0'))
+    expect(paths.length).toBeGreaterThanOrEqual(10)
+    for (const path of paths) {
+      for (const accept of ['text/html', '*/*']) {
+        const headers = { authorization: `Bearer ${mayfly.apiKey}`, accept }
+        const answer = await fetch(mayfly.url + path, { headers })
+        await answer.arrayBuffer()
+        expect(`${path} ${answer.headers.get('content-type') ?? ''}`).not.toMatch(/html|svg|xml/i)
+        if (accept === '*/*') expect({ path, status: answer.status }).toEqual({ path, status: 200 })
+        if (/raw$|attachments/.test(path) && answer.status === 200) {
+          expect(answer.headers.get('content-disposition')).toMatch(/^attachment;/)
+          expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
+        }
+      }
+    }
   })
 
   it('has every problem as an answer of its own, with an example', () => {

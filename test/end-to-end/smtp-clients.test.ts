@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { createTransport } from 'nodemailer'
 import {
   call,
   createInbox,
@@ -84,6 +85,29 @@ describe('real SMTP clients', () => {
       ])
       const [message] = await messagesOf(mayfly, inbox.id, 1)
       expect(message && (await rawOf(message))).toBe(source)
+    })
+  })
+
+  describe('nodemailer', () => {
+    it('delivers a mail over STARTTLS, with an address beyond ASCII', async () => {
+      const mailer = createTransport({
+        host: '127.0.0.1',
+        port: mayfly.smtpPort,
+        requireTLS: true,
+        tls: { rejectUnauthorized: false },
+      })
+      await mailer.sendMail({
+        from: 'grüße@example.com',
+        to: inbox.address,
+        subject: 'by nodemailer',
+        text: 'x',
+      })
+      mailer.close()
+      const [message] = await messagesOf(mayfly, inbox.id, 1)
+      expect(message).toMatchObject({
+        subject: 'by nodemailer',
+        envelope: { mail_from: 'grüße@example.com', tls: { version: 'TLSv1.3' } },
+      })
     })
   })
 

@@ -29,6 +29,7 @@ export interface MessageJson {
   sha256: string
   raw_url: string
   attachments: { index: number; filename: string | null; content_type: string }[]
+  authentication: { spf: object | null; dkim: object[]; dmarc: object | null }
   raw?: string
   raw_encoding?: string
 }
@@ -106,10 +107,15 @@ export async function createInbox(target: Target, body: unknown = {}): Promise<I
 }
 
 /** Sends a source as it is; resolves with the server's last line, rejects with its refusal. */
-export async function send(target: Target, to: string | string[], raw: string | Buffer): Promise<string> {
+export async function send(
+  target: Target,
+  to: string | string[],
+  raw: string | Buffer,
+  from = 'sender@example.com',
+): Promise<string> {
   const transport = createTransport({ host: '127.0.0.1', port: target.smtpPort, ignoreTLS: true })
   try {
-    const envelope = { from: 'sender@example.com', to }
+    const envelope = { from, to }
     const { response } = await transport.sendMail({ envelope, raw })
     return response
   } finally {

@@ -13,6 +13,11 @@ interface ToolNeed {
 const TOOLS = {
   swaks: { isThere: () => runs('swaks', '--version'), get: 'apt-get install swaks' },
   'smtp-source': { isThere: () => runs('smtp-source', '-h'), get: 'apt-get install postfix' },
+  postfix: {
+    // Every Postfix is started by root.
+    isThere: () => process.getuid?.() === 0 && runs('postconf', 'mail_version'),
+    get: 'as root, apt-get install postfix',
+  },
   curl: { isThere: () => runs('curl', '--version'), get: 'apt-get install curl' },
   strace: { isThere: () => runs('strace', '-V'), get: 'apt-get install strace' },
   schemathesis: {

@@ -1,5 +1,5 @@
 import { readAttachment } from '#libs/mail/attachment.js'
-import type { Attachment } from '#libs/mail/message.js'
+import { servedType } from './attachment-type.js'
 
 export interface AttachmentRequest {
   raw: Uint8Array
@@ -7,11 +7,15 @@ export interface AttachmentRequest {
 }
 
 export interface AttachmentContent {
-  meta: Attachment
+  filename: string | null
+  mediaType: string
   content: Uint8Array
 }
 
 /** Runs in a thread of its own: cuts one attachment out of a mail's source. */
-export default function read({ raw, index }: AttachmentRequest): Promise<AttachmentContent | null> {
-  return readAttachment(Buffer.from(raw), index)
+export default async function read({ raw, index }: AttachmentRequest): Promise<AttachmentContent | null> {
+  const found = await readAttachment(Buffer.from(raw), index)
+  if (found === null) return null
+  const { meta, content } = found
+  return { filename: meta.filename, mediaType: servedType(meta.contentType, content), content }
 }

@@ -53,7 +53,7 @@ export function messageJson(
       remote_address: envelope.remoteAddress,
       tls: envelope.tls,
     },
-    authentication: { spf: null, dkim: [], dmarc: null },
+    authentication: envelope.authentication ?? { spf: null, dkim: [], dmarc: null },
     size: mail.size,
     sha256: mail.sha256,
     raw_url: `${family}/${inboxId}/messages/${id}/raw`,

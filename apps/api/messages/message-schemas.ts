@@ -60,13 +60,49 @@ const Envelope = Type.Object(
   { $id: 'Envelope', description: 'What SMTP knew of a mail.' },
 )
 
+const result = Type.Enum(
+  ['none', 'neutral', 'pass', 'fail', 'softfail', 'policy', 'temperror', 'permerror'],
+  { description: 'As RFC 8601, section 2.7, has it.' },
+)
+const detail = OrNull(Type.String(), 'Why, where there is more to say.')
+
 const Authentication = Type.Object(
   {
-    spf: Type.Null({ description: 'Not judged in this version.' }),
-    dkim: Type.Array(Type.Object({}), { description: 'Not judged in this version: empty.' }),
-    dmarc: Type.Null({ description: 'Not judged in this version.' }),
+    spf: OrNull(
+      Type.Object({ result, domain: OrNull(Type.String(), 'Of MAIL FROM, else of EHLO.'), detail }),
+      'Null where nobody judged.',
+    ),
+    dkim: Type.Array(
+      Type.Object({
+        result,
+        domain: OrNull(Type.String(), 'Who signed.'),
+        selector: OrNull(Type.String(), 'Of the key.'),
+        algorithm: OrNull(Type.String(), 'Of the signature.'),
+        aligned: Type.Boolean({ description: 'Whether the signer is the author, as DMARC has it.' }),
+        detail,
+      }),
+      { description: 'One for each signature.' },
+    ),
+    dmarc: OrNull(
+      Type.Object({
+        result,
+        domain: OrNull(Type.String(), 'Of the author.'),
+        policy: OrNull(Type.Enum(['none', 'quarantine', 'reject']), 'What the domain asks for.'),
+        detail,
+      }),
+      'Null where nobody judged, or the mail names no author.',
+    ),
+    arc: Type.Optional(
+      Type.Object(
+        { result, instances: Count('Length of the chain.'), detail },
+        { description: 'Only of a mail that has a chain of ARC headers.' },
+      ),
+    ),
   },
-  { $id: 'Authentication', description: 'Whether a mail is from whom it says.' },
+  {
+    $id: 'Authentication',
+    description: 'Whether a mail is from whom it says, as it was judged when it came: SPF, DKIM, DMARC, ARC.',
+  },
 )
 
 const Warning = Type.Object(

@@ -117,6 +117,7 @@ export class MessagesController {
     answer: {
       description: 'The source.',
       schema: Type.String({ contentMediaType: 'message/rfc822' }),
+      headers: ['Content-Disposition'],
     },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted'],
   })
@@ -127,10 +128,11 @@ export class MessagesController {
     @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    void reply.headers({ 'content-type': 'message/rfc822', 'x-content-type-options': 'nosniff' })
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
-    return this.source(await this.reader.keyOf(inbox.id), inbox, message.id)
+    const source = await this.source(await this.reader.keyOf(inbox.id), inbox, message.id)
+    void reply.headers(attachmentHeaders(`${message.id}.eml`, 'message/rfc822'))
+    return source
   }
 
   @Get(':messageId/attachments/:index')
@@ -167,7 +169,7 @@ export class MessagesController {
     const source = () => this.source(key, inbox, message.id)
     const found = isListed ? await this.attachments.read(source, Number(index)) : null
     if (found === null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
-    void reply.headers(attachmentHeaders(found.meta))
+    void reply.headers(attachmentHeaders(found.filename, found.mediaType))
     return Buffer.from(found.content)
   }
 

@@ -1,0 +1,24 @@
+import { workerData } from 'piscina'
+import { authenticateMail, type Sender } from '#libs/mail-auth/authenticate.js'
+import { MailDns } from '#libs/mail-auth/mail-dns.js'
+import type { Authentication } from '#libs/mail/message.js'
+
+export interface AuthenticateTask {
+  raw: Uint8Array
+  sender: Sender
+  /** For DNS; what has not answered by then counts as a temporary error. */
+  withinMs: number
+}
+
+export interface AuthenticateData {
+  dnsServers: readonly string[] | null
+}
+
+const { dnsServers } = workerData as AuthenticateData
+const dns = new MailDns(dnsServers)
+
+/** Runs in a thread of its own, for many mails at once: most of their time is DNS's. */
+export default function authenticate({ raw, sender, withinMs }: AuthenticateTask): Promise<Authentication> {
+  const source = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
+  return authenticateMail(source, sender, dns.forMail(performance.now() + withinMs))
+}

@@ -1,0 +1,70 @@
+import { startDns, type DnsServer } from '#test/harness/dns.js'
+import { Authenticator } from './authenticator.js'
+
+let server: DnsServer
+let authenticator: Authenticator
+const errors: unknown[] = []
+
+beforeAll(async () => {
+  server = await startDns({
+    'app.example': { TXT: ['v=spf1 ip4:192.0.2.1 -all'] },
+    'silent.example': { isSilent: true },
+    '_dmarc.silent.example': { isSilent: true },
+  })
+  const onError = (error: unknown) => errors.push(error)
+  authenticator = new Authenticator({ dnsServers: [server.address], onError, dnsMs: 2_000 })
+})
+afterAll(async () => {
+  await authenticator.close()
+  server.dispose()
+})
+
+const sender = { mailFrom: 'a@app.example', helo: 'mx.app.example', remoteAddress: '192.0.2.1' }
+const mail = (body = '') => Buffer.from(`From: a@app.example\r\n\r\n${body}`)
+
+describe('the authenticator', () => {
+  it('judges mails small and large, many at once', async () => {
+    const mails = [
+      ...Array.from({ length: 200 }, () => mail('Hello\r\n')),
+      mail('Hello\r\n'.repeat(1_000_000)),
+    ]
+    for (const { spf } of await Promise.all(mails.map((raw) => authenticator.judge(raw, sender)))) {
+      expect(spf).toMatchObject({ result: 'pass', domain: 'app.example' })
+    }
+    expect(errors).toEqual([])
+  })
+
+  it('is not held up by mails whose DNS does not answer', async () => {
+    const hanging = Array.from({ length: 50 }, () =>
+      authenticator.judge(mail(), { ...sender, mailFrom: 'a@silent.example' }),
+    )
+    const first = await Promise.race([authenticator.judge(mail(), sender), ...hanging])
+    expect(first.spf).toMatchObject({ result: 'pass' })
+    for (const { spf } of await Promise.all(hanging)) expect(spf).toMatchObject({ result: 'temperror' })
+  })
+
+  it('replaces a thread that does not answer, and judges again what was in it', async () => {
+    const hanging = new Authenticator({
+      dnsServers: [server.address],
+      onError: (error) => errors.push(error),
+      ...{ dnsMs: 60_000, withinMs: 3_000 },
+    })
+    const [stuck, pass] = await Promise.all([
+      hanging.judge(mail(), { ...sender, mailFrom: 'a@silent.example' }),
+      hanging.judge(mail(), sender),
+    ])
+    expect(stuck.spf).toMatchObject({ result: 'temperror', detail: 'judging took longer than allowed' })
+    expect(pass.spf).toMatchObject({ result: 'pass' })
+    expect((await hanging.judge(mail(), sender)).spf).toMatchObject({ result: 'pass' })
+    await hanging.close()
+  })
+
+  it('says so where more is to be judged than it may copy', async () => {
+    const large = mail('Hello\r\n'.repeat(3_000_000))
+    const judged = await Promise.all(Array.from({ length: 10 }, () => authenticator.judge(large, sender)))
+    const details = judged.map(({ spf }) => spf?.detail)
+    expect(details).toContain('too many mails were judged at once')
+    expect(judged[0]?.spf).toMatchObject({ result: 'pass' })
+    expect((await authenticator.judge(large, sender)).spf).toMatchObject({ result: 'pass' })
+  })
+})

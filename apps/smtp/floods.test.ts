@@ -1,0 +1,215 @@
+import { until } from '#test/harness/until.js'
+import { Dialogue } from '#test/smtp/dialogue.js'
+import { MailRoom } from '#test/smtp/mail-room.js'
+
+let room: MailRoom
+const NOBODY = '00000000000000000000@mayfly.test'
+
+async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void> {
+  room = await MailRoom.open(...settings)
+  await room.start()
+}
+
+afterEach(async () => {
+  Dialogue.closeAll()
+  await room.close()
+})
+
+async function greeted(localAddress?: string): Promise<Dialogue> {
+  const client = await Dialogue.open(room.port, localAddress)
+  await client.reply()
+  await client.ask('EHLO client.test')
+  return client
+}
+
+function codesOf(text: string): string[] {
+  return text.match(/^\d{3}(?= )/gm) ?? []
+}
+
+describe('commands without a mail', () => {
+  const FLOODS = [
+    { name: 'NOOP', lines: 'NOOP\r\n' },
+    { name: 'RSET', lines: 'RSET\r\n' },
+    { name: 'VRFY', lines: 'VRFY someone\r\n' },
+    { name: 'HELP', lines: 'HELP\r\n' },
+    { name: 'EHLO', lines: 'EHLO client.test\r\n' },
+    { name: 'MAIL and RSET', lines: 'MAIL FROM:<>\r\nRSET\r\n' },
+  ]
+  it.each(FLOODS)('$name are bounded', async ({ lines }) => {
+    await open({ smtpMaxIdleCommands: 50 })
+    const client = await greeted()
+    client.send(lines.repeat(1_000))
+    const codes = codesOf(await client.rest())
+    // EHLO was one of them.
+    expect(codes).toHaveLength(50)
+    expect(codes.at(-1)).toBe('421')
+    expect(codes.slice(0, -1).every((code) => code.startsWith('2'))).toBe(true)
+  })
+
+  it('are counted anew behind a mail', async () => {
+    await open({ smtpMaxIdleCommands: 10 })
+    const { address } = await room.createInbox()
+    const client = await greeted()
+    for (let mail = 0; mail < 3; mail += 1) {
+      for (let n = 0; n < 8; n += 1) expect(await client.ask('NOOP')).toMatch(/^250 /)
+      await client.ask('MAIL FROM:<>')
+      await client.ask(`RCPT TO:<${address}>`)
+      expect(await client.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
+    }
+  })
+
+  it('are bounded where one recipient is told over and over', async () => {
+    await open({ smtpMaxIdleCommands: 50 })
+    const { address } = await room.createInbox()
+    const client = await greeted()
+    client.send(`MAIL FROM:<>\r\n${`RCPT TO:<${address}>\r\n`.repeat(1_000)}`)
+    const codes = codesOf(await client.rest())
+    expect(codes.length).toBeLessThanOrEqual(51)
+    expect(codes.at(-1)).toBe('421')
+  })
+
+  it('are bounded where there are more recipients than a mail may have', async () => {
+    await open({ smtpMaxRecipients: 2 })
+    const inboxes = await Promise.all(Array.from({ length: 3 }, () => room.createInbox()))
+    const client = await greeted()
+    const recipients = inboxes.map(({ address }) => `RCPT TO:<${address}>\r\n`).join('')
+    client.send(`MAIL FROM:<>\r\n${recipients}${`RCPT TO:<${inboxes[2]?.address}>\r\n`.repeat(3_000)}`)
+    const codes = codesOf(await client.rest())
+    expect(codes.slice(0, 5)).toEqual(['250', '250', '250', '452', '452'])
+    expect(codes.at(-1)).toBe('421')
+    expect(codes.length).toBeLessThan(2_010)
+  })
+
+  it('are a matter of their own session', async () => {
+    await open()
+    const { address } = await room.createInbox()
+    const flooding = await Promise.all(Array.from({ length: 20 }, () => greeted()))
+    for (const client of flooding) client.send('NOOP\r\n'.repeat(100_000))
+    const client = await Dialogue.open(room.port)
+    await client.address(address)
+    expect(await client.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
+    for (const one of flooding) expect(codesOf(await one.rest()).at(-1)).toBe('421')
+  })
+})
+
+describe('guessed recipients', () => {
+  it('are answered later and later, then the session is cut; others are not held up', async () => {
+    await open({ smtpMaxUnknownRecipients: 20, smtpUnknownRecipientDelayMs: 200 })
+    const { address } = await room.createInbox()
+    const client = await greeted()
+    await client.ask('MAIL FROM:<>')
+    const times: number[] = []
+    for (let n = 0; n < 12; n += 1) {
+      const begunAtMs = performance.now()
+      expect(await client.ask(`RCPT TO:<${NOBODY}>`)).toMatch(/^550 5\.1\.1 /)
+      times.push(performance.now() - begunAtMs)
+    }
+    expect(Math.min(...times.slice(0, 2))).toBeLessThan(200)
+    expect(Math.min(...times.slice(-2))).toBeGreaterThanOrEqual(190)
+    client.send(`RCPT TO:<${NOBODY}>\r\n`.repeat(20))
+    const other = await Dialogue.open(room.port)
+    expect(await other.address(address)).toMatch(/^250 /)
+    expect(await other.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
+    expect(codesOf(await client.rest())).toEqual([...Array<string>(8).fill('550'), '421'])
+  })
+
+  it('are made up for by recipients that are there', async () => {
+    await open({ smtpMaxUnknownRecipients: 10, smtpMaxUnknownRecipientsPerAddress: 10 })
+    const client = await greeted()
+    for (let mail = 0; mail < 10; mail += 1) {
+      const inboxes = await Promise.all(Array.from({ length: 3 }, () => room.createInbox()))
+      await client.ask('MAIL FROM:<>')
+      for (const { address } of inboxes) {
+        expect(await client.ask(`RCPT TO:<${address}>`)).toMatch(/^250 /)
+        expect(await client.ask(`RCPT TO:<${NOBODY}>`)).toMatch(/^550 /)
+      }
+      expect(await client.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
+    }
+  })
+
+  it('count for the remote address too, over its sessions, and for no other', async () => {
+    await open({
+      smtpMaxUnknownRecipients: 10,
+      smtpMaxUnknownRecipientsPerAddress: 15,
+      smtpUnknownRecipientDelayMs: 0,
+    })
+    const allowance = async (from?: string) => {
+      const client = await greeted(from)
+      client.send(`MAIL FROM:<>\r\n${`RCPT TO:<${NOBODY}>\r\n`.repeat(20)}`)
+      const codes = codesOf(await client.rest())
+      expect(codes.at(-1)).toBe('421')
+      return codes.filter((code) => code === '550').length
+    }
+    expect(await allowance()).toBe(10)
+    expect(await allowance()).toBeLessThan(10)
+    expect(await allowance()).toBe(1)
+    expect(await allowance('127.0.0.2')).toBe(10)
+  })
+})
+
+describe('one remote address', () => {
+  it('may begin so many connections in a minute', async () => {
+    await open({ smtpMaxConnectionsPerMinute: 3 })
+    for (let n = 0; n < 3; n += 1) (await greeted()).close()
+    expect(await (await Dialogue.open(room.port)).rest()).toMatch(/^421 4\.7\.0 too many connections within/)
+    expect(await (await greeted('127.0.0.2')).ask('NOOP')).toMatch(/^250 /)
+  })
+
+  it('has a part of the memory for mail, and the rest is for others', async () => {
+    await open({ maxMessageBytes: 50_000, smtpMemoryBytes: 200_000, smtpMemoryPercentPerAddress: 50 })
+    const { address } = await room.createInbox()
+    const begin = async (from: string) => {
+      const client = await greeted(from)
+      await client.ask('MAIL FROM:<> SIZE=40000')
+      await client.ask(`RCPT TO:<${address}>`)
+      return { client, reply: await client.ask('DATA') }
+    }
+    const first = await begin('127.0.0.1')
+    expect(first.reply).toMatch(/^354 /)
+    expect((await begin('127.0.0.1')).reply).toMatch(/^354 /)
+    const third = await greeted('127.0.0.1')
+    expect(await third.ask('MAIL FROM:<> SIZE=40000')).toMatch(/^451 4\.3\.1 /)
+    expect((await begin('127.0.0.2')).reply).toMatch(/^354 /)
+    first.client.close()
+    await until('room again', async () => (await third.ask('MAIL FROM:<> SIZE=40000')).startsWith('250'))
+  })
+
+  it('may not send one mail without an end', async () => {
+    await open({ maxMessageBytes: 50_000 })
+    const { address } = await room.createInbox()
+    const client = await Dialogue.open(room.port)
+    await client.address(address)
+    expect(await client.ask('DATA')).toMatch(/^354 /)
+    for (let sent = 0; sent < 64 && !client.socket.destroyed; sent += 1) client.send('x'.repeat(64 << 10))
+    expect(await client.rest()).toMatch(/^552 5\.3\.4 /)
+  })
+})
+
+describe('many connections', () => {
+  const OPENED = 600
+  const KEPT = 400
+
+  it('are served up to the limit, the others told; memory is given back', async () => {
+    await open({ smtpMaxConnections: KEPT, smtpMaxConnectionsPerAddress: KEPT })
+    const { address } = await room.createInbox()
+    const first = await greeted()
+    const before = process.memoryUsage().rss
+    const clients: Dialogue[] = []
+    for (let n = 1; n < KEPT; n += 50) {
+      const count = Math.min(50, KEPT - n)
+      clients.push(...(await Promise.all(Array.from({ length: count }, () => Dialogue.open(room.port)))))
+    }
+    for (const client of clients) expect(await client.reply()).toMatch(/^220 /)
+    for (let n = KEPT; n < OPENED; n += 20) {
+      const more = await Promise.all(Array.from({ length: 20 }, () => Dialogue.open(room.port)))
+      for (const client of more) expect(await client.rest()).toMatch(/^(421 4\.7\.0 .*\r\n)?$/)
+      for (const client of more) client.close()
+    }
+    expect(process.memoryUsage().rss - before).toBeLessThan(256 << 20)
+    await first.ask('MAIL FROM:<>')
+    expect(await first.ask(`RCPT TO:<${address}>`)).toMatch(/^250 /)
+    expect(await first.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
+    for (const client of clients) client.close()
+    await until('1 connection', async () => (await room.metric('mayfly_smtp_connections')) === 1)
+  })
+})

@@ -1,0 +1,104 @@
+import { isUtf8 } from 'node:buffer'
+import { isIPv4, isIPv6 } from 'node:net'
+
+/** The reverse-path of MAIL FROM or the forward-path of RCPT TO. */
+export interface Path {
+  /** As the client wrote it, without angle brackets and source route; empty for the null reverse-path. */
+  address: string
+  /** The mailbox that is meant: a local part in quotes stands for the same one without (RFC 5321, section 4.1.2). */
+  mailbox: string
+}
+
+export interface PathCommand {
+  path: Path
+  /** ESMTP parameters, not yet judged. */
+  parameters: string[]
+}
+
+/** RFC 5321, section 4.5.3.1.3: a path has at most 256 octets with its angle brackets. */
+const MOST_ADDRESS_BYTES = 254
+const COMMAND = /^(?:MAIL FROM|RCPT TO): *</i
+/** Hosts to go through, which are to be ignored (RFC 5321, sections 3.3 and 4.1.1.3, appendix C). */
+const SOURCE_ROUTE = /^@[^\s,:@"<>]+(?:,@[^\s,:@"<>]+)*:/
+const UNQUOTED = /^[^\s()<>[\]:;@\\,"]+$/u
+const LABEL = /^[a-z0-9_\u0080-\u{10ffff}-]{1,255}$/iu
+/** C1 controls and characters that nobody sees: an address that has them looks like another one. */
+const UNSEEN = /[\u0080-\u009f\u200b\u2060\ufeff]/
+
+/** Reads MAIL FROM or RCPT TO; null where the syntax is wrong (RFC 5321, sections 4.1.1.2 and 4.1.1.3; RFC 6531). */
+export function readPathCommand(command: Buffer): PathCommand | null {
+  if (!isUtf8(command)) return null
+  const line = command.toString('utf8')
+  const begun = COMMAND.exec(line)
+  if (begun === null) return null
+  const from = begun[0].length
+  const end = endOfPath(line, from)
+  if (end === null) return null
+  const behind = line.slice(end + 1)
+  if (behind !== '' && !behind.startsWith(' ')) return null
+  const path = readPath(line.slice(from, end).replace(SOURCE_ROUTE, ''))
+  if (path === null) return null
+  return { path, parameters: behind.split(' ').filter((text) => text !== '') }
+}
+
+/** Whether an address needs SMTPUTF8 (RFC 6531, section 3.4). */
+export function isInternational({ address }: Path): boolean {
+  for (let at = 0; at < address.length; at += 1) if (address.charCodeAt(at) > 0x7f) return true
+  return false
+}
+
+/** Where the closing bracket stands, which a local part in quotes may hold too. */
+function endOfPath(line: string, from: number): number | null {
+  let isQuoted = false
+  for (let at = from; at < line.length; at += 1) {
+    const character = line[at]
+    if (isQuoted && character === '\\') at += 1
+    else if (character === '"') isQuoted = !isQuoted
+    else if (!isQuoted && character === '>') return at
+  }
+  return null
+}
+
+function readPath(address: string): Path | null {
+  if (Buffer.byteLength(address) > MOST_ADDRESS_BYTES || UNSEEN.test(address)) return null
+  // RFC 5321, section 4.1.1.3: the one mailbox that may come without a domain.
+  if (address === '' || address.toLowerCase() === 'postmaster') return { address, mailbox: address }
+  const local = address.startsWith('"') ? readQuoted(address) : readUnquoted(address)
+  if (local === null || address[local.end] !== '@') return null
+  const domain = address.slice(local.end + 1)
+  return isDomain(domain) ? { address, mailbox: `${local.text}@${domain}` } : null
+}
+
+interface LocalPart {
+  text: string
+  /** Where the @ should stand. */
+  end: number
+}
+
+function readUnquoted(address: string): LocalPart | null {
+  const end = address.indexOf('@')
+  const text = address.slice(0, Math.max(end, 0))
+  // Dots at odd places are wrong, and yet in addresses that people have.
+  return UNQUOTED.test(text) ? { text, end } : null
+}
+
+function readQuoted(address: string): LocalPart | null {
+  let text = ''
+  for (let at = 1; at < address.length; at += 1) {
+    const character = address.charAt(at)
+    if (character === '"') return { text, end: at + 1 }
+    if (character === '\\') at += 1
+    text += address.charAt(at)
+  }
+  return null
+}
+
+function isDomain(domain: string): boolean {
+  if (domain.startsWith('[') && domain.endsWith(']')) {
+    const literal = domain.slice(1, -1)
+    return /^IPv6:/i.test(literal) ? isIPv6(literal.slice('IPv6:'.length)) : isIPv4(literal)
+  }
+  return domain
+    .split('.')
+    .every((label) => LABEL.test(label) && !label.startsWith('-') && !label.endsWith('-'))
+}

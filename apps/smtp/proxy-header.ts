@@ -1,0 +1,80 @@
+import { isIPv4, isIPv6 } from 'node:net'
+
+/**
+ * What a balancer says of the connection that it passes on. `source` is null where it says nothing: the connection
+ * is its own (a health check), or of a kind that has no IP address.
+ */
+export type ProxyHeader =
+  | { state: 'whole'; bytes: number; source: { address: string; port: number } | null }
+  | { state: 'partial' }
+  | { state: 'malformed' }
+
+const V1 = Buffer.from('PROXY')
+const V2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
+/** With its CRLF; section 2.1. */
+const MOST_V1_BYTES = 107
+const V2_HEAD_BYTES = 16
+/** Addresses and what a balancer adds to them (its certificate's name, ids): far below this. */
+const MOST_V2_BYTES = 2_048
+const TCP4 = 0x11
+const TCP6 = 0x21
+/** Families and protocols that may stand there and tell no TCP address: UNSPEC, UDP, UNIX. */
+const WITHOUT_ADDRESS = new Set([0x00, 0x01, 0x02, 0x10, 0x12, 0x20, 0x22, 0x30, 0x31, 0x32])
+
+const PARTIAL: ProxyHeader = { state: 'partial' }
+const MALFORMED: ProxyHeader = { state: 'malformed' }
+
+/**
+ * Reads the header of the PROXY protocol, version 1 or 2, from a connection's first bytes (HAProxy's
+ * proxy-protocol.txt, sections 2.1 and 2.2). Anything that can't become one is malformed at once.
+ */
+export function readProxyHeader(bytes: Buffer): ProxyHeader {
+  if (begins(bytes, V2)) return readV2(bytes)
+  return begins(bytes, V1) ? readV1(bytes) : MALFORMED
+}
+
+function begins(bytes: Buffer, signature: Buffer): boolean {
+  const length = Math.min(bytes.length, signature.length)
+  return bytes.compare(signature, 0, length, 0, length) === 0
+}
+
+function readV1(bytes: Buffer): ProxyHeader {
+  const end = bytes.subarray(0, MOST_V1_BYTES).indexOf('\r\n')
+  if (end < 0) return bytes.length < MOST_V1_BYTES ? PARTIAL : MALFORMED
+  const line = bytes.toString('latin1', 0, end)
+  const length = end + 2
+  if (line === 'PROXY UNKNOWN' || line.startsWith('PROXY UNKNOWN ')) {
+    return { state: 'whole', bytes: length, source: null }
+  }
+  const [, family, address, destination, port, destinationPort, ...more] = line.split(' ')
+  const isIP = family === 'TCP4' ? isIPv4 : family === 'TCP6' ? isIPv6 : null
+  if (isIP === null || address === undefined || destination === undefined || more.length > 0) return MALFORMED
+  if (!isIP(address) || !isIP(destination) || !isPort(port) || !isPort(destinationPort)) return MALFORMED
+  return { state: 'whole', bytes: length, source: { address, port: Number(port) } }
+}
+
+function isPort(text: string | undefined): boolean {
+  return text !== undefined && /^(0|[1-9]\d{0,4})$/.test(text) && Number(text) <= 65_535
+}
+
+function readV2(bytes: Buffer): ProxyHeader {
+  if (bytes.length < V2_HEAD_BYTES) return PARTIAL
+  const command = bytes.readUInt8(12)
+  const family = bytes.readUInt8(13)
+  const length = V2_HEAD_BYTES + bytes.readUInt16BE(14)
+  if ((command !== 0x20 && command !== 0x21) || length > MOST_V2_BYTES) return MALFORMED
+  const isRelayed = command === 0x21 && (family === TCP4 || family === TCP6)
+  const addressBytes = family === TCP4 ? 4 : 16
+  if (isRelayed && length < V2_HEAD_BYTES + 2 * addressBytes + 4) return MALFORMED
+  if (command === 0x21 && !isRelayed && !WITHOUT_ADDRESS.has(family)) return MALFORMED
+  if (bytes.length < length) return PARTIAL
+  if (!isRelayed) return { state: 'whole', bytes: length, source: null }
+  const source = bytes.subarray(V2_HEAD_BYTES, V2_HEAD_BYTES + addressBytes)
+  const address =
+    addressBytes === 4 ? source.join('.') : (source.toString('hex').match(/.{4}/g) ?? []).join(':')
+  return {
+    state: 'whole',
+    bytes: length,
+    source: { address, port: bytes.readUInt16BE(V2_HEAD_BYTES + 2 * addressBytes) },
+  }
+}

@@ -1,0 +1,47 @@
+import type { RefusalReason } from './replies.js'
+
+export interface SessionBoundsOptions {
+  /** Faulty commands, and commands that deliver nothing, since the session's start or its last accepted mail. */
+  maxErrors: number
+  maxIdleCommands: number
+  /** The same in time. */
+  sessionTimeoutMs: number
+}
+
+const MOST_REFUSALS = 2_000
+
+/** What a session may do without delivering a mail. An accepted one begins the counts anew. */
+export class SessionBounds {
+  hasDelivered = false
+  private errors = 0
+  private refusals = 0
+  private idleCommands = 0
+  private progressAtMs = performance.now()
+
+  constructor(private readonly options: SessionBoundsOptions) {}
+
+  /** Whether a command that adds no recipient may still come. */
+  mayCommand(): boolean {
+    this.idleCommands += 1
+    return this.idleCommands <= this.options.maxIdleCommands
+  }
+
+  /** Whether the session may go on behind a refusal. */
+  mayGoOn(reason: RefusalReason): boolean {
+    if (reason === 'protocol-error') this.errors += 1
+    this.refusals += 1
+    return this.errors < this.options.maxErrors && this.refusals < MOST_REFUSALS
+  }
+
+  delivered(): void {
+    this.hasDelivered = true
+    this.errors = 0
+    this.refusals = 0
+    this.idleCommands = 0
+    this.progressAtMs = performance.now()
+  }
+
+  hasStalled(nowMs: number): boolean {
+    return nowMs - this.progressAtMs > this.options.sessionTimeoutMs
+  }
+}

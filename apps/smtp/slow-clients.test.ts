@@ -1,0 +1,151 @@
+import { once } from 'node:events'
+import { connect as connectTls } from 'node:tls'
+import { until } from '#test/harness/until.js'
+import { Dialogue } from '#test/smtp/dialogue.js'
+import { MailRoom } from '#test/smtp/mail-room.js'
+
+let room: MailRoom
+const dripping: NodeJS.Timeout[] = []
+
+async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void> {
+  room = await MailRoom.open(...settings)
+  await room.start()
+}
+
+afterEach(async () => {
+  for (const timer of dripping.splice(0)) clearInterval(timer)
+  Dialogue.closeAll()
+  await room.close()
+})
+
+function drip(client: Dialogue, bytes: string): void {
+  dripping.push(setInterval(() => client.send(bytes), 40))
+}
+
+async function noneOpen(): Promise<void> {
+  await until('0 connections', async () => (await room.metric('mayfly_smtp_connections')) === 0)
+}
+
+/** How far each client comes before it slows down, and the bytes that it goes on to trickle. */
+const STATES = [
+  { state: 'before EHLO', lines: [], begun: '', bytes: '' },
+  { state: 'in its first command', lines: [], begun: '', bytes: 'x' },
+  { state: 'behind EHLO', lines: ['EHLO a.test'], begun: '', bytes: '' },
+  { state: 'behind MAIL', lines: ['EHLO a.test', 'MAIL FROM:<>'], begun: '', bytes: '' },
+  { state: 'in RCPT', lines: ['EHLO a.test', 'MAIL FROM:<>'], begun: 'RCPT TO:<', bytes: 'x' },
+]
+
+describe('a client that is slow', () => {
+  it('is told to go, in whatever state, when its time for a command is over', async () => {
+    await open({ smtpCommandTimeoutMs: 400 })
+    const clients = await Promise.all(
+      STATES.map(async ({ lines, begun, bytes }) => {
+        const client = await Dialogue.open(room.port)
+        await client.reply()
+        for (const line of lines) expect(await client.ask(line)).toMatch(/^250/)
+        if (begun !== '') client.send(begun)
+        if (bytes !== '') drip(client, bytes)
+        return client
+      }),
+    )
+    const ends = await Promise.all(clients.map((client) => client.rest()))
+    expect(ends).toEqual(STATES.map(() => expect.stringMatching(/(^|\n)421 [^\n]*\r\n$/) as string))
+    for (const client of clients) client.close()
+    await noneOpen()
+  })
+
+  it('may not stay by commands that deliver nothing', async () => {
+    await open({ smtpSessionTimeoutMs: 1_000 })
+    const client = await Dialogue.open(room.port)
+    await client.reply()
+    drip(client, 'NOOP\r\n')
+    expect(await client.rest()).toMatch(/^(250 2\.0\.0 OK\r\n)+421 4\.4\.2 /)
+  })
+
+  it('has the time of a session again behind each mail', async () => {
+    await open({ smtpSessionTimeoutMs: 600 })
+    const { address } = await room.createInbox()
+    const client = await Dialogue.open(room.port)
+    await client.address(address)
+    const begunAtMs = performance.now()
+    for (let mail = 1; mail <= 5; mail += 1) {
+      await until('a moment', () => performance.now() - begunAtMs > mail * 300)
+      expect(await client.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
+      await client.ask('MAIL FROM:<>')
+      await client.ask(`RCPT TO:<${address}>`)
+    }
+  })
+
+  it('that never takes its replies is cut, and holds few of them', async () => {
+    await open({ smtpCommandTimeoutMs: 500, smtpMaxIdleCommands: 1_000_000 })
+    const client = await Dialogue.open(room.port)
+    await client.reply()
+    client.socket.pause()
+    const before = process.memoryUsage().rss
+    let isBlocked = false
+    for (let sent = 0; sent < 64 && !isBlocked; sent += 1) {
+      isBlocked = !client.socket.write('EHLO a.test\r\n'.repeat(10_000))
+      if (isBlocked) await Promise.race([once(client.socket, 'drain'), new Promise(setImmediate)])
+    }
+    expect(isBlocked).toBe(true)
+    await noneOpen()
+    expect(process.memoryUsage().rss - before).toBeLessThan(64 << 20)
+  })
+
+  it('must hurry while few connections are left, unless it has delivered', async () => {
+    await open({ smtpMaxConnections: 5, smtpCrowdedTimeoutMs: 400 })
+    const { address } = await room.createInbox()
+    const known = await Dialogue.open(room.port)
+    await known.address(address)
+    expect(await known.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
+    const idle = await Promise.all(Array.from({ length: 3 }, () => Dialogue.open(room.port)))
+    for (const client of idle) await client.reply()
+    const last = await Dialogue.open(room.port)
+    const ends = await Promise.all([...idle, last].map((client) => client.rest()))
+    const cut = ends.filter((text) => /421 4\.4\.2 /.test(text))
+    // As soon as there is room again nobody else has to go.
+    expect(cut.length).toBeGreaterThan(0)
+    expect(await known.ask('NOOP')).toMatch(/^250 /)
+  })
+
+  it('that does not begin, or not finish, its TLS handshake is cut, and nobody else', async () => {
+    await open({ smtpHandshakeTimeoutMs: 400 })
+    const clients = await Promise.all(
+      ['', '\x16\x03\x01'].map(async (hello) => {
+        const client = await Dialogue.open(room.port)
+        await client.reply()
+        await client.ask('EHLO a.test')
+        expect(await client.ask('STARTTLS')).toMatch(/^220 /)
+        if (hello !== '') client.send(hello)
+        return client
+      }),
+    )
+    const [idle] = clients
+    if (idle !== undefined) drip(idle, '\x16')
+    const other = await Dialogue.open(room.port)
+    await other.reply()
+    for (const client of clients) expect(await client.rest()).toBe('')
+    for (const client of clients) client.close()
+    expect(await other.ask('NOOP')).toMatch(/^250 /)
+    expect(room.logLines).toContainEqual(expect.objectContaining({ reason: 'handshake-failed' }))
+  })
+
+  it('in a mail over TLS is cut too', async () => {
+    await open({ smtpDataTimeoutMs: 1_000 })
+    const { address } = await room.createInbox()
+    const client = await Dialogue.open(room.port)
+    await client.reply()
+    await client.ask('EHLO a.test')
+    await client.ask('STARTTLS')
+    client.socket.removeAllListeners('data')
+    const tls = connectTls({ socket: client.socket, rejectUnauthorized: false })
+    await once(tls, 'secureConnect')
+    const secure = new Dialogue(tls)
+    for (const line of ['EHLO a.test', 'MAIL FROM:<>', `RCPT TO:<${address}>`, 'DATA']) await secure.ask(line)
+    drip(secure, 'x')
+    expect(await secure.rest()).toMatch(/^421 4\.4\.2 /)
+    tls.destroy()
+    await noneOpen()
+    expect(await room.received()).toEqual([])
+  })
+})

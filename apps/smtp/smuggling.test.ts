@@ -1,0 +1,110 @@
+import type { Address } from '#libs/inbox/address.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import { Dialogue } from '#test/smtp/dialogue.js'
+import { MailRoom, type ReceivedMail } from '#test/smtp/mail-room.js'
+
+let room: MailRoom
+let inbox: { id: InboxId; address: Address }
+
+beforeAll(async () => {
+  room = await MailRoom.open()
+  await room.start()
+})
+beforeEach(async () => {
+  inbox = await room.createInbox()
+})
+
+afterEach(() => Dialogue.closeAll())
+afterAll(() => room.close())
+
+/** What some server takes for the end of a mail, or turns into it; none of it is. */
+const ENDS = [
+  '\n.\n',
+  '\n.\r',
+  '\n.\r\n',
+  '\r.\r',
+  '\r.\n',
+  '\r.\r\n',
+  '\r\n.\n',
+  '\r\n.\r',
+  '\r\n.\r\r\n',
+  '\r\n\n.\r\n',
+  '\r\n\0.\r\n',
+  '\r\n.\0\r\n',
+  '\r\n. \r\n',
+  '\r\n..\r\n',
+  '\r\n.\u0085',
+]
+
+async function received(): Promise<ReceivedMail[]> {
+  return (await room.received()).filter(({ event }) => event.inboxId === inbox.id)
+}
+
+/** Where the wire is cut: each byte alone, and in two at each place around the sequence. */
+function* cuts(wire: Buffer, around: number): Generator<Buffer[]> {
+  yield [wire]
+  yield Array.from(wire, (byte) => Buffer.of(byte))
+  for (let at = around; at <= around + 6; at += 1) yield [wire.subarray(0, at), wire.subarray(at)]
+}
+
+describe('smuggling', () => {
+  it.each(ENDS)('what follows %j is content, however it is cut', async (end) => {
+    const smuggled = `MAIL FROM:<evil@x.test>\r\nRCPT TO:<${inbox.address}>\r\nDATA\r\nSubject: evil\r\n\r\n`
+    const content = Buffer.from(`Subject: one\r\n\r\nbody${end}${smuggled}`, 'latin1')
+    const wire = Buffer.concat([content, Buffer.from('\r\n.\r\nNOOP\r\n')])
+    const codes = new Set<string>()
+    let runs = 0
+    for (const pieces of cuts(wire, 'Subject: one\r\n\r\nbody'.length)) {
+      const client = await Dialogue.open(room.port)
+      client.socket.setNoDelay(true)
+      await client.address(inbox.address)
+      expect(await client.ask('DATA')).toMatch(/^354 /)
+      for (const piece of pieces) {
+        client.send(piece)
+        await new Promise(setImmediate)
+      }
+      codes.add((await client.reply()).slice(0, 3))
+      // The mail's one answer, then that of NOOP: nothing between.
+      expect(await client.reply()).toBe('250 2.0.0 OK')
+      client.close()
+      runs += 1
+    }
+    expect(codes.size).toBe(1)
+    const mails = await received()
+    expect(mails).toHaveLength(codes.has('250') ? runs : 0)
+    for (const { envelope, raw } of mails) {
+      expect(envelope.mailFrom).toBe('a@x.test')
+      expect(raw.toString('latin1')).toContain('MAIL FROM:<evil@x.test>')
+    }
+  })
+
+  it.each(ENDS)('%j pipelined with its commands makes one mail or none', async (end) => {
+    const mail = `MAIL FROM:<a@x.test>\r\nRCPT TO:<${inbox.address}>\r\nDATA\r\n`
+    const client = await Dialogue.open(room.port)
+    await client.reply()
+    await client.ask('EHLO client.test')
+    client.send(Buffer.from(`${mail}body${end}${mail}x\r\n.\r\nQUIT\r\n`, 'latin1'))
+    const codes = ((await client.rest()).match(/^\d{3}/gm) ?? []).map(Number)
+    const isTaken = codes[3] === 250
+    expect(codes).toEqual([250, 250, 354, isTaken ? 250 : 554, 221])
+    expect(await received()).toHaveLength(isTaken ? 1 : 0)
+  })
+
+  it.each(['\r\r\n.\r\n', '\n\r\n.\r\n'])('%j ends a mail, which is refused for its begin', async (end) => {
+    const client = await Dialogue.open(room.port)
+    await client.address(inbox.address)
+    expect(await client.data(`body${end}NOOP\r\n`)).toMatch(/^554 5\.6\.0 /)
+    expect(await client.reply()).toBe('250 2.0.0 OK')
+    expect(await received()).toEqual([])
+  })
+
+  it('a sequence whose commands end in a bare LF or CR is refused, command by command', async () => {
+    const client = await Dialogue.open(room.port)
+    await client.reply()
+    await client.ask('EHLO client.test')
+    client.send(`MAIL FROM:<a@x.test>\nRCPT TO:<${inbox.address}>\nDATA\nx\n.\nQUIT\r\n`)
+    const codes = (await client.rest()).match(/^\d{3}/gm)
+    expect(codes).toEqual([...Array<string>(5).fill('500'), '221'])
+    expect(await received()).toEqual([])
+  })
+})

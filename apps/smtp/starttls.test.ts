@@ -1,0 +1,203 @@
+import { once } from 'node:events'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls'
+import { until } from '#test/harness/until.js'
+import { Dialogue } from '#test/smtp/dialogue.js'
+import { MailRoom } from '#test/smtp/mail-room.js'
+
+let room: MailRoom
+const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
+
+async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void> {
+  room = await MailRoom.open(...settings)
+  await room.start()
+}
+
+afterEach(async () => {
+  Dialogue.closeAll()
+  await room.close()
+})
+
+async function upgraded(
+  client: Dialogue,
+  options: ConnectionOptions = {},
+): Promise<{ tls: TLSSocket; dialogue: Dialogue }> {
+  client.socket.removeAllListeners('data')
+  const tls = connectTls({ socket: client.socket, rejectUnauthorized: false, ...options })
+  await once(tls, 'secureConnect')
+  return { tls, dialogue: new Dialogue(tls) }
+}
+
+/** Behind EHLO, in the clear. */
+async function greeted(): Promise<Dialogue> {
+  const client = await Dialogue.open(room.port)
+  await client.reply()
+  await client.ask('EHLO client.test')
+  return client
+}
+
+describe('STARTTLS', () => {
+  it('shows in the envelope, with a certificate that is made once', async () => {
+    await open()
+    const { address } = await room.createInbox()
+    const client = await Dialogue.open(room.port)
+    await client.reply()
+    await client.ask('EHLO client.test')
+    expect(await client.ask('STARTTLS')).toMatch(/^220 /)
+    const { tls, dialogue } = await upgraded(client)
+    expect(await dialogue.ask('MAIL FROM:<a@x.test>')).toMatch(/^503/)
+    expect(await dialogue.ask('EHLO secure.test')).not.toContain('STARTTLS')
+    await dialogue.ask('MAIL FROM:<a@x.test>')
+    await dialogue.ask(`RCPT TO:<${address}>`)
+    expect(await dialogue.data(MAIL)).toMatch(/^250 /)
+    const [mail] = await room.received()
+    expect(mail?.envelope).toEqual({
+      mailFrom: 'a@x.test',
+      rcptTo: address,
+      helo: 'secure.test',
+      remoteAddress: '127.0.0.1',
+      tls: { version: 'TLSv1.3', cipher: tls.getCipher().name },
+    })
+
+    const kept = join(room.folder, 'tls', 'smtp-self-signed.pem')
+    const first = await stat(kept)
+    expect(first.mode & 0o777).toBe(0o600)
+    const { fingerprint256 } = tls.getPeerCertificate()
+    tls.destroy()
+    await room.drain()
+    room.registry.clear()
+    await room.start()
+    const again = await Dialogue.open(room.port)
+    await again.reply()
+    await again.ask('EHLO client.test')
+    await again.ask('STARTTLS')
+    const second = await upgraded(again)
+    expect(second.tls.getPeerCertificate().fingerprint256).toBe(fingerprint256)
+    second.tls.destroy()
+  })
+
+  it('throws away what was pipelined behind it in the clear', async () => {
+    await open()
+    const { address } = await room.createInbox()
+    const client = await Dialogue.open(room.port)
+    await client.reply()
+    await client.ask('EHLO client.test')
+    const injected = `EHLO evil.test\r\nMAIL FROM:<evil@x.test>\r\nRCPT TO:<${address}>\r\n`
+    expect(await client.ask(`STARTTLS\r\n${injected}NOOP`)).toMatch(/^220 /)
+    const { tls, dialogue } = await upgraded(client)
+    // Had any of it run, its reply would come first, and MAIL would not be refused for want of EHLO.
+    expect(await dialogue.ask('MAIL FROM:<a@x.test>')).toMatch(/^503 5\.5\.1 Error: send HELO/)
+    expect(await dialogue.ask('EHLO client.test')).toMatch(/^250-mayfly\.test/)
+    expect(await dialogue.ask('DATA')).toMatch(/^503 5\.5\.1 need RCPT/)
+    tls.destroy()
+  })
+
+  it('throws away what came before it, and is there once', async () => {
+    await open()
+    const { address } = await room.createInbox()
+    const client = await greeted()
+    await client.ask('MAIL FROM:<a@x.test>')
+    await client.ask(`RCPT TO:<${address}>`)
+    expect(await client.ask('STARTTLS now')).toMatch(/^501 /)
+    await client.ask('STARTTLS')
+    const { tls, dialogue } = await upgraded(client)
+    await dialogue.ask('EHLO client.test')
+    expect(await dialogue.ask('DATA')).toMatch(/^503 5\.5\.1 need RCPT/)
+    expect(await dialogue.ask('STARTTLS')).toMatch(/^503 5\.5\.1 /)
+    tls.destroy()
+  })
+
+  it('never runs what is in one packet with it, nor what comes before the handshake', async () => {
+    await open()
+    const { address } = await room.createInbox()
+    const evil = `EHLO e\r\nMAIL FROM:<>\r\nRCPT TO:<${address}>\r\nDATA\r\nevil\r\n.\r\n`
+    for (const bytes of [`STARTTLS\r\n${evil}`, `STARTTLS\r\n${evil.repeat(200)}`, `STARTTLS\r\nMAIL FROM`]) {
+      const client = await greeted()
+      client.send(bytes)
+      expect(await client.reply()).toMatch(/^220 /)
+      const { tls, dialogue } = await upgraded(client)
+      expect(await dialogue.ask('EHLO client.test')).toMatch(/^250-mayfly\.test/)
+      expect(await dialogue.ask('DATA')).toMatch(/^503 /)
+      tls.destroy()
+    }
+    // In a packet of its own it is taken for the handshake, which fails.
+    const client = await greeted()
+    expect(await client.ask('STARTTLS')).toMatch(/^220 /)
+    client.send(evil)
+    // An alert of TLS, and no reply of SMTP.
+    expect(await client.rest()).not.toMatch(/^\d{3}/m)
+    expect(await room.received()).toEqual([])
+  })
+
+  it('fails for whom it fails, and for nobody else', async () => {
+    await open()
+    const other = await greeted()
+    const failing: ((client: Dialogue) => void)[] = [
+      (client) => client.send('this is no TLS\r\n'),
+      (client) => client.close(),
+      (client) => client.socket.end(),
+      (client) => client.socket.resetAndDestroy(),
+      // The client does not trust the certificate.
+      (client) => void upgraded(client, { rejectUnauthorized: true }).catch(() => client.close()),
+    ]
+    for (const fail of failing) {
+      const client = await greeted()
+      await client.ask('STARTTLS')
+      fail(client)
+    }
+    await until('1 connection', async () => (await room.metric('mayfly_smtp_connections')) === 1)
+    expect(await other.ask('NOOP')).toMatch(/^250 /)
+  })
+
+  it('speaks TLS 1.2 and 1.3, no older one, and lets nobody renegotiate', async () => {
+    await open()
+    for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+      const client = await greeted()
+      await client.ask('STARTTLS')
+      const { tls, dialogue } = await upgraded(client, { minVersion: version, maxVersion: version })
+      expect(tls.getProtocol()).toBe(version)
+      expect(await dialogue.ask('NOOP')).toMatch(/^250 /)
+      if (version === 'TLSv1.2') {
+        const ended = new Promise<void>((resolve) => tls.once('error', () => resolve()))
+        tls.renegotiate({}, () => undefined)
+        await ended
+      }
+      tls.destroy()
+    }
+    for (const version of ['TLSv1', 'TLSv1.1'] as const) {
+      const client = await greeted()
+      await client.ask('STARTTLS')
+      const options = { minVersion: version, maxVersion: version, ciphers: 'ALL:@SECLEVEL=0' }
+      await expect(upgraded(client, options)).rejects.toThrow(/alert protocol version/)
+    }
+  })
+
+  it('is demanded before anything else where the operator wants it', async () => {
+    await open({ smtpRequireTls: true })
+    const { address } = await room.createInbox()
+    const client = await Dialogue.open(room.port)
+    await client.reply()
+    for (const line of ['HELO client.test', 'MAIL FROM:<>', 'RSET', 'VRFY a', 'AUTH PLAIN AGEAYg==', 'WIZ']) {
+      expect(await client.ask(line)).toMatch(/^530 5\.7\.0 Must issue a STARTTLS command first/)
+    }
+    expect(await client.ask('NOOP')).toMatch(/^250 /)
+    expect(await client.ask('EHLO client.test')).toContain('250-STARTTLS')
+    expect(await client.ask('MAIL FROM:<>')).toMatch(/^530 5\.7\.0 /)
+    await client.ask('STARTTLS')
+    const { tls, dialogue } = await upgraded(client)
+    for (const line of ['EHLO client.test', 'MAIL FROM:<>', `RCPT TO:<${address}>`]) {
+      expect(await dialogue.ask(line)).toMatch(/^250/)
+    }
+    expect(await dialogue.data(MAIL)).toMatch(/^250 /)
+    tls.destroy()
+  })
+
+  it('that is under way does not hold the drain up', async () => {
+    await open()
+    const client = await greeted()
+    await client.ask('STARTTLS')
+    client.send('\x16\x03\x01')
+    await room.drain()
+  }, 10_000)
+})

@@ -1,0 +1,71 @@
+import { LRUCache } from 'lru-cache'
+
+export interface UnknownRecipientsOptions {
+  /** Of one session, past which it is cut. */
+  most: number
+  /** Of one remote address within ten minutes, past which its sessions have no allowance left. */
+  mostPerAddress: number
+  /** The longest time by which an answer is held back; 0 for none. */
+  longestDelayMs: number
+}
+
+interface Count {
+  unknown: number
+}
+
+const WINDOW_MS = 600_000
+/** Remote addresses that are remembered; one that is forgotten begins anew. */
+const MOST_REMEMBERED = 20_000
+
+/**
+ * Makes guessing recipients slow. Unknown ones count, and each known one makes up for one of them: mail of which
+ * the larger part has a recipient is never held back, whatever its amount.
+ */
+export class UnknownRecipients {
+  private readonly byAddress = new LRUCache<string, Count>({ max: MOST_REMEMBERED, ttl: WINDOW_MS })
+
+  constructor(private readonly options: UnknownRecipientsOptions) {}
+
+  /** For a session; the group is what counts as its remote address. */
+  session(group: string): SessionGuesses {
+    return new SessionGuesses(this.options, (change) => this.count(group, change))
+  }
+
+  /** Whether the address has spent its allowance. */
+  private count(group: string, change: number): boolean {
+    const count = this.byAddress.get(group) ?? { unknown: 0 }
+    count.unknown = Math.max(count.unknown + change, 0)
+    if (change > 0 && !this.byAddress.has(group)) this.byAddress.set(group, count)
+    return count.unknown > this.options.mostPerAddress
+  }
+}
+
+export class SessionGuesses {
+  private unknown = 0
+
+  constructor(
+    private readonly options: UnknownRecipientsOptions,
+    private readonly countForAddress: (change: number) => boolean,
+  ) {}
+
+  known(): void {
+    this.unknown = Math.max(this.unknown - 1, 0)
+    this.countForAddress(-1)
+  }
+
+  /**
+   * How long the answer is to be held back, in milliseconds; null where the session is to be cut. Answers come at
+   * once for the first tenth of the allowance, then later and later up to the longest delay, which half of it meets.
+   */
+  guessed(): number | null {
+    const { most, longestDelayMs } = this.options
+    const isSpent = this.countForAddress(1)
+    this.unknown += 1
+    // An address without allowance has the last tenth of a session's.
+    if (this.unknown > (isSpent ? most / 10 : most)) return null
+    if (isSpent) return longestDelayMs
+    const free = most / 10
+    const held = Math.min(Math.max(this.unknown - free, 0) / (most * 0.4), 1)
+    return Math.round(longestDelayMs * held)
+  }
+}

@@ -1,0 +1,71 @@
+import { startDns, type DnsServer } from '#test/harness/dns.js'
+import { MailDns } from './mail-dns.js'
+
+let server: DnsServer
+let dns: MailDns
+
+beforeEach(async () => {
+  server = await startDns({
+    'app.example': { TXT: ['one', 'two'] },
+    'empty.example': {},
+    'broken.example': { rcode: 'REFUSED' },
+    'silent.example': { isSilent: true },
+  })
+  dns = new MailDns([server.address])
+})
+afterEach(() => {
+  dns.close()
+  server.dispose()
+})
+
+const within = (ms: number) => dns.forMail(performance.now() + ms)
+
+describe('DNS for mail', () => {
+  it('asks once for what many mails want, whatever its case', async () => {
+    const names = ['app.example', 'App.Example', 'app.example']
+    const answers = await Promise.all(names.map((name) => within(5_000)(name, 'TXT')))
+    expect(answers).toEqual(names.map(() => [['one'], ['two']]))
+    expect(await within(5_000)('app.example', 'TXT')).toEqual([['one'], ['two']])
+    expect(server.asked).toEqual(['TXT app.example'])
+  })
+
+  it('keeps that there is nothing, too', async () => {
+    for (let time = 0; time < 3; time += 1) {
+      await expect(within(5_000)('missing.example', 'TXT')).rejects.toMatchObject({ code: 'ENOTFOUND' })
+      await expect(within(5_000)('empty.example', 'TXT')).rejects.toMatchObject({ code: 'ENODATA' })
+    }
+    expect(server.asked).toEqual(['TXT missing.example', 'TXT empty.example'])
+  })
+
+  it('hands out answers that can be changed without harm', async () => {
+    const answer = await within(5_000)('app.example', 'TXT')
+    answer.length = 0
+    expect(await within(5_000)('app.example', 'TXT')).toHaveLength(2)
+  })
+
+  it('tells a refusal from nothing', async () => {
+    await expect(within(5_000)('broken.example', 'TXT')).rejects.toMatchObject({ code: 'EREFUSED' })
+  })
+
+  it('gives up at the deadline of the mail', async () => {
+    await expect(within(50)('silent.example', 'TXT')).rejects.toMatchObject({ code: 'ETIMEOUT' })
+    await expect(within(0)('app.example', 'TXT')).rejects.toMatchObject({ code: 'ETIMEOUT' })
+  })
+
+  it('lets one mail ask sixty times, and others go on', async () => {
+    const resolve = within(5_000)
+    const asked = Array.from({ length: 61 }, (_, index) => resolve(`${index}.example`, 'A'))
+    const codes = (await Promise.allSettled(asked)).map((one) =>
+      one.status === 'rejected' ? (one.reason as { code: string }).code : null,
+    )
+    expect(codes).toEqual([...Array<string>(60).fill('ENOTFOUND'), 'ETOOMANY'])
+    expect(await within(5_000)('app.example', 'TXT')).toHaveLength(2)
+  })
+
+  it('does not ask for a name that can not be', async () => {
+    await expect(within(5_000)(`${'a'.repeat(300)}.example`, 'TXT')).rejects.toMatchObject({
+      code: 'ENOTFOUND',
+    })
+    expect(server.asked).toEqual([])
+  })
+})

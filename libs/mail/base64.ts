@@ -1,0 +1,97 @@
+import { Transform, type TransformCallback } from 'node:stream'
+
+const LF = 10
+const PADDING = 61
+const NONE = 255
+/** A line in which base64 could go on is no longer than this. */
+const maxLine = 1_000
+
+const values = new Uint8Array(256).fill(NONE)
+const alphabet = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/')
+for (const [value, character] of alphabet.entries()) values[character] = value
+
+/**
+ * Decodes base64 piece by piece (RFC 2045, section 6.8): characters outside of the alphabet and line breaks
+ * count for nothing, padding may be missing. Padding ends it, so that a mailing list's footer below adds nothing,
+ * unless the next line is base64 again: some senders encode each piece by itself.
+ */
+export class Base64 {
+  private bits = 0
+  private bitCount = 0
+  private isPadded = false
+  private isOver = false
+  /** What stands since the padding, up to its line's end. */
+  private line = ''
+
+  decode(encoded: Buffer): Buffer {
+    if (this.isOver) return Buffer.alloc(0)
+    const decoded = Buffer.allocUnsafe(Math.ceil((encoded.length * 3) / 4) + maxLine)
+    let length = 0
+    for (const byte of encoded) {
+      if (this.isPadded) {
+        length = this.addAfterPadding(byte, decoded, length)
+      } else if (byte === PADDING) {
+        this.bitCount = 0
+        this.isPadded = true
+      } else length = this.add(values[byte] ?? NONE, decoded, length)
+    }
+    return decoded.subarray(0, length)
+  }
+
+  /** What the last line after padding still holds. */
+  end(): Buffer {
+    if (this.isOver || !this.isPadded) return Buffer.alloc(0)
+    const decoded = Buffer.allocUnsafe(maxLine)
+    return decoded.subarray(0, this.addAfterPadding(LF, decoded, 0))
+  }
+
+  private add(value: number, decoded: Buffer, length: number): number {
+    if (value === NONE) return length
+    this.bits = ((this.bits << 6) | value) & 0xffff
+    this.bitCount += 6
+    if (this.bitCount < 8) return length
+    this.bitCount -= 8
+    decoded[length] = this.bits >> this.bitCount
+    return length + 1
+  }
+
+  private addAfterPadding(byte: number, decoded: Buffer, start: number): number {
+    if (this.isOver) return start
+    if (byte !== LF) {
+      this.line += String.fromCharCode(byte)
+      this.isOver = this.line.length > maxLine
+      return start
+    }
+    const line = this.line.trim().replace(/^=+/, '').trim()
+    this.line = ''
+    if (line === '') return start
+    if (line.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(line)) {
+      this.isOver = true
+      return start
+    }
+    this.isPadded = line.endsWith('=')
+    let length = start
+    for (const character of line) {
+      length = this.add(values[character.charCodeAt(0)] ?? NONE, decoded, length)
+    }
+    if (this.isPadded) this.bitCount = 0
+    return length
+  }
+}
+
+export function decodeBase64(encoded: Buffer): Buffer {
+  const base64 = new Base64()
+  return Buffer.concat([base64.decode(encoded), base64.end()])
+}
+
+export class Base64Decoder extends Transform {
+  private readonly base64 = new Base64()
+
+  override _transform(piece: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    done(null, this.base64.decode(piece))
+  }
+
+  override _flush(done: TransformCallback): void {
+    done(null, this.base64.end())
+  }
+}

@@ -1,0 +1,163 @@
+import { isAscii, isUtf8 } from 'node:buffer'
+import iconv from 'iconv-lite'
+import { decodeIso2022Jp, decodeIso2022Kr } from './iso-2022.js'
+import { decodeUtf7 } from './utf-7.js'
+
+export interface DecodedText {
+  text: string
+  /** The charset that was read where the declared one is unknown or does not fit the bytes; else null. */
+  guessed: string | null
+}
+
+type Decode = (bytes: Buffer) => DecodedText
+
+const windows1252 = 'windows-1252'
+const usAscii = new Set([
+  'us-ascii',
+  'ascii',
+  'ansi_x3.4-1968',
+  'iso646-us',
+  'iso_646.irv:1991',
+  'us',
+  '7bit',
+])
+
+/** Names seen in mail that the Encoding Standard lacks. */
+const aliases = new Map([
+  ['cp932', 'shift_jis'],
+  ['cp936', 'gbk'],
+  ['cp949', 'euc-kr'],
+  ['cp950', 'big5'],
+  ['unicode-1-1-utf-7', 'utf-7'],
+  ['utf7', 'utf-7'],
+])
+
+/** Of what the Encoding Standard lacks: what mail was or is sent in. */
+const beyondStandard =
+  /^(?:utf-7|utf-?32(?:le|be)?|(?:cp|ibm)-?\d{2,5}|viscii|tcvn|armscii-?8|koi8-(?:t|ru))$/
+
+const decodes = new Map<string, Decode>()
+
+/**
+ * Decodes text by its declared charset, names of which are read as the Encoding Standard has them (ISO-8859-1
+ * and US-ASCII are windows-1252, GB2312 is GBK). Without one it is UTF-8 or ISO-2022-JP where the bytes are that, else
+ * windows-1252. Bytes declared as UTF-8 of which nothing is UTF-8 are windows-1252. Never fails: what stands for
+ * no character becomes U+FFFD.
+ */
+export function decodeText(bytes: Buffer, declared: string | null): DecodedText {
+  const label = normalLabel(declared)
+  if (label === '')
+    return { text: hasIso2022(bytes) ? decodeIso2022Jp(bytes) : guess(bytes).text, guessed: null }
+  return decodeFor(label)(bytes)
+}
+
+/** Whether a charset by that name is known. */
+export function isKnownCharset(label: string): boolean {
+  return usAscii.has(normalLabel(label)) || decodeFor(normalLabel(label)) !== guessInstead
+}
+
+/** The name that all names of a charset have in common; null for an unknown one. */
+export function charsetName(label: string): string | null {
+  return standardName(normalLabel(label))
+}
+
+function normalLabel(declared: string | null): string {
+  if (declared === null) return ''
+  const label = declared
+    .slice(0, 80)
+    .toLowerCase()
+    .replace(/[\s"',;]/g, '')
+    .replace(/^win(?:dows)?-?(?=\d)/, 'windows-')
+    .replace(/^latin-(?=\d)/, 'latin')
+  return aliases.get(label) ?? label
+}
+
+function decodeFor(label: string): Decode {
+  const known = decodes.get(label)
+  if (known !== undefined) return known
+  const decode = makeDecode(label)
+  // A sender can name no end of unknown charsets.
+  if (decode !== guessInstead) decodes.set(label, decode)
+  return decode
+}
+
+function makeDecode(label: string): Decode {
+  if (usAscii.has(label))
+    return (bytes) => (isAscii(bytes) ? certain(bytes.toString('latin1')) : guess(bytes))
+  if (/^iso-2022-jp/.test(label)) return (bytes) => certain(decodeIso2022Jp(bytes))
+  if (label === 'iso-2022-kr') return (bytes) => certain(decodeIso2022Kr(bytes))
+  if (label === 'utf-16') return (bytes) => certain(decodeUtf16(bytes))
+  const name = standardName(label)
+  if (name === null) return guessInstead
+  if (name === 'utf-8') return decodeUtf8
+  if (name === 'utf-7') return (bytes) => certain(decodeUtf7(bytes))
+  if (/^utf-(?:16|32)/.test(name)) return (bytes) => certain(iconv.decode(bytes, name))
+  return (bytes) => certain(isAscii(bytes) ? bytes.toString('latin1') : decodeBytes(bytes, name))
+}
+
+function standardName(label: string): string | null {
+  if (beyondStandard.test(label)) return iconv.encodingExists(label) ? label : null
+  if (/^iso-2022-(?:jp|kr)/.test(label)) return label
+  try {
+    const name = new TextDecoder(label).encoding.replace(/-(?:i|e)$/, '')
+    return name === 'x-user-defined' ? null : name
+  } catch {
+    return null
+  }
+}
+
+/** The Macintosh charsets that the library lacks, or has without the euro sign. */
+const macintosh = new Map([
+  ['macintosh', new TextDecoder('macintosh')],
+  ['x-mac-cyrillic', new TextDecoder('x-mac-cyrillic')],
+])
+
+function decodeBytes(bytes: Buffer, name: string): string {
+  return macintosh.get(name)?.decode(bytes) ?? iconv.decode(bytes, name)
+}
+
+function decodeUtf8(bytes: Buffer): DecodedText {
+  const text = withoutMark(bytes.toString('utf8'))
+  if (isUtf8(bytes) || hasValidSequence(text)) return certain(text)
+  return { text: iconv.decode(bytes, windows1252), guessed: windows1252 }
+}
+
+/** Whether any of what is beyond ASCII was UTF-8: then the rest is damage, not another charset. */
+function hasValidSequence(lossy: string): boolean {
+  return /[^\x00-\x7f\ufffd]/.test(lossy)
+}
+
+/** RFC 2781, section 4.3: by its byte order mark, else big-endian; here else by where the zeros stand. */
+function decodeUtf16(bytes: Buffer): string {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return iconv.decode(bytes, 'utf-16le')
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return iconv.decode(bytes, 'utf-16be')
+  let littleEndian = 0
+  for (let at = 0; at < Math.min(bytes.length, 512); at++) {
+    if (bytes[at] === 0) littleEndian += at % 2 === 1 ? 1 : -1
+  }
+  return iconv.decode(bytes, littleEndian > 0 ? 'utf-16le' : 'utf-16be')
+}
+
+function guessInstead(bytes: Buffer): DecodedText {
+  return guess(bytes)
+}
+
+function guess(bytes: Buffer): DecodedText {
+  if (isUtf8(bytes)) return { text: withoutMark(bytes.toString('utf8')), guessed: 'utf-8' }
+  return { text: iconv.decode(bytes, windows1252), guessed: windows1252 }
+}
+
+/** ESC followed by what begins Japanese text (RFC 1468), in bytes that are otherwise ASCII. */
+function hasIso2022(bytes: Buffer): boolean {
+  const escape = bytes.indexOf(0x1b)
+  if (escape === -1 || !isAscii(bytes)) return false
+  return bytes.includes('\x1b$B', escape, 'latin1') || bytes.includes('\x1b$@', escape, 'latin1')
+}
+
+function certain(text: string): DecodedText {
+  return { text, guessed: null }
+}
+
+function withoutMark(text: string): string {
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+}

@@ -1,0 +1,137 @@
+import { charsetName, decodeText } from './charset.js'
+
+/** `=?charset*language?encoding?`, from where it is looked for (RFC 2047, section 2; RFC 2231, section 5). */
+const opening = /=\?([^\s?()<>@,;:"/[\]=]{1,100})\?([bq])\?/iy
+const base64Text = /^[A-Za-z0-9+/=\s]*$/
+const hexDigit = /^[0-9a-f]{2}$/i
+
+interface EncodedWord {
+  charset: string
+  isBase64: boolean
+  content: string
+  end: number
+}
+
+/**
+ * Text with its encoded words decoded (RFC 2047), also where they stand inside a word, a quoted string or beside
+ * each other without a space, as much mail has them. White space between two words is dropped, and words of one charset are
+ * decoded together, since many senders cut characters in two. What is no encoded word, or no base64, stays as
+ * it stands (section 6.3). Linear.
+ */
+export function decodeWords(text: string): string {
+  let at = text.indexOf('=?')
+  if (at === -1) return text
+  const words = new WordReader(text)
+  let decoded = text.slice(0, at)
+  while (at !== -1) {
+    const word = words.wordAt(at)
+    if (word === null) {
+      const next = text.indexOf('=?', at + 2)
+      decoded += text.slice(at, next === -1 ? text.length : next)
+      at = next
+      continue
+    }
+    const run = [word]
+    let end = word.end
+    for (;;) {
+      const start = skipSpace(text, end)
+      const follower = text.startsWith('=?', start) ? words.wordAt(start) : null
+      if (follower === null) break
+      run.push(follower)
+      end = follower.end
+    }
+    decoded += decodeRun(run)
+    at = text.indexOf('=?', end)
+    decoded += text.slice(end, at === -1 ? text.length : at)
+  }
+  return decoded
+}
+
+class WordReader {
+  /** The first `?=` at or after the last place that was asked about. */
+  private close = -2
+
+  constructor(private readonly text: string) {}
+
+  wordAt(start: number): EncodedWord | null {
+    opening.lastIndex = start
+    const match = opening.exec(this.text)
+    if (match === null) return null
+    const [head, charset = '', encoding] = match
+    const begin = start + head.length
+    if (this.close !== -1 && this.close < begin) this.close = this.text.indexOf('?=', begin)
+    if (this.close === -1) return null
+    const content = this.text.slice(begin, this.close)
+    // Never closed, where the next one begins inside.
+    if (content.includes('=?')) return null
+    const isBase64 = encoding?.toLowerCase() === 'b'
+    if (isBase64 && !base64Text.test(content)) return null
+    return { charset: charset.replace(/\*.*$/, ''), isBase64, content, end: this.close + 2 }
+  }
+}
+
+function skipSpace(text: string, start: number): number {
+  let at = start
+  while (at < text.length && /\s/.test(text.charAt(at))) at++
+  return at
+}
+
+function decodeRun(run: EncodedWord[]): string {
+  let decoded = ''
+  for (let at = 0; at < run.length;) {
+    const first = run[at]
+    if (first === undefined) break
+    const pieces = [first]
+    const name = charsetName(first.charset)
+    // Where a charset shifts, each word begins unshifted (RFC 1468).
+    const isStateful = name !== null && /^(?:iso-2022|utf-7|utf-16)/.test(name)
+    at++
+    for (let next = run[at]; next !== undefined && !isStateful; next = run[at]) {
+      if (next.charset !== first.charset && charsetName(next.charset) !== name) break
+      pieces.push(next)
+      at++
+    }
+    decoded += decodeText(bytesOf(pieces), first.charset).text
+  }
+  return decoded
+}
+
+/** Base64 is joined before it is decoded: some senders cut it anywhere. */
+function bytesOf(words: EncodedWord[]): Buffer {
+  const decoded: Buffer[] = []
+  let base64 = ''
+  for (const { isBase64, content } of words) {
+    if (isBase64) {
+      base64 += content
+      continue
+    }
+    if (base64 !== '') decoded.push(decodeB(base64))
+    base64 = ''
+    decoded.push(decodeQ(content))
+  }
+  if (base64 !== '') decoded.push(decodeB(base64))
+  const [only] = decoded
+  return decoded.length === 1 && only !== undefined ? only : Buffer.concat(decoded)
+}
+
+/** Padding in the middle ends a piece, not the whole. */
+function decodeB(text: string): Buffer {
+  const pieces = text.split('=').filter((piece) => piece !== '')
+  return Buffer.concat(pieces.map((piece) => Buffer.from(piece, 'base64')))
+}
+
+/** RFC 2047, section 4.2. What is no escape stands for itself. */
+function decodeQ(text: string): Buffer {
+  const encoded = Buffer.from(text)
+  const decoded = Buffer.allocUnsafe(encoded.length)
+  let length = 0
+  for (let at = 0; at < encoded.length; at++) {
+    const byte = encoded[at] ?? 0
+    const digits = byte === 0x3d ? encoded.toString('latin1', at + 1, at + 3) : ''
+    if (hexDigit.test(digits)) {
+      decoded[length++] = parseInt(digits, 16)
+      at += 2
+    } else decoded[length++] = byte === 0x5f ? 0x20 : byte
+  }
+  return decoded.subarray(0, length)
+}

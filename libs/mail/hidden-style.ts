@@ -1,0 +1,132 @@
+/** What the style of an element does to whether a reader sees the text in it. Undefined where it says nothing. */
+export interface StyleEffect {
+  /** Nothing in it is shown, whatever stands there. */
+  isGone: boolean
+  /** Too small to be read, unless an element within says otherwise. */
+  isTiny: boolean | undefined
+  color: Color | undefined
+  background: Color | undefined
+}
+
+/** `#rrggbb` or what else stands there, in lower case; null where it can't be told. */
+export type Color = string | null
+
+const none: StyleEffect = { isGone: false, isTiny: undefined, color: undefined, background: undefined }
+
+const maxStyleLength = 2_000
+const maxRemembered = 500
+
+/** Reads style attributes. Mails repeat a few of them over and over, so what was read is remembered. */
+export class StyleReader {
+  private readonly remembered = new Map<string, StyleEffect>()
+
+  /** Null where an element has no effect of its own. */
+  effectOf(name: string, attributes: Record<string, string>): StyleEffect | null {
+    const { style, class: className, bgcolor, background, color, text } = attributes
+    let effect = style === undefined ? none : this.read(style.slice(0, maxStyleLength))
+    if ('hidden' in attributes) effect = { ...effect, isGone: true }
+    if (bgcolor !== undefined) effect = { ...effect, background: effect.background ?? colorOf(bgcolor) }
+    if (background !== undefined) effect = { ...effect, background: null }
+    if (name === 'font' && color !== undefined) effect = { ...effect, color: effect.color ?? colorOf(color) }
+    if (name === 'body' && text !== undefined) effect = { ...effect, color: effect.color ?? colorOf(text) }
+    // Links have a colour of their own, and a style sheet may give anything to a class.
+    if (name === 'a' && effect.color === undefined) effect = { ...effect, color: null }
+    if (className !== undefined) {
+      const { isGone, isTiny = false, color: own = null, background: behind = null } = effect
+      return { isGone, isTiny, color: own, background: behind }
+    }
+    return effect === none ? null : effect
+  }
+
+  private read(style: string): StyleEffect {
+    const known = this.remembered.get(style)
+    if (known !== undefined) return known
+    const effect = readStyle(style)
+    if (this.remembered.size < maxRemembered) this.remembered.set(style, effect)
+    return effect
+  }
+}
+
+function readStyle(style: string): StyleEffect {
+  const effect = { ...none }
+  let isFlat = false
+  let isClipped = false
+  for (const declaration of style.toLowerCase().split(';')) {
+    const colon = declaration.indexOf(':')
+    if (colon === -1) continue
+    const value = declaration
+      .slice(colon + 1)
+      .replace('!important', '')
+      .trim()
+    switch (declaration.slice(0, colon).trim()) {
+      case 'display':
+        effect.isGone ||= value === 'none'
+        break
+      case 'visibility':
+        effect.isGone ||= value === 'hidden' || value === 'collapse'
+        break
+      case 'opacity':
+        effect.isGone ||= Number.parseFloat(value) === 0
+        break
+      case 'max-height':
+      case 'height':
+      case 'max-width':
+      case 'width':
+        isFlat ||= isZero(value)
+        break
+      case 'overflow':
+        isClipped = value === 'hidden' || value === 'clip'
+        break
+      case 'font-size':
+        effect.isTiny = isUnreadable(value)
+        break
+      case 'font':
+        effect.isTiny = /(?:^|\s)0(?:px|pt)?\//.test(value)
+        break
+      case 'color':
+        effect.color = colorOf(value)
+        break
+      case 'background':
+      case 'background-color':
+        effect.background = backgroundOf(value)
+    }
+  }
+  effect.isGone ||= isFlat && isClipped
+  const { isGone, isTiny, color, background } = effect
+  return !isGone && isTiny === undefined && color === undefined && background === undefined ? none : effect
+}
+
+function isZero(value: string): boolean {
+  return /^0(?:px|pt|em|rem|%)?$/.test(value)
+}
+
+/** Up to a pixel, as text for previews is set. */
+function isUnreadable(value: string): boolean {
+  return isZero(value) || /^(?:0?\.\d+|1)px$/.test(value)
+}
+
+function backgroundOf(value: string): Color | undefined {
+  if (value.includes('(') && !value.startsWith('rgb')) return null
+  if (['', 'none', 'transparent', 'inherit', 'initial'].includes(value)) return undefined
+  return colorOf(value.startsWith('rgb') ? value : (/^\S+/.exec(value)?.[0] ?? ''))
+}
+
+const names = new Map([
+  ['white', '#ffffff'],
+  ['black', '#000000'],
+])
+
+function colorOf(value: string): Color {
+  const color = value.trim().toLowerCase()
+  if (/^#[0-9a-f]{3}$/.test(color)) return color.replace(/[0-9a-f]/g, '$&$&')
+  if (/^#?[0-9a-f]{6}$/.test(color)) return color.startsWith('#') ? color : `#${color}`
+  const parts = /^rgba?\(([^)]*)\)$/.exec(color)?.[1]?.split(/[\s,/]+/)
+  if (parts !== undefined) {
+    if (parts[3] !== undefined && Number.parseFloat(parts[3]) === 0) return 'transparent'
+    const hex = parts.slice(0, 3).map((part) => Number.parseInt(part, 10).toString(16).padStart(2, '0'))
+    return `#${hex.join('')}`
+  }
+  if (color === 'transparent') return color
+  // What else there is (names, variables, systems of other kinds) is not told apart.
+  return names.get(color) ?? null
+}

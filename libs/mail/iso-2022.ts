@@ -1,0 +1,97 @@
+import iconv from 'iconv-lite'
+
+const ESCAPE = 0x1b
+const SHIFT_OUT = 0x0e
+const SHIFT_IN = 0x0f
+const LF = 10
+const CR = 13
+const SINGLE_SHIFT_2 = 0x8e
+const SINGLE_SHIFT_3 = 0x8f
+
+type CharacterSet = 'ascii' | 'roman' | 'kana' | 'double' | 'supplementary'
+
+/** What an escape sequence switches to: RFC 1468, RFC 2237 for JIS X 0212, JIS X 0202 for half-width katakana. */
+const escapes = new Map<string, CharacterSet>([
+  ['(B', 'ascii'],
+  ['(J', 'roman'],
+  ['(H', 'roman'],
+  ['(I', 'kana'],
+  ['$@', 'double'],
+  ['$B', 'double'],
+  ['$(@', 'double'],
+  ['$(B', 'double'],
+  ['$(D', 'supplementary'],
+])
+
+/**
+ * Decodes ISO-2022-JP and its extensions, as EUC-JP: the same tables under another numbering. Each line begins
+ * in ASCII (RFC 1468), whatever the one before forgot; half-width katakana may stand in 8 bits as well.
+ */
+export function decodeIso2022Jp(bytes: Buffer): string {
+  const euc = Buffer.allocUnsafe(bytes.length * 2)
+  let length = 0
+  let set: CharacterSet = 'ascii'
+  let hasRoman = false
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] ?? 0
+    if (byte === ESCAPE) {
+      const escape = escapeAt(bytes, at + 1)
+      if (escape !== null) {
+        set = escape.set
+        at += escape.length
+        continue
+      }
+    }
+    if (byte === LF || byte === CR) set = 'ascii'
+    const next = bytes[at + 1] ?? 0
+    if (byte === SHIFT_OUT || byte === SHIFT_IN) continue
+    if (isKana(byte, set)) {
+      euc[length++] = SINGLE_SHIFT_2
+      euc[length++] = byte | 0x80
+    } else if ((set === 'double' || set === 'supplementary') && isGraphic(byte) && isGraphic(next)) {
+      if (set === 'supplementary') euc[length++] = SINGLE_SHIFT_3
+      euc[length++] = byte | 0x80
+      euc[length++] = next | 0x80
+      at++
+    } else if (set === 'roman' && (byte === 0x5c || byte === 0x7e)) {
+      // The yen sign and the overline, which EUC-JP lacks: shifts, left out above, hold their places.
+      euc[length++] = byte === 0x5c ? SHIFT_OUT : SHIFT_IN
+      hasRoman = true
+    } else euc[length++] = byte
+  }
+  const text = iconv.decode(euc.subarray(0, length), 'euc-jp')
+  return hasRoman ? text.replaceAll('\x0e', '¥').replaceAll('\x0f', '‾') : text
+}
+
+function escapeAt(bytes: Buffer, at: number): { set: CharacterSet; length: number } | null {
+  for (const length of [2, 3]) {
+    const set = escapes.get(bytes.toString('latin1', at, at + length))
+    if (set !== undefined) return { set, length }
+  }
+  return null
+}
+
+function isGraphic(byte: number): boolean {
+  return byte > 0x20 && byte < 0x7f
+}
+
+function isKana(byte: number, set: CharacterSet): boolean {
+  return (byte >= 0xa1 && byte <= 0xdf) || (set === 'kana' && byte >= 0x21 && byte <= 0x5f)
+}
+
+/** Decodes ISO-2022-KR (RFC 1557): Korean between SO and SI, which is EUC-KR without its high bits. */
+export function decodeIso2022Kr(bytes: Buffer): string {
+  const euc = Buffer.allocUnsafe(bytes.length)
+  let length = 0
+  let isShifted = false
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] ?? 0
+    if (byte === ESCAPE && bytes.toString('latin1', at + 1, at + 4) === '$)C') at += 3
+    else if (byte === SHIFT_OUT || byte === SHIFT_IN) isShifted = byte === SHIFT_OUT
+    else {
+      if (byte === LF) isShifted = false
+      euc[length++] = isShifted && byte > 0x20 ? byte | 0x80 : byte
+    }
+  }
+  return iconv.decode(euc.subarray(0, length), 'euc-kr')
+}

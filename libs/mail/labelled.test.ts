@@ -1,0 +1,66 @@
+import { readdirSync } from 'node:fs'
+import {
+  bestCode,
+  readLabelledMails,
+  scoreAllCodes,
+  scoreBestCodes,
+  scoreLinks,
+  type LabelledMail,
+  type Score,
+} from '#test/harness/labelled-mails.js'
+
+const least = 0.97
+
+let mails: LabelledMail[]
+
+beforeAll(async () => {
+  mails = await readLabelledMails()
+})
+
+test('every mail has a label, about half of them hold no code, and they are of many languages', () => {
+  const files = readdirSync('libs/mail/labelled').filter((name) => name.endsWith('.eml'))
+  expect(mails.map(({ name }) => `${name}.eml`).sort()).toEqual(files.sort())
+  expect(mails.length).toBeGreaterThanOrEqual(220)
+  const share = mails.filter(({ label }) => label.codes.length === 0).length / mails.length
+  expect(share).toBeGreaterThan(0.4)
+  expect(share).toBeLessThan(0.6)
+})
+
+test('the best code of a mail is the right one', () => {
+  const wrong = mails.flatMap((mail) => {
+    const { name, label } = mail
+    const best = bestCode(mail)
+    const isRight = best === null ? label.codes.length === 0 : label.codes.includes(best)
+    return isRight ? [] : [`${name}: ${String(best)} instead of ${label.codes.join(' or ') || 'none'}`]
+  })
+  hold(scoreBestCodes(mails), wrong)
+})
+
+test('the codes of a mail are all listed, and nothing else is', () => {
+  const wrong = mails.flatMap(({ name, label, codes }) => {
+    const listed = codes.map(({ value }) => value)
+    return sameMembers(listed, label.codes)
+      ? []
+      : [`${name}: [${listed.join(', ')}] instead of [${label.codes.join(', ')}]`]
+  })
+  hold(scoreAllCodes(mails), wrong)
+})
+
+test('the links of a mail are all listed, in order, with their texts', () => {
+  const wrong = mails.flatMap(({ name, label, links }) => {
+    const listed = JSON.stringify(links.map(({ href, text }) => [href, text]))
+    const labelled = JSON.stringify(label.links)
+    return listed === labelled ? [] : [`${name}: ${listed} instead of ${labelled}`]
+  })
+  hold(scoreLinks(mails), wrong)
+})
+
+/** Fails with the names of the mails that are wrong. */
+function hold({ precision, recall }: Score, wrong: readonly string[]): void {
+  const told = `precision ${precision.toFixed(3)}, recall ${recall.toFixed(3)}\n${wrong.join('\n')}`
+  if (!(precision >= least && recall >= least)) throw new Error(told)
+}
+
+function sameMembers(one: readonly string[], other: readonly string[]): boolean {
+  return JSON.stringify([...one].sort()) === JSON.stringify([...other].sort())
+}

@@ -1,0 +1,176 @@
+import { decodeText } from './charset.js'
+import { decodeWords } from './encoded-words.js'
+
+/** A value such as Content-Type's. */
+export interface ParameterValue {
+  /** What stands before the parameters, in lower case; empty where nothing does. */
+  value: string
+  /** By their names in lower case; of several the first. */
+  parameters: Map<string, string>
+}
+
+/** Senders leave such values unquoted, with spaces and brackets in them. */
+const fileNames = new Set(['filename', 'name'])
+const section = /^([^*]+)\*(?:(\d{1,3})(\*)?)?$/
+const percentEscape = /^%[0-9a-f]{2}/i
+
+/**
+ * Reads a header value with parameters (RFC 2045, section 5.1), continued and encoded ones among them (RFC 2231),
+ * and encoded words where they should not be. Forgives missing and doubled semicolons, missing quotes, comments
+ * and Windows paths with single backslashes. Never fails; linear.
+ */
+export function readParameters(text: string): ParameterValue {
+  const reader = new ParameterReader(text)
+  const value = reader.readValue()
+  const plain = new Map<string, string>()
+  const sections = new Map<string, Map<number, Section>>()
+  for (let next = reader.next(); next !== null; next = reader.next()) {
+    const [, base, number = '0', star] = section.exec(next.name) ?? []
+    if (base === undefined) {
+      if (!plain.has(next.name)) plain.set(next.name, decodeWords(next.value))
+      continue
+    }
+    const isEncoded = star !== undefined || next.name === `${base}*`
+    const known = sections.get(base) ?? new Map<number, Section>()
+    if (!known.has(Number(number))) known.set(Number(number), { text: next.value, isEncoded })
+    sections.set(base, known)
+  }
+  for (const [name, parts] of sections) {
+    const joined = joinSections(parts)
+    // RFC 6266, section 4.3: the extended form before the plain one.
+    if (joined !== null) plain.set(name, joined)
+  }
+  return { value, parameters: plain }
+}
+
+interface Section {
+  text: string
+  isEncoded: boolean
+}
+
+/** RFC 2231, sections 3 and 4: from 0 on without a gap; null without the first. */
+function joinSections(parts: Map<number, Section>): string | null {
+  const first = parts.get(0)
+  if (first === undefined) return null
+  let charset: string | null = null
+  const pieces: Buffer[] = []
+  let isEncoded = false
+  for (let number = 0, part = parts.get(0); part !== undefined; part = parts.get(++number)) {
+    let { text } = part
+    if (number === 0 && part.isEncoded) {
+      const [, declared, rest] = /^([^']*)'[^']*'([^]*)$/.exec(text) ?? []
+      if (declared !== undefined && declared !== '') charset = declared
+      text = rest ?? text
+    }
+    isEncoded ||= part.isEncoded
+    pieces.push(part.isEncoded ? percentDecode(text) : Buffer.from(text))
+  }
+  const bytes = Buffer.concat(pieces)
+  return isEncoded ? decodeText(bytes, charset).text : decodeWords(bytes.toString())
+}
+
+/** A percent sign that begins no escape stands for itself. */
+function percentDecode(text: string): Buffer {
+  if (!text.includes('%')) return Buffer.from(text)
+  const pieces = text.split(/(?=%)/).map((piece) => {
+    if (!percentEscape.test(piece)) return Buffer.from(piece)
+    return Buffer.concat([Buffer.from(piece.slice(1, 3), 'hex'), Buffer.from(piece.slice(3))])
+  })
+  return Buffer.concat(pieces)
+}
+
+class ParameterReader {
+  private at = 0
+
+  constructor(private readonly text: string) {}
+
+  /** The first word, with a slash that stands apart drawn in. */
+  readValue(): string {
+    this.skip(/[\s"]/)
+    const start = this.at
+    let value = this.take(/[^\s;,=("]/)
+    if (this.text[this.at] === '=') {
+      this.at = start
+      return ''
+    }
+    this.skip(/\s/)
+    if (value.endsWith('/') || this.text[this.at] === '/') {
+      value += this.take(/\//)
+      this.skip(/\s/)
+      value += this.take(/[^\s;,=("]/)
+    }
+    return value.toLowerCase()
+  }
+
+  next(): { name: string; value: string } | null {
+    while (this.at < this.text.length) {
+      this.skip(/[\s;,]/)
+      if (this.text[this.at] === '(') {
+        this.skipComment()
+        continue
+      }
+      const name = this.take(/[^\s;,=]/).toLowerCase()
+      this.skip(/\s/)
+      if (this.text[this.at] !== '=') {
+        // A word without a value; or nothing, at the end.
+        continue
+      }
+      this.at++
+      this.skip(/\s/)
+      return { name, value: this.readParameter(name) }
+    }
+    return null
+  }
+
+  private readParameter(name: string): string {
+    if (this.text[this.at] === '"') {
+      const quoted = this.readQuoted()
+      if (quoted !== null) return quoted
+      this.at++
+      return this.take(/[^;]/).trim()
+    }
+    if (fileNames.has(name.replace(/\*.*$/, ''))) return this.take(/[^;]/).trim()
+    return this.take(name === 'boundary' ? /[^\s;]/ : /[^\s;(]/)
+  }
+
+  /** Null where it is never closed. A backslash escapes a quote or a backslash alone: paths have them too. */
+  private readQuoted(): string | null {
+    let value = ''
+    let start = this.at + 1
+    for (let at = start; at < this.text.length; at++) {
+      const character = this.text[at]
+      if (character === '"') {
+        this.at = at + 1
+        return value + this.text.slice(start, at)
+      }
+      const next = this.text[at + 1]
+      if (character === '\\' && (next === '"' || next === '\\')) {
+        value += this.text.slice(start, at)
+        start = at + 1
+        at++
+      }
+    }
+    return null
+  }
+
+  private skipComment(): void {
+    let depth = 0
+    for (; this.at < this.text.length; this.at++) {
+      const character = this.text[this.at]
+      if (character === '\\') this.at++
+      else if (character === '(') depth++
+      else if (character === ')' && --depth === 0) break
+    }
+    this.at++
+  }
+
+  private skip(set: RegExp): void {
+    while (this.at < this.text.length && set.test(this.text.charAt(this.at))) this.at++
+  }
+
+  private take(set: RegExp): string {
+    const start = this.at
+    this.skip(set)
+    return this.text.slice(start, this.at)
+  }
+}

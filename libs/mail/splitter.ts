@@ -1,0 +1,118 @@
+/** The parts and delimiters of mailsplit (5.4.18), the splitter within mailparser, as tree-parser.ts needs them. */
+import { EventEmitter } from 'node:events'
+import type { Transform } from 'node:stream'
+import type { PartHeader } from './part-header.js'
+
+/** A part as the splitter makes it. */
+export interface SplitPart {
+  parentNode: SplitPart | false
+  multipart: string | false
+  contentType: string | false
+  disposition: string | false
+  headers: { lines: []; getList(): [] } | false
+  _headersLines: Buffer[]
+  _headerlen: number
+  _boundary: Buffer | false
+  /** The multipart whose delimiter is looked for besides the part's own. */
+  _parentBoundaryOwner: SplitPart | false
+  addHeaderChunk(line: Buffer): void
+  parseHeaders(): void
+  getDecoder(): Transform | BodyPieces
+  /** Set as soon as the header is read. */
+  header?: PartHeader
+}
+
+export interface Splitter {
+  node: SplitPart
+  state: number
+  inEpilogue: boolean
+  newNode(parent?: SplitPart | false): void
+  checkBoundary(line: Buffer): 1 | 2 | 3 | 4 | false
+  /** Null ends it. */
+  push(chunk: Chunk | SplitPart | null): boolean
+}
+
+export interface Chunk {
+  type: 'node' | 'body' | 'data'
+  node?: SplitPart
+  value?: Buffer
+}
+
+/** Gathers what is written to it: read once the whole mail is, without a stream's cost. */
+export class BodyPieces extends EventEmitter {
+  readonly pieces: Buffer[] = []
+  readonly readable = false
+  writable = true
+
+  write(piece: Buffer): boolean {
+    this.pieces.push(piece)
+    return true
+  }
+
+  end(): void {
+    this.writable = false
+  }
+}
+
+const HEAD = 1
+/** RFC 2046 allows 70 characters; some senders use more. */
+const maxDelimiterLength = 1_000
+
+/** Makes a splitter find the delimiters of RFC 2046, and end each body where its delimiter begins. */
+export function correctDelimiters(splitter: Splitter): void {
+  let delimiter: Buffer | null = null
+  splitter.checkBoundary = (line) => {
+    const found = checkDelimiter(splitter, line)
+    if (found !== false) delimiter = line
+    return found
+  }
+  const push = splitter.push.bind(splitter)
+  splitter.push = (chunk) => {
+    const isBody = chunk !== null && 'value' in chunk && chunk.type === 'body'
+    if (isBody && chunk.value !== undefined && delimiter !== null) {
+      chunk.value = withoutLineEnd(chunk.value, delimiter)
+    }
+    return push(chunk)
+  }
+}
+
+/**
+ * Whether a line is a delimiter, white space after it allowed (RFC 2046, section 5.1.1): 1 and 2 for the next
+ * part and the end of the multipart at hand, 3 and 4 for those of one around it. Unlike the splitter's own
+ * look this finds the delimiter of any multipart around, since an inner one may lack its end (section 5.1.2).
+ */
+function checkDelimiter(splitter: Splitter, line: Buffer): 1 | 2 | 3 | 4 | false {
+  let start = 0
+  if (line[start] === 13) start++
+  if (line[start] === 10) start++
+  if (line[start] !== 45 || line[start + 1] !== 45 || line.length > maxDelimiterLength) return false
+  const text = line.toString('latin1', start + 2).trimEnd()
+  if (text === '') return false
+  const { node } = splitter
+  const own = node.header?.boundary
+  if (own != null && !splitter.inEpilogue) {
+    if (text === own) return 1
+    if (text === `${own}--`) return 2
+  }
+  for (let owner = node._parentBoundaryOwner; owner; owner = owner._parentBoundaryOwner) {
+    const boundary = owner.header?.boundary
+    if (boundary == null || !text.startsWith(boundary)) continue
+    if (text.length > boundary.length && text !== `${boundary}--`) continue
+    node._parentBoundaryOwner = owner
+    if (text.length > boundary.length) return 4
+    // A part that ends within its header would be lost.
+    if (splitter.state === HEAD && node._headerlen > 0 && node.headers === false) {
+      node.parseHeaders()
+      splitter.push(node)
+    }
+    return 3
+  }
+  return false
+}
+
+/** The line's end before a delimiter belongs to it (RFC 2046, section 5.1.1), also where it is all of the body. */
+function withoutLineEnd(body: Buffer, delimiter: Buffer): Buffer {
+  const end = body.byteOffset + body.length
+  if (body.buffer !== delimiter.buffer || end !== delimiter.byteOffset || body.at(-1) !== 10) return body
+  return body.subarray(0, body.at(-2) === 13 ? -2 : -1)
+}

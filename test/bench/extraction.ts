@@ -1,0 +1,80 @@
+import { findCodes } from '#libs/mail/codes.js'
+import { findLinks } from '#libs/mail/links.js'
+import { parseMail } from '#libs/mail/parse.js'
+import { readHtml } from '#libs/mail/visible-text.js'
+import {
+  readLabelledMails,
+  scoreAllCodes,
+  scoreBestCodes,
+  scoreLinks,
+  type Score,
+} from '#test/harness/labelled-mails.js'
+import type { Figure } from './figure.js'
+import { hostilePieces } from './hostile-pieces.js'
+import { realisticMail } from './realistic-mail.js'
+import type { SectionContext } from './section.js'
+
+const leastShare = 0.97
+const megabytes = 5
+const parsedMails = 1_000
+
+/** How well links and codes are found in the labelled mails, and how fast in good and in hostile ones. */
+export async function extraction({ plan, say }: SectionContext): Promise<Figure[]> {
+  const mails = await readLabelledMails()
+  const heldOut = mails.filter(({ label }) => label.set === 'held-out')
+  const rates: number[] = []
+  for (let round = 0; round < plan.rounds; round++) rates.push(await parseRate())
+  const slowest = slowestPiece(say)
+  return [
+    ...shares('codes, the best of each mail', scoreBestCodes(mails), `Of ${mails.length} labelled mails.`),
+    ...shares('codes, all that are listed', scoreAllCodes(mails)),
+    ...shares('links, with their texts', scoreLinks(mails)),
+    ...shares('codes, the best, held-out mails', scoreBestCodes(heldOut), `Of ${heldOut.length} mails.`),
+    {
+      name: 'parsed, one thread',
+      unit: 'mails/s',
+      rounds: rates,
+      note: 'The same mails as for visible, sustained.',
+    },
+    {
+      name: 'slowest hostile text or HTML',
+      unit: 'ms/MB',
+      rounds: [slowest.milliseconds / megabytes],
+      note: `${JSON.stringify(slowest.piece)} for ${megabytes} MB, of ${hostilePieces.length} such.`,
+    },
+  ]
+}
+
+function shares(name: string, { precision, recall }: Score, note?: string): Figure[] {
+  const reach = { atLeast: leastShare }
+  const told = note === undefined ? {} : { note }
+  return [
+    { name: `${name}: precision`, unit: '', rounds: [precision], reach, ...told },
+    { name: `${name}: recall`, unit: '', rounds: [recall], reach },
+  ]
+}
+
+async function parseRate(): Promise<number> {
+  const envelope = { mailFrom: '', rcptTo: 'a@b.example', helo: 'x', remoteAddress: '192.0.2.1', tls: null }
+  const sources = Array.from({ length: parsedMails }, (_, number) =>
+    Buffer.from(realisticMail(number, 'someone@mayfly.test')),
+  )
+  const started = performance.now()
+  for (const source of sources) await parseMail(source, envelope)
+  return parsedMails / ((performance.now() - started) / 1000)
+}
+
+function slowestPiece(say: (line: string) => void): { piece: string; milliseconds: number } {
+  let slowest = { piece: '', milliseconds: 0 }
+  for (const piece of hostilePieces) {
+    const text = piece.repeat((megabytes * 1_000_000) / Buffer.byteLength(piece))
+    const started = performance.now()
+    const html = readHtml(text)
+    findLinks(html, text, 1_000)
+    findCodes(text, text, html.text, 20)
+    const milliseconds = performance.now() - started
+    if (milliseconds > slowest.milliseconds) slowest = { piece, milliseconds }
+    if (milliseconds > 1_000) say(`${JSON.stringify(piece)} took ${milliseconds.toFixed(0)} ms`)
+  }
+  return slowest
+}
