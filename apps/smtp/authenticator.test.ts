@@ -64,7 +64,6 @@ describe('the authenticator', () => {
     const judged = await Promise.all(Array.from({ length: 10 }, () => authenticator.judge(large, sender)))
     const details = judged.map(({ spf }) => spf?.detail)
     expect(details).toContain('too many mails were judged at once')
-    expect(judged[0]?.spf).toMatchObject({ result: 'pass' })
-    expect((await authenticator.judge(large, sender)).spf).toMatchObject({ result: 'pass' })
+    expect((await authenticator.judge(mail(), sender)).spf).toMatchObject({ result: 'pass' })
   })
 })

@@ -47,7 +47,7 @@ async function judge(
   dnsMs = 5_000,
 ): Promise<Authentication> {
   const dns = new MailDns([server.address])
-  const resolve = dns.forMail(performance.now() + dnsMs)
+  const resolve = dns.forMail(dnsMs)
   return authenticateMail(Buffer.from(raw), { ...sender, ...from }, resolve).finally(() => dns.close())
 }
 
@@ -199,10 +199,10 @@ describe('what no mail should have', () => {
   it.each([
     {
       name: 'signatures of a large body',
-      mail: `${signature.repeat(10)}${PLAIN}${'hello \r\n'.repeat(3_000_000)}`,
+      mail: `${signature.repeat(10)}${PLAIN}${'hello \r\n'.repeat(400_000)}`,
     },
-    { name: 'nothing but line ends', mail: `${signature}${PLAIN}${'\r\n'.repeat(12_000_000)}` },
-    { name: 'lines of spaces', mail: `${signature}${PLAIN}${`${' '.repeat(1_000_000)}x\r\n`.repeat(20)}` },
+    { name: 'nothing but line ends', mail: `${signature}${PLAIN}${'\r\n'.repeat(3_000_000)}` },
+    { name: 'lines of spaces', mail: `${signature}${PLAIN}${`${' '.repeat(1_000_000)}x\r\n`.repeat(5)}` },
     {
       name: 'signed headers',
       mail: `DKIM-Signature: v=1; a=rsa-sha256; d=a.example; s=k; h=${'from:'.repeat(20_000)}; bh=x; b=y\r\n${PLAIN}`,

@@ -39,13 +39,16 @@ export class MailDns {
   }
 
   /**
-   * What one mail asks with, until the deadline on the clock of `performance.now()`. Rejects with an error that has the
-   * code of c-ares (`ENOTFOUND`, `ENODATA`, `ETIMEOUT` …), `ETIMEOUT` past the deadline, `ETOOMANY` past the mail's number.
+   * What one mail asks with, for so long from its first question on: reading a large mail comes before that. Rejects
+   * with an error that has the code of c-ares (`ENOTFOUND`, `ENODATA`, `ETIMEOUT` …), `ETIMEOUT` past the mail's time,
+   * `ETOOMANY` past its number.
    */
-  forMail(deadlineMs: number): Resolve {
+  forMail(withinMs: number): Resolve {
     let asked = 0
+    let deadlineMs: number | null = null
     return async (name, type) => {
       asked += 1
+      deadlineMs ??= performance.now() + withinMs
       if (asked > MOST_QUERIES_OF_A_MAIL) throw new DnsError('ETOOMANY', name)
       const answer = await before(deadlineMs, this.ask(name, type))
       if ('code' in answer) throw new DnsError(answer.code, name)
