@@ -10,7 +10,7 @@ import type { MimeThreadStart } from './mime-thread.js'
 const INPUT_BYTES = 4 * 1024 * 1024
 /** One input of a few hundred kilobytes that takes longer hangs. */
 const HANGS_AFTER_MS = 60_000
-const LOOK_EVERY_MS = 1_000
+const LOOK_EVERY_MS = 200
 const SAY_EVERY_MS = 60_000
 const MOST_HEAP_MIB = 2_048
 /** More of the same would say no more. */
@@ -20,7 +20,7 @@ const MOST_KEPT = 50
  * The MIME entrance: whatever bytes come, what checkMail says holds. What does not is kept as a file, and the
  * thread goes on; one that hangs or dies is replaced.
  */
-export const fuzzMime: FuzzTarget = async ({ endsAtMs, seed, folder, say }) => {
+export const fuzzMime: FuzzTarget = async ({ endsAtMs, mostInputs = Infinity, seed, folder, say }) => {
   const progress = new SharedArrayBuffer(8)
   const input = new SharedArrayBuffer(INPUT_BYTES)
   const counters = new Int32Array(progress)
@@ -39,6 +39,8 @@ export const fuzzMime: FuzzTarget = async ({ endsAtMs, seed, folder, say }) => {
     await writeFile(name, source)
     say(`failed, kept as ${name}: ${message.slice(0, 500)}`)
   }
+
+  const isOver = () => Date.now() >= endsAtMs || Atomics.load(counters, 0) >= mostInputs
 
   function underWay(): Uint8Array {
     return Buffer.from(new Uint8Array(input, 0, counters[1]))
@@ -59,7 +61,7 @@ export const fuzzMime: FuzzTarget = async ({ endsAtMs, seed, folder, say }) => {
       writes.push(keep(failure.source, `seed ${failure.seed}: ${failure.message}`))
     })
     let [begun, sinceMs] = [Atomics.load(counters, 0), Date.now()]
-    while (Date.now() < endsAtMs && lost === null) {
+    while (!isOver() && lost === null) {
       await pause(Math.min(LOOK_EVERY_MS, Math.max(endsAtMs - Date.now(), 1)))
       const now = Atomics.load(counters, 0)
       if (now !== begun) [begun, sinceMs] = [now, Date.now()]
@@ -76,7 +78,7 @@ export const fuzzMime: FuzzTarget = async ({ endsAtMs, seed, folder, say }) => {
     SAY_EVERY_MS,
   )
   try {
-    while (Date.now() < endsAtMs) await runThread()
+    while (!isOver()) await runThread()
   } finally {
     clearInterval(saying)
   }

@@ -1,5 +1,7 @@
 export interface FuzzRun {
   endsAtMs: number
+  /** Ends sooner, once about so many inputs have been tried; no matter how many unless said so. */
+  mostInputs?: number
   /** What it does follows from it. */
   seed: number
   /** Where inputs that failed are kept. */
