@@ -10,7 +10,7 @@ import type { Defeat, ParseOrder, ParseResult, ParseTask } from './parse-task.js
 import { ThreadProgress, type ParseThreadData } from './thread-progress.js'
 
 /** So long at most does a mail that has been read wait for those behind it. */
-const TELL_AFTER_MS = 5
+const TELL_AFTER_MS = 25
 
 const { memory, niceness } = workerData as ParseThreadData
 const progress = new ThreadProgress(memory)

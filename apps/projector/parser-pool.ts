@@ -31,8 +31,12 @@ const GATHER_MS = 10
 const LOOK_EVERY_MS = 10
 /** Mail that has waited so long for a thread presses. */
 const PRESSES_AFTER_MS = 100
-/** A mail at which a thread is longer is slow: those beside it are read elsewhere, and another thread takes its place. */
+/**
+ * A mail at which a thread is longer is slow: those beside it are read elsewhere, and another thread takes its place.
+ * CPU time, since on a busy machine a thread waits for its turn; but not for ever.
+ */
 const SLOW_AFTER_MS = 25
+const STALLED_AFTER_MS = 250
 /** Mail that is older waits in nobody's way: views are being rebuilt. */
 const FRESH_FOR_MS = 60_000
 /** CPU time, beyond the ordinary, of what is shown of a mail that was given up. */
@@ -258,7 +262,7 @@ export class ParserPool {
     for (const job of this.jobs) {
       const ms = job.msAtCurrent()
       if (ms < SLOW_AFTER_MS || job.cutFor !== null) continue
-      if (!job.isSlow) this.markSlow(job)
+      if (!job.isSlow && ms > STALLED_AFTER_MS) this.markSlow(job)
       if (ms > this.patienceMs(job)) this.cut(job)
       else if (!job.isAsking) void this.weigh(job)
     }
@@ -289,6 +293,8 @@ export class ParserPool {
     const cpuMs = await thread.cpuMs()
     job.isAsking = false
     if (cpuMs === null || current === null || thread.index !== index || current.isSettled) return
+    if (cpuMs < SLOW_AFTER_MS && !job.isSlow) return
+    if (!job.isSlow) this.markSlow(job)
     const excessMs = cpuMs - ordinaryMs(current.task.size)
     if (current.defeat !== null) {
       if (current.defeat.shows === 'header' && excessMs > HEADER_MS) this.cut(job)
@@ -304,7 +310,7 @@ export class ParserPool {
 
   private cut(job: ParseJob): void {
     const { current } = job
-    if (current?.defeat?.shows === 'nothing') return
+    if (job.cutFor !== null || current?.defeat?.shows === 'nothing') return
     job.cutFor = TIMEOUT
     if (current !== null) this.budget.spendAll(current.task)
     void job.thread.end()
