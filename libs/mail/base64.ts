@@ -26,14 +26,32 @@ export class Base64 {
   decode(encoded: Buffer): Buffer {
     if (this.isOver) return Buffer.alloc(0)
     const decoded = Buffer.allocUnsafe(Math.ceil((encoded.length * 3) / 4) + maxLine)
+    let at = 0
     let length = 0
-    for (const byte of encoded) {
+    while (at < encoded.length) {
       if (this.isPadded) {
-        length = this.addAfterPadding(byte, decoded, length)
-      } else if (byte === PADDING) {
-        this.bitCount = 0
-        this.isPadded = true
-      } else length = this.add(values[byte] ?? NONE, decoded, length)
+        length = this.addAfterPadding(encoded[at] ?? 0, decoded, length)
+        at++
+        continue
+      }
+      // In variables of its own: nearly all of a large mail goes through here.
+      let { bits, bitCount } = this
+      for (; at < encoded.length; at++) {
+        const byte = encoded[at] ?? 0
+        const value = values[byte] ?? NONE
+        if (value === NONE) {
+          if (byte === PADDING) break
+          continue
+        }
+        bits = (bits << 6) | value
+        bitCount += 6
+        if (bitCount < 8) continue
+        bitCount -= 8
+        decoded[length++] = bits >> bitCount
+      }
+      this.isPadded = at < encoded.length
+      this.bits = bits
+      this.bitCount = this.isPadded ? 0 : bitCount
     }
     return decoded.subarray(0, length)
   }

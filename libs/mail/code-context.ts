@@ -1,4 +1,4 @@
-import { strongWords, topicWords, weakWords } from './code-words.js'
+import { signInWords, strongWords, topicWords, weakWords } from './code-words.js'
 import { appointmentWords, neutralWords, otherWords, pastWords, promotionWords } from './number-words.js'
 import { Vocabulary, type Found } from './vocabulary.js'
 
@@ -8,10 +8,13 @@ const mentionWords = new Vocabulary({
   other: otherWords,
   neutral: neutralWords,
 })
-const topics = new Vocabulary({ topic: [...strongWords, ...weakWords, ...topicWords] })
-const certainties = new Vocabulary({ strong: strongWords })
-const promotions = new Vocabulary({ promotion: promotionWords })
-const appointments = new Vocabulary({ appointment: appointmentWords })
+const subjectWords = new Vocabulary({
+  code: strongWords,
+  topic: [...weakWords, ...signInWords, ...topicWords],
+  promotion: promotionWords,
+  appointment: appointmentWords,
+})
+const signIns = new Vocabulary({ signIn: signInWords })
 const pasts = new Vocabulary({ past: pastWords })
 
 /** Words by which a number near them is understood: surely or perhaps a code, or something else. */
@@ -28,12 +31,28 @@ export interface Reading {
   isDisputed: boolean
 }
 
-/** Whether a lower-cased text is about signing in, confirming or codes at all. */
-export const isAboutCodes = (text: string): boolean => topics.isIn(text)
-/** Whether it is about codes that everybody may use, and about no others. */
-export const isPromotion = (text: string): boolean => promotions.isIn(text) && !certainties.isIn(text)
-/** Whether it is about a meeting or a journey that has a number of its own. */
-export const isAppointment = (text: string): boolean => appointments.isIn(text)
+/** What a mail is about. */
+export interface Subject {
+  /** Signing in, confirming or codes at all. */
+  isAboutCodes: boolean
+  /** Codes that everybody may use, and no others. */
+  isPromotion: boolean
+  /** A meeting or a journey that has a number of its own. */
+  isAppointment: boolean
+}
+
+/** Of lower-cased text. */
+export function subjectOf(text: string): Subject {
+  const kinds = subjectWords.kindsIn(text)
+  return {
+    isAboutCodes: kinds.has('code') || kinds.has('topic'),
+    isPromotion: kinds.has('promotion') && !kinds.has('code'),
+    isAppointment: kinds.has('appointment'),
+  }
+}
+
+/** Whether lower-cased text speaks of signing in. */
+export const isAboutSigningIn = (text: string): boolean => signIns.isIn(text)
 /** Whether it says that something has had its time. */
 export const isPast = (text: string): boolean => pasts.isIn(text)
 

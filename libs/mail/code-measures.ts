@@ -34,3 +34,7 @@ export function isNumbered(text: string, { start }: Candidate): boolean {
   // Where all is in capitals they say nothing.
   return /\p{Ll}/u.test(text.slice(Math.max(0, start - 60), start + 60))
 }
+
+export function isYear(value: string): boolean {
+  return /^(?:19|20)\d\d$/.test(value)
+}

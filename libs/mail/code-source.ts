@@ -1,7 +1,7 @@
 import { bareUrls } from './bare-urls.js'
 import { findCandidates, plainCharacters, type Candidate } from './code-candidates.js'
-import { codeMentionBehind, isPast, readBefore, type Mention } from './code-context.js'
-import { isMeasure, isNumbered } from './code-measures.js'
+import { codeMentionBehind, isAboutSigningIn, isPast, readBefore, type Mention } from './code-context.js'
+import { isMeasure, isNumbered, isYear } from './code-measures.js'
 import { quotedRanges } from './code-quotes.js'
 
 /** What the words around a candidate say of it. */
@@ -83,6 +83,11 @@ export class CodeSource {
     if (behind !== null && (behind.kind === 'strong' || isBeginning(before))) {
       return said(behind, true, 0.94, 0.87)
     }
+    const isPlain = candidate.form === 'digits' && !isYear(candidate.value)
+    if (isPlain && isBeginning(before) && isAboutSigningIn(this.clauseBehind(end, lineEnd))) {
+      // "Enter 493201 to sign in": what it is for is told, what it is goes without saying.
+      return { isRefused: false, isDirect: true, isAlone, isStrong: false, confidence: 0.7 }
+    }
     return this.onOtherLines(lineStart, lineEnd, { isAlone, isFirst: isBeginning(before) }, said)
   }
 
@@ -103,6 +108,12 @@ export class CodeSource {
     }
     const below = isAlone ? codeMentionBehind(this.lower.slice(lineEnd, lineEnd + 120)) : null
     return said(below, false, 0.75, 0.7)
+  }
+
+  private clauseBehind(end: number, lineEnd: number): string {
+    const rest = this.lower.slice(end, Math.min(lineEnd, end + 60))
+    const stop = rest.search(/[.,!?，。！？;；|(]|\d/)
+    return stop === -1 ? rest : rest.slice(0, stop)
   }
 
   /** Where what is said before a number begins: on its own line, or on the one before if that was only wrapped. */
@@ -187,6 +198,7 @@ function isDecoration(text: string): boolean {
 
 /** Whether a number behind this begins its sentence, or follows its first word: "Use 493201 as …". */
 function isBeginning(before: string): boolean {
-  const clause = before.slice(lastSentenceEnd(before)).trim()
+  const sentence = before.slice(lastSentenceEnd(before))
+  const clause = sentence.slice(sentence.search(/[^:：,，—–]{0,200}$/)).trim()
   return isDecoration(clause) || /^[^\p{L}\p{N}]{0,3}\p{L}{2,12}$/u.test(clause)
 }

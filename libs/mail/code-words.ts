@@ -17,10 +17,10 @@ export const strongWords = [
     listed(`
         security, login, log-in, log in, sign-in, sign in, signin, sign-up, sign up, signup, access,
         authentication, authorization, authorisation, auth, confirmation, activation, temporary, device,
-        pairing, recovery, reset, unlock, pickup, pick-up, collection, backup, approval, validation,
+        pairing, recovery, reset, unlock, pickup, pick-up, collection, backup, approval,
         registration, link, guard
       `),
-    [' code', ' pin', '-code'],
+    [' code', ' pin', '-code', ' token'],
   ),
   // German
   ...listed(`
@@ -157,21 +157,26 @@ export const strongWords = [
 /** Words that are about codes among other things. */
 export const weakWords = listed(`
     code$, codes$, código, codigo, codice, ^cod$, ^codul, ^codi$, koodi, kood$, ^kod$, ^kode$, ^koden,
-    ^kodu, ^kodot, ^kodom, ^kodja, ^koda$, ^kodas, ^kods$, kód, ^код, κωδικ, mã_, รหัส, โค้ด, رمز, كود,
-    کد, کوڈ, קוד, कोड, কোড, கோட், కోడ్, コード, 코드, կոդ, კოდი, msimbo, password, passwort, kennwort,
+    ^kodu, ^kodot, ^kodom, ^kodja, ^koda$, ^kodo$, ^kodą$, ^kodi, ^kodas, ^kods$, kód, ^код, κωδικ, mã_, รหัส, โค้ด, رمز, كود,
+    کد, کوڈ, קוד, कोड, কোড, கோட், కోడ్, コード, 코드, կոդ, კოდი, msimbo, ^clau$, ^cód, குறியீடு, password, passwort, kennwort,
     mot de passe, contraseña, senha, ^clave$, wachtwoord, lösenord, salasana, hasło, heslo, jelszó,
-    parol, şifre, пароль, 密码, 密碼, パスワード, 비밀번호
+    parol, şifre, пароль, 密码, 密碼, 代码, 代碼, 數字碼, パスワード, 비밀번호
   `)
 
-/** What mails with codes are about; these words say nothing of a number beside them. */
-export const topicWords = [
+/** Of signing in; they say nothing of a number beside them, but why it is there. */
+export const signInWords = [
   ...listed(`
-    confirm, authenticat, bestätig, anmeld, connexion, iniciar sesión, inicia sesión, accedi, connecter,
-    entrar, inloggen, logga in, log ind, logg inn, kirjaud, zaloguj, potwierdź, přihlá, prihlás,
-    bejelentkez, autentific, σύνδεσ, giriş, войти, ^вход, увійти, ^вхід, تسجيل الدخول, התחבר, ورود,
-    लॉगिन, เข้าสู่ระบบ, đăng nhập, masuk, 登录, 登錄, 登入, ログイン, 로그인, 인증,
-    authentif, digits, ziffern, chiffres, dígitos, cifre, cifras, cijfers, siffror, siffer, cyfr, číslic,
-    számjegy, ψηφί, haneli, цифр, أرقام, ספרות, अंक, หลัก, chữ số, angka, 位数字, 位數字, 桁, 자리
+    anmelden, einloggen, connecter, iniciar sesión, inicia sesión, accedi, accedere, entrar, inloggen,
+    te loggen, logga in, log ind, logg inn, kirjaud, zalogować, zaloguj, přihlá, prihlás,
+    bejelentkez, autentific, σύνδεσ, giriş yap, войти, входа, увійти, تسجيل الدخول, התחבר, ورود,
+    लॉगिन, เข้าสู่ระบบ, đăng nhập, masuk, 登录, 登錄, 登入, ログイン, 로그인
   `),
-  ...together(['sign', 'signing', 'log', 'logging'], ['-in', ' in', 'in', ' up', '-up', 'up']),
+  ...together(['sign', 'signing', 'log', 'logging'], ['-in', ' in', 'in', ' up', '-up', 'up', ' on', '-on']),
 ]
+
+/** What mails with codes are about besides. */
+export const topicWords = listed(`
+  confirm, authenticat, bestätig, anmeld, connexion, potwierdź, giriş, ^вход, ^вхід, 인증, authentif,
+  digits, ziffern, chiffres, dígitos, cifre, cifras, cijfers, siffror, siffer, cyfr, číslic, számjegy,
+  ψηφί, haneli, цифр, أرقام, ספרות, अंक, หลัก, chữ số, angka, 位数字, 位數字, 桁の, 桁数, 자리
+`)

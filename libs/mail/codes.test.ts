@@ -73,6 +73,9 @@ const told: { send: Sent; expect: string }[] = [
     expect: '604418',
   },
   { send: { text: 'security code = "550912"; do not share it with anyone' }, expect: '550912' },
+  { send: { text: 'Example: 604418 is your code' }, expect: '604418' },
+  { send: { text: 'Enter 604418 to log in' }, expect: '604418' },
+  { send: { text: '请输入604418完成登录' }, expect: '604418' },
   { send: { text: 'Enter the code to confirm your payment:\n\n604418\n' }, expect: '604418' },
   { send: { text: 'Code for your order:\n604418\nOrder number:\n998877' }, expect: '604418' },
   {
@@ -145,6 +148,9 @@ const traps: Sent[] = [
   { text: 'Your verification app follows RFC 6238 to the letter.' },
   { text: 'Sign in at the office, Ste 7320, NMLS ID 1834242.' },
   { text: 'Read these 250000 lines of code' },
+  { text: 'In 2025 signing in took longer. Since 2026 signing in is easy.' },
+  { text: 'Block 874120 confirmed' },
+  { text: 'Kod produktu 604418, codice articolo 604418, 商品コード 604418' },
   { text: 'Your passcode was checked 4829 times.' },
   { html: '<p>Sign in</p><p style="display:none">Your code is 604418</p>' },
   { html: '<p>Sign in</p><p style="color:#fff;background:#ffffff">Your code is 604418</p>' },
@@ -243,6 +249,6 @@ test.each([
   '验证码',
   'İ',
 ])('megabytes of %j are read', (piece) => {
-  const text = piece.repeat(3_000_000 / piece.length)
+  const text = piece.repeat(2_000_000 / piece.length)
   expect(codesIn({ subject: text, text }).length).toBeLessThanOrEqual(20)
 })

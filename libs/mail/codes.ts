@@ -1,5 +1,6 @@
 import type { Candidate } from './code-candidates.js'
-import { isAboutCodes, isAppointment, isPromotion } from './code-context.js'
+import { subjectOf, type Subject } from './code-context.js'
+import { isYear } from './code-measures.js'
 import { isReply } from './code-quotes.js'
 import { CodeSource, type Surroundings } from './code-source.js'
 import type { OneTimeCode } from './message.js'
@@ -24,19 +25,22 @@ export function findCodes(
   const rated = sources.flatMap((source) => source.candidates.map((candidate) => ({ source, candidate })))
   if (rated.length === 0) return []
 
-  const mail = new MailSubject(sources)
+  let known: Subject | null = null
+  const about = (): Subject =>
+    (known ??= subjectOf(sources.map(({ lower }) => lower.slice(0, maxAbout)).join('\n')))
+
   const best = new Map<string, OneTimeCode>()
   for (const { source, candidate } of rated) {
-    const confidence = confidenceIn(candidate, source.surroundingsOf(candidate), mail)
+    const confidence = confidenceIn(candidate, source.surroundingsOf(candidate), about)
     if (confidence < leastConfidence) continue
-    const known = best.get(candidate.value)
+    const listed = best.get(candidate.value)
     const code = {
       value: candidate.value,
       text: source.original.slice(candidate.start, candidate.end),
       confidence,
     }
-    if (known === undefined) best.set(candidate.value, code)
-    else if (known.confidence < confidence) Object.assign(known, code)
+    if (listed === undefined) best.set(candidate.value, code)
+    else if (listed.confidence < confidence) Object.assign(listed, code)
   }
   return [...best.values()]
     .map((code) => ({ ...code, confidence: Math.round(Math.min(code.confidence, 0.99) * 100) / 100 }))
@@ -44,30 +48,15 @@ export function findCodes(
     .slice(0, maxCodes)
 }
 
-/** What the mail as a whole is about, looked up when first asked for. */
-class MailSubject {
-  private readonly answers = new Map<(text: string) => boolean, boolean>()
-
-  constructor(private readonly sources: readonly CodeSource[]) {}
-
-  is(kind: (text: string) => boolean): boolean {
-    const known = this.answers.get(kind)
-    if (known !== undefined) return known
-    const answer = kind(this.sources.map((source) => source.lower.slice(0, maxAbout)).join('\n'))
-    this.answers.set(kind, answer)
-    return answer
-  }
-}
-
-function confidenceIn(candidate: Candidate, near: Surroundings, mail: MailSubject): number {
+function confidenceIn(candidate: Candidate, near: Surroundings, about: () => Subject): number {
   if (near.isRefused) return 0
   const rating = rateForm(candidate, near)
   if (rating > 0) {
-    const isForAll = !near.isStrong && mail.is(isPromotion)
-    return isForAll || mail.is(isAppointment) ? 0 : rating
+    const isForAll = !near.isStrong && about().isPromotion
+    return isForAll || about().isAppointment ? 0 : rating
   }
   if (!near.isAlone || candidate.form !== 'digits' || isYear(candidate.value)) return 0
-  if (mail.is(isAboutCodes)) return candidate.value.length >= 6 ? 0.65 : 0.5
+  if (about().isAboutCodes) return candidate.value.length >= 6 ? 0.65 : 0.5
   return candidate.value.length === 6 ? 0.35 : 0
 }
 
@@ -91,10 +80,6 @@ function rateForm(
       // Words in capitals are headings and buttons; only the form of a code tells one from them.
       return (isDirect || isAlone) && isUnlikeWord(value) ? confidence - 0.25 : 0
   }
-}
-
-function isYear(value: string): boolean {
-  return /^(?:19|20)\d\d$/.test(value)
 }
 
 function isCalendarDate(value: string): boolean {

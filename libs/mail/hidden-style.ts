@@ -22,18 +22,25 @@ export class StyleReader {
 
   /** Null where an element has no effect of its own. */
   effectOf(name: string, attributes: Record<string, string>): StyleEffect | null {
-    const { style, class: className, bgcolor, background, color, text } = attributes
-    let effect = style === undefined ? none : this.read(style.slice(0, maxStyleLength))
-    if ('hidden' in attributes) effect = { ...effect, isGone: true }
-    if (bgcolor !== undefined) effect = { ...effect, background: effect.background ?? colorOf(bgcolor) }
-    if (background !== undefined) effect = { ...effect, background: null }
-    if (name === 'font' && color !== undefined) effect = { ...effect, color: effect.color ?? colorOf(color) }
-    if (name === 'body' && text !== undefined) effect = { ...effect, color: effect.color ?? colorOf(text) }
+    let effect = none
+    let className: string | undefined
+    for (const attribute in attributes) {
+      const value = attributes[attribute] ?? ''
+      if (attribute === 'style') effect = overriding(effect, this.read(value.slice(0, maxStyleLength)))
+      else if (attribute === 'class') className = value
+      else if (attribute === 'hidden') effect = { ...effect, isGone: true }
+      else if (attribute === 'bgcolor')
+        effect = { ...effect, background: effect.background ?? colorOf(value) }
+      else if (attribute === 'background') effect = { ...effect, background: null }
+      else if ((attribute === 'color' && name === 'font') || (attribute === 'text' && name === 'body')) {
+        effect = { ...effect, color: effect.color ?? colorOf(value) }
+      }
+    }
     // Links have a colour of their own, and a style sheet may give anything to a class.
     if (name === 'a' && effect.color === undefined) effect = { ...effect, color: null }
     if (className !== undefined) {
-      const { isGone, isTiny = false, color: own = null, background: behind = null } = effect
-      return { isGone, isTiny, color: own, background: behind }
+      const { isGone, isTiny = false, color = null, background = null } = effect
+      return { isGone, isTiny, color, background }
     }
     return effect === none ? null : effect
   }
@@ -44,6 +51,17 @@ export class StyleReader {
     const effect = readStyle(style)
     if (this.remembered.size < maxRemembered) this.remembered.set(style, effect)
     return effect
+  }
+}
+
+/** A style counts for more than attributes, wherever it stands among them. */
+function overriding(attributes: StyleEffect, style: StyleEffect): StyleEffect {
+  if (attributes === none) return style
+  return {
+    isGone: attributes.isGone || style.isGone,
+    isTiny: style.isTiny,
+    color: style.color ?? attributes.color,
+    background: style.background ?? attributes.background,
   }
 }
 

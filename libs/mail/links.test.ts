@@ -293,7 +293,7 @@ const hostile = [
 
 // In more than linear time they would not come to an end.
 test.each(hostile)('megabytes of %j are read', (piece) => {
-  const sent = piece.repeat(3_000_000 / piece.length)
+  const sent = piece.repeat(2_000_000 / piece.length)
   for (const { href } of linksIn({ html: sent, text: sent })) expect(href).toMatch(/^https?:/)
 })
 

@@ -15,20 +15,25 @@ const english = [
     [' code', '-code', 'code', ' codes'],
   ),
   ...listed(`
-    ^error, ^order, invoice, receipt, ^ticket, ^case$, ^incident, ^request #, reference, ^ref$, ^ref.,
+    ^error, ^order, code page, invoice, receipt, ^ticket, ^case$, ^incident, ^request #, reference, ^ref$, ^ref.,
     booking, reservation, tracking, shipment, parcel, package, ^lot$, ^batch
   `),
   ...together(['account ', 'acct ', 'card '], ['number', 'no', 'id', 'ending', '#']),
   ...listed(`
     ending in, ending with, ends in, ends with, customer, ^member, transaction, payment, ^total, ^amount,
     balance, ^price, ^zip$, ^phone, ^tel$, ^tel., ^call$, ^fax, ^mobile, hotline, helpline, ^dial,
-    ^flight, ^sku$, ^mrn$, ^npi$, ^serial, license, licence, ^version, ^build, copyright, ©, p.o. box,
+    ^flight, ^sku$, ^mrn$, ^npi$, ^serial, license, licence, ^version, ^build, copyright, ©_, p.o. box,
     po box, p. o. box, ^suite, ^ste$, ^apt$, ^room, ^door, ^gate$, ^seat, ^floor, ^port$, ^errno, ^line$,
     ^issue, ^release, ^rfc$, ^vat$, ^vat_, ^company no, ^reg. no, registered, registration no, ^iban,
     ^bic$, ^swift$, routing, ^policy, ^claim, ^permit, ^model, ^part no, ^quantity, ^qty$, ^mandate,
     meeting id, conference id, webinar id, ^id:, ^id#, user id, ^extension, ^ext., ^po #
   `),
 ]
+
+const products = listed(`
+  ^produkt, ^produit, ^producto, ^produto, ^prodott, ^articol, ^artículo, ^artigo, ^tuote, ^ürün, ^товар,
+  ^vare, ^varu, ^termék, ^proizvod, ^izdel, προϊόν, 商品, 产品, 產品, 상품
+`)
 
 const western = [
   // German
@@ -77,7 +82,7 @@ const eastern = [
   ...listed(`
     zamówien, przesyłk, kod pocztowy, rachunek, rachunku, ^nip, ^krs, ^regon, infolini, klienta, faktur,
     rezerwac, zgłoszeni, list przewozowy, nr klienta, objednávk, zásilk, ^psč, ^ičo, variabilní,
-    variabilný, infolinka, rezervac, rezerváci, reklamac, zákazníck, číslo účtu, faktúr, narudžb, račun,
+    variabilný, infolinka, rezervac, rezervač, rezerváci, reklamac, zákazníck, číslo účtu, faktúr, narudžb, račun,
     pošiljk, ^oib, poštanski, naročil, tellimus, pasūtījum, užsakym
   `),
   // Hungarian, Greek, Turkish
@@ -108,24 +113,24 @@ const eastern = [
   `),
   // Chinese, Japanese, Korean
   ...listed(`
-    订单, 訂單, 运单, 運單, 快递, 物流, 邮编, 郵編, 郵遞區號, 邮政编码, 電話, 电话, 客服, 热线, 发票, 發票, 统一编号, 統一編號, 编号, 編號, 代碼, 商品代码,
+    订单, 訂單, 运单, 運單, 快递, 物流, 邮编, 郵編, 郵遞區號, 邮政编码, 電話, 电话, 客服, 热线, 发票, 發票, 统一编号, 統一編號, 编号, 編號, 門市代碼, 商品代碼, 商品代码,
     错误代码, 錯誤代碼, 备案, 预订, 門市, 注文, 郵便, 追跡, 問い合わせ, 問合せ, 請求, 予約, 受付番号, 会員番号, 商品コード, 商品番号, エラーコード, 伝票, お客様番号,
-    〒, 주문, 우편, 전화, 운송장, 송장, 고객센터, 예약, 청구, 사업자, 접수번호, 상품코드, 오류 코드, 회원번호
+    주문, 우편, 전화, 운송장, 송장, 고객센터, 예약, 청구, 사업자, 접수번호, 상품코드, 오류 코드, 회원번호
   `),
 ]
 
 /** Of what saves money: such mails are full of codes that everybody may use. */
 export const promotionWords = listed(`
-    % off, %off, _off with code, discount, coupon, ^promo, voucher, gift card, gift code, presale, pre-sale, reward code,
+    % off, %off, _off with code, discount, coupon, ^promo, voucher, gift card, gift code, presale, pre-sale, for a free, redeem, reward code,
     offer code, at checkout, gutschein, rabat, aktionscode, réduction, ^remise, code avantage, descuento,
     cupón, promocional, desconto, cupom, ^sconto, promozional, korting, kortings, actiecode, alennus,
-    etukoodi, ^slev, ^zľav, zniżk, promocyjn, kedvezmény, kupon, reducere, έκπτωσ, εκπτωτικ, προσφορ,
+    etukoodi, ^slev, ^zľav, zniżk, promocyjn, kedvezmény, promóci, kampanj, kampagne, kupon, reducere, έκπτωσ, εκπτωτικ, προσφορ,
     indirim, скидк, промокод, знижк, отстъпк, popust, الخصم, خصم, قسيمة, קופון, הנחה, تخفیف, छूट, कूपन,
     ส่วนลด, giảm giá, khuyến mãi, diskon, kode promo, 优惠, 優惠, 折扣, クーポン, 割引, 쿠폰, 할인
   `)
 
 /** By these the number is of another kind. */
-export const otherWords = [...english, ...western, ...eastern, ...promotionWords]
+export const otherWords = [...english, ...products, ...western, ...eastern, ...promotionWords]
 
 /** Longer than a word above, and saying nothing. */
 export const neutralWords = ['order to', 'ordering', 'error-free', 'ports$', 'support$']
@@ -137,7 +142,7 @@ export const appointmentWords = listed(`
   id de reunión, id de la reunión, id da reunião, id riunione, vergader-id, mötes-id, møde-id, møte-id,
   kokoustunnus, identyfikator spotkania, toplantı kimliği, идентификатор конференции, 会议号, 會議 id,
   会议 id, ミーティングid, ミーティング id, 회의 id,
-  confirmation number, booking number, booking reference, reservation number, boarding pass,
+  confirmation number, itinerary, check-in, reservation confirmed, booking confirmed, booking number, booking reference, reservation number, boarding pass,
   buchungsnummer, reservierungsnummer, numéro de réservation, référence de réservation,
   número de reserva, código de reserva, numero di prenotazione, codice prenotazione, boekingsnummer,
   reserveringsnummer, bokningsnummer, bookingnummer, bestillingsnummer, varausnumero, numer rezerwacji,

@@ -1,73 +1,116 @@
-const maskOfBeginnings = 0x3fff
-
 /**
  * Finds the words of several lists in a text in one pass. A look at each character costs the same however many
  * words there are; none can make it go back.
  */
 export class Vocabulary<Kind extends string> {
-  /** By their first two characters, longest first. */
-  private readonly words = new Map<number, Word<Kind>[]>()
-  /** Which pairs of characters a word may begin with, by the pair's last bits: most places are passed over by this. */
-  private readonly beginnings = new Uint8Array(maskOfBeginnings + 1)
+  private readonly root = new Branch<Kind>()
+  /** Hashes of what words begin with, three characters or two: most places are passed over by this. */
+  private readonly beginnings = new Uint8Array(maxHash + 1)
 
   constructor(lists: Record<Kind, readonly string[]>) {
     for (const kind in lists) for (const word of lists[kind]) this.add(word, kind)
-    for (const words of this.words.values()) {
-      words.sort((one, other) => other.literal.length - one.literal.length)
-    }
   }
 
   /** In lower-cased text, the longest word at each place, in order of where they start. They may overlap. */
   wordsIn(text: string): Found<Kind>[] {
     const found: Found<Kind>[] = []
-    for (let at = this.next(text, 0); at !== -1; at = this.next(text, at + 1)) {
-      const word = this.wordAt(text, at)
-      if (word !== null) found.push({ kind: word.kind, start: at, end: at + word.literal.length })
-    }
+    this.visit(text, ({ kind, literal }, start) => {
+      found.push({ kind, start, end: start + literal.length })
+      return true
+    })
     return found
   }
 
-  isIn(text: string): boolean {
-    for (let at = this.next(text, 0); at !== -1; at = this.next(text, at + 1)) {
-      if (this.wordAt(text, at) !== null) return true
-    }
-    return false
+  /** Which lists have a word in the text. */
+  kindsIn(text: string): Set<Kind> {
+    const kinds = new Set<Kind>()
+    this.visit(text, ({ kind }) => {
+      kinds.add(kind)
+      return true
+    })
+    return kinds
   }
 
-  /** The next place at which a word may begin; -1 for none. */
-  private next(text: string, from: number): number {
-    let first = text.charCodeAt(from)
-    for (let at = from; at + 1 < text.length; at++) {
-      const second = text.charCodeAt(at + 1)
-      if (this.beginnings[(first * 64 + second) & maskOfBeginnings] === 1) return at
+  isIn(text: string): boolean {
+    let isFound = false
+    this.visit(text, () => {
+      isFound = true
+      return false
+    })
+    return isFound
+  }
+
+  /** Goes on for as long as it is told to. */
+  private visit(text: string, see: (word: Word<Kind>, start: number) => boolean): void {
+    const { beginnings } = this
+    const last = text.length - 2
+    if (last < 0) return
+    let first = text.charCodeAt(0)
+    let second = text.charCodeAt(1)
+    for (let at = 0; at <= last; at++) {
+      const third = at < last ? text.charCodeAt(at + 2) : 0
+      const mayBegin =
+        beginnings[hashOf(first, second, third)] === 1 ||
+        (first > lastAscii && beginnings[hashOf(first, second, 0)] === 1)
+      if (mayBegin) {
+        const word = this.wordAt(text, at)
+        if (word !== null && !see(word, at)) return
+      }
       first = second
+      second = third
     }
-    return -1
   }
 
   private wordAt(text: string, start: number): Word<Kind> | null {
-    const words = this.words.get(keyOf(text, start))
-    if (words === undefined) return null
-    for (const word of words) {
-      if (!text.startsWith(word.literal, start)) continue
-      if (word.isBoundBefore && isPartOfWord(text, start - 1)) continue
-      if (word.isBoundBehind && isPartOfWord(text, start + word.literal.length)) continue
-      return word
+    let longest: Word<Kind> | null = null
+    let branch: Branch<Kind> | undefined = this.root
+    for (let at = start; branch !== undefined; at++) {
+      for (const word of branch.words) {
+        if (word.isBoundBefore && isPartOfWord(text, start - 1)) continue
+        if (word.isBoundBehind && isPartOfWord(text, at)) continue
+        longest = word
+      }
+      branch = branch.branches.get(text.charCodeAt(at))
     }
-    return null
+    return longest
   }
 
   private add(pattern: string, kind: Kind): void {
     const isBoundBefore = pattern.startsWith('^')
     const isBoundBehind = pattern.endsWith('$')
     const literal = pattern.slice(isBoundBefore ? 1 : 0, isBoundBehind ? -1 : undefined)
-    const key = keyOf(literal, 0)
-    this.beginnings[(literal.charCodeAt(0) * 64 + literal.charCodeAt(1)) & maskOfBeginnings] = 1
-    const words = this.words.get(key)
-    const word = { literal, kind, isBoundBefore, isBoundBehind }
-    if (words === undefined) this.words.set(key, [word])
-    else words.push(word)
+    const first = literal.charCodeAt(0)
+    const least = first > lastAscii ? 2 : 3
+    if (literal.length < least) throw new Error(`A word of the vocabulary is too short: ${pattern}`)
+    const third = literal.length > 2 ? literal.charCodeAt(2) : 0
+    this.beginnings[hashOf(first, literal.charCodeAt(1), third)] = 1
+    let branch = this.root
+    for (let at = 0; at < literal.length; at++) branch = branch.grow(literal.charCodeAt(at))
+    branch.words.push({ literal, kind, isBoundBefore, isBoundBehind })
   }
+}
+
+/** Of a tree of words, by their characters. */
+class Branch<Kind> {
+  readonly branches = new Map<number, Branch<Kind>>()
+  /** Those that end here. */
+  readonly words: Word<Kind>[] = []
+
+  grow(character: number): Branch<Kind> {
+    const known = this.branches.get(character)
+    if (known !== undefined) return known
+    const grown = new Branch<Kind>()
+    this.branches.set(character, grown)
+    return grown
+  }
+}
+
+const maxHash = 0xffff
+/** In ASCII words of two letters say too little. */
+const lastAscii = 0x7f
+
+function hashOf(first: number, second: number, third: number): number {
+  return (first * 7_919 + second * 331 + third * 5) & maxHash
 }
 
 /** A word as it stands in a text, from `start` to before `end`. */
@@ -95,10 +138,6 @@ export function listed(words: string): string[] {
 /** Every beginning with every ending. */
 export function together(beginnings: readonly string[], endings: readonly string[]): string[] {
   return beginnings.flatMap((beginning) => endings.map((ending) => beginning + ending))
-}
-
-function keyOf(text: string, at: number): number {
-  return text.charCodeAt(at) * 65_536 + text.charCodeAt(at + 1)
 }
 
 const letter = /\p{L}/u

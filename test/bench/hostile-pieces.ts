@@ -78,3 +78,27 @@ export const hostilePieces: readonly string[] = [
     ')',
   ],
 ]
+
+/** What stands once before what is repeated: values, addresses and blocks that never end. */
+export const hostileOpenings: readonly (readonly [opening: string, piece: string])[] = [
+  ...['(', ')', '.', 'a', '에', '/에', '%', '?'].map((piece) => ['https://x.example/', piece] as const),
+  ['https://', 'a.'],
+  ['<https://', 'a\n'],
+  ['<https://x', 'a \n'],
+  ['www.', 'a'],
+  ['<p style="', ';'],
+  ['<p style="background:', 'url('],
+  ['<a href="https://x.example/', 'a'],
+  ['<a ', 'a=b '],
+  ['<a ', 'b'],
+  ['<a href=http://x>', '<img alt=x>'],
+  ['<a href=http://x>', 'x '],
+  ['<form action=http://x>', '<button>x'],
+  ['<!--', '-'],
+  ['<title>', '<'],
+  ['<script>', '</scrip'],
+  ['&#', '1'],
+  ['code ', '1'],
+  ['>', 'x'],
+  ['re: ', 'x '],
+]
