@@ -21,14 +21,14 @@ export function admissionOf(
 ): Admission {
   const name = nameOf(command)
   const isIdle = name !== 'RCPT' && name !== 'DATA'
+  // What follows BDAT is content (RFC 3030): it must not be taken for commands.
+  if (name === 'BDAT') return { refusal: REFUSALS.chunkingNotOffered, isLast: true, isIdle }
   if (!isPlain(command, INTERNATIONAL.has(name))) {
     return { refusal: REFUSALS.notPlain, isLast: false, isIdle }
   }
   if (requiresTls && !isSecure && !WITHOUT_TLS.has(name)) {
-    return { refusal: REFUSALS.tlsRequired, isLast: name === 'BDAT', isIdle }
+    return { refusal: REFUSALS.tlsRequired, isLast: false, isIdle }
   }
-  // What follows BDAT is content (RFC 3030): it must not be taken for commands.
-  if (name === 'BDAT') return { refusal: REFUSALS.chunkingNotOffered, isLast: true, isIdle }
   if (name === 'AUTH') return { refusal: REFUSALS.authNotOffered, isLast: false, isIdle }
   // It would tell who has an inbox (RFC 5321, section 7.3).
   if (name === 'EXPN') return { refusal: REFUSALS.expnNotOffered, isLast: false, isIdle }

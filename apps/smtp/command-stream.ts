@@ -81,7 +81,7 @@ export class CommandStream extends SMTPStream {
         }
         const line = this.lineTo(chunk.subarray(from, end + 1))
         if (line.length > this._maxCommandLength) {
-          done(this._commandTooLong())
+          done(this.tooLong())
           return
         }
         from = end + 1
@@ -106,10 +106,16 @@ export class CommandStream extends SMTPStream {
     return line.at(-2) === CR ? line.subarray(0, -2) : line
   }
 
+  /** The error ends the session; what has come already must not run until it has. */
+  private tooLong(): Error {
+    this.isClosed = true
+    return this._commandTooLong()
+  }
+
   /** The error where a line is longer than any may be, whatever comes behind. */
   private keep(more: Buffer): Error | null {
     // A CR at its end may belong to the line's end.
-    if (this.begun.length + more.length > this._maxCommandLength + 1) return this._commandTooLong()
+    if (this.begun.length + more.length > this._maxCommandLength + 1) return this.tooLong()
     // A copy, so that a few bytes don't hold on to the chunk that they came in.
     const begun = Buffer.allocUnsafeSlow(this.begun.length + more.length)
     this.begun.copy(begun)

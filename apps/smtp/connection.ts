@@ -4,53 +4,14 @@ import { TLSSocket } from 'node:tls'
 import type { SMTPServer } from 'smtp-server'
 import { SMTPConnection, type SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 import type { Envelope } from '#libs/mail/message.js'
-import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
-import type { IncomingMail } from './acceptance.js'
 import { admissionOf } from './command-admission.js'
 import { CommandStream } from './command-stream.js'
-import type { RemoteHost } from './connection-limits.js'
+import type { ConnectionContext, Peer } from './connection-context.js'
 import { Handshake } from './handshake.js'
-import type { Journal } from './journal.js'
-import { MailData } from './mail-data.js'
+import { MailReception } from './mail-reception.js'
 import { acceptedText, reasonOf, Refusal, REFUSALS } from './replies.js'
-import { SessionBounds, type SessionBoundsOptions } from './session-bounds.js'
+import { SessionBounds } from './session-bounds.js'
 import { Transaction } from './transaction.js'
-import type { SessionGuesses } from './unknown-recipients.js'
-
-/** What every connection of an edge shares. */
-export interface ConnectionContext {
-  maxMessageBytes: number
-  maxRecipients: number
-  commandTimeoutMs: number
-  /** In place of the one above, for who has delivered nothing yet, while few connections are left. */
-  crowdedTimeoutMs: number
-  dataTimeoutMs: number
-  handshakeTimeoutMs: number
-  bounds: SessionBoundsOptions
-  requiresTls: boolean
-  journal: Journal
-  /** Null where mail may come. Never rejects. */
-  refusalOfMail: () => Promise<Refusal | null>
-  /** The inbox that a mailbox is, or why it takes no mail. Never rejects. */
-  resolve: (mailbox: string) => Promise<InboxId | Refusal>
-  /** Never rejects. */
-  accept: (mail: IncomingMail) => Promise<MessageId[] | Refusal>
-  onClose: (connection: Connection) => void
-  /** A mail that outlived its connection has given its memory back. */
-  onRelease: (host: RemoteHost) => void
-}
-
-/** Whom a connection is from. */
-export interface Peer {
-  host: RemoteHost
-  guesses: SessionGuesses
-}
-
-interface MailUnderWay {
-  data: MailData
-  startedAtMs: number
-  isComplete: boolean
-}
 
 const STATUS_CODE = /^[245]\.\d{1,3}\.\d{1,3} /
 
@@ -61,7 +22,7 @@ const STATUS_CODE = /^[245]\.\d{1,3}\.\d{1,3} /
  */
 export class Connection extends SMTPConnection {
   private transaction: Transaction
-  private mail: MailUnderWay | null = null
+  private readonly reception: MailReception
   private handshake: Handshake | null = null
   private waitingSinceMs = performance.now()
   private readonly bounds: SessionBounds
@@ -74,9 +35,11 @@ export class Connection extends SMTPConnection {
     options: SMTPConnectionOptions,
     readonly peer: Peer,
     private readonly context: ConnectionContext,
+    private readonly onGone: (connection: Connection) => void,
   ) {
     super(server, socket, options)
     this.bounds = new SessionBounds(context.bounds)
+    this.reception = new MailReception(context)
     this.transaction = this.begin()
   }
 
@@ -92,7 +55,7 @@ export class Connection extends SMTPConnection {
   /** Closes the session with 421, after the mail under way where there is one. */
   drain(): void {
     this.isDraining = true
-    if (this.mail === null) this.refuse(REFUSALS.shuttingDown)
+    if (!this.reception.isUnderWay) this.refuse(REFUSALS.shuttingDown)
   }
 
   destroy(): void {
@@ -109,12 +72,12 @@ export class Connection extends SMTPConnection {
   /** Closes the session where the client, or a mail under way, has taken too long. */
   enforceDeadlines(nowMs: number, isCrowded: boolean): void {
     if (this._closing) return
-    const { dataTimeoutMs, commandTimeoutMs, crowdedTimeoutMs, handshakeTimeoutMs } = this.context
+    const { commandTimeoutMs, crowdedTimeoutMs, handshakeTimeoutMs } = this.context
     let isOverdue = false
     if (this.handshake !== null) {
       isOverdue = this.handshake.hasTakenLongerThan(handshakeTimeoutMs, nowMs)
-    } else if (this.mail !== null) {
-      isOverdue = nowMs - this.mail.startedAtMs > dataTimeoutMs
+    } else if (this.reception.isUnderWay) {
+      isOverdue = this.reception.isOverdue(nowMs)
     } else if (!this._handlerPending) {
       const mustHurry = isCrowded && !this.bounds.hasDelivered
       const timeoutMs = mustHurry ? Math.min(crowdedTimeoutMs, commandTimeoutMs) : commandTimeoutMs
@@ -174,23 +137,9 @@ export class Connection extends SMTPConnection {
   }
 
   override handler_DATA(_command: Buffer, callback: () => void): void {
-    const parser = this._parser
-    if (this.transaction.recipientCount === 0) {
-      this.refuse(REFUSALS.needsRecipient)
-    } else if (parser instanceof CommandStream) {
-      const { maxMessageBytes: maxBytes } = this.context
-      const limits = { maxBytes, declaredBytes: this.transaction.declaredBytes }
-      const data = MailData.begin(limits, this.peer.host.memory)
-      if (data === null) {
-        this.refuse(REFUSALS.memoryFull)
-      } else {
-        const mail = { data, startedAtMs: performance.now(), isComplete: false }
-        this.mail = mail
-        const onEnd = (readOn: () => void) => void this.finish(mail, readOn)
-        parser.receive({ data, onEnd, onEndless: () => this.cut(REFUSALS.tooLarge) })
-        this.send(354, 'End data with <CR><LF>.<CR><LF>')
-      }
-    }
+    const refusal = this.transaction.recipientCount === 0 ? REFUSALS.needsRecipient : this.receive()
+    if (refusal === null) this.send(354, 'End data with <CR><LF>.<CR><LF>')
+    else this.refuse(refusal)
     callback()
   }
 
@@ -225,11 +174,8 @@ export class Connection extends SMTPConnection {
     super._onClose()
     if (this.isGone) return
     this.isGone = true
-    if (this.mail?.isComplete === false) {
-      this.mail.data.release()
-      this.context.journal.refused(this.session, 'disconnected', null)
-    }
-    this.context.onClose(this)
+    if (this.reception.abandon()) this.context.journal.refused(this.session, 'disconnected', null)
+    this.onGone(this)
   }
 
   private begin(): Transaction {
@@ -283,43 +229,30 @@ export class Connection extends SMTPConnection {
     return judged
   }
 
-  private async finish(mail: MailUnderWay, readOn: () => void): Promise<void> {
-    mail.isComplete = true
+  private receive(): Refusal | null {
+    // What closes the connection takes the stream along.
+    if (!(this._parser instanceof CommandStream)) return REFUSALS.shuttingDown
+    const { transaction, session, peer } = this
+    return this.reception.begin(
+      { transaction, session, host: peer.host, trace: this.trace() },
+      this._parser,
+      { onWhole: (readOn) => void this.finish(readOn), onEndless: () => this.cut(REFUSALS.tooLarge) },
+    )
+  }
+
+  private async finish(readOn: () => void): Promise<void> {
     this._handlerPending = true
-    const outcome = await this.judge(mail)
-    mail.data.release()
-    this.context.onRelease(this.peer.host)
+    const outcome = await this.reception.finish()
     this._handlerPending = false
-    this.mail = null
     if (outcome instanceof Refusal) {
       this.refuse(outcome)
     } else {
       this.bounds.delivered()
       this.send(250, acceptedText(outcome))
     }
-    this._transactionCounter += 1
     this._resetSession()
     if (this.isDraining && !this._closing) this.refuse(REFUSALS.shuttingDown)
     readOn()
-  }
-
-  private async judge({ data, startedAtMs }: MailUnderWay): Promise<MessageId[] | Refusal> {
-    const content = data.content()
-    if (content.state !== 'whole') return REFUSAL_OF_CONTENT[content.state]
-    const { journal, dataTimeoutMs, accept } = this.context
-    const mail = {
-      raw: content.raw,
-      trace: this.trace(),
-      recipients: this.transaction.recipients,
-      deadlineMs: startedAtMs + dataTimeoutMs,
-    }
-    const receivedAtMs = performance.now()
-    const outcome = await accept(mail)
-    if (!(outcome instanceof Refusal)) {
-      const acceptMs = performance.now() - receivedAtMs
-      journal.mailAccepted(this.session, mail, outcome, { receiveMs: receivedAtMs - startedAtMs, acceptMs })
-    }
-    return outcome
   }
 
   private trace(): Omit<Envelope, 'rcptTo'> {
@@ -341,9 +274,3 @@ export class Connection extends SMTPConnection {
     this.close()
   }
 }
-
-const REFUSAL_OF_CONTENT = {
-  'too-large': REFUSALS.tooLarge,
-  'memory-full': REFUSALS.memoryFull,
-  'bare-line-break': REFUSALS.bareLineBreak,
-} as const

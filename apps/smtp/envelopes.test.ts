@@ -157,6 +157,17 @@ describe('a command line with', () => {
     expect(await client.reply()).toMatch(/^250 /)
   })
 
+  it('too many octets is the last one, also where it comes in pieces behind a mail', async () => {
+    const client = await Dialogue.open(room.port)
+    await client.address(address)
+    const line = Buffer.from(`NOOP ${'x'.repeat(2_044)}\r\n`)
+    // The pieces wait together until the mail has been answered.
+    await client.sendInPieces(['DATA\r\n.\r\nN', line.subarray(1, -1), '\nRSET\r\n'])
+    expect(await client.reply()).toMatch(/^354 /)
+    expect(await client.reply()).toMatch(/^250 /)
+    expect(await client.rest()).toMatch(/^500 5\.5\.2 the command line is too long\r\n$/)
+  })
+
   it('no end, when the connection ends, is none', async () => {
     const inbox = await room.createInbox()
     const client = await Dialogue.open(room.port)

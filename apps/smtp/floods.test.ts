@@ -90,6 +90,19 @@ describe('commands without a mail', () => {
     expect(await client.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
     for (const one of flooding) expect(codesOf(await one.rest()).at(-1)).toBe('421')
   })
+
+  it('do not fill the log', async () => {
+    await open({ smtpMaxErrors: 100_000, smtpMaxIdleCommands: 100_000 })
+    const client = await greeted()
+    const begunAtMs = performance.now()
+    client.send('NONSENSE\r\n'.repeat(1_900))
+    client.send('QUIT\r\n')
+    expect(codesOf(await client.rest())).toHaveLength(1_901)
+    const seconds = Math.ceil((performance.now() - begunAtMs) / 1_000)
+    const lines = room.logLines.filter(({ msg }) => msg === 'refused')
+    expect(lines.length).toBeLessThanOrEqual(100 * (seconds + 1))
+    expect(await room.metric('mayfly_mails_refused_total')).toBe(1_900)
+  })
 })
 
 describe('guessed recipients', () => {

@@ -12,8 +12,14 @@ export interface SessionMark {
 
 const MOST_IDS = 20
 
+/** Lines of refusals within a second, past which they are only counted: a flood is not to fill a disk. */
+const MOST_REFUSALS_A_SECOND = 100
+const SECOND_MS = 1_000
+
 /** One wide log line and one count for each mail and each refusal. No content, no addresses. */
 export class Journal {
+  private second = { beganAtMs: 0, refusals: 0 }
+
   constructor(
     private readonly logger: Logger,
     private readonly metrics: SmtpMetrics,
@@ -46,7 +52,19 @@ export class Journal {
   refused({ id, remoteAddress }: SessionMark, reason: RefusalReason, code: number | null): void {
     this.metrics.refusedFor(reason)
     const isOurs = reason === 'partial-append' || reason === 'log-unavailable' || reason === 'internal-error'
+    if (!isOurs && !this.mayTell()) return
     this.logger[isOurs ? 'warn' : 'info']({ connectionId: id, remoteAddress, reason, code }, 'refused')
+  }
+
+  private mayTell(): boolean {
+    const nowMs = performance.now()
+    if (nowMs - this.second.beganAtMs > SECOND_MS) {
+      const untold = this.second.refusals - MOST_REFUSALS_A_SECOND
+      if (untold > 0) this.logger.warn({ untold }, 'refused so many more within a second')
+      this.second = { beganAtMs: nowMs, refusals: 0 }
+    }
+    this.second.refusals += 1
+    return this.second.refusals <= MOST_REFUSALS_A_SECOND
   }
 
   /** A fault on this side, or a bug: told beside the refusal that it leads to. */

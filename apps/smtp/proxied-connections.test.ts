@@ -62,11 +62,7 @@ describe('a connection through a balancer', () => {
   it('begins with its header, in whatever pieces, and with nothing else', async () => {
     await open()
     const slow = await Dialogue.open(room.port)
-    slow.socket.setNoDelay(true)
-    for (const byte of V2) {
-      slow.send(Buffer.of(byte))
-      await new Promise(setImmediate)
-    }
+    await slow.sendInPieces(Array.from(V2, (byte) => Buffer.of(byte)))
     expect(await slow.reply()).toMatch(/^220 /)
     for (const bytes of [
       'EHLO a.test\r\n',

@@ -6,7 +6,8 @@ import type { Settings } from '#libs/config/settings.js'
 import type { MessageId } from '#libs/typeid/typeid.js'
 import type { Acceptance, IncomingMail } from './acceptance.js'
 import type { Certificate } from './certificate.js'
-import { Connection, type ConnectionContext } from './connection.js'
+import { Connection } from './connection.js'
+import type { ConnectionContext } from './connection-context.js'
 import { ConnectionLimits } from './connection-limits.js'
 import type { Journal } from './journal.js'
 import { MemoryBudget } from './memory-budget.js'
@@ -94,7 +95,6 @@ export class EdgeServer extends SMTPServer {
       refusalOfMail: () => edge.recipients.refusalOfMail(),
       resolve: (mailbox) => edge.recipients.resolve(mailbox),
       accept: (mail) => this.accept(mail),
-      onClose: (connection) => this.left(connection),
       onRelease: (host) => this.limits.forgetIdle(host),
     }
     this.on('error', (error) => edge.journal.connectionBroke(error))
@@ -167,7 +167,7 @@ export class EdgeServer extends SMTPServer {
       return
     }
     const peer = { host, guesses: this.unknown.session(host.group) }
-    const connection = new Connection(this, socket, options, peer, this.context)
+    const connection = new Connection(this, socket, options, peer, this.context, (gone) => this.left(gone))
     this.connections.add(connection)
     this.open.add(connection)
     connection.on('error', (error) => this.edge.journal.connectionBroke(error))

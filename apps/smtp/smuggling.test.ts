@@ -56,13 +56,9 @@ describe('smuggling', () => {
     let runs = 0
     for (const pieces of cuts(wire, 'Subject: one\r\n\r\nbody'.length)) {
       const client = await Dialogue.open(room.port)
-      client.socket.setNoDelay(true)
       await client.address(inbox.address)
       expect(await client.ask('DATA')).toMatch(/^354 /)
-      for (const piece of pieces) {
-        client.send(piece)
-        await new Promise(setImmediate)
-      }
+      await client.sendInPieces(pieces)
       codes.add((await client.reply()).slice(0, 3))
       // The mail's one answer, then that of NOOP: nothing between.
       expect(await client.reply()).toBe('250 2.0.0 OK')

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+import { anonymousBytes } from './anonymous-bytes.js'
 import type { Figure } from './figure.js'
 import { realisticMail } from './realistic-mail.js'
 import type { Section } from './section.js'
@@ -87,11 +87,4 @@ async function memoryOf(subject: Subject): Promise<Memory> {
     resident: least(({ resident }) => resident),
     anonymous: isKnown ? least(({ anonymous }) => anonymous ?? Infinity) : null,
   }
-}
-
-function anonymousBytes(pid: number): number | null {
-  const path = `/proc/${pid}/status`
-  if (!existsSync(path)) return null
-  const [, kib] = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(path, 'utf8')) ?? []
-  return kib === undefined ? null : Number(kib) * 1024
 }

@@ -4,6 +4,7 @@ import type { EngineName } from '#test/harness/mayfly.js'
 import { endSharedServers, startSharedServers } from '#test/harness/shared-servers.js'
 import { accepting } from './accepting.js'
 import { creating } from './creating.js'
+import { crowd } from './crowd.js'
 import { extraction } from './extraction.js'
 import { findingOf, type Finding } from './figure.js'
 import { footprint } from './footprint.js'
@@ -35,7 +36,7 @@ const ON_BOTH = {
   waking,
 }
 const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> = {
-  embedded: { ...ON_BOTH, extraction, footprint, 'many-inboxes': manyInboxes, starting },
+  embedded: { ...ON_BOTH, extraction, footprint, crowd, 'many-inboxes': manyInboxes, starting },
   distributed: { ...ON_BOTH, rebuilding },
 }
 

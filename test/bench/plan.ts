@@ -21,6 +21,8 @@ export interface Plan {
   manyInboxesMails: number
   /** Mails whose views are emptied and rebuilt. */
   rebuiltMails: number
+  /** SMTP connections that are open and say nothing. */
+  idleConnections: number
 }
 
 const DEFAULT: Plan = {
@@ -36,6 +38,7 @@ const DEFAULT: Plan = {
   manyInboxes: 10_000,
   manyInboxesMails: 3_000,
   rebuiltMails: 10_000,
+  idleConnections: 10_000,
 }
 
 const FULL: Plan = {
@@ -51,6 +54,7 @@ const FULL: Plan = {
   manyInboxes: 100_000,
   manyInboxesMails: 10_000,
   rebuiltMails: 100_000,
+  idleConnections: 10_000,
 }
 
 export interface Command {

@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { messageOf } from '#libs/fault/message-of.js'
 import { fuzzMime } from './mime.js'
+import { fuzzSmtp } from './smtp.js'
 import type { FuzzTarget } from './target.js'
 
 /* Fuzzes one entrance for as long as told; inputs that fail are kept, and the exit code says whether there were any. */
 
-const TARGETS: Readonly<Record<string, FuzzTarget>> = { mime: fuzzMime }
+const TARGETS: Readonly<Record<string, FuzzTarget>> = { mime: fuzzMime, smtp: fuzzSmtp }
 
 const USAGE = `npm run fuzz -- <target> [options]
   <target>         ${Object.keys(TARGETS).join(', ')}

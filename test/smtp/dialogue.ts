@@ -35,6 +35,17 @@ export class Dialogue {
     this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
   }
 
+  /** Sends each piece in a packet of its own, to a server in this process. */
+  async sendInPieces(pieces: Iterable<string | Buffer>): Promise<void> {
+    this.socket.setNoDelay(true)
+    for (const piece of pieces) {
+      this.send(piece)
+      // Sockets are read between two turns.
+      await new Promise(setImmediate)
+      await new Promise(setImmediate)
+    }
+  }
+
   /** The next reply, all its lines; "" where the connection ended instead. */
   reply(): Promise<string> {
     return this.until(() => {

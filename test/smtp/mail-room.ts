@@ -39,6 +39,7 @@ export class MailRoom {
   readonly logLines: Record<string, unknown>[] = []
   private nowMs = Date.now()
   private edge: SmtpEdge | null = null
+  private readonly given = new Map<number, number>()
 
   static async open(overrides: Partial<Settings> = {}): Promise<MailRoom> {
     const folder = await mkdtemp(join(tmpdir(), 'mayfly-smtp-'))
@@ -161,8 +162,23 @@ export class MailRoom {
 
   /** Every mail on the log, opened, in the order of its partition. */
   async received(): Promise<ReceivedMail[]> {
+    return this.opened((await this.log.topology('inbox-events')).partitions)
+  }
+
+  /** The mails on the log that an earlier call has not given. */
+  async newlyReceived(): Promise<ReceivedMail[]> {
+    const { partitions } = await this.log.topology('inbox-events')
+    const fresh = partitions.map((range) => ({
+      ...range,
+      first: this.given.get(range.partition) ?? range.first,
+    }))
+    for (const { partition, end } of partitions) this.given.set(partition, end)
+    return this.opened(fresh)
+  }
+
+  private async opened(ranges: Parameters<LmdbEventLog['read']>[0][]): Promise<ReceivedMail[]> {
     const mails: ReceivedMail[] = []
-    for (const range of (await this.log.topology('inbox-events')).partitions) {
+    for (const range of ranges) {
       for await (const records of this.log.read(range)) {
         for (const record of records) {
           const { event } = decoded(record)

@@ -1,0 +1,27 @@
+import type { InboxId } from '#libs/typeid/typeid.js'
+import type { RemoteHost } from './connection-limits.js'
+import type { ReceptionContext } from './mail-reception.js'
+import type { Refusal } from './replies.js'
+import type { SessionBoundsOptions } from './session-bounds.js'
+import type { SessionGuesses } from './unknown-recipients.js'
+
+/** What every connection of an edge shares. */
+export interface ConnectionContext extends ReceptionContext {
+  maxRecipients: number
+  commandTimeoutMs: number
+  /** In place of the one above, for who has delivered nothing yet, while few connections are left. */
+  crowdedTimeoutMs: number
+  handshakeTimeoutMs: number
+  bounds: SessionBoundsOptions
+  requiresTls: boolean
+  /** Null where mail may come. Never rejects. */
+  refusalOfMail: () => Promise<Refusal | null>
+  /** The inbox that a mailbox is, or why it takes no mail. Never rejects. */
+  resolve: (mailbox: string) => Promise<InboxId | Refusal>
+}
+
+/** Whom a connection is from. */
+export interface Peer {
+  host: RemoteHost
+  guesses: SessionGuesses
+}

@@ -1,0 +1,111 @@
+import type { Envelope } from '#libs/mail/message.js'
+import type { MessageId } from '#libs/typeid/typeid.js'
+import type { IncomingMail } from './acceptance.js'
+import type { CommandStream } from './command-stream.js'
+import type { RemoteHost } from './connection-limits.js'
+import type { Journal, SessionMark } from './journal.js'
+import { MailData } from './mail-data.js'
+import { Refusal, REFUSALS } from './replies.js'
+import type { Transaction } from './transaction.js'
+
+export interface ReceptionContext {
+  maxMessageBytes: number
+  /** From DATA to the answer. */
+  dataTimeoutMs: number
+  journal: Journal
+  /** Never rejects. */
+  accept: (mail: IncomingMail) => Promise<MessageId[] | Refusal>
+  /** A mail has given its memory back, maybe after its connection was closed. */
+  onRelease: (host: RemoteHost) => void
+}
+
+export interface MailToCome {
+  transaction: Transaction
+  session: SessionMark
+  host: RemoteHost
+  trace: Omit<Envelope, 'rcptTo'>
+}
+
+interface MailUnderWay extends MailToCome {
+  data: MailData
+  startedAtMs: number
+  isComplete: boolean
+}
+
+/** What DATA brings, from its first byte to its answer: at most one mail at a time. */
+export class MailReception {
+  private mail: MailUnderWay | null = null
+
+  constructor(private readonly context: ReceptionContext) {}
+
+  get isUnderWay(): boolean {
+    return this.mail !== null
+  }
+
+  isOverdue(nowMs: number): boolean {
+    return this.mail !== null && nowMs - this.mail.startedAtMs > this.context.dataTimeoutMs
+  }
+
+  /** Has the stream read a mail, unless there is no memory for it. `onWhole` is told when it has come. */
+  begin(
+    toCome: MailToCome,
+    stream: CommandStream,
+    { onWhole, onEndless }: { onWhole: (readOn: () => void) => void; onEndless: () => void },
+  ): Refusal | null {
+    const { maxMessageBytes: maxBytes } = this.context
+    const { host, transaction } = toCome
+    const data = MailData.begin({ maxBytes, declaredBytes: transaction.declaredBytes }, host.memory)
+    if (data === null) return REFUSALS.memoryFull
+    const mail = { ...toCome, data, startedAtMs: performance.now(), isComplete: false }
+    this.mail = mail
+    const onEnd = (readOn: () => void) => {
+      mail.isComplete = true
+      onWhole(readOn)
+    }
+    stream.receive({ data, onEnd, onEndless })
+    return null
+  }
+
+  /** Judges the mail that has come, and is ready for another. Never rejects. */
+  async finish(): Promise<MessageId[] | Refusal> {
+    const { mail } = this
+    if (mail === null) throw new Error('no mail has come')
+    const outcome = await this.judge(mail)
+    mail.data.release()
+    this.context.onRelease(mail.host)
+    this.mail = null
+    return outcome
+  }
+
+  /** The connection is gone. Whether that was in the midst of a mail: one that has come is still judged. */
+  abandon(): boolean {
+    if (this.mail?.isComplete !== false) return false
+    this.mail.data.release()
+    return true
+  }
+
+  private async judge({ data, startedAtMs, ...come }: MailUnderWay): Promise<MessageId[] | Refusal> {
+    const content = data.content()
+    if (content.state !== 'whole') return REFUSAL_OF_CONTENT[content.state]
+    const { journal, dataTimeoutMs, accept } = this.context
+    const mail = {
+      raw: content.raw,
+      trace: come.trace,
+      recipients: come.transaction.recipients,
+      deadlineMs: startedAtMs + dataTimeoutMs,
+    }
+    const receivedAtMs = performance.now()
+    const outcome = await accept(mail)
+    if (!(outcome instanceof Refusal)) {
+      const acceptMs = performance.now() - receivedAtMs
+      journal.mailAccepted(come.session, mail, outcome, { receiveMs: receivedAtMs - startedAtMs, acceptMs })
+    }
+    return outcome
+  }
+}
+
+const REFUSAL_OF_CONTENT = {
+  'too-large': REFUSALS.tooLarge,
+  'memory-full': REFUSALS.memoryFull,
+  'bare-line-break': REFUSALS.bareLineBreak,
+} as const

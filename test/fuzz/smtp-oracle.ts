@@ -1,0 +1,83 @@
+/** What a client may expect, told from the bytes that it sent and the replies that came. */
+export interface Expectation {
+  /** Replies that must have come by now. */
+  replies: number
+  /** Whether the server ends the connection. */
+  isEnd: boolean
+  /** Whether the bytes end within a mail. */
+  isInMail: boolean
+  /** Mails that were answered with 250: their ids, and their content as it must be kept. */
+  mails: { ids: string[]; raw: Buffer }[]
+}
+
+/** As apps/smtp/server.ts has it, without the CRLF. */
+const MOST_COMMAND_BYTES = 2_048
+
+/**
+ * Reads the bytes of a session as RFC 5321 has them read, by nothing but searching: a reply for each line, one for
+ * each mail, up to its CRLF.CRLF. Throws where a reply can't be the one to what stands there.
+ */
+export function expectationOf(
+  wire: Buffer,
+  replies: readonly string[],
+  maxMessageBytes: number,
+): Expectation {
+  const expected: Expectation = { replies: 0, isEnd: false, isInMail: false, mails: [] }
+  let at = 0
+  while (!expected.isEnd) {
+    const lineFeed = wire.indexOf('\n', at)
+    const length = (lineFeed < 0 ? wire.length : lineFeed) - at
+    const isCrLf = lineFeed > at && wire[lineFeed - 1] === 0x0d
+    const isTooLong =
+      lineFeed < 0 ? length > MOST_COMMAND_BYTES + 1 : length + (isCrLf ? -1 : 1) > MOST_COMMAND_BYTES
+    if (lineFeed < 0 && !isTooLong) return expected
+    const reply = replies[expected.replies]
+    expected.replies += 1
+    if (reply === undefined) return expected
+    const command = wire.toString('latin1', at, at + length)
+    at = lineFeed + 1
+    if (isTooLong && !/^(500 5\.5\.2|421) /.test(reply))
+      throw new Error(`a line of ${length} bytes: ${reply}`)
+    const isLast = isTooLong || /^(221|421) /.test(reply) || /^BDAT( |\r$)/i.test(command)
+    if (isLast) {
+      expected.isEnd = true
+    } else if (reply.startsWith('354 ')) {
+      if (!isCrLf || !/^DATA( .*)?\r$/i.test(command)) throw new Error(`354 to ${JSON.stringify(command)}`)
+      const end = endOfMail(wire, at)
+      if (end === null) return { ...expected, isInMail: true }
+      const answer = replies[expected.replies]
+      expected.replies += 1
+      if (answer === undefined) return expected
+      judgeMail(wire.subarray(at, end.content), answer, { maxMessageBytes, mails: expected.mails })
+      at = end.behind
+      expected.isEnd = answer.startsWith('421 ')
+    }
+  }
+  return expected
+}
+
+function endOfMail(wire: Buffer, from: number): { content: number; behind: number } | null {
+  if (wire.subarray(from, from + 3).equals(Buffer.from('.\r\n'))) return { content: from, behind: from + 3 }
+  const at = wire.indexOf('\r\n.\r\n', from)
+  return at < 0 ? null : { content: at + 2, behind: at + 5 }
+}
+
+function judgeMail(
+  content: Buffer,
+  answer: string,
+  { maxMessageBytes, mails }: { maxMessageBytes: number; mails: Expectation['mails'] },
+): void {
+  const text = content.toString('latin1')
+  const raw = Buffer.from(text.replace(/(^|\r\n)\./g, '$1'), 'latin1')
+  const hasBareBreak = /\r(?!\n)|(?<!\r)\n/.test(text)
+  const isRight = answer.startsWith('250 2.0.0 msg_')
+    ? !hasBareBreak && raw.length <= maxMessageBytes
+    : hasBareBreak
+      ? /^(554 5\.6\.0|421) /.test(answer)
+      : /^(552|550|45[12]|421) /.test(answer)
+  if (!isRight)
+    throw new Error(
+      `a mail of ${raw.length} bytes, ${hasBareBreak ? 'with' : 'without'} bare breaks: ${answer}`,
+    )
+  if (answer.startsWith('250 ')) mails.push({ ids: answer.split(' ').slice(2), raw })
+}
