@@ -23,8 +23,7 @@ type Reader = Pick<ParseTask, 'accountId' | 'inboxId' | 'receivedAt' | 'size'>
 
 /**
  * How much CPU time beyond the ordinary the mail of an inbox and of an account may still take. A minute's budget is for
- * the mail received in that minute, whenever it is read: so a rebuild, which reads a month in an hour, grants what was
- * granted then (docs/decisions/0017-fair-parsing.md).
+ * the mail received in that minute, whenever it is read (docs/decisions/0017-fair-parsing.md).
  */
 export class ParseBudget {
   private readonly spent = new Map<string, number>()

@@ -171,15 +171,36 @@ describe('the pool of parsing threads', () => {
     const options = { inboxBudgetMs: 20, onDefeat: (code: string) => void defeats.push(code) }
     await withPool(options, async (pool) => {
       const mails = []
-      for (const { open, ...task } of [first, second, other]) {
+      for (const { open, ...task } of [other, first, second, other]) {
         mails.push(open((await pool.parse([task], going)).get(task.messageId)))
       }
       expect(mails).toMatchObject([
+        { subject: 'elsewhere', text: 'Hello.\n', warnings: [] },
         { subject: 'costly', text: null, size: first.size, warnings: [{ code: 'parse-timeout' }] },
         { subject: 'behind', text: null, warnings: [{ code: 'parse-over-budget' }] },
         { subject: 'elsewhere', text: 'Hello.\n', warnings: [] },
       ])
     })
     expect(defeats).toEqual(['parse-timeout', 'parse-over-budget'])
+  })
+
+  it.each([
+    { whose: 'of an account that is alone', isAlone: true, receivedAt: new Date() },
+    { whose: 'of views that are rebuilt', isAlone: false, receivedAt: new Date(Date.now() - 3_600_000) },
+  ])('reads mail whole past its budget: $whose', async ({ isAlone, receivedAt }) => {
+    const inboxId = mintId('inb')
+    const accountId = mintId('acc')
+    const costly = manyRecipients(40_000)
+    const mine = { accountId, inboxId, receivedAt }
+    const [other, ...tasks] = await Promise.all([
+      taskOf(smallMail('elsewhere')),
+      taskOf(costly, mine),
+      taskOf(costly, mine),
+    ])
+    await withPool({ inboxBudgetMs: 20, patienceMs: 20 }, async (pool) => {
+      for (const { open, ...task } of isAlone ? tasks : [other, ...tasks]) {
+        expect(open((await pool.parse([task], going)).get(task.messageId)).warnings).toEqual([])
+      }
+    })
   })
 })

@@ -4,6 +4,7 @@ import { ordinaryMs, ParseBudget } from './parse-budget.js'
 import { ParseJob, type Waiting } from './parse-job.js'
 import type { Defeat, ParseResult, ParseTask } from './parse-task.js'
 import { ParseThreads } from './parse-threads.js'
+import { RecentAccounts } from './recent-accounts.js'
 
 export interface ParserPoolOptions {
   threads: number
@@ -52,6 +53,7 @@ export class ParserPool {
   private readonly jobs = new Set<ParseJob>()
   private readonly threads: ParseThreads
   private readonly budget: ParseBudget
+  private readonly accounts = new RecentAccounts()
   private lastJobAtMs = -Infinity
   private gathering: NodeJS.Timeout | null = null
   private looking: NodeJS.Timeout | null = null
@@ -80,6 +82,7 @@ export class ParserPool {
   async parse(tasks: readonly ParseTask[], signal: AbortSignal): Promise<Map<MessageId, Uint8Array>> {
     if (this.isClosed) throw new PoolClosedError()
     signal.throwIfAborted()
+    for (const { accountId } of tasks) this.accounts.see(accountId, performance.now())
     const waits = tasks.map((task) => this.wait(task))
     const asked = new Set(tasks)
     const leave = () => this.leave(({ task }) => asked.has(task), signal.reason)
@@ -183,11 +186,21 @@ export class ParserPool {
 
   /** Bytes, as far as they take time: of one whose budget is spent the header alone is read. */
   private weightOf(task: ParseTask): number {
-    return this.budget.isSpent(task) ? Math.min(task.size, SHARED_UP_TO_BYTES) : task.size
+    return this.isOverBudget(task) ? Math.min(task.size, SHARED_UP_TO_BYTES) : task.size
+  }
+
+  private isOverBudget(task: ParseTask): boolean {
+    return this.isHurried(task) && this.budget.isSpent(task)
+  }
+
+  /** Whether others' mail may wait behind it. In views that are being rebuilt nobody's does. */
+  private isHurried({ accountId, receivedAt }: ParseTask): boolean {
+    const isFresh = Date.now() - receivedAt.getTime() < FRESH_FOR_MS
+    return isFresh && !this.accounts.isAlone(accountId, performance.now())
   }
 
   private withinBudget(mail: Waiting): Waiting {
-    if (mail.defeat === null && this.budget.isSpent(mail.task)) this.defeat(mail, OVER_BUDGET)
+    if (mail.defeat === null && this.isOverBudget(mail.task)) this.defeat(mail, OVER_BUDGET)
     return mail
   }
 
@@ -272,11 +285,9 @@ export class ParserPool {
 
   private patienceMs({ current }: ParseJob): number {
     const { timeoutMs, patienceMs } = this.options
-    if (current === null) return timeoutMs
-    const { receivedAt, size } = current.task
-    const isFresh = Date.now() - receivedAt.getTime() < FRESH_FOR_MS
+    if (current === null || !this.isHurried(current.task)) return timeoutMs
     // On a machine that is busy the ordinary takes longer too.
-    return isFresh ? Math.min(patienceMs + 4 * ordinaryMs(size), timeoutMs) : timeoutMs
+    return Math.min(patienceMs + 4 * ordinaryMs(current.task.size), timeoutMs)
   }
 
   private markSlow(job: ParseJob): void {
@@ -304,7 +315,7 @@ export class ParserPool {
       this.budget.spend(current.task, excessMs - job.chargedMs)
       job.chargedMs = excessMs
       // What it has taken is spent, so that nothing is left is what counts.
-      if (this.budget.isOver(current.task, excessMs)) this.cut(job)
+      if (this.isHurried(current.task) && this.budget.isOver(current.task, excessMs)) this.cut(job)
     }
   }
 

@@ -166,8 +166,8 @@ export const SETTINGS = {
     {
       default: 1_000,
       help:
-        'The same for mail of the last minute, which others wait behind, beside 80 ms and 80 ms a MiB: past it the ' +
-        'header alone is read.',
+        'The same, beside 80 ms and 80 ms a MiB, for mail of the last minute while more than one account has mail: past ' +
+        'it the header alone is read.',
     },
   ),
   parseInboxBudgetMs: kind.wholeNumber(
@@ -177,7 +177,7 @@ export const SETTINGS = {
       default: 250,
       help:
         'CPU milliseconds that reading the mail which an inbox receives in a minute may take beyond what is ordinary ' +
-        '(20 ms a mail and 20 ms a MiB); past it the header alone is read.',
+        '(20 ms a mail and 20 ms a MiB), while more than one account has mail; past it the header alone is read.',
     },
   ),
   parseAccountBudgetMs: kind.wholeNumber(

@@ -26,8 +26,8 @@ export const fuzzSmtp: FuzzTarget = async ({ endsAtMs, mostInputs = Infinity, se
         const report = await fc.asyncDefaultReportMessage(shrunk.failed ? shrunk : result)
         const name = join(folder, `smtp-${next}.txt`)
         await mkdir(folder, { recursive: true })
-        await writeFile(name, String(report))
-        say(`failed, kept as ${name}: seed ${next}: ${String(report).slice(0, 2_000)}`)
+        await writeFile(name, report)
+        say(`failed, kept as ${name}: seed ${next}: ${report.slice(0, 2_000)}`)
         return 1
       }
       await target.settle()
