@@ -12,7 +12,7 @@ import {
 import type { PlacedEvent } from '#libs/read-model/history.js'
 import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
 import type { MessageContent } from '#libs/read-model/views.js'
-import type { InboxId } from '#libs/typeid/typeid.js'
+import type { AccountId, InboxId } from '#libs/typeid/typeid.js'
 import type { ParseTask } from './parse-task.js'
 import type { ParserPool } from './parser-pool.js'
 
@@ -53,7 +53,8 @@ export class InboxProjector {
       return { offset, id, keyId, event }
     })
     const { changes, received } = projectInboxEvents(await this.rowsBefore(events), events)
-    const contents = await this.read(received, signal)
+    const accountIds = new Map(decoded.map(({ recorded }) => [recorded.event.inboxId, recorded.accountId]))
+    const contents = await this.read(received, accountIds, signal)
     signal.throwIfAborted()
     return this.store.apply({ topic, partition, from, to, changes, contents })
   }
@@ -70,15 +71,21 @@ export class InboxProjector {
     }
   }
 
-  private async read(received: InboxProjection['received'], signal: AbortSignal): Promise<MessageContent[]> {
+  private async read(
+    received: InboxProjection['received'],
+    accountIds: ReadonlyMap<InboxId, AccountId>,
+    signal: AbortSignal,
+  ): Promise<MessageContent[]> {
     const keys = await this.keysOf(new Set(received.map(({ event }) => event.inboxId)))
     const readable = received.flatMap(({ event, expiresAt }) => {
       const key = keys.get(event.inboxId)
       return key === undefined ? [] : [{ event, expiresAt, key }]
     })
     const tasks = readable.map(({ event, key }): ParseTask => {
-      const { inboxId, messageId, sealed, size } = event
-      return { inboxId, messageId, key, sealed, size }
+      const { inboxId, messageId, receivedAt, sealed, size } = event
+      const accountId = accountIds.get(inboxId)
+      if (accountId === undefined) throw new Error(`whose ${inboxId} is can not be told`)
+      return { accountId, inboxId, messageId, receivedAt, key, sealed, size }
     })
     const bodies = await this.parser.parse(tasks, signal)
     return readable.map(({ event: { inboxId, messageId, sealed: raw }, expiresAt }) => {

@@ -1,24 +1,39 @@
-import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { WarningCode } from '#libs/mail/message.js'
+import type { AccountId, InboxId, MessageId } from '#libs/typeid/typeid.js'
 
 /** One mail for a parsing thread: sealed, with the key that opens it. */
 export interface ParseTask {
+  /** Whose time reading it takes. */
+  accountId: AccountId
   inboxId: InboxId
   messageId: MessageId
+  receivedAt: Date
   key: Uint8Array
   sealed: Uint8Array
   /** Bytes of the source, which the sealed ones say little of. */
   size: number
 }
 
+/** Why a mail is not read as a whole, and what is shown of it instead. */
+export interface Defeat {
+  code: Extract<WarningCode, 'parse-failed' | 'parse-timeout' | 'parse-out-of-memory' | 'parse-over-budget'>
+  detail: string
+  shows: 'header' | 'nothing'
+}
+
+/** What a thread is to do with a mail. */
+export interface ParseOrder {
+  task: ParseTask
+  /** Null where it is read as a whole. */
+  defeat: Defeat | null
+}
+
 /** The parsed mail, sealed with the same key. */
 export interface ParseResult {
   messageId: MessageId
   body: Uint8Array
-}
-
-/** What a thread is to do with its mails: read them, or leave the parser out and say why. */
-export interface ParseJob {
-  tasks: ParseTask[]
-  /** Set where the mail defeated the parser. */
-  defeat: { code: 'parse-failed' | 'parse-timeout' | 'parse-out-of-memory'; detail: string } | null
+  /** What the thread has spent on it. */
+  cpuMs: number
+  /** Whether the parser gave up on it. */
+  hasFailed: boolean
 }

@@ -1,42 +1,64 @@
-import { createHash } from 'node:crypto'
 import { setPriority } from 'node:os'
+import { parentPort, workerData } from 'node:worker_threads'
 import { messageOf } from '#libs/fault/message-of.js'
-import { bodyContext, sealJson, unsealMail } from '#libs/erasure/content.js'
+import { bodyContext, sealJson, unsealMailNow } from '#libs/erasure/content.js'
 import { SealBrokenError, secretKey, type SecretKey } from '#libs/erasure/seal.js'
-import type { Envelope, ParsedMail, Warning } from '#libs/mail/message.js'
+import type { Envelope, ParsedMail } from '#libs/mail/message.js'
+import { parseHeader, parseNothing } from '#libs/mail/defeated.js'
 import { parseMail } from '#libs/mail/parse.js'
-import type { ParseJob, ParseResult, ParseTask } from './parse-task.js'
+import type { Defeat, ParseOrder, ParseResult, ParseTask } from './parse-task.js'
+import { ThreadProgress, type ParseThreadData } from './thread-progress.js'
 
-const PARSING_NICENESS = 10
+/** So long at most does a mail that has been read wait for those behind it. */
+const TELL_AFTER_MS = 25
 
-// Accepting mail goes before reading it: what was not accepted is lost to its sender, what was can wait. On Linux a
-// priority is the thread's own.
-if (process.platform === 'linux') setPriority(PARSING_NICENESS)
+const { memory, niceness } = workerData as ParseThreadData
+const progress = new ThreadProgress(memory)
+parentPort?.once('message', (orders: ParseOrder[]) => {
+  void readAll(orders)
+  parentPort?.on('message', (more: ParseOrder[]) => void readAll(more))
+  // The first ones warm it, for which somebody may wait. On Linux a priority is the thread's own.
+  if (process.platform === 'linux') setImmediate(() => setPriority(niceness))
+})
 
-/** Runs in a thread of its own: opens, parses and seals again a few mails. */
-export default async function parse({ tasks, defeat }: ParseJob): Promise<ParseResult[]> {
-  const results: ParseResult[] = []
-  for (const task of tasks) results.push(await parseOne(task, defeat))
-  return results
+/** Opens, parses and seals again a few mails; tells each, and null at the end. */
+async function readAll(orders: readonly ParseOrder[]): Promise<void> {
+  let results: ParseResult[] = []
+  let toldAtMs = performance.now()
+  for (const [index, order] of orders.entries()) {
+    // The first one counts as begun as soon as it was given.
+    if (index > 0 && progress.isToStop) break
+    const startMs = cpuMs()
+    progress.begin(index, startMs)
+    const read = await readOne(order)
+    results.push({ ...read, cpuMs: cpuMs() - startMs })
+    if (performance.now() - toldAtMs < TELL_AFTER_MS) continue
+    parentPort?.postMessage(results)
+    results = []
+    toldAtMs = performance.now()
+  }
+  if (results.length > 0) parentPort?.postMessage(results)
+  parentPort?.postMessage(null)
 }
 
-async function parseOne(task: ParseTask, defeat: Warning | null): Promise<ParseResult> {
+async function readOne({ task, defeat }: ParseOrder): Promise<Omit<ParseResult, 'cpuMs'>> {
   const { inboxId, messageId } = task
   const key = secretKey(Buffer.from(task.key))
-  const opened = await open(task, key)
-  const mail = opened === null ? damaged(task) : await readOrNot(opened, defeat)
+  const opened = open(task, key)
+  const { mail, hasFailed } =
+    opened === null ? { mail: damaged(task), hasFailed: true } : await readOrNot(opened, defeat)
   const body = sealJson(key, bodyContext(inboxId, messageId), mail)
   // In memory of its own: what is posted takes all of the memory along that it lies in.
-  return { messageId, body: new Uint8Array(body) }
+  return { messageId, body: new Uint8Array(body), hasFailed }
 }
 
 /** Null where the bytes are not what was accepted: no other try will open them. */
-async function open(
+function open(
   { inboxId, messageId, sealed }: ParseTask,
   key: SecretKey,
-): Promise<{ envelope: Envelope; raw: Buffer } | null> {
+): { envelope: Envelope; raw: Buffer } | null {
   try {
-    return await unsealMail(key, inboxId, messageId, sealed)
+    return unsealMailNow(key, inboxId, messageId, sealed)
   } catch (error) {
     if (error instanceof SealBrokenError) return null
     throw error
@@ -46,46 +68,27 @@ async function open(
 function damaged({ size }: ParseTask): ParsedMail {
   const envelope = { mailFrom: '', rcptTo: '', helo: '', remoteAddress: '', tls: null }
   const detail = 'the stored mail is damaged and can not be opened'
-  return { ...unread(Buffer.alloc(0), envelope, { code: 'seal-broken', detail }), size, sha256: '' }
+  return { ...parseNothing(Buffer.alloc(0), envelope, { code: 'seal-broken', detail }), size, sha256: '' }
 }
 
 async function readOrNot(
   { raw, envelope }: { raw: Buffer; envelope: Envelope },
-  defeat: Warning | null,
-): Promise<ParsedMail> {
-  return defeat === null ? read(raw, envelope) : unread(raw, envelope, defeat)
-}
-
-async function read(raw: Buffer, envelope: Envelope): Promise<ParsedMail> {
+  defeat: Defeat | null,
+): Promise<{ mail: ParsedMail; hasFailed: boolean }> {
+  if (defeat !== null) {
+    const { shows, ...warning } = defeat
+    const read = shows === 'header' ? parseHeader : parseNothing
+    return { mail: await read(raw, envelope, warning), hasFailed: false }
+  }
   try {
-    return await parseMail(raw, envelope)
+    return { mail: await parseMail(raw, envelope), hasFailed: false }
   } catch (error) {
-    const detail = messageOf(error)
-    return unread(raw, envelope, { code: 'parse-failed', detail })
+    const warning = { code: 'parse-failed', detail: messageOf(error) } as const
+    return { mail: await parseHeader(raw, envelope, warning), hasFailed: true }
   }
 }
 
-/** What can be said of a mail that defeats the parser: its envelope and its source. */
-function unread(raw: Buffer, envelope: Envelope, warning: Warning): ParsedMail {
-  return {
-    subject: null,
-    sender: envelope.mailFrom,
-    recipient: envelope.rcptTo,
-    from: [],
-    to: [],
-    cc: [],
-    replyTo: [],
-    date: null,
-    text: null,
-    html: null,
-    htmlText: null,
-    links: [],
-    codes: [],
-    attachments: [],
-    headers: [],
-    envelope,
-    size: raw.length,
-    sha256: createHash('sha256').update(raw).digest('hex'),
-    warnings: [warning],
-  }
+function cpuMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1_000
 }

@@ -15,14 +15,15 @@ const envelope: Envelope = {
 
 async function taskOf(
   raw: Buffer,
+  { accountId = mintId('acc'), inboxId = mintId('inb'), receivedAt = new Date() }: Partial<ParseTask> = {},
 ): Promise<ParseTask & { open: (body: Uint8Array | undefined) => ParsedMail }> {
-  const [inboxId, messageId, key] = [mintId('inb'), mintId('msg'), makeSecretKey()]
+  const [messageId, key] = [mintId('msg'), makeSecretKey()]
   const sealed = sealMail(key, inboxId, messageId, envelope, await packSource(raw))
   const open = (body: Uint8Array | undefined) => {
     if (body === undefined) throw new Error('the mail got no answer')
     return unsealJson(key, bodyContext(inboxId, messageId), body) as ParsedMail
   }
-  return { inboxId, messageId, key, size: raw.length, sealed, open }
+  return { accountId, inboxId, messageId, receivedAt, key, size: raw.length, sealed, open }
 }
 
 function smallMail(subject: string): Buffer {
@@ -42,7 +43,10 @@ async function withPool(
   const pool = new ParserPool({
     threads: 2,
     timeoutMs: 20_000,
+    patienceMs: 20_000,
     memoryMib: 256,
+    inboxBudgetMs: 60_000,
+    accountBudgetMs: 60_000,
     onThreadLost: () => undefined,
     ...options,
   })
@@ -131,6 +135,72 @@ describe('the pool of parsing threads', () => {
         size: broken.size,
         warnings: [{ code: 'seal-broken' }],
       })
+    })
+  })
+
+  it('reads another account’s mail while it is at those of one that take long', async () => {
+    const accountId = mintId('acc')
+    const slow = await Promise.all(
+      Array.from({ length: 6 }, () => taskOf(manyRecipients(40_000), { accountId })),
+    )
+    const swift = await taskOf(smallMail('swift'))
+    await withPool({}, async (pool) => {
+      await pool.warmUp()
+      let read = 0
+      const bombs = slow.map(async ({ open: _, ...task }) => {
+        await pool.parse([task], going)
+        read += 1
+      })
+      const { open, ...task } = swift
+      const bodies = await pool.parse([task], going)
+      expect(read).toBeLessThan(slow.length)
+      expect(open(bodies.get(swift.messageId)).subject).toBe('swift')
+      await Promise.all(bombs)
+    })
+  })
+
+  it('shows the header of a mail that goes past its budget, and of those of its inbox behind it', async () => {
+    const inboxId = mintId('inb')
+    const defeats: string[] = []
+    const costly = Buffer.concat([Buffer.from('Subject: costly\r\n'), manyRecipients(40_000)])
+    const [first, second, other] = await Promise.all([
+      taskOf(costly, { inboxId }),
+      taskOf(smallMail('behind'), { inboxId }),
+      taskOf(smallMail('elsewhere')),
+    ])
+    const options = { inboxBudgetMs: 20, onDefeat: (code: string) => void defeats.push(code) }
+    await withPool(options, async (pool) => {
+      const mails = []
+      for (const { open, ...task } of [other, first, second, other]) {
+        mails.push(open((await pool.parse([task], going)).get(task.messageId)))
+      }
+      expect(mails).toMatchObject([
+        { subject: 'elsewhere', text: 'Hello.\n', warnings: [] },
+        { subject: 'costly', text: null, size: first.size, warnings: [{ code: 'parse-timeout' }] },
+        { subject: 'behind', text: null, warnings: [{ code: 'parse-over-budget' }] },
+        { subject: 'elsewhere', text: 'Hello.\n', warnings: [] },
+      ])
+    })
+    expect(defeats).toEqual(['parse-timeout', 'parse-over-budget'])
+  })
+
+  it.each([
+    { whose: 'of an account that is alone', isAlone: true, receivedAt: new Date() },
+    { whose: 'of views that are rebuilt', isAlone: false, receivedAt: new Date(Date.now() - 3_600_000) },
+  ])('reads mail whole past its budget: $whose', async ({ isAlone, receivedAt }) => {
+    const inboxId = mintId('inb')
+    const accountId = mintId('acc')
+    const costly = manyRecipients(40_000)
+    const mine = { accountId, inboxId, receivedAt }
+    const [other, ...tasks] = await Promise.all([
+      taskOf(smallMail('elsewhere')),
+      taskOf(costly, mine),
+      taskOf(costly, mine),
+    ])
+    await withPool({ inboxBudgetMs: 20, patienceMs: 20 }, async (pool) => {
+      for (const { open, ...task } of isAlone ? tasks : [other, ...tasks]) {
+        expect(open((await pool.parse([task], going)).get(task.messageId)).warnings).toEqual([])
+      }
     })
   })
 })

@@ -1,64 +1,78 @@
-import pLimit from 'p-limit'
-import { Piscina } from 'piscina'
 import type { MessageId } from '#libs/typeid/typeid.js'
-import type { ParseJob, ParseResult, ParseTask } from './parse-task.js'
-import { warmingTasks } from './warming.js'
+import { FairQueue } from './fair-queue.js'
+import { ordinaryMs, ParseBudget } from './parse-budget.js'
+import { ParseJob, type Waiting } from './parse-job.js'
+import type { Defeat, ParseResult, ParseTask } from './parse-task.js'
+import { ParseThreads } from './parse-threads.js'
+import { RecentAccounts } from './recent-accounts.js'
 
 export interface ParserPoolOptions {
   threads: number
+  /** Wall-clock time of one mail at most, whatever else it may take. */
   timeoutMs: number
+  /** The same of one that has come just now, behind which others wait, beside what is ordinary four times over. */
+  patienceMs: number
   memoryMib: number
-  /** Told of a thread that ended with nobody waiting for it. */
+  inboxBudgetMs: number
+  accountBudgetMs: number
+  /** Told of a thread that ended by itself. */
   onThreadLost: (error: unknown) => void
+  /** Told of each mail that was read, in CPU milliseconds, and of each that was not, or not wholly. */
+  onRead?: (cpuMs: number) => void
+  onDefeat?: (code: Defeat['code']) => void
 }
 
 /** Mails to a job: handing one over costs as much as parsing a small mail. */
 const JOB_TASKS = 32
 const JOB_BYTES = 1 << 20
-/** A larger mail goes alone: one that takes long holds back none but its own partition. */
+/** A larger mail goes alone. */
 const SHARED_UP_TO_BYTES = 64 * 1024
 /** A job that is not full begins at the earliest so long after the one before it: it gathers more. */
 const GATHER_MS = 10
-
-interface Waiting {
-  task: ParseTask
-  resolve: (result: ParseResult) => void
-  reject: (reason: unknown) => void
-}
+const LOOK_EVERY_MS = 10
+/** Mail that has waited so long for a thread presses. */
+const PRESSES_AFTER_MS = 100
+/**
+ * A mail at which a thread is longer is slow: those beside it are read elsewhere, and another thread takes its place.
+ * CPU time, since on a busy machine a thread waits for its turn; but not for ever.
+ */
+const SLOW_AFTER_MS = 25
+const STALLED_AFTER_MS = 250
+/** Mail that is older waits in nobody's way: views are being rebuilt. */
+const FRESH_FOR_MS = 60_000
+/** CPU time, beyond the ordinary, of what is shown of a mail that was given up. */
+const HEADER_MS = 200
 
 /**
- * Parses mails in threads, each within its time and memory; one that defeats them is told so, not lost. What
- * waits for a thread, from whichever partition, goes to the next free one together: the busier, the larger the
- * jobs.
+ * Reads mails in threads, each within its time and memory; one that defeats them is told so, not lost. What waits
+ * for a thread, from whichever partition, goes to the next free one together, each account in its turn. How one
+ * account's mail is kept from delaying another's stands in docs/decisions/0017-fair-parsing.md.
  */
 export class ParserPool {
-  private readonly pool: Piscina<ParseJob, ParseResult[]>
-  private queue: Waiting[] = []
-  private jobsUnderWay = 0
+  private readonly queue = new FairQueue<Waiting>()
+  private readonly jobs = new Set<ParseJob>()
+  private readonly threads: ParseThreads
+  private readonly budget: ParseBudget
+  private readonly accounts = new RecentAccounts()
   private lastJobAtMs = -Infinity
   private gathering: NodeJS.Timeout | null = null
+  private looking: NodeJS.Timeout | null = null
   private isClosed = false
 
-  /** Jobs wait here, not in the pool, so that a job's time begins when a thread takes it. */
-  private readonly whenThreadIsFree: ReturnType<typeof pLimit>
-
   constructor(private readonly options: ParserPoolOptions) {
-    this.whenThreadIsFree = pLimit(options.threads)
-    this.pool = new Piscina({
-      filename: new URL('./parse-worker.js', import.meta.url).href,
-      minThreads: options.threads,
-      maxThreads: options.threads,
-      resourceLimits: { maxOldGenerationSizeMb: options.memoryMib },
+    const { threads, memoryMib, onThreadLost, inboxBudgetMs, accountBudgetMs } = options
+    this.budget = new ParseBudget({ inboxMs: inboxBudgetMs, accountMs: accountBudgetMs })
+    this.threads = new ParseThreads({
+      count: threads,
+      memoryMib,
+      onLost: onThreadLost,
+      onReady: () => this.takeUp(),
     })
-    // One that runs out of memory while it is ended for its time: unheard, it would end the process.
-    this.pool.on('error', options.onThreadLost)
   }
 
   /** Resolves once every thread runs and has read a mail: the first one costs many times what it costs later. */
-  async warmUp(): Promise<void> {
-    const tasks = await warmingTasks()
-    const jobs = Array.from({ length: this.options.threads }, () => this.run({ tasks, defeat: null }))
-    await Promise.all(jobs)
+  warmUp(): Promise<void> {
+    return this.threads.ready()
   }
 
   /**
@@ -68,11 +82,10 @@ export class ParserPool {
   async parse(tasks: readonly ParseTask[], signal: AbortSignal): Promise<Map<MessageId, Uint8Array>> {
     if (this.isClosed) throw new PoolClosedError()
     signal.throwIfAborted()
-    const waits = tasks.map(
-      (task) => new Promise<ParseResult>((resolve, reject) => this.queue.push({ task, resolve, reject })),
-    )
+    for (const { accountId } of tasks) this.accounts.see(accountId, performance.now())
+    const waits = tasks.map((task) => this.wait(task))
     const asked = new Set(tasks)
-    const leave = () => this.leave(asked, signal.reason)
+    const leave = () => this.leave(({ task }) => asked.has(task), signal.reason)
     signal.addEventListener('abort', leave, { once: true })
     // What other partitions bring in this turn of the event loop goes along.
     setImmediate(() => this.takeUp())
@@ -87,29 +100,42 @@ export class ParserPool {
   async close(): Promise<void> {
     this.isClosed = true
     if (this.gathering !== null) clearTimeout(this.gathering)
-    for (const { reject } of this.queue.splice(0)) reject(new PoolClosedError())
-    await this.pool.destroy()
+    this.lookNoMore()
+    this.leave(() => true, new PoolClosedError())
+    await this.threads.close()
   }
 
-  private leave(tasks: ReadonlySet<ParseTask>, reason: unknown): void {
-    const left = this.queue.filter(({ task }) => tasks.has(task))
-    this.queue = this.queue.filter(({ task }) => !tasks.has(task))
-    for (const { reject } of left) reject(reason)
+  private wait(task: ParseTask): Promise<ParseResult> {
+    return new Promise((resolve, reject) =>
+      this.queue.add(task.accountId, {
+        task,
+        defeat: null,
+        sinceMs: performance.now(),
+        isSettled: false,
+        resolve,
+        reject,
+      }),
+    )
+  }
+
+  private leave(isLeft: (mail: Waiting) => boolean, reason: unknown): void {
+    for (const mail of this.queue.remove(isLeft)) fail(mail, reason)
   }
 
   private takeUp(): void {
-    while (this.jobsUnderWay < this.options.threads && this.queue.length > 0) {
+    while (!this.isClosed && this.queue.size > 0) {
+      const kind = this.threads.hasFree('usual') ? 'usual' : 'pressing'
+      if (!this.threads.hasFree(kind) || (kind === 'pressing' && !this.isPressing())) return
       const gatherMs = this.lastJobAtMs + GATHER_MS - performance.now()
-      if (this.queue.length < JOB_TASKS && gatherMs > 0) {
+      if (this.queue.size < JOB_TASKS && gatherMs > 0) {
         this.takeUpIn(gatherMs)
         return
       }
-      this.jobsUnderWay += 1
+      const mails = this.nextMails()
+      const thread = mails.length === 0 ? null : this.threads.take(kind)
+      if (thread === null) return
       this.lastJobAtMs = performance.now()
-      void this.settle(this.nextJob()).finally(() => {
-        this.jobsUnderWay -= 1
-        this.takeUp()
-      })
+      void this.run(new ParseJob(thread, mails))
     }
   }
 
@@ -120,56 +146,191 @@ export class ParserPool {
     }, ms)
   }
 
-  private nextJob(): Waiting[] {
+  /** Whether what waits is not to wait for a usual thread: one is slow, or all have been busy for long. */
+  private isPressing(): boolean {
+    const now = performance.now()
+    const isOneSlow = [...this.jobs].some(({ isSlow }) => isSlow)
+    return isOneSlow || this.queue.heads().some(({ sinceMs }) => now - sinceMs > PRESSES_AFTER_MS)
+  }
+
+  /** For one job: small ones together, of all accounts in turn, or a large one. */
+  private nextMails(): Waiting[] {
+    const busy = this.accountWithMostThreads()
+    const mails: Waiting[] = []
     let bytes = 0
-    let count = 0
-    for (const { task } of this.queue) {
-      const isShared = task.size <= SHARED_UP_TO_BYTES
-      bytes += task.size
-      if (count === JOB_TASKS || (count > 0 && (bytes > JOB_BYTES || !isShared))) break
-      count += 1
-      if (!isShared) break
+    while (mails.length < JOB_TASKS) {
+      const mail = this.queue.take(({ task, isSettled }, accountId) => {
+        if (accountId === busy) return false
+        const weight = this.weightOf(task)
+        return (
+          isSettled || mails.length === 0 || (weight <= SHARED_UP_TO_BYTES && bytes + weight <= JOB_BYTES)
+        )
+      })
+      if (mail === null) break
+      // One that another thread has answered for meanwhile.
+      if (mail.isSettled) continue
+      const weight = this.weightOf(mail.task)
+      mails.push(this.withinBudget(mail))
+      bytes += weight
+      if (weight > SHARED_UP_TO_BYTES) break
     }
-    return this.queue.splice(0, count)
+    return mails
   }
 
-  /** Parses mails together; where that fails each for itself, so that none suffers from its neighbour. */
-  private async settle(job: Waiting[]): Promise<void> {
+  /** The account that all threads but the last one are busy with: that one is for others. */
+  private accountWithMostThreads(): string | null {
+    const [owner, ...others] = [...this.jobs].map(({ current }) => current?.task.accountId)
+    const isOfOne = others.every((other) => other === owner)
+    return owner !== undefined && isOfOne && this.jobs.size >= this.options.threads ? owner : null
+  }
+
+  /** Bytes, as far as they take time: of one whose budget is spent the header alone is read. */
+  private weightOf(task: ParseTask): number {
+    return this.isOverBudget(task) ? Math.min(task.size, SHARED_UP_TO_BYTES) : task.size
+  }
+
+  private isOverBudget(task: ParseTask): boolean {
+    return this.isHurried(task) && this.budget.isSpent(task)
+  }
+
+  /** Whether others' mail may wait behind it. In views that are being rebuilt nobody's does. */
+  private isHurried({ accountId, receivedAt }: ParseTask): boolean {
+    const isFresh = Date.now() - receivedAt.getTime() < FRESH_FOR_MS
+    return isFresh && !this.accounts.isAlone(accountId, performance.now())
+  }
+
+  private withinBudget(mail: Waiting): Waiting {
+    if (mail.defeat === null && this.isOverBudget(mail.task)) this.defeat(mail, OVER_BUDGET)
+    return mail
+  }
+
+  private async run(job: ParseJob): Promise<void> {
+    this.jobs.add(job)
+    this.looking ??= setInterval(() => this.look(), LOOK_EVERY_MS)
+    const { thread, mails } = job
     try {
-      const results = await this.parseTogether(job.map(({ task }) => task))
-      for (const [index, { resolve, reject }] of job.entries()) {
-        const result = results[index]
-        if (result === undefined) reject(new Error('the parser gave no answer'))
-        else resolve(result)
-      }
+      const orders = mails.map(({ task, defeat }) => ({ task, defeat }))
+      await thread.run(orders, (results) => this.settle(job, results))
+      this.threads.giveBack(thread)
+      for (const mail of job.unanswered()) fail(mail, new Error('the parser gave no answer'))
     } catch (error) {
-      if (job.length > 1) await Promise.all(job.map((one) => this.settle([one])))
-      else for (const { reject } of job) reject(error)
+      this.threads.replace(thread)
+      this.recover(job, error)
+    }
+    this.jobs.delete(job)
+    if (this.jobs.size === 0) this.lookNoMore()
+    this.takeUp()
+  }
+
+  private lookNoMore(): void {
+    if (this.looking !== null) clearInterval(this.looking)
+    this.looking = null
+  }
+
+  private settle(job: ParseJob, results: readonly ParseResult[]): void {
+    for (const result of results) {
+      const mail = job.mailOf(result.messageId)
+      if (mail === null) continue
+      // A thread goes on to no other mail behind a slow one, which has been charged with most of it.
+      const chargedMs = mail === job.current ? job.chargedMs : 0
+      if (mail.defeat === null) {
+        this.budget.spend(mail.task, result.cpuMs - ordinaryMs(mail.task.size) - chargedMs)
+      }
+      this.options.onRead?.(result.cpuMs)
+      if (result.hasFailed) this.options.onDefeat?.('parse-failed')
+      mail.isSettled = true
+      mail.resolve(result)
     }
   }
 
-  private async parseTogether(tasks: ParseTask[]): Promise<ParseResult[]> {
-    const attempt = await this.run({ tasks, defeat: null })
-    if (attempt.defeat === null) return attempt.results
-    // One of them did it: each for itself, so that the others are read.
-    if (tasks.length > 1) return (await Promise.all(tasks.map((task) => this.parseTogether([task])))).flat()
-    return (await this.run({ tasks, defeat: attempt.defeat })).results
+  /** Of a thread that is gone: the mail that it was at did it, the others are read by another one. */
+  private recover(job: ParseJob, error: unknown): void {
+    const culprit = job.current
+    // Those of a slow job have been handed on before.
+    if (!job.isSlow) for (const mail of job.unsettledBut(culprit)) this.again(mail)
+    if (culprit === null || culprit.isSettled) return
+    const reason = job.cutFor ?? (isOutOfMemory(error) ? OUT_OF_MEMORY : null)
+    if (this.isClosed) fail(culprit, new PoolClosedError())
+    else if (reason === null || culprit.defeat?.shows === 'nothing') fail(culprit, error)
+    else {
+      this.defeat(culprit, reason)
+      this.again(culprit)
+    }
   }
 
-  private run(job: ParseJob): Promise<Attempt> {
-    return this.whenThreadIsFree(async () => {
-      // Without the parser nothing takes long, and there is no other way out.
-      if (job.defeat !== null) return { results: await this.pool.run(job), defeat: null }
-      const signal = AbortSignal.timeout(this.options.timeoutMs)
-      try {
-        return { results: await this.pool.run(job, { signal }), defeat: null }
-      } catch (error) {
-        if (signal.aborted) return { results: [], defeat: TIMEOUT }
-        if (isOutOfMemory(error)) return { results: [], defeat: OUT_OF_MEMORY }
-        throw error
-      }
-    })
+  /** Shows less of a mail than was tried. */
+  private defeat(mail: Waiting, reason: Pick<Defeat, 'code' | 'detail'>): void {
+    if (mail.defeat === null) {
+      this.options.onDefeat?.(reason.code)
+      mail.defeat = { ...reason, shows: 'header' }
+    } else mail.defeat = { ...mail.defeat, shows: 'nothing' }
   }
+
+  private again(mail: Waiting): void {
+    if (this.isClosed) fail(mail, new PoolClosedError())
+    else this.queue.addFirst(mail.task.accountId, mail)
+  }
+
+  private look(): void {
+    for (const job of this.jobs) {
+      const ms = job.msAtCurrent()
+      if (ms < SLOW_AFTER_MS || job.cutFor !== null) continue
+      if (!job.isSlow && ms > STALLED_AFTER_MS) this.markSlow(job)
+      if (ms > this.patienceMs(job)) this.cut(job)
+      else if (!job.isAsking) void this.weigh(job)
+    }
+    // What waits may have come to press.
+    this.takeUp()
+  }
+
+  private patienceMs({ current }: ParseJob): number {
+    const { timeoutMs, patienceMs } = this.options
+    if (current === null || !this.isHurried(current.task)) return timeoutMs
+    // On a machine that is busy the ordinary takes longer too.
+    return Math.min(patienceMs + 4 * ordinaryMs(current.task.size), timeoutMs)
+  }
+
+  private markSlow(job: ParseJob): void {
+    job.isSlow = true
+    job.thread.stop()
+    for (const mail of job.unsettledBut(job.current)) this.again(mail)
+  }
+
+  /** Charges the mail under way with what it takes, and ends it where nobody pays for it. */
+  private async weigh(job: ParseJob): Promise<void> {
+    const { thread, current } = job
+    const { index } = thread
+    job.isAsking = true
+    const cpuMs = await thread.cpuMs()
+    job.isAsking = false
+    if (cpuMs === null || current === null || thread.index !== index || current.isSettled) return
+    if (cpuMs < SLOW_AFTER_MS && !job.isSlow) return
+    if (!job.isSlow) this.markSlow(job)
+    const excessMs = cpuMs - ordinaryMs(current.task.size)
+    if (current.defeat !== null) {
+      if (current.defeat.shows === 'header' && excessMs > HEADER_MS) this.cut(job)
+      return
+    }
+    if (excessMs > job.chargedMs) {
+      this.budget.spend(current.task, excessMs - job.chargedMs)
+      job.chargedMs = excessMs
+      // What it has taken is spent, so that nothing is left is what counts.
+      if (this.isHurried(current.task) && this.budget.isOver(current.task, excessMs)) this.cut(job)
+    }
+  }
+
+  private cut(job: ParseJob): void {
+    const { current } = job
+    if (job.cutFor !== null || current?.defeat?.shows === 'nothing') return
+    job.cutFor = TIMEOUT
+    if (current !== null) this.budget.spendAll(current.task)
+    void job.thread.end()
+  }
+}
+
+function fail(mail: Waiting, reason: unknown): void {
+  mail.isSettled = true
+  mail.reject(reason)
 }
 
 class PoolClosedError extends Error {
@@ -180,13 +341,14 @@ class PoolClosedError extends Error {
   }
 }
 
-type Attempt =
-  { results: ParseResult[]; defeat: null } | { results: []; defeat: NonNullable<ParseJob['defeat']> }
-
 const TIMEOUT = { code: 'parse-timeout', detail: 'reading this mail took longer than allowed' } as const
 const OUT_OF_MEMORY = {
   code: 'parse-out-of-memory',
   detail: 'reading this mail took more memory than allowed',
+} as const
+const OVER_BUDGET = {
+  code: 'parse-over-budget',
+  detail: 'reading other mail of this inbox in the same minute took longer than allowed',
 } as const
 
 function isOutOfMemory(error: unknown): boolean {

@@ -1,11 +1,23 @@
 import { SOURCE_TOPICS } from '#libs/event-log/topics.js'
+import type { Defeat } from './parse-task.js'
 import { Counter, Histogram, type Registry } from 'prom-client'
+
+type DefeatCode = Defeat['code']
+
+const DEFEATS: readonly DefeatCode[] = [
+  'parse-failed',
+  'parse-timeout',
+  'parse-out-of-memory',
+  'parse-over-budget',
+]
 
 /** What the projector counts. */
 export class ProjectorMetrics {
   readonly deadLetters: Counter<'topic'>
   private readonly records: Counter<'topic'>
   private readonly batchSeconds: Histogram<'topic'>
+  private readonly parseSeconds: Histogram
+  private readonly defeats: Counter<'reason'>
 
   constructor(registry: Registry) {
     this.records = new Counter({
@@ -27,8 +39,29 @@ export class ProjectorMetrics {
       labelNames: ['topic'],
       registers: [registry],
     })
+    this.parseSeconds = new Histogram({
+      name: 'mayfly_parse_cpu_seconds',
+      help: 'CPU time of reading one mail.',
+      buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 1, 2],
+      registers: [registry],
+    })
+    this.defeats = new Counter({
+      name: 'mayfly_parse_defeats_total',
+      help: 'Mails that were not read as a whole: of which at most the header is shown.',
+      labelNames: ['reason'],
+      registers: [registry],
+    })
     // From zero on, so that the first one shows as an increase.
     for (const topic of SOURCE_TOPICS) this.deadLetters.inc({ topic }, 0)
+    for (const reason of DEFEATS) this.defeats.inc({ reason }, 0)
+  }
+
+  mailRead(cpuMs: number): void {
+    this.parseSeconds.observe(cpuMs / 1000)
+  }
+
+  mailDefeated(reason: DefeatCode): void {
+    this.defeats.inc({ reason })
   }
 
   batch(topic: string, records: number, ms: number): void {

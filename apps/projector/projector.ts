@@ -21,7 +21,15 @@ import { ViewsWatch } from './views-watch.js'
 
 export interface ProjectorOptions {
   engine: Pick<Engine, 'log' | 'vault' | 'projections' | 'inboxes' | 'signals'>
-  settings: Pick<Settings, 'parseThreads' | 'parseTimeoutMs' | 'parseMemoryMib'>
+  settings: Pick<
+    Settings,
+    | 'parseThreads'
+    | 'parseTimeoutMs'
+    | 'parsePatienceMs'
+    | 'parseMemoryMib'
+    | 'parseInboxBudgetMs'
+    | 'parseAccountBudgetMs'
+  >
   logger: Logger
   registry: Registry
 }
@@ -41,11 +49,17 @@ export async function startProjector({
   logger,
   registry,
 }: ProjectorOptions): Promise<Projector> {
+  const metrics = new ProjectorMetrics(registry)
   const parser = new ParserPool({
     threads: settings.parseThreads,
     timeoutMs: settings.parseTimeoutMs,
+    patienceMs: settings.parsePatienceMs,
     memoryMib: settings.parseMemoryMib,
+    inboxBudgetMs: settings.parseInboxBudgetMs,
+    accountBudgetMs: settings.parseAccountBudgetMs,
     onThreadLost: (error) => logger.warn({ err: error }, 'a parsing thread was lost'),
+    onRead: (cpuMs) => metrics.mailRead(cpuMs),
+    onDefeat: (code) => metrics.mailDefeated(code),
   })
 
   @Module({
@@ -53,7 +67,7 @@ export async function startProjector({
     providers: [
       { provide: ProjectorPorts, useValue: { ...engine, logger } },
       { provide: InboxProjector, useValue: new InboxProjector(engine.projections, engine.vault, parser) },
-      { provide: ProjectorMetrics, useValue: new ProjectorMetrics(registry) },
+      { provide: ProjectorMetrics, useValue: metrics },
     ],
   })
   class ProjectorModule {}

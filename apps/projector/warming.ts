@@ -28,6 +28,7 @@ const SOURCE = [
 /** Mails that nobody gets: a thread that has read them has compiled what reading mail takes. */
 export async function warmingTasks(): Promise<ParseTask[]> {
   const [key, raw] = [makeSecretKey(), Buffer.from(SOURCE)]
+  const [accountId, receivedAt] = [mintId('acc'), new Date(0)]
   const [envelope, source] = [
     { mailFrom: '', rcptTo: '', helo: '', remoteAddress: '', tls: null },
     await packSource(raw),
@@ -35,8 +36,10 @@ export async function warmingTasks(): Promise<ParseTask[]> {
   return Array.from({ length: MAILS }, () => {
     const [inboxId, messageId] = [mintId('inb'), mintId('msg')]
     return {
+      accountId,
       inboxId,
       messageId,
+      receivedAt,
       key,
       size: raw.length,
       sealed: sealMail(key, inboxId, messageId, envelope, source),

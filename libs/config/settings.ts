@@ -158,7 +158,35 @@ export const SETTINGS = {
   parseTimeoutMs: kind.wholeNumber(
     'MAYFLY_PARSE_TIMEOUT_MS',
     { least: 100, most: 600_000 },
-    { default: 10_000, help: 'Longest time for parsing one mail, in milliseconds.' },
+    { default: 10_000, help: 'Longest time for parsing one mail, in milliseconds, whatever its budget.' },
+  ),
+  parsePatienceMs: kind.wholeNumber(
+    'MAYFLY_PARSE_PATIENCE_MS',
+    { least: 100, most: 600_000 },
+    {
+      default: 1_000,
+      help:
+        'The same, beside 80 ms and 80 ms a MiB, for mail of the last minute while more than one account has mail: past ' +
+        'it the header alone is read.',
+    },
+  ),
+  parseInboxBudgetMs: kind.wholeNumber(
+    'MAYFLY_PARSE_INBOX_BUDGET_MS',
+    { least: 0, most: 60_000 },
+    {
+      default: 250,
+      help:
+        'CPU milliseconds that reading the mail which an inbox receives in a minute may take beyond what is ordinary ' +
+        '(20 ms a mail and 20 ms a MiB), while more than one account has mail; past it the header alone is read.',
+    },
+  ),
+  parseAccountBudgetMs: kind.wholeNumber(
+    'MAYFLY_PARSE_ACCOUNT_BUDGET_MS',
+    { least: 0, most: 600_000 },
+    {
+      default: 500,
+      help: 'The same for all inboxes of an account; past it the header alone is read of mails above 64 KiB.',
+    },
   ),
   parseMemoryMib: kind.wholeNumber(
     'MAYFLY_PARSE_MEMORY_MIB',

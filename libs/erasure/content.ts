@@ -45,11 +45,25 @@ export async function unsealMail(
   messageId: MessageId,
   sealed: Uint8Array,
 ): Promise<MailContent> {
-  const plaintext = unseal(key, mailContext(inboxId, messageId), sealed)
+  const { envelope, packed, size } = layoutOf(unseal(key, mailContext(inboxId, messageId), sealed))
+  return { envelope, raw: await unpack(packed, size) }
+}
+
+/** The same, while everybody waits: in a thread of its own, where waiting for another one's turns costs more. */
+export function unsealMailNow(
+  key: SecretKey,
+  inboxId: InboxId,
+  messageId: MessageId,
+  sealed: Uint8Array,
+): MailContent {
+  const { envelope, packed, size } = layoutOf(unseal(key, mailContext(inboxId, messageId), sealed))
+  return { envelope, raw: unpackNow(packed, size) }
+}
+
+function layoutOf(plaintext: Buffer): { envelope: Envelope; packed: Buffer; size: number } {
   const headEnd = 4 + plaintext.readUInt32BE(0)
   const envelope = JSON.parse(plaintext.toString('utf8', 4, headEnd)) as Envelope
-  const size = plaintext.readUInt32BE(headEnd)
-  return { envelope, raw: await unpack(plaintext.subarray(headEnd + 4), size) }
+  return { envelope, packed: plaintext.subarray(headEnd + 4), size: plaintext.readUInt32BE(headEnd) }
 }
 
 /** Seals a JSON value for a purpose that opening must name too. */

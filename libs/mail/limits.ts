@@ -5,7 +5,7 @@
 export interface MailLimits {
   /** Header fields of the mail itself, folded lines counted once. */
   maxHeaders: number
-  /** Bytes of the mail's own header block. */
+  /** Bytes of the mail's own header block, and of each part's. */
   maxHeaderBytes: number
   /** MIME parts; the source is cut before the part that is one too many. */
   maxParts: number

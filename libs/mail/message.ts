@@ -98,6 +98,8 @@ export type WarningCode =
   | 'unknown-encoding'
   | 'parse-failed'
   | 'parse-timeout'
+  /** Of a mail behind others of its inbox that took all the time there was: its header alone was read. */
+  | 'parse-over-budget'
   | 'parse-out-of-memory'
   /** Of a mail whose stored bytes are damaged: nothing of it can be told. */
   | 'seal-broken'

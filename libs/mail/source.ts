@@ -54,7 +54,7 @@ function scanHeader(raw: Buffer, limits: MailLimits): HeaderBlock {
   let start = 0
   while (start < raw.length) {
     const first = raw[start]
-    if (first === LF || (first === CR && raw[start + 1] === LF)) break
+    if (isEmptyLine(raw, start)) break
     const isContinuation = start > 0 && (first === SPACE || first === TAB)
     if (!isContinuation) {
       if (!isFieldStart(raw, start)) break
@@ -65,7 +65,7 @@ function scanHeader(raw: Buffer, limits: MailLimits): HeaderBlock {
     if (keptEnd === -1 && (fields > limits.maxHeaders || next > limits.maxHeaderBytes)) keptEnd = start
     start = next
   }
-  const isAtSeparator = start >= raw.length || raw[start] === LF || raw[start] === CR
+  const isAtSeparator = start >= raw.length || isEmptyLine(raw, start)
   if (keptEnd === -1)
     return { end: start, bodyStart: start, isCut: false, isSeparatorMissing: !isAtSeparator }
   return {
@@ -74,6 +74,10 @@ function scanHeader(raw: Buffer, limits: MailLimits): HeaderBlock {
     isCut: true,
     isSeparatorMissing: true,
   }
+}
+
+function isEmptyLine(raw: Buffer, start: number): boolean {
+  return raw[start] === LF || (raw[start] === CR && raw[start + 1] === LF)
 }
 
 /** Printable US-ASCII up to a colon (RFC 5322, section 2.2), white space before it allowed; or mbox's first line. */

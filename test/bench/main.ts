@@ -17,6 +17,7 @@ import type { Section } from './section.js'
 import { showing } from './showing.js'
 import { starting } from './starting.js'
 import { tableOf } from './table.js'
+import { underBombs } from './under-bombs.js'
 import { waking } from './waking.js'
 
 /*
@@ -25,7 +26,15 @@ import { waking } from './waking.js'
  * means stands in docs/benchmarks.md.
  */
 
-const ON_BOTH = { accepting, showing, latency, creating, listing, waking }
+const ON_BOTH = {
+  accepting,
+  showing,
+  latency,
+  'under-bombs': underBombs,
+  creating,
+  listing,
+  waking,
+}
 const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> = {
   embedded: { ...ON_BOTH, extraction, footprint, crowd, 'many-inboxes': manyInboxes, starting },
   distributed: { ...ON_BOTH, rebuilding },

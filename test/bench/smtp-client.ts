@@ -25,10 +25,14 @@ export class SmtpClient {
   }
 
   /** Resolves with the last reply once the server has taken the mail; no line of it may begin with a dot. */
-  async send(to: string, source: string): Promise<string> {
+  async send(to: string, source: string | Buffer): Promise<string> {
     this.socket.write(`MAIL FROM:<sender@app.example>\r\nRCPT TO:<${to}>\r\nDATA\r\n`)
     await Promise.all([this.expect(250), this.expect(250), this.expect(354)])
-    this.socket.write(`${source}\r\n.\r\n`)
+    if (typeof source === 'string') this.socket.write(`${source}\r\n.\r\n`)
+    else {
+      this.socket.write(source)
+      this.socket.write('\r\n.\r\n')
+    }
     return this.expect(250)
   }
 

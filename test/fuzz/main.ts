@@ -1,64 +1,47 @@
+import { randomInt } from 'node:crypto'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import fc from 'fast-check'
-import { openSmtpTarget } from './smtp-target.js'
-import type { FuzzTargets } from './target.js'
+import { messageOf } from '#libs/fault/message-of.js'
+import { fuzzMime } from './mime.js'
+import { fuzzSmtp } from './smtp.js'
+import type { FuzzTarget } from './target.js'
 
-/*
- * Fuzzes what takes input from outside, for as long as it is told to. Every batch has a seed of its own, which is
- * printed: `--seed` begins there again. It ends with 1 at the first input for which something does not hold.
- */
+/* Fuzzes one entrance for as long as told; inputs that fail are kept, and the exit code says whether there were any. */
 
-const TARGETS: FuzzTargets = { smtp: openSmtpTarget }
-const RUNS_OF_BATCH = 200
-/** How long a smaller input is looked for that fails too. */
-const SHRINK_WITHIN_MS = 60_000
-const USAGE = `npm run fuzz -- [options]
-  --seconds n   how long each target is fuzzed (60)
-  --only a,b    these targets alone: ${Object.keys(TARGETS).join(', ')}
-  --seed n      the first batch's seed; the time where it is not given
+const TARGETS: Readonly<Record<string, FuzzTarget>> = { mime: fuzzMime, smtp: fuzzSmtp }
+
+const USAGE = `npm run fuzz -- <target> [options]
+  <target>         ${Object.keys(TARGETS).join(', ')}
+  --minutes <n>    how long, 1 unless said otherwise
+  --seed <n>       begins there instead of anywhere
+  --folder <path>  keeps inputs that failed there instead of in a temporary folder
 `
 
-const { values } = parseArgs({
-  options: { seconds: { type: 'string' }, only: { type: 'string' }, seed: { type: 'string' } },
-})
-const seconds = wholeNumber(values.seconds ?? '60')
-const firstSeed = wholeNumber(values.seed ?? String(Date.now() % 2 ** 31))
-const names = values.only?.split(',') ?? Object.keys(TARGETS)
-
-for (const name of names) await fuzz(name)
-
-async function fuzz(name: string): Promise<void> {
-  const open = TARGETS[name]
-  if (open === undefined) throw new Error(`there is no target "${name}"\n\n${USAGE}`)
-  const target = await open()
-  const endsAtMs = performance.now() + seconds * 1_000
-  try {
-    for (let seed = firstSeed, runs = 0; performance.now() < endsAtMs; seed += 1) {
-      const { property } = target
-      const result = await fc.check(property, { seed, numRuns: RUNS_OF_BATCH, endOnFailure: true })
-      if (result.failed) {
-        process.stderr.write(`${name}: seed ${seed}: ${String(result.errorInstance)}\n`)
-        const options = {
-          seed,
-          path: result.counterexamplePath ?? '0',
-          interruptAfterTimeLimit: SHRINK_WITHIN_MS,
-        }
-        const shrunk = await fc.check(property, options)
-        process.stderr.write(`${await fc.asyncDefaultReportMessage(shrunk.failed ? shrunk : result)}\n`)
-        process.exitCode = 1
-        return
-      }
-      await target.settle()
-      runs += result.numRuns
-      const mib = Math.round(process.memoryUsage().rss / 1024 / 1024)
-      process.stderr.write(`${name}: seed ${seed}, ${runs} runs, ${mib} MiB\n`)
-    }
-  } finally {
-    await target.close()
-  }
+try {
+  process.exitCode = (await run(process.argv.slice(2))) === 0 ? 0 : 1
+} catch (error) {
+  process.stderr.write(`${messageOf(error)}\n\n${USAGE}`)
+  process.exitCode = 2
 }
 
-function wholeNumber(text: string): number {
-  if (!/^\d{1,10}$/.test(text)) throw new Error(`"${text}" is no whole number\n\n${USAGE}`)
-  return Number(text)
+async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      minutes: { type: 'string', default: '1' },
+      seed: { type: 'string', default: String(randomInt(2 ** 31)) },
+      folder: { type: 'string', default: join(tmpdir(), 'mayfly-fuzz') },
+    },
+  })
+  const [name = ''] = positionals
+  const target = Object.hasOwn(TARGETS, name) ? TARGETS[name] : undefined
+  if (target === undefined || positionals.length !== 1) throw new Error(`there is no target "${name}"`)
+  const [minutes, seed] = [Number(values.minutes), Number(values.seed)]
+  if (!(minutes > 0 && minutes <= 24 * 60)) throw new Error('--minutes is a number up to 1440')
+  if (!Number.isSafeInteger(seed)) throw new Error('--seed is a whole number')
+  const say = (line: string) => process.stdout.write(`${new Date().toISOString()} ${name}: ${line}\n`)
+  say(`seed ${seed}, ${minutes} minutes`)
+  return target({ endsAtMs: Date.now() + minutes * 60_000, seed, folder: values.folder, say })
 }

@@ -6,7 +6,6 @@ import { Dialogue } from '#test/smtp/dialogue.js'
 import { MailRoom, type ReceivedMail } from '#test/smtp/mail-room.js'
 import { play, type PlayedSession } from './smtp-player.js'
 import { NAMES, session, type FuzzSession } from './smtp-session.js'
-import type { FuzzTarget } from './target.js'
 
 /** Small, so that the limits are met. */
 const SETTINGS = {
@@ -26,8 +25,16 @@ const MOST_GROWTH_BYTES = 512 * 1024 * 1024
 /** Then the room is left for a new one: its log holds every mail. */
 const RUNS_OF_ROOM = 2_000
 
+export interface SmtpTarget {
+  /** What to fuzz it with; fails where what must hold does not. */
+  readonly property: fc.IRawProperty<unknown>
+  /** What must hold once the runs are over; rejects where it does not. */
+  settle(): Promise<void>
+  close(): Promise<void>
+}
+
 /** The SMTP edge on the embedded engine, with several clients at once that stop at nothing. */
-export async function openSmtpTarget(): Promise<FuzzTarget> {
+export async function openSmtpTarget(): Promise<SmtpTarget> {
   let room = await openRoom()
   let slots = new Map<number, Slot>()
   const slotAt = (index: number) => {

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
-import { openSmtpTarget } from './smtp-target.js'
 import type { FuzzSession } from './smtp-session.js'
-import type { FuzzTarget } from './target.js'
+import { openSmtpTarget, type SmtpTarget } from './smtp-target.js'
 
 /*
  * A short run of what `npm run fuzz` does for as long as one likes. What that found stands here for good, or, where it
@@ -23,7 +22,7 @@ const FOUND = [
 ]
 
 describe('the SMTP edge, fuzzed,', () => {
-  let target: FuzzTarget
+  let target: SmtpTarget
 
   beforeAll(async () => {
     target = await openSmtpTarget()

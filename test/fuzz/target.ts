@@ -1,13 +1,13 @@
-import type fc from 'fast-check'
-
-/** Something that takes input from outside, and what must hold for any input. */
-export interface FuzzTarget {
-  /** What to fuzz it with; fails where what must hold does not. */
-  readonly property: fc.IRawProperty<unknown>
-  /** What must hold once the runs are over; rejects where it does not. */
-  settle(): Promise<void>
-  close(): Promise<void>
+export interface FuzzRun {
+  endsAtMs: number
+  /** Ends sooner, once about so many inputs have been tried; no matter how many unless said so. */
+  mostInputs?: number
+  /** What it does follows from it. */
+  seed: number
+  /** Where inputs that failed are kept. */
+  folder: string
+  say: (line: string) => void
 }
 
-/** Targets by name, each opened when it is wanted. */
-export type FuzzTargets = Readonly<Record<string, () => Promise<FuzzTarget>>>
+/** Fuzzes an entrance until it is time; resolves with how many inputs failed. */
+export type FuzzTarget = (run: FuzzRun) => Promise<number>

@@ -6,7 +6,7 @@ import { parseMail } from '#libs/mail/parse.js'
 /** Where the mails lie, beside `labels.yaml`, which says of each what is to be found in it. */
 const folder = 'libs/mail/labelled'
 
-/** From this confidence on a code is taken to be one; docs/mail-extraction.md tells users so. */
+/** From this confidence on a code is taken to be one; docs/links-and-codes.md tells users so. */
 export const likelyConfidence = 0.5
 
 export interface Label {

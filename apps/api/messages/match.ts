@@ -2,24 +2,49 @@ import type { ParsedMail } from '#libs/mail/message.js'
 import type { MatchFilters } from './list-messages.dto.js'
 
 /** Whether a mail is as the filters ask: contains, case-insensitive; all must hold. */
-export function matches(mail: ParsedMail, filters: MatchFilters): boolean {
-  return mismatchesIn(mail, filters).next().done === true
+export async function matches(mail: ParsedMail, filters: MatchFilters): Promise<boolean> {
+  return mismatchesInHead(mail, filters).next().done === true && (await hasText(mail, filters))
 }
 
 /** Each filter that a mail is not as, in words. */
-export function mismatches(mail: ParsedMail, filters: MatchFilters): string[] {
-  return [...mismatchesIn(mail, filters)]
+export async function mismatches(mail: ParsedMail, filters: MatchFilters): Promise<string[]> {
+  const found = [...mismatchesInHead(mail, filters)]
+  if (!(await hasText(mail, filters))) found.push(lacking('text', filters.text))
+  return found
 }
 
-function* mismatchesIn(mail: ParsedMail, filters: MatchFilters): Generator<string, void> {
-  const { subject, sender, recipient, text, has_code: hasCode, has_link: hasLink } = filters
+/** All but the text, which may be long. */
+function* mismatchesInHead(mail: ParsedMail, filters: MatchFilters): Generator<string, void> {
+  const { subject, sender, recipient, has_code: hasCode, has_link: hasLink } = filters
   const senders = mail.from.flatMap(({ name, address }) => [name, address])
   if (!contains(subject, mail.subject)) yield lacking('subject', subject)
   if (!contains(sender, mail.sender, ...senders)) yield lacking('sender', sender)
   if (!contains(recipient, mail.recipient)) yield lacking('recipient', recipient)
   if (hasCode !== undefined && hasCode !== mail.codes.length > 0) yield has('code', !hasCode)
   if (hasLink !== undefined && hasLink !== mail.links.length > 0) yield has('link', !hasLink)
-  if (!contains(text, mail.text, mail.htmlText)) yield lacking('text', text)
+}
+
+async function hasText({ text, htmlText }: ParsedMail, { text: wanted }: MatchFilters): Promise<boolean> {
+  if (wanted === undefined) return true
+  const needle = wanted.toLowerCase()
+  return (await includes(text, needle)) || includes(htmlText, needle)
+}
+
+/** Characters looked through at once; in between other requests have their turn. */
+const PIECE = 256 * 1024
+/** What a letter's lower case depends on stands this near: Σ is ς at the end of a word. */
+const AROUND = 64
+
+/** Whether a text in lower case includes what is in lower case. */
+async function includes(text: string | null, needle: string): Promise<boolean> {
+  if (text === null) return false
+  if (text.length <= PIECE) return text.toLowerCase().includes(needle)
+  for (let at = 0; at < text.length; at += PIECE) {
+    const piece = text.slice(Math.max(at - AROUND, 0), at + PIECE + needle.length + AROUND)
+    if (piece.toLowerCase().includes(needle)) return true
+    await new Promise(setImmediate)
+  }
+  return false
 }
 
 function contains(wanted: string | undefined, ...texts: (string | null)[]): boolean {

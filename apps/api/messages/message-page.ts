@@ -53,7 +53,7 @@ export class MessagePages {
     const messages: OpenedMessage[] = []
     let bytes = 0
     for await (const { offset, message } of this.reader.opened(inbox, { order, from, to })) {
-      if (!matches(message.mail, query)) continue
+      if (!(await matches(message.mail, query))) continue
       const isFull = messages.length === limit || (messages.length > 0 && bytes + message.bytes > PAGE_BYTES)
       if (isFull) return pageUpTo(offset)
       messages.push(message)

@@ -13,8 +13,9 @@ import { OpenedMail } from './opened-mail.js'
 
 export type PresentMessage = Extract<Message, { state: 'present' }>
 
-/** Rows at a time; in between other requests have their turn. */
+/** Rows, or bytes of what they show, at a time; in between other requests have their turn. */
 const CHUNK = 50
+const CHUNK_BYTES = 512 * 1024
 
 /** What a parsed mail takes in memory, measured against its JSON, at most. */
 const IN_MEMORY = 3
@@ -71,10 +72,17 @@ export class MessageReader {
       const last = rows.at(-1)
       if (last === undefined) return
       const key = await this.keyOf(inboxId)
+      let bytes = 0
       for (const { message: row, offset } of rows) {
+        if (bytes > CHUNK_BYTES) {
+          await new Promise(setImmediate)
+          bytes = 0
+        }
         const message = row.state === 'present' ? await this.open(key, inboxId, row) : null
-        if (message !== null) yield { offset, message }
-        else if (await this.isStillThere(inboxId, row.id)) throw comingToItsEnd(inboxId)
+        if (message !== null) {
+          bytes += message.bytes
+          yield { offset, message }
+        } else if (await this.isStillThere(inboxId, row.id)) throw comingToItsEnd(inboxId)
       }
       if (rows.length < CHUNK) return
       range = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }

@@ -115,8 +115,8 @@ export class MessageWait {
         if (wait.end !== null)
           return before ?? { inbox, message: null, examined: 0, nearest: [], position: from }
         const { id, receivedAt, mail } = message
-        // Once: to look through a long text for letters in either case takes tens of milliseconds.
-        const why = mismatches(mail, wanted)
+        // Once: to look through a long text for letters in either case takes long.
+        const why = await mismatches(mail, wanted)
         if (why.length === 0) return { inbox, message, examined, nearest, position: offset + 1 }
         const miss = { id, receivedAt, subject: mail.subject, offset, mismatches: why }
         nearest = nearestWith(nearest, miss)

@@ -16,7 +16,7 @@ import { Inboxes } from '../inboxes/inboxes.service.js'
 import { attachmentHeaders } from './attachment-headers.js'
 import { AttachmentPool } from './attachment-pool.js'
 import { ListMessages, ReadMessage } from './list-messages.dto.js'
-import { messageJson, rawJson } from './message-json.js'
+import { messageJson, messageWithRaw } from './message-json.js'
 import { DeletedMessage, Message, MessageWithRaw } from './message-schemas.js'
 import { MessagePages } from './message-page.js'
 import { MessageReader } from './message-reader.js'
@@ -92,6 +92,7 @@ export class MessagesController {
     @Param('messageId') messageId: string,
     @Query() query: ReadMessage,
     @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
@@ -102,7 +103,9 @@ export class MessagesController {
     ])
     if (opened === null || (query.raw && raw === null)) return this.reader.explainGone(inbox, message.id)
     const json = messageJson(opened, familyOf(request))
-    return raw === null ? json : { ...json, ...rawJson(raw) }
+    if (raw === null) return json
+    void reply.type(JSON_TYPE)
+    return messageWithRaw(json, raw)
   }
 
   @Get(':messageId/raw')

@@ -1,0 +1,99 @@
+import { Worker } from 'node:worker_threads'
+import type { ParseOrder, ParseResult } from './parse-task.js'
+import { ThreadProgress, type ParseThreadData } from './thread-progress.js'
+
+export interface ParseThreadOptions extends Pick<ParseThreadData, 'niceness'> {
+  memoryMib: number
+}
+
+/**
+ * A thread that reads mails. Unlike a general pool of threads it tells which mail it is at and what CPU time that has
+ * taken, so that one mail can be given up without those beside it.
+ */
+export class ParseThread {
+  private readonly progress = new ThreadProgress()
+  private readonly worker: Worker
+  private under: {
+    told: (results: ParseResult[]) => void
+    end: () => void
+    fail: (e: unknown) => void
+  } | null = null
+  private lost: Error | null = null
+
+  /** `onLost` is told of a thread that ended by itself. */
+  constructor({ memoryMib, niceness }: ParseThreadOptions, onLost: (error: Error) => void) {
+    const data: ParseThreadData = { memory: this.progress.memory, niceness }
+    this.worker = new Worker(new URL('./parse-worker.js', import.meta.url), {
+      workerData: data,
+      resourceLimits: { maxOldGenerationSizeMb: memoryMib },
+    })
+    this.worker.on('message', (results: ParseResult[] | null) => {
+      if (results === null) this.under?.end()
+      else this.under?.told(results)
+    })
+    const lose = (error: Error) => {
+      if (this.lost !== null) return
+      this.lost = error
+      this.under?.fail(error)
+      onLost(error)
+    }
+    this.worker.on('error', lose)
+    this.worker.on('exit', (code) => lose(new Error(`a parsing thread ended with ${code}`)))
+  }
+
+  /** The place of the mail that it reads among those it was given last. */
+  get index(): number {
+    return this.progress.index
+  }
+
+  /** Resolves once the mails are read, or those left that `stop` spared it. Rejects where the thread is lost. */
+  async run(orders: readonly ParseOrder[], told: (results: ParseResult[]) => void): Promise<void> {
+    this.assertThere()
+    this.progress.clear()
+    try {
+      await new Promise<void>((end, fail) => {
+        this.under = { told, end, fail }
+        this.worker.postMessage(orders)
+      })
+    } finally {
+      this.under = null
+    }
+    // It may have been told to end just when it came to the end.
+    this.assertThere()
+  }
+
+  private assertThere(): void {
+    if (this.lost !== null) throw this.lost
+  }
+
+  /** Once the mail that it reads is read, those behind it are left. */
+  stop(): void {
+    this.progress.stop()
+  }
+
+  /** The CPU time that the mail under way has taken so far; null where the thread doesn't tell. */
+  async cpuMs(): Promise<number | null> {
+    try {
+      const { user, system } = await this.worker.cpuUsage()
+      return (user + system) / 1_000 - this.progress.startMs
+    } catch {
+      // It has just ended, which its run tells.
+      return null
+    }
+  }
+
+  /** Resolves once it has ended, whatever it was at. */
+  async end(): Promise<void> {
+    this.lost ??= new ThreadEndedError()
+    await this.worker.terminate()
+    this.under?.fail(this.lost)
+  }
+}
+
+export class ThreadEndedError extends Error {
+  override readonly name = 'ThreadEndedError'
+
+  constructor() {
+    super('the parsing thread was ended')
+  }
+}

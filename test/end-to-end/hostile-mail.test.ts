@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto'
+import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import {
+  call,
+  createInbox,
+  mail,
+  messagesOf,
+  only,
+  type InboxJson,
+  type Target,
+} from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sendBytes } from '#test/harness/wire.js'
+import { BOMBS } from '#test/hostile/bombs.js'
+
+const MIB = 1024 * 1024
+
+interface Shown {
+  id: string
+  subject: string | null
+  size: number
+  sha256: string
+  warnings: { code: string }[]
+  attachments: { index: number; size: number }[]
+}
+
+/** The worst of what test/hostile/bombs.ts makes. */
+const SENT: { name: string; bytes: number; warning: string | null }[] = [
+  { name: 'multiparts in multiparts', bytes: MIB, warning: 'too-many-parts' },
+  { name: 'attachments without end', bytes: 8 * MIB, warning: 'too-many-attachments' },
+  { name: 'many headers', bytes: 8 * MIB, warning: 'too-many-headers' },
+  { name: 'a long Subject', bytes: 10 * MIB, warning: 'too-many-headers' },
+  { name: 'one line', bytes: 25 * MIB, warning: 'text-truncated' },
+  { name: 'an image in a data URI', bytes: 20 * MIB, warning: 'html-truncated' },
+]
+
+describe('a mail made to cost much', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    // CPU time alone is to count here, however busy the machine is.
+    mayfly = await startMayfly({
+      env: { MAYFLY_PARSE_PATIENCE_MS: '60000', MAYFLY_PARSE_TIMEOUT_MS: '60000' },
+    })
+  })
+  afterAll(() => mayfly.dispose())
+
+  it.each(SENT)('of $name is shown with a warning, its source whole', async ({ name, bytes, warning }) => {
+    const source = sourceOf(name, bytes)
+    const { tenant, path, message } = await received(source)
+    expect(message.size).toBe(source.length)
+    expect(message.warnings.map(({ code }) => code)).toContain(warning)
+    const raw = await fetchAt(tenant, `${path}/raw`)
+    const content = Buffer.from(await raw.arrayBuffer())
+    expect(digestOf(content)).toBe(digestOf(source))
+    expect(message.sha256).toBe(digestOf(source))
+    for (const { index, size } of message.attachments.slice(-1)) {
+      const attachment = await fetchAt(tenant, `${path}/attachments/${index}`)
+      expect((await attachment.arrayBuffer()).byteLength).toBe(size)
+    }
+  })
+
+  it('is shown by its header where it goes past its budget, and so is what comes behind it', async () => {
+    // Where nobody else has mail nobody waits.
+    await received(Buffer.from(mail('Somebody else')))
+    const tenant = await newTenant()
+    const inbox = await createInbox(tenant)
+    const costly = Buffer.concat([Buffer.from('X-Mark: it\r\n'), sourceOf('line breaks', 24 * MIB)])
+    for (const source of [costly, costly, Buffer.from(mail('Behind'))]) await deliver(inbox, source)
+    const shown = (await messagesOf(tenant, inbox.id, 3)) as unknown as Shown[]
+    expect(shown.map(({ size }) => size)).toEqual([
+      costly.length,
+      costly.length,
+      Buffer.byteLength(mail('Behind')),
+    ])
+    expect(shown.map(({ subject }) => subject)).toEqual(['bomb', 'bomb', 'Behind'])
+    expect(shown[1]?.warnings.map(({ code }) => code)).toEqual([
+      expect.stringMatching(/^parse-(timeout|over-budget)$/),
+    ])
+    const elsewhere = await received(Buffer.from(mail('Elsewhere')))
+    expect(elsewhere.message).toMatchObject({ subject: 'Elsewhere', warnings: [] })
+  })
+
+  it('is looked through and read whole while others are served', async () => {
+    const { tenant, inbox, path, message } = await received(sourceOf('one line', 25 * MIB))
+    const list = `/v1/inboxes/${inbox.id}/messages`
+    const [whole, matching, other] = await Promise.all([
+      call<{ raw: string }>(tenant, 'GET', path),
+      call<Shown[]>(tenant, 'GET', `${list}?text=${'x'.repeat(100)}`),
+      call<Shown[]>(tenant, 'GET', `${list}?text=nowhere`),
+    ])
+    expect(whole.body.raw).toHaveLength(message.size)
+    expect([matching.body.length, other.body.length]).toEqual([1, 0])
+  })
+
+  /** An account has a budget of its own. */
+  async function newTenant(): Promise<Target> {
+    const { key } = await openAccount(mayfly)
+    return as(mayfly, await issueKey(as(mayfly, key)))
+  }
+
+  async function received(source: Buffer): Promise<{
+    tenant: Target
+    inbox: InboxJson
+    path: string
+    message: Shown
+  }> {
+    const tenant = await newTenant()
+    const inbox = await createInbox(tenant)
+    await deliver(inbox, source)
+    const message = only(await messagesOf(tenant, inbox.id, 1)) as unknown as Shown
+    return { tenant, inbox, path: `/v1/inboxes/${inbox.id}/messages/${message.id}`, message }
+  }
+
+  async function deliver({ address }: InboxJson, source: Buffer): Promise<void> {
+    const sent = Buffer.concat([source, Buffer.from('.\r\n')])
+    expect(await sendBytes(mayfly, address, sent)).toMatch(/^250 /)
+  }
+
+  function fetchAt({ url, apiKey }: Target, path: string): Promise<Response> {
+    return fetch(url + path, { headers: { authorization: `Bearer ${apiKey}` } })
+  }
+})
+
+/** It ends with its last line. */
+function sourceOf(name: string, bytes: number): Buffer {
+  const bomb = BOMBS[name]
+  if (bomb === undefined) throw new Error(`there is no bomb of ${name}`)
+  const most = 25 * MIB - 2
+  return Buffer.concat([bomb(bytes).subarray(0, most), Buffer.from('\r\n')])
+}
+
+function digestOf(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readAttachment } from '#libs/mail/attachment.js'
+import { defaultMailLimits, type MailLimits } from '#libs/mail/limits.js'
+import type { Envelope, ParsedMail } from '#libs/mail/message.js'
+import { parseMail } from '#libs/mail/parse.js'
+
+export const envelope: Envelope = {
+  mailFrom: 'sender@example.com',
+  rcptTo: 'recipient@mayfly.test',
+  helo: 'client.example',
+  remoteAddress: '192.0.2.1',
+  tls: null,
+}
+
+/** CPU that reading may take: some whatever the size, since code is compiled and memory collected, and so much a byte. */
+const FREE_MS = 1_000
+const MS_PER_BYTE = 0.004
+
+/** As many of a mail's attachments are read as well. */
+const READ_ATTACHMENTS = 4
+
+/**
+ * What holds of any bytes whatsoever: they are read within a time that grows with their length, the same way each
+ * time, into values that hold together; or they are refused by an Error. Rejects with an AssertionError.
+ */
+export async function checkMail(raw: Buffer, limits: MailLimits = defaultMailLimits): Promise<void> {
+  const before = Buffer.from(raw)
+  const started = process.threadCpuUsage()
+  const mail = await parseMail(raw, envelope, limits).catch(asError)
+  const { user, system } = process.threadCpuUsage(started)
+  const ms = (user + system) / 1_000
+  assert.ok(ms <= FREE_MS + raw.length * MS_PER_BYTE, `${raw.length} bytes took ${ms.toFixed(0)} ms`)
+  assert.ok(raw.equals(before), 'the source was changed')
+  const again = await parseMail(raw, envelope, limits).catch(asError)
+  if (mail instanceof Error) {
+    assert.ok(again instanceof Error, 'refused once, read the next time')
+    return
+  }
+  assert.ok(!(again instanceof Error), 'read once, refused the next time')
+  assert.equal(JSON.stringify(again), JSON.stringify(mail), 'read in two ways')
+
+  checkValues(mail, limits)
+  assert.equal(mail.size, raw.length)
+  assert.equal(mail.sha256, digestOf(raw))
+  await checkAttachments(raw, mail, limits)
+}
+
+function asError(error: unknown): Error {
+  assert.ok(error instanceof Error, `not an Error: ${String(error)}`)
+  return error
+}
+
+function checkValues(mail: ParsedMail, limits: MailLimits): void {
+  for (const text of stringsIn(mail)) assert.ok(text.isWellFormed(), 'half a surrogate pair')
+  assert.ok(Buffer.byteLength(mail.text ?? '') <= limits.maxTextBytes, 'text past its limit')
+  assert.ok(Buffer.byteLength(mail.html ?? '') <= limits.maxHtmlBytes, 'html past its limit')
+  assert.ok(mail.headers.length <= limits.maxHeaders, 'more headers than the limit')
+  assert.ok(mail.attachments.length <= limits.maxAttachments, 'more attachments than the limit')
+  assert.ok(mail.links.length <= limits.maxLinks, 'more links than the limit')
+  assert.ok(mail.codes.length <= limits.maxCodes, 'more codes than the limit')
+  assert.equal(mail.html === null, mail.htmlText === null)
+  assert.ok(mail.date === null || new Date(mail.date).toISOString() === mail.date, 'a date that is none')
+  for (const { name, value } of mail.headers) {
+    assert.match(name, /^\S(?:.*\S)?$/s, 'a header without a name')
+    assert.doesNotMatch(value, /[\r\n]/, 'a line break in a header')
+  }
+  const hrefs = mail.links.map(({ href }) => href)
+  assert.equal(new Set(hrefs).size, hrefs.length, 'a link twice')
+  for (const href of hrefs) assert.match(new URL(href).protocol, /^https?:$/)
+  const texts = [mail.subject, mail.text, mail.htmlText]
+  for (const { value, text, confidence } of mail.codes) {
+    assert.notEqual(value, '')
+    assert.ok(confidence > 0 && confidence <= 1, `confidence ${confidence}`)
+    assert.ok(
+      texts.some((each) => each?.includes(text) === true),
+      `the code ${text} stands nowhere`,
+    )
+  }
+}
+
+async function checkAttachments(raw: Buffer, mail: ParsedMail, limits: MailLimits): Promise<void> {
+  const { attachments } = mail
+  assert.deepEqual(
+    attachments.map(({ index }) => index),
+    attachments.map((_, index) => index),
+  )
+  for (const attachment of [...attachments.slice(0, READ_ATTACHMENTS - 1), ...attachments.slice(-1)]) {
+    const found = await readAttachment(raw, attachment.index, limits)
+    assert.deepEqual(found?.meta, attachment)
+    assert.equal(found.content.length, attachment.size, 'another size than listed')
+    assert.equal(digestOf(found.content), attachment.sha256, 'another digest than listed')
+  }
+  assert.equal(
+    await readAttachment(raw, attachments.length, limits),
+    null,
+    'an attachment that is not listed',
+  )
+}
+
+function* stringsIn(value: unknown): Generator<string> {
+  if (typeof value === 'string') yield value
+  else if (typeof value === 'object' && value !== null) {
+    for (const each of Object.values(value)) yield* stringsIn(each)
+  }
+}
+
+function digestOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}

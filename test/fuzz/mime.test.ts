@@ -1,0 +1,47 @@
+import fc from 'fast-check'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { checkMail } from './mime-laws.js'
+import { anySource } from './mime-sources.js'
+import { fuzzMime } from './mime.js'
+
+const FOUND = join(process.cwd(), 'test/fuzz/mime-found')
+const SOURCES = 800
+
+describe('the MIME entrance', () => {
+  it('holds for what the fuzzer has found before', async () => {
+    const names = (await readdir(FOUND)).filter((name) => name.endsWith('.eml'))
+    expect(names).not.toEqual([])
+    for (const name of names) {
+      await checkMail(await readFile(join(FOUND, name))).catch((cause: unknown) => {
+        throw new Error(name, { cause })
+      })
+    }
+  })
+
+  it('holds for sources that are made up', async () => {
+    await fc.assert(
+      fc.asyncProperty(anySource, (raw) => checkMail(raw)),
+      { numRuns: SOURCES },
+    )
+  })
+
+  it('is fuzzed from a seed on, until it is enough', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'mayfly-fuzz-'))
+    const said: string[] = []
+    try {
+      const run = {
+        endsAtMs: Date.now() + 60_000,
+        mostInputs: 1,
+        seed: 1,
+        folder,
+        say: (line: string) => said.push(line),
+      }
+      expect(await fuzzMime(run)).toBe(0)
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+    expect(said.at(-1)).toMatch(/^[1-9]\d* sources from seed 1 on, 0 failures of 0 kinds$/)
+  })
+})
