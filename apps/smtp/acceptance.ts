@@ -127,7 +127,7 @@ export class Acceptance {
         return { inbox, key: found.key, messageId: mintId('msg'), rcptTo, place }
       }
       place.leave()
-      return found.state === 'forgotten' ? REFUSALS.unknownRecipient : REFUSALS.readModelUnavailable
+      return found.state === 'forgotten' ? REFUSALS.endedRecipient : REFUSALS.readModelUnavailable
     } catch (error) {
       place?.leave()
       this.options.onError(error)

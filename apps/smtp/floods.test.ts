@@ -140,6 +140,15 @@ describe('guessed recipients', () => {
     }
   })
 
+  it('are none where an inbox has ended: nobody guessed it', async () => {
+    await open({ smtpMaxUnknownRecipients: 10, smtpUnknownRecipientDelayMs: 60_000 })
+    const { address } = await room.createInbox()
+    room.advance(2 * 3_600_000)
+    const client = await greeted()
+    await client.ask('MAIL FROM:<>')
+    for (let n = 0; n < 50; n += 1) expect(await client.ask(`RCPT TO:<${address}>`)).toMatch(/^550 5\.1\.1 /)
+  })
+
   it('count for the remote address too, over its sessions, and for no other', async () => {
     await open({
       smtpMaxUnknownRecipients: 10,

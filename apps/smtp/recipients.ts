@@ -69,6 +69,6 @@ export class Recipients {
 /** Why an inbox takes no mail at a moment; null where it does. */
 export function refusalOf(inbox: Inbox, now: Date): Refusal | null {
   const current = asOf(inbox, now)
-  if (current.state !== 'active') return REFUSALS.unknownRecipient
+  if (current.state !== 'active') return REFUSALS.endedRecipient
   return current.messageCount >= current.maxMessages ? REFUSALS.inboxFull : null
 }

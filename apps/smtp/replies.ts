@@ -47,6 +47,8 @@ export class Refusal extends Error {
 /** Every refusal of the edge; API.md, section SMTP. */
 export const REFUSALS = {
   unknownRecipient: new Refusal('unknown-recipient', 550, '5.1.1 no such inbox'),
+  /** Of an inbox that was there: to the client the same, but nobody guessed it. */
+  endedRecipient: new Refusal('unknown-recipient', 550, '5.1.1 no such inbox'),
   inboxFull: new Refusal('inbox-full', 552, '5.2.2 the inbox is full'),
   tooLarge: new Refusal('message-too-large', 552, '5.3.4 the message is larger than this server takes'),
   bareLineBreak: new Refusal(
