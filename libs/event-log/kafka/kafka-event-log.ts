@@ -20,6 +20,7 @@ import { KafkaConsumer } from './kafka-consumer.js'
 import { readRange } from './kafka-reader.js'
 import { ensureTopics, identityTopic, wantedTopic, type TopicSettings } from './kafka-topics.js'
 import { findIdentity } from './log-identity.js'
+import { onceSettled } from './settling.js'
 import { makeProducer, TopicAppender } from './topic-appender.js'
 import { within } from './within.js'
 
@@ -45,6 +46,7 @@ export interface KafkaEventLogOptions extends KafkaClientOptions, TopicSettings 
 
 const OPEN_WITHIN_MS = 20_000
 const LEADERS_WITHIN_MS = 10_000
+const SETTLED_WITHIN_MS = 8_000
 
 interface Clients {
   kafka: Kafka
@@ -83,9 +85,18 @@ export class KafkaEventLog implements EventLog {
   }
 
   private static async openOn(clients: Clients, options: KafkaEventLogOptions): Promise<KafkaEventLog> {
-    const { admin, producer, cluster } = clients
-    await admin.connect()
-    await producer.connect()
+    await clients.admin.connect()
+    await clients.producer.connect()
+    // Another process may just have made the topics, and this one asks a broker that has not heard of them.
+    const logId = await onceSettled(SETTLED_WITHIN_MS, () => KafkaEventLog.findLog(clients, options))
+    return new KafkaEventLog(clients, logId, options)
+  }
+
+  /** The log's id, once all its topics are there and served. Harmless to repeat. */
+  private static async findLog(
+    { admin, producer, cluster }: Clients,
+    options: KafkaEventLogOptions,
+  ): Promise<string> {
     const identity = identityTopic(options)
     await ensureTopics(admin, [identity], LEADERS_WITHIN_MS)
     const { logId, partitions } = await findIdentity(cluster, producer, identity.name, options.partitions)
@@ -99,7 +110,7 @@ export class KafkaEventLog implements EventLog {
     await ensureTopics(admin, topics, LEADERS_WITHIN_MS)
     // A leader may be named before it serves; it answers once it does.
     await Promise.all(topics.map(({ name }) => cluster.offsets(name)))
-    return new KafkaEventLog(clients, logId, options)
+    return logId
   }
 
   private constructor(
