@@ -1,3 +1,4 @@
+import { endOfComment } from './comment.js'
 import { decodeWords } from './encoded-words.js'
 import type { Mailbox } from './message.js'
 
@@ -111,14 +112,7 @@ class AddressReader {
   /** Without its brackets; one that is never closed ends with the text. */
   private takeComment(): string {
     const start = this.at + 1
-    let depth = 0
-    for (; this.at < this.text.length; this.at++) {
-      const character = this.text[this.at]
-      if (character === '\\') this.at++
-      else if (character === '(') depth++
-      else if (character === ')' && --depth === 0) break
-    }
-    this.at++
+    this.at = endOfComment(this.text, this.at)
     return this.text.slice(start, Math.min(this.at - 1, this.text.length)).replace(/\\(.)/g, '$1')
   }
 

@@ -2,13 +2,15 @@ import { Transform, type TransformCallback } from 'node:stream'
 
 const LF = 10
 const PADDING = 61
-const NONE = 255
+/** What `base64Values` has for a byte outside of the alphabet. */
+export const NOT_BASE64 = 255
 /** A line in which base64 could go on is no longer than this. */
 const maxLine = 1_000
 
-const values = new Uint8Array(256).fill(NONE)
+/** The six bits of each byte of the alphabet (RFC 4648, section 4). */
+export const base64Values = new Uint8Array(256).fill(NOT_BASE64)
 const alphabet = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/')
-for (const [value, character] of alphabet.entries()) values[character] = value
+for (const [value, character] of alphabet.entries()) base64Values[character] = value
 
 /**
  * Decodes base64 piece by piece (RFC 2045, section 6.8): characters outside of the alphabet and line breaks
@@ -38,8 +40,8 @@ export class Base64 {
       let { bits, bitCount } = this
       for (; at < encoded.length; at++) {
         const byte = encoded[at] ?? 0
-        const value = values[byte] ?? NONE
-        if (value === NONE) {
+        const value = base64Values[byte] ?? NOT_BASE64
+        if (value === NOT_BASE64) {
           if (byte === PADDING) break
           continue
         }
@@ -64,7 +66,7 @@ export class Base64 {
   }
 
   private add(value: number, decoded: Buffer, length: number): number {
-    if (value === NONE) return length
+    if (value === NOT_BASE64) return length
     this.bits = ((this.bits << 6) | value) & 0xffff
     this.bitCount += 6
     if (this.bitCount < 8) return length
@@ -90,7 +92,7 @@ export class Base64 {
     this.isPadded = line.endsWith('=')
     let length = start
     for (const character of line) {
-      length = this.add(values[character.charCodeAt(0)] ?? NONE, decoded, length)
+      length = this.add(base64Values[character.charCodeAt(0)] ?? NOT_BASE64, decoded, length)
     }
     if (this.isPadded) this.bitCount = 0
     return length

@@ -1,4 +1,5 @@
 import { decodeText } from './charset.js'
+import { endOfComment } from './comment.js'
 import { decodeWords } from './encoded-words.js'
 
 /** A value such as Content-Type's. */
@@ -106,7 +107,7 @@ class ParameterReader {
     while (this.at < this.text.length) {
       this.skip(/[\s;,]/)
       if (this.text[this.at] === '(') {
-        this.skipComment()
+        this.at = endOfComment(this.text, this.at)
         continue
       }
       const name = this.take(/[^\s;,=]/).toLowerCase()
@@ -151,17 +152,6 @@ class ParameterReader {
       }
     }
     return null
-  }
-
-  private skipComment(): void {
-    let depth = 0
-    for (; this.at < this.text.length; this.at++) {
-      const character = this.text[this.at]
-      if (character === '\\') this.at++
-      else if (character === '(') depth++
-      else if (character === ')' && --depth === 0) break
-    }
-    this.at++
   }
 
   private skip(set: RegExp): void {

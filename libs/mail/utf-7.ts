@@ -1,10 +1,7 @@
+import { base64Values, NOT_BASE64 } from './base64.js'
+
 const PLUS = 0x2b
 const MINUS = 0x2d
-
-const NONE = 255
-const values = new Uint8Array(256).fill(NONE)
-const alphabet = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/')
-for (const [value, character] of alphabet.entries()) values[character] = value
 
 /**
  * Decodes UTF-7 (RFC 2152): UTF-16 in base64 between a plus sign and whatever is no base64, of which a minus sign
@@ -19,8 +16,8 @@ export function decodeUtf7(bytes: Buffer): string {
   let bits = 0
   let bitCount = 0
   for (const byte of bytes) {
-    const value = isShifted ? (values[byte] ?? NONE) : NONE
-    if (value !== NONE) {
+    const value = isShifted ? (base64Values[byte] ?? NOT_BASE64) : NOT_BASE64
+    if (value !== NOT_BASE64) {
       isFresh = false
       bits = ((bits << 6) | value) & 0x3fffff
       bitCount += 6
