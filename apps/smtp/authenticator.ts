@@ -1,6 +1,7 @@
 import { Piscina } from 'piscina'
 import { unjudged, type Sender } from '#libs/mail-auth/authenticate.js'
 import type { Authentication } from '#libs/mail/message.js'
+import { beforeDeadline, DeadlineError } from '#libs/timing/deadline.js'
 import type { AuthenticateData, AuthenticateTask } from './authenticate-worker.js'
 import { MemoryBudget } from './memory-budget.js'
 
@@ -86,18 +87,12 @@ class Lane {
   /** `thread-lost` where the thread had to be ended under it, by this mail or by another one. */
   async run(task: Omit<AuthenticateTask, 'withinMs'>): Promise<Authentication | 'thread-lost'> {
     const { pool } = this
-    const { promise: late, resolve } = Promise.withResolvers<'thread-lost'>()
-    const timer = setTimeout(() => {
-      this.replace(pool)
-      resolve('thread-lost')
-    }, this.withinMs)
     try {
-      return await Promise.race([pool.run({ ...task, withinMs: this.dnsMs }), late])
+      return await beforeDeadline(this.withinMs, pool.run({ ...task, withinMs: this.dnsMs }))
     } catch (error) {
+      if (error instanceof DeadlineError) this.replace(pool)
       if (this.pool === pool) throw error
       return 'thread-lost'
-    } finally {
-      clearTimeout(timer)
     }
   }
 

@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
+import { beforeDeadline, DeadlineError } from '#libs/timing/deadline.js'
 
 /*
  * Relies on Node's resolver (c-ares): time and tries for each query, any port, errors by code; and on mailauth to ask
@@ -110,11 +111,10 @@ function codeOf(error: unknown): string {
 async function before(deadlineMs: number, asking: Promise<Answer>): Promise<Answer> {
   const leftMs = deadlineMs - performance.now()
   if (leftMs <= 0) return { code: 'ETIMEOUT' }
-  const { promise: late, resolve } = Promise.withResolvers<Answer>()
-  const timer = setTimeout(() => resolve({ code: 'ETIMEOUT' }), leftMs)
   try {
-    return await Promise.race([asking, late])
-  } finally {
-    clearTimeout(timer)
+    return await beforeDeadline(leftMs, asking)
+  } catch (error) {
+    if (error instanceof DeadlineError) return { code: 'ETIMEOUT' }
+    throw error
   }
 }
