@@ -47,11 +47,15 @@ describe('the budget of reading mail', () => {
     expect(budget.isOver(mailOf(), 50)).toBe(true)
   })
 
-  it('charges a mail that was ended with all that its inbox had', () => {
+  it('charges a mail that was ended with all that its inbox and its account had', () => {
     const budget = new ParseBudget({ inboxMs: 100, accountMs: 1_000 })
     const mail = mailOf()
     budget.spendAll(mail)
-    expect(budget.isSpent(mail)).toBe(true)
+    expect([mail, mailOf(), mailOf({ size: 5_000 })].map((each) => budget.isSpent(each))).toEqual([
+      true,
+      true,
+      false,
+    ])
   })
 
   it('asks nothing for what a mail of its size may take', () => {

@@ -6,8 +6,6 @@ const ORDINARY_MS_PER_MIB = 20
 /** Of mail up to this size every one may take so much more: less than ending a thread costs. */
 const SMALL_BYTES = 64 * 1024
 const SMALL_MS = 100
-/** What it costs to start a thread in the place of one that was ended. */
-const THREAD_MS = 250
 const WINDOW_MS = 60_000
 /** Spent budgets remembered; beyond it the oldest are as new. */
 const MOST_WINDOWS = 20_000
@@ -49,10 +47,9 @@ export class ParseBudget {
     return this.spentIn(inbox) >= inboxMs || this.spentIn(account) >= accountMs
   }
 
-  /** For a mail that took all it could: no other of its inbox is to cost a thread again. */
+  /** For a mail that took all it could: no other is to cost others a thread again. */
   spendAll(mail: Reader): void {
-    const [inbox] = windowsOf(mail)
-    this.spend(mail, Math.max(this.options.inboxMs - this.spentIn(inbox), THREAD_MS))
+    this.spend(mail, Math.max(this.options.inboxMs, this.options.accountMs))
   }
 
   spend(mail: Reader, ms: number): void {

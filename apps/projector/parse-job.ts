@@ -17,8 +17,8 @@ export interface Waiting {
 export class ParseJob {
   /** Whether one mail holds up those beside it, which have been handed to another thread then. */
   isSlow = false
-  /** Why the thread was ended; null while it may go on. */
-  cutFor: Pick<Defeat, 'code' | 'detail'> | null = null
+  /** Which mail its thread was ended for, and why; null while it may go on. */
+  cut: { mail: Waiting; reason: Pick<Defeat, 'code' | 'detail'> } | null = null
   /** What the mail under way has been charged with. */
   chargedMs = 0
   isAsking = false

@@ -82,11 +82,11 @@ export class ParseThread {
     }
   }
 
-  /** Resolves once it has ended, whatever it was at. */
+  /** Its run rejects at once. Resolves once it has ended, which on a busy machine takes its time. */
   async end(): Promise<void> {
     this.lost ??= new ThreadEndedError()
-    await this.worker.terminate()
     this.under?.fail(this.lost)
+    await this.worker.terminate()
   }
 }
 

@@ -16,17 +16,17 @@ export interface ParseThreadsOptions {
 const RETRY_MS = 500
 
 /** Accepting mail goes before reading it: what was not accepted is lost to its sender, what was can wait, a little. */
-const NICENESS = { usual: 10, pressing: 0 } as const
+const NICENESS = { usual: 5, pressing: 0 } as const
 
-type Kind = keyof typeof NICENESS
+export type ThreadKind = keyof typeof NICENESS
 
 /**
  * Threads, each warm before it is given away: so many usual ones, and one more for what presses, which yields to
  * nobody. One that is lost is replaced meanwhile.
  */
 export class ParseThreads {
-  private readonly free: Record<Kind, ParseThread[]> = { usual: [], pressing: [] }
-  private readonly kinds = new Map<ParseThread, Kind>()
+  private readonly idle: Record<ThreadKind, ParseThread[]> = { usual: [], pressing: [] }
+  private readonly kinds = new Map<ParseThread, ThreadKind>()
   private readonly started: Promise<unknown>
   private isClosed = false
 
@@ -40,18 +40,22 @@ export class ParseThreads {
     await this.started
   }
 
-  hasFree(kind: Kind): boolean {
-    return this.free[kind].length > 0
+  get free(): number {
+    return this.idle.usual.length + this.idle.pressing.length
+  }
+
+  hasFree(kind: ThreadKind): boolean {
+    return this.idle[kind].length > 0
   }
 
   /** Null where none is free. */
-  take(kind: Kind): ParseThread | null {
-    return this.free[kind].pop() ?? null
+  take(kind: ThreadKind): ParseThread | null {
+    return this.idle[kind].pop() ?? null
   }
 
   giveBack(thread: ParseThread): void {
     const kind = this.kinds.get(thread)
-    if (kind !== undefined) this.free[kind].push(thread)
+    if (kind !== undefined) this.idle[kind].push(thread)
   }
 
   /** Of one that was lost, or is to be. */
@@ -67,7 +71,7 @@ export class ParseThreads {
     await Promise.all([...this.kinds.keys()].map((thread) => thread.end()))
   }
 
-  private async start(kind: Kind): Promise<void> {
+  private async start(kind: ThreadKind): Promise<void> {
     const { memoryMib, onLost, onReady } = this.options
     while (!this.isClosed) {
       const thread = new ParseThread({ memoryMib, niceness: NICENESS[kind] }, onLost)

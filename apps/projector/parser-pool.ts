@@ -3,14 +3,15 @@ import { FairQueue } from './fair-queue.js'
 import { ordinaryMs, ParseBudget } from './parse-budget.js'
 import { ParseJob, type Waiting } from './parse-job.js'
 import type { Defeat, ParseResult, ParseTask } from './parse-task.js'
-import { ParseThreads } from './parse-threads.js'
+import type { ParseThread } from './parse-thread.js'
+import { ParseThreads, type ThreadKind } from './parse-threads.js'
 import { RecentAccounts } from './recent-accounts.js'
 
 export interface ParserPoolOptions {
   threads: number
   /** Wall-clock time of one mail at most, whatever else it may take. */
   timeoutMs: number
-  /** The same of one that has come just now, behind which others wait, beside what is ordinary four times over. */
+  /** The same of one that has come just now, behind which others wait, beside twice what is ordinary. */
   patienceMs: number
   memoryMib: number
   inboxBudgetMs: number
@@ -132,11 +133,18 @@ export class ParserPool {
         return
       }
       const mails = this.nextMails()
-      const thread = mails.length === 0 ? null : this.threads.take(kind)
+      if (mails.length === 0) return
+      const thread = this.threadFor(mails, kind)
       if (thread === null) return
       this.lastJobAtMs = performance.now()
       void this.run(new ParseJob(thread, mails))
     }
+  }
+
+  /** Others have waited for a mail that was given up, and what is left of it to read takes no time. */
+  private threadFor(mails: readonly Waiting[], kind: ThreadKind): ParseThread | null {
+    const isGivenUp = mails.some(({ defeat }) => defeat !== null)
+    return (isGivenUp ? this.threads.take('pressing') : null) ?? this.threads.take(kind)
   }
 
   private takeUpIn(ms: number): void {
@@ -150,7 +158,8 @@ export class ParserPool {
   private isPressing(): boolean {
     const now = performance.now()
     const isOneSlow = [...this.jobs].some(({ isSlow }) => isSlow)
-    return isOneSlow || this.queue.heads().some(({ sinceMs }) => now - sinceMs > PRESSES_AFTER_MS)
+    const presses = ({ defeat, sinceMs }: Waiting) => defeat !== null || now - sinceMs > PRESSES_AFTER_MS
+    return isOneSlow || this.queue.heads().some(presses)
   }
 
   /** For one job: small ones together, of all accounts in turn, or a large one. */
@@ -159,8 +168,8 @@ export class ParserPool {
     const mails: Waiting[] = []
     let bytes = 0
     while (mails.length < JOB_TASKS) {
-      const mail = this.queue.take(({ task, isSettled }, accountId) => {
-        if (accountId === busy) return false
+      const mail = this.queue.take(({ task, isSettled, defeat }, accountId) => {
+        if (accountId === busy && defeat === null && !this.isOverBudget(task)) return false
         const weight = this.weightOf(task)
         return (
           isSettled || mails.length === 0 || (weight <= SHARED_UP_TO_BYTES && bytes + weight <= JOB_BYTES)
@@ -177,11 +186,11 @@ export class ParserPool {
     return mails
   }
 
-  /** The account that all threads but the last one are busy with: that one is for others. */
+  /** The account that all threads are busy with but the last one that there is: that one is for others. */
   private accountWithMostThreads(): string | null {
     const [owner, ...others] = [...this.jobs].map(({ current }) => current?.task.accountId)
     const isOfOne = others.every((other) => other === owner)
-    return owner !== undefined && isOfOne && this.jobs.size >= this.options.threads ? owner : null
+    return owner !== undefined && isOfOne && this.threads.free <= 1 ? owner : null
   }
 
   /** Bytes, as far as they take time: of one whose budget is spent the header alone is read. */
@@ -245,11 +254,11 @@ export class ParserPool {
 
   /** Of a thread that is gone: the mail that it was at did it, the others are read by another one. */
   private recover(job: ParseJob, error: unknown): void {
-    const culprit = job.current
+    const culprit = job.cut?.mail ?? job.current
     // Those of a slow job have been handed on before.
     if (!job.isSlow) for (const mail of job.unsettledBut(culprit)) this.again(mail)
     if (culprit === null || culprit.isSettled) return
-    const reason = job.cutFor ?? (isOutOfMemory(error) ? OUT_OF_MEMORY : null)
+    const reason = job.cut?.reason ?? (isOutOfMemory(error) ? OUT_OF_MEMORY : null)
     if (this.isClosed) fail(culprit, new PoolClosedError())
     else if (reason === null || culprit.defeat?.shows === 'nothing') fail(culprit, error)
     else {
@@ -274,7 +283,7 @@ export class ParserPool {
   private look(): void {
     for (const job of this.jobs) {
       const ms = job.msAtCurrent()
-      if (ms < SLOW_AFTER_MS || job.cutFor !== null) continue
+      if (ms < SLOW_AFTER_MS || job.cut !== null) continue
       if (!job.isSlow && ms > STALLED_AFTER_MS) this.markSlow(job)
       if (ms > this.patienceMs(job)) this.cut(job)
       else if (!job.isAsking) void this.weigh(job)
@@ -287,7 +296,7 @@ export class ParserPool {
     const { timeoutMs, patienceMs } = this.options
     if (current === null || !this.isHurried(current.task)) return timeoutMs
     // On a machine that is busy the ordinary takes longer too.
-    return Math.min(patienceMs + 4 * ordinaryMs(current.task.size), timeoutMs)
+    return Math.min(patienceMs + 2 * ordinaryMs(current.task.size), timeoutMs)
   }
 
   private markSlow(job: ParseJob): void {
@@ -321,9 +330,9 @@ export class ParserPool {
 
   private cut(job: ParseJob): void {
     const { current } = job
-    if (job.cutFor !== null || current?.defeat?.shows === 'nothing') return
-    job.cutFor = TIMEOUT
-    if (current !== null) this.budget.spendAll(current.task)
+    if (job.cut !== null || current === null || current.defeat?.shows === 'nothing') return
+    job.cut = { mail: current, reason: TIMEOUT }
+    this.budget.spendAll(current.task)
     void job.thread.end()
   }
 }

@@ -164,9 +164,9 @@ export const SETTINGS = {
     'MAYFLY_PARSE_PATIENCE_MS',
     { least: 100, most: 600_000 },
     {
-      default: 1_000,
+      default: 500,
       help:
-        'The same, beside 80 ms and 80 ms a MiB, for mail of the last minute while more than one account has mail: past ' +
+        'The same, beside 40 ms and 40 ms a MiB, for mail of the last minute while more than one account has mail: past ' +
         'it the header alone is read.',
     },
   ),
