@@ -1,0 +1,44 @@
+import fc from 'fast-check'
+import { MOST_ATTEMPTS, nextAttemptAt } from './schedule.js'
+
+const failedAt = new Date(Date.UTC(2026, 0, 1))
+
+function waitMs(attempt: number, { retryAfterMs = null as number | null, random = 0 } = {}): number | null {
+  const next = nextAttemptAt({ attempt, failedAt, retryAfterMs, random })
+  return next === null ? null : next.getTime() - failedAt.getTime()
+}
+
+describe('the schedule of attempts', () => {
+  it('waits longer each time, ten attempts over some three days', () => {
+    const hours = (count: number) => count * 3_600_000
+    expect(Array.from({ length: MOST_ATTEMPTS }, (_, index) => waitMs(index + 1))).toEqual([
+      ...[5_000, 300_000, 1_800_000, hours(2), hours(5)],
+      ...[hours(10), hours(14), hours(20), hours(24), null],
+    ])
+  })
+
+  it('adds up to a tenth by chance, and never tries earlier', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: MOST_ATTEMPTS - 1 }),
+        fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+        (attempt, random) => {
+          const least = waitMs(attempt) ?? NaN
+          const ms = waitMs(attempt, { random }) ?? NaN
+          expect(ms).toBeGreaterThanOrEqual(least)
+          expect(ms).toBeLessThanOrEqual(least * 1.1)
+        },
+      ),
+    )
+    expect(waitMs(2, { random: 0.5 })).toBe(315_000)
+  })
+
+  test.each([
+    { asked: 60_000, attempt: 1, expected: 60_000 },
+    { asked: 60_000, attempt: 2, expected: 300_000 },
+    { asked: 1_000_000_000, attempt: 1, expected: 86_400_000 },
+    { asked: 60_000, attempt: MOST_ATTEMPTS, expected: null },
+  ])('waits for $asked ms where the endpoint asks so after attempt $attempt', ({ asked, attempt, expected }) => {
+    expect(waitMs(attempt, { retryAfterMs: asked })).toBe(expected)
+  })
+})
