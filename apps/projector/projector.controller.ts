@@ -11,6 +11,7 @@ import type {
   StoredRecord,
 } from '#libs/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
+import { deliveryEventCodec } from '#libs/event-log/webhook-events.js'
 import { PassErrorsOn, type HandedBatch } from '#libs/log-transport/event-log-strategy.js'
 import { projectAccountEvent } from '#libs/read-model/account-projection.js'
 import { beginViews } from '#libs/read-model/beginning.js'
@@ -18,6 +19,7 @@ import { inboxChannel } from '#libs/read-model/inbox-channel.js'
 import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
 import type { Signals } from '#libs/signals/signals.js'
+import { DeliveryProjector } from './delivery-projector.js'
 import { firstStepOf, InboxProjector } from './inbox-projector.js'
 import { ProjectorMetrics } from './projector-metrics.js'
 
@@ -39,6 +41,7 @@ export class ProjectorController {
   constructor(
     private readonly ports: ProjectorPorts,
     private readonly inboxes: InboxProjector,
+    private readonly deliveries: DeliveryProjector,
     private readonly metrics: ProjectorMetrics,
   ) {}
 
@@ -82,6 +85,15 @@ export class ProjectorController {
       applied = await projections.apply({ topic, partition, from, to: next, changes: [], contents: [] })
     }
     return this.conclude(batch, applied, outcome, started)
+  }
+
+  @EventPattern('webhook-events')
+  async projectDeliveries(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    const started = performance.now()
+    const step = decodeBatch(deliveryEventCodec, batch, this.partitionsOf(batch))
+    await this.setAside(batch, step.undecodable)
+    const applied = await this.deliveries.project(batch, step)
+    return this.conclude(batch, applied, step.outcome, started)
   }
 
   private partitionsOf({ topic }: Partition): number {

@@ -7,6 +7,7 @@ import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { beginViews } from '#libs/read-model/beginning.js'
 import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
+import { DeliveryProjector } from './delivery-projector.js'
 import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
 import { ProjectorMetrics } from './projector-metrics.js'
@@ -14,7 +15,7 @@ import { ProjectorController, ProjectorPorts } from './projector.controller.js'
 import { ViewsWatch } from './views-watch.js'
 
 /*
- * The projector consumes inbox-events and account-events, parses mail in threads, and moves the views: a message
+ * The projector consumes inbox-events, account-events and webhook-events, parses mail in threads, and moves the views: a message
  * is in them once it is whole. It begins where the views stand, not where its group does, and so neither skips
  * nor repeats whatever was killed or restored.
  */
@@ -67,6 +68,7 @@ export async function startProjector({
     providers: [
       { provide: ProjectorPorts, useValue: { ...engine, logger } },
       { provide: InboxProjector, useValue: new InboxProjector(engine.projections, engine.vault, parser) },
+      { provide: DeliveryProjector, useValue: new DeliveryProjector(engine.projections) },
       { provide: ProjectorMetrics, useValue: metrics },
     ],
   })

@@ -73,6 +73,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       store: projections,
       queries: views,
       accounts,
+      deliveries,
     } = redisReadModel({ client, bulk, prefix, partitions })
     const { progress, doubt } = rememberProgress(views, log)
     onInterruption(client, doubt)
@@ -96,6 +97,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       projections,
       inboxes: queries,
       accounts,
+      deliveries,
       keyUse,
       signals,
       limits,

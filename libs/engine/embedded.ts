@@ -73,7 +73,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     opened.defer(() => keyUseStore.close())
     const keyUse = new GatheredKeyUse(keyUseStore, (error) => onError(error, 'storing when keys were used'))
     opened.defer(() => keyUse.close())
-    const { store: projections, queries: inboxes, accounts } = readModel
+    const { store: projections, queries: inboxes, accounts, deliveries } = readModel
     const signals = new InProcessSignals()
     opened.defer(() => signals.close())
     const limits = memoryRateLimits()
@@ -90,7 +90,19 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       (error) => onError(error, 'opening the answers to repeated requests'),
     )
     opened.defer(() => idempotency.close())
-    return { log, vault, projections, inboxes, accounts, keyUse, signals, limits, idempotency, close }
+    return {
+      log,
+      vault,
+      projections,
+      inboxes,
+      accounts,
+      deliveries,
+      keyUse,
+      signals,
+      limits,
+      idempotency,
+      close,
+    }
   } catch (error) {
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     throw error

@@ -5,7 +5,13 @@ import type { KeyUse } from '#libs/key-use/key-use.js'
 import type { ProjectionStore } from '#libs/read-model/projection-store.js'
 import type { IdempotencyStore } from '#libs/idempotency/idempotency-store.js'
 import type { RateLimits } from '#libs/rate-limit/rate-limits.js'
-import type { AccountQueries, DueInboxes, InboxQueries } from '#libs/read-model/queries.js'
+import type {
+  AccountQueries,
+  DeliveryQueries,
+  DueDeliveries,
+  DueInboxes,
+  InboxQueries,
+} from '#libs/read-model/queries.js'
 import type { Signals } from '#libs/signals/signals.js'
 
 /** Every port, with the adapters of one engine behind them. */
@@ -15,6 +21,7 @@ export interface Engine {
   projections: ProjectionStore
   inboxes: InboxQueries & DueInboxes
   accounts: AccountQueries
+  deliveries: DeliveryQueries & DueDeliveries
   keyUse: KeyUse
   signals: Signals
   limits: RateLimits

@@ -4,9 +4,12 @@ import { created, deleted, expired, messageDeleted, minute, received } from '#li
 import { anyId, anyInboxEvent, anyTime } from '#libs/inbox/inbox-events.arbitrary.js'
 import { anyAccountEvent } from '#libs/account/account-events.arbitrary.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
+import type { DeliveryEvent } from '#libs/webhook/delivery-events.js'
+import { anyDeliveryEvent } from '#libs/webhook/delivery-events.arbitrary.js'
 import { accountEventCodec } from './account-events.js'
 import type { Recorded } from './cloud-event.js'
 import { inboxEventCodec } from './inbox-events.js'
+import { deliveryEventCodec } from './webhook-events.js'
 
 function anyRecorded<Event>(event: fc.Arbitrary<Event>): fc.Arbitrary<Recorded<Event>> {
   return fc.record({
@@ -38,6 +41,18 @@ describe('every event comes back from its record as it was', () => {
     )
   })
 
+  it('of a delivery', () => {
+    fc.assert(
+      fc.property(anyRecorded(anyDeliveryEvent), (recorded) => {
+        const decoded = deliveryEventCodec.decode(deliveryEventCodec.encode(recorded))
+        expect(decoded).toEqual({
+          kind: 'event',
+          recorded: { ...recorded, event: withBuffer(recorded.event) },
+        })
+      }),
+    )
+  })
+
   it('with its times to the millisecond', () => {
     fc.assert(
       fc.property(anyRecorded(fc.constant(received(minute(1)))), anyTime, (recorded, receivedAt) => {
@@ -48,6 +63,12 @@ describe('every event comes back from its record as it was', () => {
     )
   })
 })
+
+/** Bytes are compared by their class too. */
+function withBuffer(event: DeliveryEvent): DeliveryEvent {
+  if (!('answer' in event) || event.answer === null) return event
+  return { ...event, answer: Buffer.from(event.answer) }
+}
 
 const id = idFromBytes('evt', Buffer.alloc(16, 4))
 const { accountId, keyId, inboxId } = created

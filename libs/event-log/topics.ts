@@ -3,7 +3,7 @@ export type LogTopic = SourceTopic | 'inbox-keys'
 export type TopicName = LogTopic | `${LogTopic}.dead-letter`
 
 /** Topics of events, which consumers follow. */
-export const SOURCE_TOPICS = ['inbox-events', 'account-events'] as const
+export const SOURCE_TOPICS = ['inbox-events', 'account-events', 'webhook-events'] as const
 
 const LOG_TOPICS: readonly LogTopic[] = [...SOURCE_TOPICS, 'inbox-keys']
 
@@ -18,9 +18,9 @@ export function isDeadLetter(topic: TopicName): topic is `${LogTopic}.dead-lette
 }
 
 /**
- * Inbox keys lie in the partitions of their inboxes' events. An account's events keep one order among all accounts,
- * and dead letters have no order to keep.
+ * Inbox keys lie in the partitions of their inboxes' events, and what is told to a webhook in the partition of its id.
+ * An account's events keep one order among all accounts, and dead letters have no order to keep.
  */
 export function partitionCount(topic: TopicName, partitions: number): number {
-  return topic === 'inbox-events' || topic === 'inbox-keys' ? partitions : 1
+  return topic === 'account-events' || isDeadLetter(topic) ? 1 : partitions
 }

@@ -53,7 +53,9 @@ class Views {
           break
         case 'put-account':
         case 'put-key':
-          throw new Error(`an inbox event changed accounts: ${change.type}`)
+        case 'put-delivery':
+        case 'put-webhook-health':
+          throw new Error(`an inbox event changed something else: ${change.type}`)
       }
     }
     return projection

@@ -1,7 +1,7 @@
 import type { AccountSlice } from '#libs/account/account.js'
 import type { Partition, PartitionRange } from '#libs/event-log/event-log.js'
-import type { AccountId, InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
-import type { Change, InboxRow, MessageContent, MessageRow } from './views.js'
+import type { AccountId, DeliveryId, InboxId, KeyId, MessageId, WebhookId } from '#libs/typeid/typeid.js'
+import type { Change, DeliveryRow, InboxRow, MessageContent, MessageRow, WebhookHealth } from './views.js'
 
 /**
  * One move of a partition's views: from the offset at which they stand to another, with every change that the
@@ -22,6 +22,11 @@ export interface MessageKey {
   messageId: MessageId
 }
 
+export interface DeliveryKey {
+  webhookId: WebhookId
+  deliveryId: DeliveryId
+}
+
 /** What a projector needs of the views. Errors: `ReadModelUnavailableError`, as for the queries. */
 export interface ProjectionStore {
   /**
@@ -36,6 +41,9 @@ export interface ProjectionStore {
   begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }>
   inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]>
   messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]>
+  deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]>
+  /** Null for a webhook that nothing has been asked of. */
+  webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]>
   accountSlice(accountId: AccountId, keyId: KeyId | null): Promise<AccountSlice>
   /**
    * Compare and set: applies changes, contents and the new offset together where the partition's views stand at

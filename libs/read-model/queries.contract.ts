@@ -1,4 +1,5 @@
 import { describeAccountQueries } from './account-queries.contract.js'
+import { describeDeliveryQueries } from './delivery-queries.contract.js'
 import { describeHistoryQueries } from './history-queries.contract.js'
 import { describeInboxQueries } from './inbox-queries.contract.js'
 import { describeMessageQueries } from './message-queries.contract.js'
@@ -20,5 +21,6 @@ export function describeQueries(
     describe('of messages', () => describeMessageQueries(() => harness))
     describe('of history', () => describeHistoryQueries(() => harness))
     describe('of accounts', () => describeAccountQueries(() => harness))
+    describe('of deliveries', () => describeDeliveryQueries(() => harness))
   })
 }

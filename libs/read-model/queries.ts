@@ -2,10 +2,11 @@ import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { Partition } from '#libs/event-log/event-log.js'
 import type { Address } from '#libs/inbox/address.js'
-import type { AccountId, InboxId, KeyId } from '#libs/typeid/typeid.js'
+import type { AccountId, InboxId, KeyId, WebhookId } from '#libs/typeid/typeid.js'
+import type { Delivery } from '#libs/webhook/delivery.js'
 import type { HistoryEntry } from './history.js'
-import type { MessageKey } from './projection-store.js'
-import type { InboxRow, MessageRow } from './views.js'
+import type { DeliveryKey, MessageKey } from './projection-store.js'
+import type { DeliveryRow, InboxRow, MessageRow } from './views.js'
 
 /**
  * The views are out of reach for now: every method of the store and of the queries rejects with it, soon. What was
@@ -108,4 +109,38 @@ export interface DueInboxes {
    * while no other caller is given them.
    */
   leaseDue(now: Date, limit: number): Promise<InboxId[]>
+}
+
+export interface DeliveryListQuery {
+  webhookId: WebhookId
+  /** Null for every state. */
+  state: Delivery['state'] | null
+  order: 'asc' | 'desc'
+  /** Offsets from `from` up to, not including, `to`. */
+  from: number
+  to: number
+  limit: number
+}
+
+export interface DeliveryQueries {
+  delivery(key: DeliveryKey): Promise<DeliveryRow | null>
+  /** In the order in which they were asked for. */
+  listDeliveries(query: DeliveryListQuery): Promise<DeliveryRow[]>
+}
+
+export interface DueClaim {
+  now: Date
+  /** For so long no other caller is given what this one is; it is to tell by then how each attempt went. */
+  leaseMs: number
+  limit: number
+  /** How many more of a webhook's deliveries may be claimed. */
+  room: (webhookId: WebhookId) => number
+}
+
+export interface DueDeliveries {
+  /**
+   * Deliveries whose attempt is due, those of each webhook earliest first, and leases them. Nothing of partitions
+   * that are catching up: what is due there may long have been delivered.
+   */
+  claimDue(claim: DueClaim): Promise<DeliveryRow[]>
 }

@@ -9,7 +9,7 @@ import { beginViews } from './beginning.js'
 import type { PlacedEvent } from './history.js'
 import { projectInboxEvents, rowsConcerned } from './inbox-projection.js'
 import type { ProjectionStore, Step, StepOutcome } from './projection-store.js'
-import type { AccountQueries, DueInboxes, InboxQueries } from './queries.js'
+import type { AccountQueries, DeliveryQueries, DueDeliveries, DueInboxes, InboxQueries } from './queries.js'
 import type { MessageContent } from './views.js'
 
 /** Empty views for one test, of inbox-events with PARTITIONS. */
@@ -17,6 +17,7 @@ export interface ReadModelHarness {
   store: ProjectionStore
   queries: InboxQueries & DueInboxes
   accounts: AccountQueries
+  deliveries: DeliveryQueries & DueDeliveries
   close(): Promise<void>
 }
 

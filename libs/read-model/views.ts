@@ -1,6 +1,7 @@
 import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox, Message } from '#libs/inbox/inbox.js'
-import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { InboxId, MessageId, WebhookId } from '#libs/typeid/typeid.js'
+import type { Delivery } from '#libs/webhook/delivery.js'
 import type { HistoryEntry } from './history.js'
 
 /** An inbox as the view has it. Offsets are those of its partition of inbox-events. */
@@ -29,6 +30,20 @@ export interface MessageContent {
   expiresAt: Date
 }
 
+/** A delivery as the view has it. */
+export interface DeliveryRow {
+  delivery: Delivery
+  /** Of its DeliveryRequested on webhook-events: deliveries of a webhook are in this order. */
+  offset: number
+}
+
+/** How a webhook's deliveries have gone lately. */
+export interface WebhookHealth {
+  webhookId: WebhookId
+  /** When the first of a row of failed attempts was made; null where the last one succeeded. */
+  failingSince: Date | null
+}
+
 /** What a step does to the views. Applying one twice is applying it once. */
 export type Change =
   | { type: 'put-inbox'; row: InboxRow; previous: Inbox | null }
@@ -39,3 +54,5 @@ export type Change =
   | { type: 'put-history'; inboxId: InboxId; entry: HistoryEntry }
   | { type: 'put-account'; account: Account }
   | { type: 'put-key'; key: ApiKey }
+  | { type: 'put-delivery'; row: DeliveryRow; previous: Delivery | null }
+  | { type: 'put-webhook-health'; health: WebhookHealth }

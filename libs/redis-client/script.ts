@@ -12,13 +12,30 @@ export class Script {
   }
 
   /** Its keys lie in one hash slot. */
-  async run(client: RedisClient, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
+  run(client: RedisClient, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
+    return this.runBy((command, all) => client.call(command, all), keys, args)
+  }
+
+  /** The same for answers that are bytes, not text. */
+  runForBytes(
+    client: RedisClient,
+    keys: readonly string[],
+    args: readonly ScriptArgument[],
+  ): Promise<unknown> {
+    return this.runBy((command, all) => client.callBuffer(command, all), keys, args)
+  }
+
+  private async runBy(
+    call: (command: string, args: ScriptArgument[]) => Promise<unknown>,
+    keys: readonly string[],
+    args: readonly ScriptArgument[],
+  ): Promise<unknown> {
     const rest = [keys.length, ...keys, ...args]
     try {
-      return await client.call('EVALSHA', [this.sha, ...rest])
+      return await call('EVALSHA', [this.sha, ...rest])
     } catch (error) {
       if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
-      return client.call('EVAL', [this.lua, ...rest])
+      return call('EVAL', [this.lua, ...rest])
     }
   }
 }

@@ -38,7 +38,10 @@ describe('the schedule of attempts', () => {
     { asked: 60_000, attempt: 2, expected: 300_000 },
     { asked: 1_000_000_000, attempt: 1, expected: 86_400_000 },
     { asked: 60_000, attempt: MOST_ATTEMPTS, expected: null },
-  ])('waits for $asked ms where the endpoint asks so after attempt $attempt', ({ asked, attempt, expected }) => {
-    expect(waitMs(attempt, { retryAfterMs: asked })).toBe(expected)
-  })
+  ])(
+    'waits for $asked ms where the endpoint asks so after attempt $attempt',
+    ({ asked, attempt, expected }) => {
+      expect(waitMs(attempt, { retryAfterMs: asked })).toBe(expected)
+    },
+  )
 })

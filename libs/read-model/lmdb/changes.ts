@@ -2,6 +2,7 @@ import type { ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Change, InboxRow, MessageContent, MessageRow } from '../views.js'
+import { putDelivery, putWebhookHealth } from './delivery-changes.js'
 import { historyRangeOf, messageRangesOf, type LabelKey, type ListKey, type Tables } from './tables.js'
 
 /** Writes one change; to be called within a transaction. */
@@ -24,6 +25,12 @@ export function applyChange(tables: Tables, partition: number, change: Change): 
       return
     case 'put-key':
       putKey(tables, change.key)
+      return
+    case 'put-delivery':
+      putDelivery(tables, change.row, change.previous)
+      return
+    case 'put-webhook-health':
+      putWebhookHealth(tables, partition, change.health)
       return
   }
 }

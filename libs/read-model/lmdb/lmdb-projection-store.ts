@@ -1,10 +1,11 @@
 import type { AccountSlice } from '#libs/account/account.js'
 import type { PartitionRange } from '#libs/event-log/event-log.js'
-import type { AccountId, InboxId, KeyId } from '#libs/typeid/typeid.js'
+import type { AccountId, InboxId, KeyId, WebhookId } from '#libs/typeid/typeid.js'
 import { commit } from '#libs/lmdb-file/lmdb-file.js'
-import type { MessageKey, ProjectionStore, Step, StepOutcome } from '../projection-store.js'
-import type { InboxRow, MessageRow } from '../views.js'
+import type { DeliveryKey, MessageKey, ProjectionStore, Step, StepOutcome } from '../projection-store.js'
+import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '../views.js'
 import { applyChange, putContent, removeInbox } from './changes.js'
+import { removeDeliveries } from './delivery-changes.js'
 import type { SlotRow, Tables } from './tables.js'
 
 /** Changes with what a row holds: views of another form are rebuilt from the log. */
@@ -45,6 +46,21 @@ export class LmdbProjectionStore implements ProjectionStore {
     )
   }
 
+  deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]> {
+    return Promise.resolve(
+      keys.map(({ webhookId, deliveryId }) => this.tables.deliveries.get([webhookId, deliveryId]) ?? null),
+    )
+  }
+
+  webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]> {
+    const rows = ids.map((id) => this.tables.webhookHealth.get(id))
+    return Promise.resolve(
+      rows
+        .map((row) => row && { webhookId: row.webhookId, failingSince: row.failingSince })
+        .map((row) => row ?? null),
+    )
+  }
+
   accountSlice(accountId: AccountId, keyId: KeyId | null): Promise<AccountSlice> {
     const account = this.tables.accounts.get(accountId) ?? null
     const key = keyId === null ? null : (this.tables.keys.get(keyId) ?? null)
@@ -71,6 +87,10 @@ export class LmdbProjectionStore implements ProjectionStore {
     if (topic === 'account-events') {
       const all = [accounts, keys, keyHashes, accountKeys, activeKeys]
       await Promise.all(all.map((table) => table.clearAsync()))
+      return
+    }
+    if (topic === 'webhook-events') {
+      await removeDeliveries(this.tables, partition)
       return
     }
     const ids: InboxId[] = []

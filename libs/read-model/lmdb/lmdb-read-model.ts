@@ -1,5 +1,6 @@
 import { closeLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import { LmdbAccountQueries } from './lmdb-account-queries.js'
+import { LmdbDeliveries } from './lmdb-deliveries.js'
 import { LmdbProjectionStore } from './lmdb-projection-store.js'
 import { LmdbQueries } from './lmdb-queries.js'
 import { openTables } from './tables.js'
@@ -8,6 +9,7 @@ export interface LmdbReadModel {
   store: LmdbProjectionStore
   queries: LmdbQueries
   accounts: LmdbAccountQueries
+  deliveries: LmdbDeliveries
   close(): Promise<void>
 }
 
@@ -18,6 +20,7 @@ export async function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
     store: new LmdbProjectionStore(tables),
     queries: new LmdbQueries(tables),
     accounts: new LmdbAccountQueries(tables),
+    deliveries: new LmdbDeliveries(tables),
     close: () => closeLmdbFile(tables.root),
   }
 }

@@ -1,11 +1,12 @@
 import type { Database, RootDatabase } from 'lmdb'
 import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
-import type { AccountId, InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
+import type { AccountId, DeliveryId, InboxId, KeyId, MessageId, WebhookId } from '#libs/typeid/typeid.js'
+import type { Delivery } from '#libs/webhook/delivery.js'
 import { openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import type { ActiveKey } from '../queries.js'
 import type { HistoryEntry } from '../history.js'
-import type { InboxRow, MessageRow } from '../views.js'
+import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '../views.js'
 
 /*
  * Relies on: lmdb 3 synced after seen, where a commit is seen at once and synced to disk soon after, and
@@ -26,6 +27,11 @@ export interface PartitionedInboxRow extends InboxRow {
   partition: number
 }
 
+export interface PartitionedHealth extends WebhookHealth {
+  /** Of webhook-events. */
+  partition: number
+}
+
 export type ListKey = [account: AccountId, environment: string, state: Inbox['state'], id: InboxId]
 export type LabelKey = [
   account: AccountId,
@@ -40,6 +46,11 @@ export type AccountKeyKey = [account: AccountId, key: KeyId]
 export type MessageIndexKey = [inbox: InboxId, offset: number]
 export type HistoryKey = [inbox: InboxId, offset: number]
 export type MessageRowKey = [inbox: InboxId, message: MessageId]
+export type DeliveryRowKey = [webhook: WebhookId, delivery: DeliveryId]
+export type DeliveryOrderKey = [webhook: WebhookId, offset: number]
+export type DeliveryStateKey = [webhook: WebhookId, state: Delivery['state'], offset: number]
+export type DueDeliveryKey = [webhook: WebhookId, dueAtMs: number, delivery: DeliveryId]
+export type DueWebhookKey = [dueAtMs: number, webhook: WebhookId]
 
 export interface Tables {
   root: RootDatabase<unknown, string>
@@ -60,11 +71,20 @@ export interface Tables {
   keyHashes: Database<KeyId, string>
   accountKeys: Database<true, AccountKeyKey>
   activeKeys: Database<ActiveKey, AccountKeyKey>
+  /** Of every webhook that has had a delivery. */
+  webhookHealth: Database<PartitionedHealth, WebhookId>
+  deliveries: Database<DeliveryRow, DeliveryRowKey>
+  deliveryOrder: Database<DeliveryId, DeliveryOrderKey>
+  deliveryStates: Database<DeliveryId, DeliveryStateKey>
+  dueDeliveries: Database<true, DueDeliveryKey>
+  /** Of a webhook that has something due, now or later: when the earliest of it is. */
+  earliestDue: Database<number, WebhookId>
+  dueWebhooks: Database<true, DueWebhookKey>
 }
 
 /** Rejects where the file can't be opened, or what it says of its tables can't be read. */
 export async function openTables(path: string): Promise<Tables> {
-  const root = openLmdbFile<unknown, string>({ path, isSynced: 'after-seen', maxDbs: 24 })
+  const root = openLmdbFile<unknown, string>({ path, isSynced: 'after-seen', maxDbs: 40 })
   try {
     return tablesIn(root)
   } catch (error) {
@@ -95,6 +115,13 @@ function tablesIn(root: RootDatabase<unknown, string>): Tables {
     keyHashes: root.openDB({ name: 'key-hashes' }),
     accountKeys: root.openDB({ name: 'account-keys' }),
     activeKeys: root.openDB({ name: 'active-keys' }),
+    webhookHealth: root.openDB({ name: 'webhook-health', ...asMap }),
+    deliveries: root.openDB({ name: 'deliveries', ...asMap }),
+    deliveryOrder: root.openDB({ name: 'delivery-order' }),
+    deliveryStates: root.openDB({ name: 'delivery-states' }),
+    dueDeliveries: root.openDB({ name: 'due-deliveries' }),
+    earliestDue: root.openDB({ name: 'earliest-due' }),
+    dueWebhooks: root.openDB({ name: 'due-webhooks' }),
   }
 }
 

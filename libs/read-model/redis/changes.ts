@@ -1,7 +1,8 @@
 import type { ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
-import type { Change, InboxRow, MessageRow } from '../views.js'
+import type { Delivery } from '#libs/webhook/delivery.js'
+import type { Change, DeliveryRow, InboxRow, MessageRow } from '../views.js'
 import { keyListMember, writeActiveKey } from './key-lists.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
 import { encodeHistoryEntry, encodeRow } from './rows.js'
@@ -31,6 +32,13 @@ export function addChange(writes: StepWrites, keys: ViewKeys, change: Change): v
     case 'put-key':
       putKey(writes, keys, change.key)
       return
+    case 'put-delivery':
+      putDelivery(writes, keys, change.row, change.previous)
+      return
+    case 'put-webhook-health': {
+      const { webhookId } = change.health
+      writes.add('HSET', keys.webhookHealth(keys.partitionOf(webhookId)), webhookId, encodeRow(change.health))
+    }
   }
 }
 
@@ -70,6 +78,22 @@ function putKey(writes: StepWrites, keys: ViewKeys, key: ApiKey): void {
   writes.add('ZADD', keys.keyList, 0, keyListMember(key.accountId, key.id))
   if (key.revokedAt === null) writes.add('ZADD', keys.activeKeys, 0, writeActiveKey(key))
   else writes.add('ZREM', keys.activeKeys, writeActiveKey(key))
+}
+
+function putDelivery(writes: StepWrites, keys: ViewKeys, row: DeliveryRow, previous: Delivery | null): void {
+  const { id, webhookId, state, dueAt } = row.delivery
+  writes.add('HSET', keys.deliveries(webhookId), id, encodeRow(row))
+  if (previous === null) writes.add('ZADD', keys.deliveryOrder(webhookId), row.offset, id)
+  if (previous?.state !== state) {
+    if (previous !== null) writes.add('ZREM', keys.deliveriesIn(webhookId, previous.state), id)
+    writes.add('ZADD', keys.deliveriesIn(webhookId, state), row.offset, id)
+  }
+  if (dueAt === null) {
+    writes.add('ZREM', keys.dueDeliveries(webhookId), id)
+    return
+  }
+  writes.add('ZADD', keys.dueDeliveries(webhookId), dueAt.getTime(), id)
+  writes.add('ZADD LT', keys.dueWebhooks(keys.partitionOf(webhookId)), dueAt.getTime(), webhookId)
 }
 
 function labelMembers(inbox: Inbox): string[] {

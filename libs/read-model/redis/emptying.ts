@@ -1,5 +1,5 @@
 import type { Partition } from '#libs/event-log/event-log.js'
-import type { InboxId } from '#libs/typeid/typeid.js'
+import type { InboxId, WebhookId } from '#libs/typeid/typeid.js'
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import { dropMessages } from './changes.js'
 import type { Contents } from './contents.js'
@@ -9,6 +9,7 @@ import { EMPTY } from './scripts.js'
 import { StepWrites } from './step-writes.js'
 
 const INBOXES_AT_ONCE = 200
+const WEBHOOKS_AT_ONCE = 100
 
 /**
  * Removes what belongs to single inboxes of a partition whose slot is gone, a little at a time. Killed midway, the
@@ -50,8 +51,31 @@ export async function emptyInboxes(
   } while (cursor !== '0')
   return true
 
-  async function write(some: StepWrites): Promise<boolean> {
-    const { keys: all, args } = some.forScript([slot])
-    return (await reach(() => EMPTY.run(client, all, args))) === 'emptied'
+  function write(some: StepWrites): Promise<boolean> {
+    return empty(client, slot, some)
   }
+}
+
+/** The same of what belongs to single webhooks. */
+export async function emptyWebhooks(client: RedisClient, keys: ViewKeys, place: Partition): Promise<boolean> {
+  const known = keys.webhookHealth(place.partition)
+  let cursor = '0'
+  do {
+    const [next, fields] = await reach(() => client.hscan(known, cursor, 'COUNT', WEBHOOKS_AT_ONCE))
+    // The hash holds a row behind each id.
+    const ids = fields.filter((_, index) => index % 2 === 0) as WebhookId[]
+    const writes = new StepWrites()
+    for (const webhookId of ids) {
+      for (const key of keys.everyKeyOf(webhookId)) writes.add('UNLINK', key)
+      writes.add('HDEL', known, webhookId)
+    }
+    if (ids.length > 0 && !(await empty(client, keys.slot(place), writes))) return false
+    cursor = next
+  } while (cursor !== '0')
+  return true
+}
+
+async function empty(client: RedisClient, slot: string, writes: StepWrites): Promise<boolean> {
+  const { keys, args } = writes.forScript([slot])
+  return (await reach(() => EMPTY.run(client, keys, args))) === 'emptied'
 }

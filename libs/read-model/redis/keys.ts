@@ -2,7 +2,8 @@ import type { Partition } from '#libs/event-log/event-log.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
 import type { Address } from '#libs/inbox/address.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
-import type { InboxId } from '#libs/typeid/typeid.js'
+import type { InboxId, WebhookId } from '#libs/typeid/typeid.js'
+import { DELIVERY_STATES, type Delivery } from '#libs/webhook/delivery.js'
 import type { MessageKey } from '../projection-store.js'
 
 /*
@@ -23,6 +24,13 @@ import type { MessageKey } from '../projection-store.js'
  * | {p<n>}:body:<message id>         | string     | sealed parsed mail; expires                               |
  * | {p<n>}:raw:<message id>          | string     | sealed envelope and source; expires                       |
  * | {p<n>}:history:<inbox id>        | sorted set | an event of the inbox, by its offset                      |
+ * | {p<n>}:slot:webhook-events       | hash       | as above                                                  |
+ * | {p<n>}:webhook-health            | hash       | webhook id → row, of each that has had a delivery          |
+ * | {p<n>}:due-webhooks              | sorted set | webhook id, by when something of it is due, or earlier    |
+ * | {p<n>}:deliveries:<webhook id>   | hash       | delivery id → row                                         |
+ * | {p<n>}:delivery-order:<webhook>  | sorted set | delivery id, by its offset                                |
+ * | {p<n>}:delivery-<state>:<webhook>| sorted set | the same of those in a state                              |
+ * | {p<n>}:due:<webhook id>          | sorted set | delivery id, by its due time, leased ones by the lease's end |
  * | {accounts}:slot:account-events   | hash       | as above                                                  |
  * | {accounts}:accounts              | hash       | account id → row                                          |
  * | {accounts}:keys                  | hash       | key id → row                                              |
@@ -53,8 +61,8 @@ export class ViewKeys {
     this.activeKeys = `${prefix}{accounts}:active-keys`
   }
 
-  partitionOf(inboxId: InboxId): number {
-    return partitionOf(inboxId, this.partitions)
+  partitionOf(id: InboxId | WebhookId): number {
+    return partitionOf(id, this.partitions)
   }
 
   everyPartition(): number[] {
@@ -73,12 +81,16 @@ export class ViewKeys {
   due = (partition: number): string => `${this.tag(partition)}:due`
   leases = (partition: number): string => `${this.tag(partition)}:leases`
 
-  /** What is emptied at once; keys of single inboxes go before. */
+  webhookHealth = (partition: number): string => `${this.tag(partition)}:webhook-health`
+  dueWebhooks = (partition: number): string => `${this.tag(partition)}:due-webhooks`
+
+  /** What is emptied at once; keys of single inboxes and webhooks go before. */
   tables({ topic, partition }: Partition): string[] {
     if (topic === 'account-events') {
       const { accounts, apiKeys, keyHashes, accountList, keyList, activeKeys } = this
       return [accounts, apiKeys, keyHashes, accountList, keyList, activeKeys]
     }
+    if (topic === 'webhook-events') return [this.webhookHealth(partition), this.dueWebhooks(partition)]
     const { inboxes, addresses, listing, labels, due, leases } = this
     return [inboxes, addresses, listing, labels, due, leases].map((key) => key(partition))
   }
@@ -103,8 +115,39 @@ export class ViewKeys {
     return `${this.tag(this.partitionOf(inboxId))}:history:${inboxId}`
   }
 
+  deliveries(webhookId: WebhookId): string {
+    return this.ofWebhook(webhookId, 'deliveries')
+  }
+
+  deliveryOrder(webhookId: WebhookId): string {
+    return this.ofWebhook(webhookId, 'delivery-order')
+  }
+
+  deliveriesIn(webhookId: WebhookId, state: Delivery['state']): string {
+    return this.ofWebhook(webhookId, `delivery-${state}`)
+  }
+
+  dueDeliveries(webhookId: WebhookId): string {
+    return this.ofWebhook(webhookId, 'due')
+  }
+
+  /** All that a webhook has of its own. */
+  everyKeyOf(webhookId: WebhookId): string[] {
+    const inStates = DELIVERY_STATES.map((state) => this.deliveriesIn(webhookId, state))
+    return [
+      this.deliveries(webhookId),
+      this.deliveryOrder(webhookId),
+      this.dueDeliveries(webhookId),
+      ...inStates,
+    ]
+  }
+
   address(address: Address): string {
     return `${this.prefix}address:${address}`
+  }
+
+  private ofWebhook(webhookId: WebhookId, name: string): string {
+    return `${this.tag(this.partitionOf(webhookId))}:${name}:${webhookId}`
   }
 
   private tag(partition: number): string {

@@ -1,13 +1,13 @@
 import type { AccountSlice } from '#libs/account/account.js'
 import type { PartitionRange } from '#libs/event-log/event-log.js'
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
-import type { AccountId, InboxId, KeyId } from '#libs/typeid/typeid.js'
-import type { MessageKey, ProjectionStore, Step, StepOutcome } from '../projection-store.js'
+import type { AccountId, InboxId, KeyId, WebhookId } from '#libs/typeid/typeid.js'
+import type { DeliveryKey, MessageKey, ProjectionStore, Step, StepOutcome } from '../projection-store.js'
 import { ReadModelUnavailableError } from '../queries.js'
-import type { InboxRow, MessageRow } from '../views.js'
+import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '../views.js'
 import { addChange } from './changes.js'
 import { Contents } from './contents.js'
-import { emptyInboxes } from './emptying.js'
+import { emptyInboxes, emptyWebhooks } from './emptying.js'
 import type { ViewKeys } from './keys.js'
 import { reach, runsOf } from './reach.js'
 import { decodeAccount, decodeApiKey } from './rows.js'
@@ -43,9 +43,7 @@ export class RedisProjectionStore implements ProjectionStore {
       const standsAt = await reach(() => BEGIN.run(client, [slot], [...args, aheadAt ?? '']))
       if (Array.isArray(standsAt)) return { aheadAt: Number(standsAt[1]) }
       if (standsAt !== 'absent') return Number(standsAt)
-      const isOurs =
-        range.topic === 'account-events' || (await emptyInboxes(client, keys, this.contents, range))
-      if (!isOurs) continue
+      if (!(await this.empty(range))) continue
       const all = [slot, ...keys.tables(range)]
       if ((await reach(() => ESTABLISH.run(client, all, args))) === 'established') return range.first
     }
@@ -57,6 +55,14 @@ export class RedisProjectionStore implements ProjectionStore {
 
   messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]> {
     return this.rows.messages(keys)
+  }
+
+  deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]> {
+    return this.rows.deliveries(keys)
+  }
+
+  webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]> {
+    return this.rows.webhookHealth(ids)
   }
 
   async accountSlice(accountId: AccountId, keyId: KeyId | null): Promise<AccountSlice> {
@@ -88,6 +94,14 @@ export class RedisProjectionStore implements ProjectionStore {
     if (outcome !== 'applied') return { standsAt: Number(outcome) }
     await contents.remove(deletedIn(step))
     return 'applied'
+  }
+
+  /** Resolves with false where another one was through first. */
+  private empty(range: PartitionRange): Promise<boolean> {
+    const { client, keys } = this
+    if (range.topic === 'inbox-events') return emptyInboxes(client, keys, this.contents, range)
+    if (range.topic === 'webhook-events') return emptyWebhooks(client, keys, range)
+    return Promise.resolve(true)
   }
 
   /** The script's answer, once all content is where the step is applied. */

@@ -1,10 +1,10 @@
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
-import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
-import type { MessageKey } from '../projection-store.js'
-import type { InboxRow, MessageRow } from '../views.js'
+import type { DeliveryId, InboxId, MessageId, WebhookId } from '#libs/typeid/typeid.js'
+import type { DeliveryKey, MessageKey } from '../projection-store.js'
+import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '../views.js'
 import type { ViewKeys } from './keys.js'
 import { reach, runsOf } from './reach.js'
-import { decodeInbox, decodeMessage } from './rows.js'
+import { decodeDelivery, decodeHealth, decodeInbox, decodeMessage } from './rows.js'
 
 const ROWS_AT_ONCE = 500
 
@@ -33,6 +33,26 @@ export class RowReader {
     }
     const rows = await this.read(byInbox, decodeMessage)
     return keys.map(({ messageId }) => rows.get(messageId) ?? null)
+  }
+
+  /** In the order of the keys. */
+  async deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]> {
+    const byWebhook = new Map<string, DeliveryId[]>()
+    for (const [hash, some] of Map.groupBy(keys, ({ webhookId }) => this.keys.deliveries(webhookId))) {
+      byWebhook.set(
+        hash,
+        some.map(({ deliveryId }) => deliveryId),
+      )
+    }
+    const rows = await this.read(byWebhook, decodeDelivery)
+    return keys.map(({ deliveryId }) => rows.get(deliveryId) ?? null)
+  }
+
+  /** In the order of the ids. */
+  async webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]> {
+    const byKey = Map.groupBy(ids, (id) => this.keys.webhookHealth(this.keys.partitionOf(id)))
+    const rows = await this.read(byKey, decodeHealth)
+    return ids.map((id) => rows.get(id) ?? null)
   }
 
   private async read<Id extends string, Row>(

@@ -104,3 +104,30 @@ for at = 3, #ARGV do
 end
 return leased
 `)
+
+/**
+ * Webhooks that may have something due (the second key), earliest first; none where the slot (the first) is catching
+ * up. Arguments: now, how many to leave out, how many.
+ */
+export const DUE_WEBHOOKS = new Script(`
+local position, target = unpack(redis.call('HMGET', KEYS[1], 'position', 'target'))
+if not position or tonumber(position) < tonumber(target) then return {} end
+return redis.call('ZRANGE', KEYS[2], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', ARGV[2], ARGV[3])
+`)
+
+/**
+ * Leases what is due of one webhook, earliest first, by making it due at the lease's end, and answers the rows.
+ * Keys: the slot, webhooks by what is due, the webhook's due deliveries, its rows. Arguments: webhook, now, the lease's
+ * end, most of them.
+ */
+export const CLAIM_DUE = new Script(`
+local position, target = unpack(redis.call('HMGET', KEYS[1], 'position', 'target'))
+if not position or tonumber(position) < tonumber(target) then return {} end
+local ids = redis.call('ZRANGE', KEYS[3], '-inf', ARGV[2], 'BYSCORE', 'LIMIT', 0, ARGV[4])
+local rows = {}
+if #ids > 0 then rows = redis.call('HMGET', KEYS[4], unpack(ids)) end
+for _, id in ipairs(ids) do redis.call('ZADD', KEYS[3], ARGV[3], id) end
+local earliest = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
+if earliest[2] then redis.call('ZADD', KEYS[2], earliest[2], ARGV[1]) else redis.call('ZREM', KEYS[2], ARGV[1]) end
+return rows
+`)

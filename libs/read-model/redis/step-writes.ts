@@ -3,7 +3,8 @@ import type { ScriptArgument } from '#libs/redis-client/script.js'
 /** Values to one command: Lua hands no more than some thousands to a call. */
 const MOST_VALUES = 1_000
 
-type Command = 'HSET' | 'HDEL' | 'ZADD' | 'ZREM' | 'UNLINK'
+/** `ZADD LT` sets a member's score only where it has none or a higher one. */
+type Command = 'HSET' | 'HDEL' | 'ZADD' | 'ZADD LT' | 'ZREM' | 'UNLINK'
 
 /** A full Redis refuses a script whose first write could take memory: an inbox's end, which gives some back, goes on. */
 const REMOVALS: ReadonlySet<Command> = new Set(['HDEL', 'ZREM', 'UNLINK'])
@@ -34,7 +35,8 @@ export class StepWrites {
       places.set(key, place)
       for (let at = 0; at === 0 || at < values.length; at += MOST_VALUES) {
         const some = values.slice(at, at + MOST_VALUES)
-        args.push(some.length + 2, command, place)
+        const [name, ...options] = command.split(' ')
+        args.push(some.length + options.length + 2, name ?? command, place, ...options)
         for (const value of some) args.push(value)
       }
     }

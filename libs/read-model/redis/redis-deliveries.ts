@@ -1,0 +1,93 @@
+import type { RedisClient } from '#libs/redis-client/redis-client.js'
+import type { DeliveryId, WebhookId } from '#libs/typeid/typeid.js'
+import type { DeliveryKey } from '../projection-store.js'
+import type { DeliveryListQuery, DeliveryQueries, DueClaim, DueDeliveries } from '../queries.js'
+import type { DeliveryRow } from '../views.js'
+import type { ViewKeys } from './keys.js'
+import { reach } from './reach.js'
+import { RowReader } from './row-reader.js'
+import { decodeDelivery } from './rows.js'
+import { CLAIM_DUE, DUE_WEBHOOKS } from './scripts.js'
+
+const TOPIC = 'webhook-events'
+const WEBHOOKS_AT_ONCE = 500
+
+/** Deliveries among many processes: who leases one in its partition's script has it. Leases end by the callers' clocks. */
+export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
+  private readonly rows: RowReader
+
+  constructor(
+    private readonly client: RedisClient,
+    private readonly keys: ViewKeys,
+  ) {
+    this.rows = new RowReader(client, keys)
+  }
+
+  async delivery(key: DeliveryKey): Promise<DeliveryRow | null> {
+    const [row] = await this.rows.deliveries([key])
+    return row ?? null
+  }
+
+  async listDeliveries({
+    webhookId,
+    state,
+    order,
+    from,
+    to,
+    limit,
+  }: DeliveryListQuery): Promise<DeliveryRow[]> {
+    const { client, keys } = this
+    const key = state === null ? keys.deliveryOrder(webhookId) : keys.deliveriesIn(webhookId, state)
+    const [first, last] = [String(from), `(${to}`]
+    const ids = await reach(() =>
+      order === 'asc'
+        ? client.zrange(key, first, last, 'BYSCORE', 'LIMIT', 0, limit)
+        : client.zrange(key, last, first, 'BYSCORE', 'REV', 'LIMIT', 0, limit),
+    )
+    const rows = await this.rows.deliveries(ids.map((id) => ({ webhookId, deliveryId: id as DeliveryId })))
+    return rows.filter((row) => row !== null)
+  }
+
+  async claimDue(claim: DueClaim): Promise<DeliveryRow[]> {
+    const { limit, room } = claim
+    const partitions = this.keys.everyPartition()
+    const due = (await Promise.all(partitions.map((partition) => this.dueIn(partition, claim)))).flat()
+    const some = due.slice(0, limit)
+    const each = Math.max(Math.floor(limit / Math.max(some.length, 1)), 1)
+    const claimed = await Promise.all(
+      some.map((webhookId) => this.claimOf(webhookId, claim, Math.min(each, room(webhookId)))),
+    )
+    return claimed.flat()
+  }
+
+  /** Webhooks of a partition that have room for more, as many as one claim may need. */
+  private async dueIn(partition: number, { now, limit, room }: DueClaim): Promise<WebhookId[]> {
+    const keys = [this.keys.slot({ topic: TOPIC, partition }), this.keys.dueWebhooks(partition)]
+    const found: WebhookId[] = []
+    for (let seen = 0; found.length < limit; seen += WEBHOOKS_AT_ONCE) {
+      const args = [now.getTime(), seen, WEBHOOKS_AT_ONCE]
+      const some = (await reach(() => DUE_WEBHOOKS.run(this.client, keys, args))) as WebhookId[]
+      found.push(...some.filter((webhookId) => room(webhookId) > 0))
+      if (some.length < WEBHOOKS_AT_ONCE) break
+    }
+    return found.slice(0, limit)
+  }
+
+  private async claimOf(
+    webhookId: WebhookId,
+    { now, leaseMs }: DueClaim,
+    most: number,
+  ): Promise<DeliveryRow[]> {
+    const { client, keys } = this
+    const partition = keys.partitionOf(webhookId)
+    const all = [
+      keys.slot({ topic: TOPIC, partition }),
+      keys.dueWebhooks(partition),
+      keys.dueDeliveries(webhookId),
+      keys.deliveries(webhookId),
+    ]
+    const args = [webhookId, now.getTime(), now.getTime() + leaseMs, most]
+    const rows = (await reach(() => CLAIM_DUE.runForBytes(client, all, args))) as (Buffer | null)[]
+    return rows.flatMap((bytes) => (bytes === null ? [] : [decodeDelivery(bytes)]))
+  }
+}
