@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common'
+import { inboxEndBody, messageBody, messageDeletedBody } from '#libs/contract/event-body.js'
+import { EVENT_NAMES } from '#libs/contract/event-names.js'
+import type { OpenedMessage } from '#libs/contract/message-json.js'
 import type { ActiveInbox } from '#libs/inbox/inbox.js'
 import type { HistoryEntry } from '#libs/read-model/history.js'
 import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
 import { writeMessageCursor } from '../http/cursor.js'
 import { Views } from '../http/views.js'
 import { InboxContext, comingToItsEnd } from '../inboxes/inboxes.service.js'
-import { EVENT_NAMES } from '../history/history-json.js'
-import type { OpenedMessage } from '../messages/message-json.js'
 import { MessageReader } from '../messages/message-reader.js'
-import { inboxEndBody, messageBody, messageDeletedBody } from './event-body.js'
 import type { EventText } from './event-stream-text.js'
 
 /** Entries of the history at a time: they are small, and what they stand for is opened one by one. */
@@ -49,9 +49,11 @@ export class InboxFeed {
     switch (entry.type) {
       case 'InboxDeleted':
       case 'InboxExpired':
-        return inboxEndBody(entry, inbox.id)
+        return inboxEndBody(EVENT_NAMES[entry.type], entry.time, inbox.id)
       case 'MessageDeleted':
-        return this.msLeftOf(inbox) > 0 ? messageDeletedBody(entry, inbox.id) : null
+        return this.msLeftOf(inbox) > 0
+          ? messageDeletedBody(entry.time, { inboxId: inbox.id, messageId: entry.messageId })
+          : null
       case 'MessageReceived':
         return this.msLeftOf(inbox) > 0 ? this.received(inbox, entry, family) : null
       case 'InboxCreated':
@@ -64,7 +66,7 @@ export class InboxFeed {
     await this.views.mustKnow(inbox.id)
     const opened = entry.messageId === null ? null : await this.open(inbox.id, entry.messageId)
     await this.views.mustKnow(inbox.id)
-    return opened === null ? null : messageBody(entry, opened, family)
+    return opened === null ? null : messageBody(entry.time, opened, family)
   }
 
   private async open(inboxId: InboxId, messageId: MessageId): Promise<OpenedMessage | null> {

@@ -1,17 +1,8 @@
 import type { Static } from 'typebox'
-import type { InboxEvent } from '#libs/inbox/events.js'
+import { EVENT_NAMES } from '#libs/contract/event-names.js'
 import type { HistoryEntry } from '#libs/read-model/history.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Event } from './history-schemas.js'
-
-/** What an inbox's events are called in its history and in its stream. */
-export const EVENT_NAMES = {
-  InboxCreated: 'inbox.created',
-  MessageReceived: 'message.received',
-  MessageDeleted: 'message.deleted',
-  InboxExpired: 'inbox.expired',
-  InboxDeleted: 'inbox.deleted',
-} as const satisfies Record<InboxEvent['type'], string>
 
 /** An event as the contract has it, without content. `partition` is its inbox's. */
 export function historyJson(entry: HistoryEntry, inboxId: InboxId, partition: number): Static<typeof Event> {

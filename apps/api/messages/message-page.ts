@@ -3,7 +3,7 @@ import { readMessageCursor, type MessageCursor } from '../http/cursor.js'
 import type { OpenInbox } from '../inboxes/inboxes.service.js'
 import type { ListMessages } from './list-messages.dto.js'
 import { matches } from './match.js'
-import { messageJson, type OpenedMessage } from './message-json.js'
+import { messageJson, type OpenedMessage } from '#libs/contract/message-json.js'
 import { MessageReader } from './message-reader.js'
 import { OpenedMail, type WrittenPage } from './opened-mail.js'
 

@@ -8,7 +8,7 @@ import { isId, type InboxId, type MessageId } from '#libs/typeid/typeid.js'
 import { notFound, Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { comingToItsEnd, hasEnded } from '../inboxes/inboxes.service.js'
-import type { OpenedMessage } from './message-json.js'
+import type { OpenedMessage } from '#libs/contract/message-json.js'
 import { OpenedMail } from './opened-mail.js'
 
 export type PresentMessage = Extract<Message, { state: 'present' }>

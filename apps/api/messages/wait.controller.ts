@@ -9,7 +9,7 @@ import { familyOf } from '../http/link.js'
 import { Problem } from '../http/problems.js'
 import { Describe } from '../openapi/describe.js'
 import { WaitForMessage } from './list-messages.dto.js'
-import { messageJson } from './message-json.js'
+import { messageJson } from '#libs/contract/message-json.js'
 import { Message } from './message-schemas.js'
 import { MessageWait, type Waited } from './message-wait.js'
 

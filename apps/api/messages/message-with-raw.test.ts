@@ -1,6 +1,7 @@
+import { messageJson } from '#libs/contract/message-json.js'
 import { parseMail } from '#libs/mail/parse.js'
 import { mintId } from '#libs/typeid/mint.js'
-import { messageJson, messageWithRaw } from './message-json.js'
+import { messageWithRaw } from './message-with-raw.js'
 
 const envelope = {
   mailFrom: 'a@b.example',

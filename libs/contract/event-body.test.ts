@@ -1,12 +1,8 @@
-import { created, messageId, minute, received } from '#libs/inbox/given-when-then.js'
+import { created, messageId, minute } from '#libs/inbox/given-when-then.js'
 import type { ParsedMail } from '#libs/mail/message.js'
-import { historyEntry } from '#libs/read-model/history.js'
-import { placedAt } from '#libs/read-model/read-model-harness.contract.js'
-import { messageJson, type OpenedMessage } from '../messages/message-json.js'
+import { messageJson, type OpenedMessage } from './message-json.js'
 import { messageBody } from './event-body.js'
-import { eventText } from './event-stream-text.js'
 
-const entry = historyEntry(placedAt(7, received(minute(1))))
 const FAMILY = '/v1/inboxes'
 
 function messageWith(facts: Partial<ParsedMail>): OpenedMessage {
@@ -31,7 +27,7 @@ const manyHeaders = Array.from({ length: 200 }, (_, n) => ({ name: `X-${n}`, val
 describe('the body of an event', () => {
   it('is a message as a list has it, with when it came', () => {
     const message = messageWith({ text: 'a\r\nb', html: '<p>' })
-    expect(JSON.parse(messageBody(entry, message, FAMILY))).toEqual({
+    expect(JSON.parse(messageBody(minute(1), message, FAMILY))).toEqual({
       type: 'message.received',
       timestamp: minute(1).toISOString(),
       data: messageJson(message, FAMILY),
@@ -58,7 +54,7 @@ describe('the body of an event', () => {
     },
   ])('is without $what where it would be too long', ({ facts, truncated }) => {
     const message = messageWith(facts)
-    const body = messageBody(entry, message, FAMILY)
+    const body = messageBody(minute(1), message, FAMILY)
     const { data } = JSON.parse(body) as { data: Record<string, unknown> }
     expect(Buffer.byteLength(body)).toBeLessThanOrEqual(256_000)
     const nulls = Object.fromEntries(truncated.map((name) => [name, null]))
@@ -66,24 +62,13 @@ describe('the body of an event', () => {
   })
 
   it('is as long as it may be without losing anything', () => {
-    const room = 256_000 - Buffer.byteLength(messageBody(entry, messageWith({ text: '' }), FAMILY))
+    const room = 256_000 - Buffer.byteLength(messageBody(minute(1), messageWith({ text: '' }), FAMILY))
     for (const [bytes, isCut] of [
       [room, false],
       [room + 1, true],
     ] as const) {
-      const body = messageBody(entry, messageWith({ text: long(bytes) }), FAMILY)
+      const body = messageBody(minute(1), messageWith({ text: long(bytes) }), FAMILY)
       expect(body.includes('"truncated"')).toBe(isCut)
     }
-  })
-})
-
-describe('the text of an event', () => {
-  it('has a line for each part, and an empty one behind them', () => {
-    const text = eventText({
-      id: 'AAAA',
-      event: 'message.received',
-      data: JSON.stringify({ text: 'a\r\nb\rc' }),
-    })
-    expect(text).toBe('id: AAAA\nevent: message.received\ndata: {"text":"a\\r\\nb\\rc"}\n\n')
   })
 })

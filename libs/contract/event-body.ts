@@ -1,0 +1,45 @@
+import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import { EVENT_NAMES } from './event-names.js'
+import { messageJson, type OpenedMessage } from './message-json.js'
+
+/** What is left out of a message whose body would be longer, in this order; who needs it reads the message. */
+const MOST_BYTES = 256_000
+const LEFT_OUT = ['html', 'text', 'headers'] as const
+
+type Name = (typeof EVENT_NAMES)[keyof typeof EVENT_NAMES]
+
+/*
+ * What a stream and a webhook say of an event: its name, when it happened and its data, as JSON of one line.
+ */
+
+/** What had to be left out of a message is null and named in `truncated`. */
+export function messageBody(time: Date, message: OpenedMessage, family: string): string {
+  let data: Record<string, unknown> = messageJson(message, family)
+  let text = bodyText(EVENT_NAMES.MessageReceived, time, data)
+  const truncated: string[] = []
+  for (const name of LEFT_OUT) {
+    if (Buffer.byteLength(text) <= MOST_BYTES) break
+    if (data[name] === null) continue
+    truncated.push(name)
+    data = { ...data, [name]: null, truncated }
+    text = bodyText(EVENT_NAMES.MessageReceived, time, data)
+  }
+  return text
+}
+
+export function messageDeletedBody(
+  time: Date,
+  { inboxId, messageId: id }: { inboxId: InboxId; messageId: MessageId | null },
+): string {
+  const data = { id, inbox_id: inboxId, deleted_at: time.toISOString() }
+  return bodyText(EVENT_NAMES.MessageDeleted, time, data)
+}
+
+export function inboxEndBody(type: 'inbox.deleted' | 'inbox.expired', time: Date, id: InboxId): string {
+  const state = type === EVENT_NAMES.InboxDeleted ? 'deleted' : 'expired'
+  return bodyText(type, time, { id, state, ended_at: time.toISOString() })
+}
+
+function bodyText(type: Name, time: Date, data: object): string {
+  return JSON.stringify({ type, timestamp: time.toISOString(), data })
+}
