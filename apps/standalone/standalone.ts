@@ -4,6 +4,7 @@ import { startApi } from '#apps/api/api.js'
 import { startLifecycle } from '#apps/lifecycle/lifecycle.js'
 import { startProjector } from '#apps/projector/projector.js'
 import { startSmtp } from '#apps/smtp/smtp-edge.js'
+import { startWebhooks } from '#apps/webhooks/webhooks.js'
 import { readPlans } from '#libs/config/plans-file.js'
 import { Recorder } from '#libs/event-log/recorder.js'
 import { onEngine } from '#libs/process/on-engine.js'
@@ -33,6 +34,8 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     running.defer(() => projector.close())
     const lifecycle = await startLifecycle({ engine, now, logger, registry })
     running.defer(() => lifecycle.close())
+    const webhooks = await startWebhooks({ engine, settings, now, logger, registry })
+    running.defer(() => webhooks.close())
 
     let isStarted = false
     const recorder = new Recorder(engine.log, '/mayfly/api', now)

@@ -17,7 +17,7 @@ import { freePorts } from '../servers/ports.js'
  * they store stays in MAYFLY_DATA_DIR, ./data/distributed where it is unset.
  */
 
-type Role = 'projector' | 'lifecycle' | 'api' | 'smtp'
+type Role = 'projector' | 'lifecycle' | 'webhooks' | 'api' | 'smtp'
 
 const FLAGS = [
   '--enable-source-maps',
@@ -109,7 +109,7 @@ async function main(): Promise<void> {
     return listening(child)
   }
   await start('projector')
-  const [, api, smtp] = await Promise.all([start('lifecycle'), start('api'), start('smtp')])
+  const [api, smtp] = await Promise.all([start('api'), start('smtp'), start('lifecycle'), start('webhooks')])
   process.stdout.write(
     welcomeText({
       url: api.url ?? '',

@@ -1,5 +1,5 @@
 import type { Envelope } from '#libs/mail/message.js'
-import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { DeliveryId, InboxId, MessageId } from '#libs/typeid/typeid.js'
 import { pack, packNow, unpack, unpackNow } from './packing.js'
 import { seal, unseal, type SecretKey } from './seal.js'
 
@@ -85,6 +85,10 @@ export function detailsContext(inboxId: InboxId): string {
 
 export function bodyContext(inboxId: InboxId, messageId: MessageId): string {
   return `body:${inboxId}:${messageId}`
+}
+
+export function answerContext(deliveryId: DeliveryId, attempt: number): string {
+  return `answer:${deliveryId}:${attempt}`
 }
 
 function mailContext(inboxId: InboxId, messageId: MessageId): string {

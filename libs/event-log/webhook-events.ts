@@ -39,12 +39,16 @@ const deliveryRequested = eventForm({
   contentType: 'application/json',
   properties: {
     ...ids,
+    account_id: IdText('acc'),
+    environment: Text,
     notification: Told,
     replay_id: Type.Optional(IdText('rpl')),
     requested_at: Time,
   },
   toData: (event: DeliveryRequested) => ({
     ...idsOf(event),
+    account_id: event.accountId,
+    environment: event.environment,
     notification: writeNotification(event.notification),
     ...(event.replayId === null ? {} : { replay_id: event.replayId }),
     requested_at: event.requestedAt.toISOString(),
@@ -52,6 +56,8 @@ const deliveryRequested = eventForm({
   fromData: (data): DeliveryRequested => ({
     type: 'DeliveryRequested',
     ...readIds(data),
+    accountId: brand('acc', data.account_id),
+    environment: data.environment,
     notification: readNotification(data.notification),
     replayId: data.replay_id === undefined ? null : brand('rpl', data.replay_id),
     requestedAt: readTime(data.requested_at),

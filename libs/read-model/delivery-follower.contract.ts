@@ -35,6 +35,7 @@ export function requested(webhookId: WebhookId, n: number, atMs = 0): DeliveryRe
   const messageId = idFromBytes('msg', Buffer.alloc(16, n))
   return {
     ...{ type: 'DeliveryRequested', webhookId, deliveryId: deliveryIdOf(n), replayId: null, requestedAt },
+    ...{ accountId: idFromBytes('acc', Buffer.alloc(16, 9)), environment: 'staging' },
     notification: { type: 'message.received', inboxId, messageId, occurredAt: requestedAt },
   }
 }

@@ -34,6 +34,8 @@ export const anyDeliveryEvent: fc.Arbitrary<DeliveryEvent> = fc.oneof(
     type: fc.constant('DeliveryRequested' as const),
     webhookId,
     deliveryId: anyDeliveryId,
+    accountId: fc.constant(idFromBytes('acc', Buffer.alloc(16, 9))),
+    environment: fc.constant('staging'),
     notification: anyNotification,
     replayId: fc.constantFrom(null, idFromBytes('rpl', Buffer.alloc(16, 6))),
     requestedAt: anyTime,

@@ -1,4 +1,4 @@
-import type { DeliveryId, ReplayId, WebhookId } from '#libs/typeid/typeid.js'
+import type { AccountId, DeliveryId, ReplayId, WebhookId } from '#libs/typeid/typeid.js'
 import type { Notification } from './notification.js'
 
 export type DeliveryEvent = DeliveryRequested | DeliverySucceeded | DeliveryFailed | DeliveryAbandoned
@@ -8,6 +8,8 @@ export interface DeliveryRequested {
   webhookId: WebhookId
   /** The same for the same webhook, notification and replay: what is asked for twice is delivered once. */
   deliveryId: DeliveryId
+  accountId: AccountId
+  environment: string
   notification: Notification
   /** Null for what is told as it happens. */
   replayId: ReplayId | null

@@ -9,6 +9,7 @@ const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))
 const deliveryId = idFromBytes('dlv', Buffer.alloc(16, 2))
 const requested: DeliveryRequested = {
   ...{ type: 'DeliveryRequested', webhookId, deliveryId, replayId: null, requestedAt: second(0) },
+  ...{ accountId: idFromBytes('acc', Buffer.alloc(16, 9)), environment: 'staging' },
   notification: { type: 'sample', inboxId: null, messageId: null, occurredAt: second(0) },
 }
 const attempt = (number: number) => ({

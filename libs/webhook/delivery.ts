@@ -1,4 +1,4 @@
-import type { DeliveryId, ReplayId, WebhookId } from '#libs/typeid/typeid.js'
+import type { AccountId, DeliveryId, ReplayId, WebhookId } from '#libs/typeid/typeid.js'
 import type {
   AttemptFacts,
   DeliveryAbandoned,
@@ -14,6 +14,8 @@ export const DELIVERY_STATES = ['pending', 'succeeded', 'failed', 'abandoned'] a
 export interface Delivery {
   id: DeliveryId
   webhookId: WebhookId
+  accountId: AccountId
+  environment: string
   notification: Notification
   replayId: ReplayId | null
   requestedAt: Date
@@ -36,9 +38,9 @@ export interface Attempt extends Pick<AttemptFacts, 'attemptedAt' | 'latencyMs' 
 export function evolve(delivery: Delivery | null, event: DeliveryEvent): Delivery | null {
   if (event.type === 'DeliveryRequested') {
     if (delivery !== null) return delivery
-    const { deliveryId: id, webhookId, notification, replayId, requestedAt } = event
-    const facts = { id, webhookId, notification, replayId, requestedAt }
-    return { ...facts, state: 'pending', attempts: [], dueAt: requestedAt, abandonedFor: null }
+    const { type: _type, deliveryId: id, ...facts } = event
+    const dueAt = event.requestedAt
+    return { ...facts, id, state: 'pending', attempts: [], dueAt, abandonedFor: null }
   }
   if (delivery?.state !== 'pending') return delivery
   if (event.type === 'DeliveryAbandoned') {

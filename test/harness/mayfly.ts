@@ -34,6 +34,8 @@ export interface StartOptions {
   user?: number
   /** A command that runs it on the embedded engine. */
   through?: ProcessOptions['through']
+  /** Runs the webhooks too, which on the distributed engine are a process of their own. */
+  hasWebhooks?: boolean
 }
 
 export type EngineName = 'embedded' | 'distributed'
@@ -42,7 +44,7 @@ export type EngineName = 'embedded' | 'distributed'
 const LAYERS: Readonly<Record<EngineName, readonly (readonly ProcessOptions['app'][])[]>> = {
   embedded: [['standalone']],
   distributed: [
-    ['projector', 'lifecycle'],
+    ['projector', 'lifecycle', 'webhooks'],
     ['api', 'smtp'],
   ],
 }
@@ -56,7 +58,7 @@ export function engineUnderTest(): EngineName {
 export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'mayfly-')))
   const apiKey = options.apiKey ?? 'a-key-for-the-end-to-end-suites'
-  const { user, through } = options
+  const { user, through, hasWebhooks = false } = options
   const engine = engineUnderTest()
   const env = {
     MAYFLY_DATA_DIR: dataDir,
@@ -68,7 +70,8 @@ export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   }
   const layers: MayflyProcess[][] = []
   for (const layer of LAYERS[engine]) {
-    const starting = layer.map((app) => startProcess({ app, env: environmentOf(app, env), user, through }))
+    const apps = layer.filter((app) => app !== 'webhooks' || hasWebhooks)
+    const starting = apps.map((app) => startProcess({ app, env: environmentOf(app, env), user, through }))
     const started = await Promise.allSettled(starting)
     layers.push(started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])))
     const failed = started.find((each) => each.status === 'rejected')

@@ -1,0 +1,118 @@
+import { answerContext } from '#libs/erasure/content.js'
+import type { KeyVault } from '#libs/erasure/key-vault.js'
+import { seal } from '#libs/erasure/seal.js'
+import type { WebhookSecrets } from '#libs/erasure/webhook-secrets.js'
+import type { Recorder } from '#libs/event-log/recorder.js'
+import type { WebhookQueries } from '#libs/read-model/queries.js'
+import type { AttemptFacts, DeliveryAbandoned, DeliveryEvent } from '#libs/webhook/delivery-events.js'
+import type { Delivery } from '#libs/webhook/delivery.js'
+import { nextAttemptAt } from '#libs/webhook/schedule.js'
+import { secretsInForce, type Webhook } from '#libs/webhook/webhook.js'
+import type { AttemptOutcome } from '#libs/webhook-sender/outcome.js'
+import type { WebhookSender } from '#libs/webhook-sender/webhook-sender.js'
+import { notificationIdOf } from './delivery-id.js'
+import type { NotificationBodies } from './notification-body.js'
+
+export interface AttemptsOptions {
+  webhooks: Pick<WebhookQueries, 'webhook'>
+  /** Throws where the views may lack a webhook that there is. */
+  mustKnowWebhooks: () => Promise<void>
+  vault: Pick<KeyVault, 'find'>
+  secrets: Pick<WebhookSecrets, 'open'>
+  bodies: NotificationBodies
+  sender: Pick<WebhookSender, 'post'>
+  recorder: Pick<Recorder, 'recordDeliveryEvent'>
+  /** At least 0, less than 1. */
+  random: () => number
+  now: () => Date
+}
+
+/** What became of an attempt, of which the log has been told. */
+export type MadeAttempt =
+  | { result: 'abandoned'; reason: DeliveryAbandoned['reason'] }
+  | { result: 'succeeded' | 'failed'; webhook: Webhook; outcome: AttemptOutcome; nextAttemptAt: Date | null }
+
+const GONE = 410
+
+/** Makes one attempt of a delivery and tells the log how it went. */
+export class Attempts {
+  constructor(private readonly options: AttemptsOptions) {}
+
+  /**
+   * Resolves once the log has been told. Rejects where it could not be, or the views can't say what to send: the
+   * attempt is made (again) once its lease has ended.
+   */
+  async make(delivery: Delivery): Promise<MadeAttempt> {
+    const { bodies, secrets, sender, now } = this.options
+    const webhook = await this.webhookOf(delivery)
+    if (typeof webhook === 'string') return this.abandon(delivery, webhook)
+    const body = await bodies.write(delivery)
+    if ('gone' in body) return this.abandon(delivery, body.gone)
+    const attemptedAt = now()
+    const outcome = await sender.post({
+      url: webhook.url,
+      id: notificationIdOf(webhook.id, delivery.id, delivery.notification),
+      body: body.text,
+      secrets: secretsInForce(webhook, attemptedAt).map((sealed) => secrets.open(webhook.id, sealed)),
+    })
+    const facts = await this.factsOf(delivery, attemptedAt, outcome)
+    if (hasSucceeded(outcome)) {
+      await this.record(delivery, { ...facts, type: 'DeliverySucceeded', status: outcome.status })
+      return { result: 'succeeded', webhook, outcome, nextAttemptAt: null }
+    }
+    const { status } = outcome
+    const next = this.nextOf(delivery, facts.attempt, outcome)
+    const error = outcome.kind === 'answered' ? `answered ${outcome.status}` : `${outcome.reason}: ${outcome.detail}`
+    await this.record(delivery, { ...facts, type: 'DeliveryFailed', status, error, nextAttemptAt: next })
+    return { result: 'failed', webhook, outcome, nextAttemptAt: next }
+  }
+
+  private async webhookOf({ webhookId, notification }: Delivery): Promise<Webhook | DeliveryAbandoned['reason']> {
+    const { webhooks, mustKnowWebhooks } = this.options
+    const webhook = await webhooks.webhook(webhookId)
+    // One that was put back from an older copy could be active, or not be there yet.
+    await mustKnowWebhooks()
+    if (webhook === null) return 'webhook-removed'
+    const isToBeTold = webhook.state === 'active' || notification.type === 'sample'
+    return isToBeTold ? webhook : 'webhook-disabled'
+  }
+
+  private nextOf(delivery: Delivery, attempt: number, outcome: AttemptOutcome): Date | null {
+    const { now, random } = this.options
+    // A sample says at once how it went.
+    if (delivery.notification.type === 'sample' || outcome.status === GONE) return null
+    const retryAfterMs = outcome.kind === 'answered' ? outcome.retryAfterMs : null
+    return nextAttemptAt({ attempt, failedAt: now(), retryAfterMs, random: random() })
+  }
+
+  /** An answer may repeat the mail: without the inbox's key it is not kept. */
+  private async factsOf(
+    { id: deliveryId, webhookId, attempts, notification }: Delivery,
+    attemptedAt: Date,
+    outcome: AttemptOutcome,
+  ): Promise<AttemptFacts> {
+    const attempt = attempts.length + 1
+    const bytes = outcome.kind === 'answered' && outcome.answer.length > 0 ? outcome.answer : null
+    const { inboxId } = notification
+    const found = bytes === null || inboxId === null ? null : await this.options.vault.find(inboxId)
+    const answer =
+      bytes !== null && found?.state === 'known' ? seal(found.key, answerContext(deliveryId, attempt), bytes) : null
+    const latencyMs = Math.round(outcome.latencyMs)
+    return { webhookId, deliveryId, attempt, attemptedAt, latencyMs, answer }
+  }
+
+  private async abandon(delivery: Delivery, reason: DeliveryAbandoned['reason']): Promise<MadeAttempt> {
+    const { id: deliveryId, webhookId } = delivery
+    const abandonedAt = this.options.now()
+    await this.record(delivery, { type: 'DeliveryAbandoned', webhookId, deliveryId, reason, abandonedAt })
+    return { result: 'abandoned', reason }
+  }
+
+  private async record({ accountId, environment }: Delivery, event: DeliveryEvent): Promise<void> {
+    await this.options.recorder.recordDeliveryEvent(event, { accountId, environment, keyId: null })
+  }
+}
+
+function hasSucceeded(outcome: AttemptOutcome): outcome is Extract<AttemptOutcome, { kind: 'answered' }> {
+  return outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300
+}

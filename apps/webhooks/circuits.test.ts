@@ -1,0 +1,42 @@
+import { idFromBytes } from '#libs/typeid/typeid.js'
+import { Circuits } from './circuits.js'
+
+const id = idFromBytes('whk', Buffer.alloc(16, 1))
+const other = idFromBytes('whk', Buffer.alloc(16, 2))
+
+function failing(times: number, { circuits = new Circuits(), atMs = 0 } = {}): Circuits {
+  for (let count = 0; count < times; count += 1) circuits.failed(id, atMs)
+  return circuits
+}
+
+describe('an endpoint that fails', () => {
+  it('keeps its places for the first few times', () => {
+    expect(failing(4).room(id, 10, 0)).toBe(10)
+  })
+
+  it('then gets none for a while, and one place to be tried with', () => {
+    const circuits = failing(5)
+    expect([0, 4_999, 5_000].map((ms) => circuits.room(id, 10, ms))).toEqual([0, 0, 1])
+    expect(circuits.room(other, 10, 0)).toBe(10)
+  })
+
+  it('is tried ever less often, but every five minutes', () => {
+    const circuits = failing(5)
+    const pauses: number[] = []
+    for (let atMs = 5_000; pauses.length < 8;) {
+      circuits.failed(id, atMs)
+      let pause = 0
+      while (circuits.room(id, 10, atMs + pause) === 0) pause += 1_000
+      pauses.push(pause)
+      atMs += pause
+    }
+    expect(pauses).toEqual([10, 20, 40, 80, 160, 300, 300, 300].map((seconds) => seconds * 1_000))
+  })
+
+  it('has all its places again once it succeeds', () => {
+    const circuits = failing(9)
+    circuits.succeeded(id)
+    expect(circuits.room(id, 10, 0)).toBe(10)
+    expect(failing(4, { circuits }).room(id, 10, 0)).toBe(10)
+  })
+})

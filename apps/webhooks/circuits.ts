@@ -1,0 +1,47 @@
+import type { WebhookId } from '#libs/typeid/typeid.js'
+
+/** Failures in a row that open a circuit. */
+const OPENS_AFTER = 5
+const PAUSE_MS = { first: 5_000, most: 300_000 }
+/** Endpoints remembered; beyond it the oldest are as new. */
+const MOST_CIRCUITS = 50_000
+
+interface Circuit {
+  failures: number
+  openUntilMs: number
+  pauseMs: number
+}
+
+/**
+ * Endpoints that fail again and again are tried one attempt at a time, ever less often, so that what is due to a dead
+ * one takes no places from others. In this process's memory alone: each learns by itself.
+ */
+export class Circuits {
+  private readonly circuits = new Map<WebhookId, Circuit>()
+
+  /** How many attempts may be under way: `most` where all is well. */
+  room(id: WebhookId, most: number, nowMs: number): number {
+    const circuit = this.circuits.get(id)
+    if (circuit === undefined || circuit.failures < OPENS_AFTER) return most
+    return nowMs < circuit.openUntilMs ? 0 : 1
+  }
+
+  succeeded(id: WebhookId): void {
+    this.circuits.delete(id)
+  }
+
+  failed(id: WebhookId, nowMs: number): void {
+    const { failures, pauseMs } = this.circuits.get(id) ?? { failures: 0, pauseMs: PAUSE_MS.first }
+    const isOpen = failures + 1 >= OPENS_AFTER
+    this.circuits.delete(id)
+    this.circuits.set(id, {
+      failures: failures + 1,
+      openUntilMs: isOpen ? nowMs + pauseMs : 0,
+      pauseMs: isOpen ? Math.min(pauseMs * 2, PAUSE_MS.most) : pauseMs,
+    })
+    for (const oldest of this.circuits.keys()) {
+      if (this.circuits.size <= MOST_CIRCUITS) break
+      this.circuits.delete(oldest)
+    }
+  }
+}

@@ -1,0 +1,23 @@
+import { hash } from 'node:crypto'
+import { idFromBytes, type DeliveryId, type ReplayId, type WebhookId } from '#libs/typeid/typeid.js'
+import type { Notification } from '#libs/webhook/notification.js'
+
+const ID_BYTES = 16
+
+/**
+ * The same for the same webhook, event and replay, whoever asks for it and how often: what is asked for twice is
+ * delivered once.
+ */
+export function deliveryIdOf(
+  webhookId: WebhookId,
+  { type, inboxId, messageId }: Notification,
+  replayId: ReplayId | null,
+): DeliveryId {
+  const named = JSON.stringify([webhookId, type, inboxId, messageId, replayId])
+  return idFromBytes('dlv', hash('sha256', named, 'buffer').subarray(0, ID_BYTES))
+}
+
+/** The `webhook-id` that receivers drop repeats by: that of the delivery which told it as it happened. */
+export function notificationIdOf(webhookId: WebhookId, deliveryId: DeliveryId, told: Notification): DeliveryId {
+  return told.type === 'sample' ? deliveryId : deliveryIdOf(webhookId, told, null)
+}

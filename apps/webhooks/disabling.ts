@@ -1,0 +1,56 @@
+import type { Recorder } from '#libs/event-log/recorder.js'
+import type { ProjectionStore } from '#libs/read-model/projection-store.js'
+import type { WebhookId } from '#libs/typeid/typeid.js'
+import type { WebhookDisabled } from '#libs/webhook/events.js'
+import type { Webhook } from '#libs/webhook/webhook.js'
+
+/** Nothing but failures for so long disables a webhook. */
+const FAILING_FOR_MS = 5 * 86_400_000
+/** For so long the views may not show yet that a webhook was disabled. */
+const SHOWN_AFTER_MS = 60_000
+
+export interface DisablingOptions {
+  store: Pick<ProjectionStore, 'webhookHealth'>
+  recorder: Pick<Recorder, 'recordAccountEvent'>
+  now: () => Date
+}
+
+/** Disables webhooks for how their endpoints answer. */
+export class Disabling {
+  private readonly disabledAtMs = new Map<WebhookId, number>()
+
+  constructor(private readonly options: DisablingOptions) {}
+
+  /** Resolves, once the log has been told, with whether it was: where the endpoint is gone, or has failed for days. */
+  async afterFailure(webhook: Webhook, status: number | null): Promise<WebhookDisabled['reason'] | null> {
+    const reason = status === GONE ? 'gone' : (await this.hasFailedForDays(webhook)) ? 'failing' : null
+    if (reason === null || this.isJustDisabled(webhook.id)) return null
+    const { recorder, now } = this.options
+    const { accountId, environment, id: webhookId } = webhook
+    const disabledAt = now()
+    const event: WebhookDisabled = { type: 'WebhookDisabled', accountId, webhookId, reason, disabledAt }
+    await recorder.recordAccountEvent(event, { accountId, environment, keyId: null })
+    this.disabledAtMs.set(webhookId, disabledAt.getTime())
+    return reason
+  }
+
+  private async hasFailedForDays({ id, activeSince }: Webhook): Promise<boolean> {
+    const { store, now } = this.options
+    const [health] = await store.webhookHealth([id])
+    const failingSince = health?.failingSince ?? null
+    if (failingSince === null) return false
+    const sinceMs = Math.max(failingSince.getTime(), activeSince.getTime())
+    return now().getTime() - sinceMs >= FAILING_FOR_MS
+  }
+
+  private isJustDisabled(id: WebhookId): boolean {
+    const nowMs = this.options.now().getTime()
+    for (const [other, atMs] of this.disabledAtMs) {
+      if (atMs > nowMs - SHOWN_AFTER_MS) break
+      this.disabledAtMs.delete(other)
+    }
+    return this.disabledAtMs.has(id)
+  }
+}
+
+const GONE = 410

@@ -1,0 +1,171 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { EventLog } from '#libs/event-log/event-log.js'
+import type { DueDeliveries } from '#libs/read-model/queries.js'
+import type { DeliveryRow } from '#libs/read-model/views.js'
+import { movedChannel } from '#libs/read-model/watermark.js'
+import { Doorbell } from '#libs/signals/doorbell.js'
+import type { Signals } from '#libs/signals/signals.js'
+import type { DeliveryId, WebhookId } from '#libs/typeid/typeid.js'
+import type { Delivery } from '#libs/webhook/delivery.js'
+import type { Attempts, MadeAttempt } from './attempts.js'
+import { Circuits } from './circuits.js'
+import type { Disabling } from './disabling.js'
+import type { WebhookMetrics } from './webhook-metrics.js'
+
+export interface DispatcherOptions {
+  deliveries: DueDeliveries
+  attempts: Pick<Attempts, 'make'>
+  disabling: Pick<Disabling, 'afterFailure'>
+  signals: Signals
+  log: Pick<EventLog, 'partitionCount'>
+  /** Attempts under way at most. */
+  mostAttempts: number
+  /** The same to one webhook. */
+  mostOfWebhook: number
+  /** In which an attempt is over and on the log, or is made again. */
+  leaseMs: number
+  now: () => Date
+  logger: Logger
+  metrics: WebhookMetrics
+}
+
+/** What becomes due without a signal is found so soon. */
+const LOOK_EVERY_MS = 500
+/** Claims apart: what comes in between goes along. */
+const GATHER_MS = 5
+const AFTER_ERROR_MS = 1_000
+const MOST_REMEMBERED = 100_000
+
+/** Claims what is due and has it attempted, many at once, none of them in another webhook's way. */
+export class Dispatcher {
+  private readonly bell = new Doorbell()
+  private readonly underWay = new Map<DeliveryId, WebhookId>()
+  private readonly countOf = new Map<WebhookId, number>()
+  private readonly circuits = new Circuits()
+  /** How many attempts of a delivery this process has made: the views may not show the last one when its lease ends. */
+  private readonly made = new Map<DeliveryId, number>()
+  private readonly unsubscribe: (() => void)[] = []
+  private isStopping = false
+  private loop: Promise<void> = Promise.resolve()
+
+  constructor(private readonly options: DispatcherOptions) {}
+
+  async start(): Promise<void> {
+    const { signals, log } = this.options
+    const topic = 'webhook-events'
+    for (let partition = 0; partition < log.partitionCount(topic); partition += 1) {
+      const end = await signals.subscribe(movedChannel({ topic, partition }), () => this.bell.ring())
+      this.unsubscribe.push(end)
+    }
+    this.loop = this.run()
+  }
+
+  /** Resolves once the attempts under way are over and on the log. */
+  async stop(): Promise<void> {
+    this.isStopping = true
+    for (const end of this.unsubscribe) end()
+    this.bell.ring()
+    await this.loop
+    while (this.underWay.size > 0) await this.bell.wait(LOOK_EVERY_MS)
+  }
+
+  private async run(): Promise<void> {
+    while (!this.isStopping) {
+      try {
+        const isMore = await this.claim()
+        if (!isMore) await this.bell.wait(LOOK_EVERY_MS)
+        await pause(GATHER_MS)
+      } catch (error) {
+        this.options.logger.error({ err: error }, 'due deliveries could not be claimed: tried again')
+        await this.bell.wait(AFTER_ERROR_MS)
+      }
+    }
+  }
+
+  /** Whether more may be due, and there is room for it. */
+  private async claim(): Promise<boolean> {
+    const { deliveries, mostAttempts, leaseMs, now } = this.options
+    const limit = mostAttempts - this.underWay.size
+    if (limit <= 0) return false
+    const rows = await deliveries.claimDue({ now: now(), leaseMs, limit, room: (id) => this.room(id) })
+    for (const row of rows) if (!this.isKnown(row)) void this.attempt(row.delivery)
+    return rows.length === limit && this.underWay.size < mostAttempts
+  }
+
+  private room(id: WebhookId): number {
+    const most = this.circuits.room(id, this.options.mostOfWebhook, this.options.now().getTime())
+    return Math.max(most - (this.countOf.get(id) ?? 0), 0)
+  }
+
+  private isKnown({ delivery: { id, attempts } }: DeliveryRow): boolean {
+    return this.underWay.has(id) || (this.made.get(id) ?? 0) > attempts.length
+  }
+
+  private async attempt(delivery: Delivery): Promise<void> {
+    const { id, webhookId, dueAt } = delivery
+    const { attempts, now, metrics } = this.options
+    this.underWay.set(id, webhookId)
+    this.countOf.set(webhookId, (this.countOf.get(webhookId) ?? 0) + 1)
+    metrics.begun(now().getTime() - (dueAt ?? now()).getTime())
+    try {
+      const made = await attempts.make(delivery)
+      this.remember(delivery)
+      await this.conclude(delivery, made)
+    } catch (error) {
+      metrics.ended('unknown', null)
+      this.options.logger.error(
+        { err: error, deliveryId: id, webhookId },
+        'what became of an attempt is not on the log: made again once its lease has ended',
+      )
+    } finally {
+      this.underWay.delete(id)
+      this.leave(webhookId)
+      this.bell.ring()
+    }
+  }
+
+  private async conclude(delivery: Delivery, made: MadeAttempt): Promise<void> {
+    const { metrics, logger, disabling, now } = this.options
+    const { id: deliveryId, webhookId } = delivery
+    const facts = { deliveryId, webhookId, attempt: delivery.attempts.length + 1, result: made.result }
+    if (made.result === 'abandoned') {
+      metrics.ended(made.result, null)
+      logger.info({ ...facts, reason: made.reason }, 'delivery abandoned')
+      return
+    }
+    const { outcome, nextAttemptAt } = made
+    const { status, latencyMs } = outcome
+    metrics.ended(made.result, latencyMs)
+    const failure = outcome.kind === 'failed' ? { reason: outcome.reason } : {}
+    logger.info({ ...facts, ...failure, status, latencyMs: Math.round(latencyMs), nextAttemptAt }, 'attempt made')
+    if (made.result === 'succeeded') {
+      this.circuits.succeeded(webhookId)
+      return
+    }
+    this.circuits.failed(webhookId, now().getTime())
+    try {
+      const reason = await disabling.afterFailure(made.webhook, status)
+      if (reason === null) return
+      metrics.disabled.inc()
+      logger.warn({ webhookId, reason }, 'webhook disabled')
+    } catch (error) {
+      logger.error({ err: error, webhookId }, 'a webhook could not be disabled: tried again after its next failure')
+    }
+  }
+
+  private remember({ id, attempts }: Delivery): void {
+    this.made.delete(id)
+    this.made.set(id, attempts.length + 1)
+    for (const oldest of this.made.keys()) {
+      if (this.made.size <= MOST_REMEMBERED) break
+      this.made.delete(oldest)
+    }
+  }
+
+  private leave(webhookId: WebhookId): void {
+    const left = (this.countOf.get(webhookId) ?? 1) - 1
+    if (left > 0) this.countOf.set(webhookId, left)
+    else this.countOf.delete(webhookId)
+  }
+}

@@ -1,0 +1,56 @@
+import { Controller, UseFilters } from '@nestjs/common'
+import { EventPattern, Payload } from '@nestjs/microservices'
+import { decodeBatch } from '#libs/event-log/decode-batch.js'
+import type { BatchOutcome, EventLog, RecordBatch } from '#libs/event-log/event-log.js'
+import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
+import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'
+import { ReadModelUnavailableError, type WebhookQueries } from '#libs/read-model/queries.js'
+import type { Watermark } from '#libs/read-model/watermark.js'
+import { happeningIn } from './matching.js'
+import type { Requests } from './requests.js'
+import { WebhookMetrics } from './webhook-metrics.js'
+
+/** What matching works with, made by who composes it. */
+export abstract class MatchingPorts {
+  abstract readonly log: Pick<EventLog, 'partitionCount'>
+  abstract readonly webhooks: Pick<WebhookQueries, 'webhooksFor'>
+  abstract readonly watermark: Pick<Watermark, 'hasPassed'>
+  abstract readonly requests: Requests
+}
+
+const SHOWN_WITHIN_MS = 10_000
+
+/**
+ * Asks for a delivery for each event and each webhook that is to be told of it. The group's offset is committed behind
+ * that, so that a process killed at any moment leaves no event untold.
+ */
+@Controller()
+@UseFilters(PassErrorsOn)
+export class MatchingController {
+  constructor(
+    private readonly ports: MatchingPorts,
+    private readonly metrics: WebhookMetrics,
+  ) {}
+
+  @EventPattern('inbox-events')
+  async match(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    const { log, webhooks, watermark, requests } = this.ports
+    const { topic, partition } = batch
+    // What can't be decoded the projector sets aside.
+    const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
+    const happenings = events.flatMap(
+      ({ offset, recorded }) => happeningIn(recorded, { partition, offset }) ?? [],
+    )
+    const last = happenings.at(-1)
+    if (last === undefined) return outcome
+    const concerned = await webhooks.webhooksFor(happenings.map(({ inbox }) => inbox))
+    if (concerned.length === 0) return outcome
+    // What is told is read from the views, and whether an inbox has a password stands there.
+    const { offset } = last.position
+    if (!(await watermark.hasPassed({ topic, partition, offset }, SHOWN_WITHIN_MS))) {
+      throw new ReadModelUnavailableError('the views do not show yet what webhooks are to be told')
+    }
+    this.metrics.requested.inc(await requests.ask(happenings, concerned))
+    return outcome
+  }
+}

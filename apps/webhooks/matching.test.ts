@@ -1,0 +1,96 @@
+import { created, deleted, expired, INBOX_ID, messageDeleted, messageId, minute, received } from '#libs/inbox/given-when-then.js'
+import type { InboxEvent } from '#libs/inbox/events.js'
+import { idFromBytes } from '#libs/typeid/typeid.js'
+import type { Webhook } from '#libs/webhook/webhook.js'
+import { deliveryIdOf, notificationIdOf } from './delivery-id.js'
+import { happeningIn, isTold } from './matching.js'
+
+const { accountId, environment } = created
+const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))
+const webhook: Webhook = {
+  ...{ id: webhookId, accountId, environment, inboxId: INBOX_ID, url: 'https://ci.example/' },
+  events: ['message.received', 'inbox.deleted'],
+  ...{ state: 'active', disabledReason: null, activeSince: minute(0), former: null, rotation: 0 },
+  secret: { masterKeyId: '', sealed: Buffer.alloc(0) },
+  ...{ startFrom: 'now', positions: [{ partition: 3, offset: 10 }], createdAt: minute(0) },
+}
+
+function happening(event: InboxEvent, position = { partition: 3, offset: 10 }) {
+  const id = idFromBytes('evt', Buffer.alloc(16, 1))
+  const recorded = { id, time: minute(1), source: '/mayfly/smtp', accountId, environment, keyId: null, event }
+  const found = happeningIn(recorded, position)
+  if (found === null) throw new Error('nobody is told of it')
+  return found
+}
+
+const mail = received(minute(1))
+
+describe('what webhooks are told of', () => {
+  test.each([
+    { event: mail, type: 'message.received', at: minute(1) },
+    { event: messageDeleted(minute(2)), type: 'message.deleted', at: minute(2) },
+    { event: expired(minute(3)), type: 'inbox.expired', at: minute(3) },
+    { event: deleted(minute(4)), type: 'inbox.deleted', at: minute(4) },
+  ])('is $type, as of when it happened', ({ event, type, at }) => {
+    expect(happening(event).notification).toMatchObject({ type, inboxId: INBOX_ID, occurredAt: at })
+  })
+
+  it('is not that an inbox was made', () => {
+    expect(() => happening(created)).toThrow('nobody')
+  })
+})
+
+describe('a webhook', () => {
+  const isToldOf = (facts: Partial<Webhook>, event: InboxEvent = mail, isProtected = false) =>
+    isTold({ ...webhook, ...facts }, happening(event), isProtected)
+
+  it('is told of its inbox’s events that it asked for', () => {
+    expect(isToldOf({})).toBe(true)
+    expect(isToldOf({}, deleted(minute(2)))).toBe(true)
+    expect(isToldOf({}, expired(minute(2)))).toBe(false)
+    expect(isToldOf({ inboxId: idFromBytes('inb', Buffer.alloc(16, 9)) })).toBe(false)
+  })
+
+  it('of an environment is told of each of its inboxes, but of those with a password', () => {
+    expect(isToldOf({ inboxId: null })).toBe(true)
+    expect(isToldOf({ inboxId: null }, mail, true)).toBe(false)
+    expect(isToldOf({}, mail, true)).toBe(true)
+    expect(isToldOf({ inboxId: null, environment: 'production' })).toBe(false)
+    expect(isToldOf({ inboxId: null, accountId: idFromBytes('acc', Buffer.alloc(16, 9)) })).toBe(false)
+  })
+
+  it('is told nothing while it is disabled', () => {
+    expect(isToldOf({ state: 'disabled' })).toBe(false)
+  })
+
+  test.each([
+    { partition: 3, offset: 9, isTold: false },
+    { partition: 3, offset: 11, isTold: true },
+    { partition: 4, offset: 11, isTold: false },
+  ])('is told what came behind its registration: $partition/$offset', (position) => {
+    expect(isTold(webhook, happening(mail, position), false)).toBe(position.isTold)
+  })
+})
+
+describe('the id of a delivery', () => {
+  const { notification } = happening(mail)
+  const replayId = idFromBytes('rpl', Buffer.alloc(16, 1))
+
+  it('is the same for the same webhook, event and replay, and for no others', () => {
+    const ids = [
+      deliveryIdOf(webhookId, notification, null),
+      deliveryIdOf(webhookId, notification, replayId),
+      deliveryIdOf(idFromBytes('whk', Buffer.alloc(16, 2)), notification, null),
+      deliveryIdOf(webhookId, happening(messageDeleted(minute(2))).notification, null),
+      deliveryIdOf(webhookId, happening(received(minute(1), messageId(9))).notification, null),
+    ]
+    expect(new Set(ids).size).toBe(5)
+    expect(deliveryIdOf(webhookId, { ...notification, occurredAt: minute(7) }, null)).toBe(ids[0])
+  })
+
+  it('is told to the receiver without the replay: repeats are dropped by it', () => {
+    const [told, replayed] = [null, replayId].map((id) => deliveryIdOf(webhookId, notification, id))
+    if (told === undefined || replayed === undefined) throw new Error('no ids')
+    expect(notificationIdOf(webhookId, replayed, notification)).toBe(told)
+  })
+})

@@ -1,0 +1,67 @@
+import type { Recorded } from '#libs/event-log/cloud-event.js'
+import type { Position } from '#libs/event-log/event-log.js'
+import type { InboxEvent } from '#libs/inbox/events.js'
+import type { WebhookedInbox } from '#libs/read-model/queries.js'
+import type { ReplayId } from '#libs/typeid/typeid.js'
+import type { DeliveryRequested } from '#libs/webhook/delivery-events.js'
+import type { Notification } from '#libs/webhook/notification.js'
+import type { Webhook } from '#libs/webhook/webhook.js'
+import { deliveryIdOf } from './delivery-id.js'
+
+/** An event that webhooks may be told of, and of which inbox. */
+export interface Happening {
+  position: Pick<Position, 'partition' | 'offset'>
+  inbox: WebhookedInbox
+  notification: Exclude<Notification, { type: 'sample' }>
+}
+
+/** Null for what no webhook is told of. */
+export function happeningIn(
+  { accountId, environment, event }: Recorded<InboxEvent>,
+  position: Happening['position'],
+): Happening | null {
+  const notification = notificationOf(event)
+  if (notification === null) return null
+  return { position, inbox: { inboxId: event.inboxId, accountId, environment }, notification }
+}
+
+function notificationOf(event: InboxEvent): Happening['notification'] | null {
+  switch (event.type) {
+    case 'InboxCreated':
+      return null
+    case 'MessageReceived': {
+      const { inboxId, messageId, receivedAt: occurredAt } = event
+      return { type: 'message.received', inboxId, messageId, occurredAt }
+    }
+    case 'MessageDeleted': {
+      const { inboxId, messageId, deletedAt: occurredAt } = event
+      return { type: 'message.deleted', inboxId, messageId, occurredAt }
+    }
+    case 'InboxExpired':
+      return { type: 'inbox.expired', inboxId: event.inboxId, messageId: null, occurredAt: event.expiredAt }
+    case 'InboxDeleted':
+      return { type: 'inbox.deleted', inboxId: event.inboxId, messageId: null, occurredAt: event.deletedAt }
+  }
+}
+
+/**
+ * Whether a webhook is to be told: of its own inbox, or of any inbox of its environment that has no password, and of
+ * what came behind its registration.
+ */
+export function isTold(webhook: Webhook, { position, inbox, notification }: Happening, isProtected: boolean): boolean {
+  if (webhook.state !== 'active' || !webhook.events.includes(notification.type)) return false
+  if (webhook.accountId !== inbox.accountId || webhook.environment !== inbox.environment) return false
+  if (webhook.inboxId === null ? isProtected : webhook.inboxId !== inbox.inboxId) return false
+  const since = webhook.positions.find(({ partition }) => partition === position.partition)
+  return since !== undefined && position.offset >= since.offset
+}
+
+export function requestOf(
+  { id: webhookId, accountId, environment }: Pick<Webhook, 'id' | 'accountId' | 'environment'>,
+  notification: Notification,
+  { replayId, now }: { replayId: ReplayId | null; now: Date },
+): DeliveryRequested {
+  const deliveryId = deliveryIdOf(webhookId, notification, replayId)
+  const whose = { webhookId, deliveryId, accountId, environment }
+  return { type: 'DeliveryRequested', ...whose, notification, replayId, requestedAt: now }
+}

@@ -1,0 +1,43 @@
+import { Controller, UseFilters } from '@nestjs/common'
+import { EventPattern, Payload } from '@nestjs/microservices'
+import { accountEventCodec } from '#libs/event-log/account-events.js'
+import { decodeBatch } from '#libs/event-log/decode-batch.js'
+import type { BatchOutcome, EventLog, RecordBatch } from '#libs/event-log/event-log.js'
+import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'
+import { ReadModelUnavailableError, type WebhookQueries } from '#libs/read-model/queries.js'
+import type { Watermark } from '#libs/read-model/watermark.js'
+import type { Backfill } from './backfill.js'
+
+/** What following registrations works with, made by who composes it. */
+export abstract class RegistrationPorts {
+  abstract readonly log: Pick<EventLog, 'partitionCount'>
+  abstract readonly webhooks: Pick<WebhookQueries, 'webhook'>
+  abstract readonly watermark: Pick<Watermark, 'hasPassed'>
+  abstract readonly backfill: Backfill
+}
+
+const SHOWN_WITHIN_MS = 10_000
+
+/** Follows registrations, and has each new webhook told what it has missed. */
+@Controller()
+@UseFilters(PassErrorsOn)
+export class RegistrationsController {
+  constructor(private readonly ports: RegistrationPorts) {}
+
+  @EventPattern('account-events')
+  async follow(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    const { log, webhooks, watermark, backfill } = this.ports
+    const { topic, partition } = batch
+    const { events, outcome } = decodeBatch(accountEventCodec, batch, log.partitionCount(topic))
+    for (const { offset, recorded } of events) {
+      const { event } = recorded
+      if (event.type !== 'WebhookRegistered') continue
+      if (!(await watermark.hasPassed({ topic, partition, offset }, SHOWN_WITHIN_MS))) {
+        throw new ReadModelUnavailableError(`the views do not show ${event.webhookId} yet`)
+      }
+      const webhook = await webhooks.webhook(event.webhookId)
+      if (webhook?.state === 'active') await backfill.run(webhook)
+    }
+    return outcome
+  }
+}

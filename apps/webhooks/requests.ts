@@ -1,0 +1,69 @@
+import type { Recorder } from '#libs/event-log/recorder.js'
+import type { InboxQueries } from '#libs/read-model/queries.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
+import type { Notification } from '#libs/webhook/notification.js'
+import type { Webhook } from '#libs/webhook/webhook.js'
+import { isTold, requestOf, type Happening } from './matching.js'
+
+/** Appends at once: one request to the log takes as many along as it may. */
+const AT_ONCE = 1_000
+
+export interface RequestsOptions {
+  inboxes: Pick<InboxQueries, 'inbox'>
+  recorder: Pick<Recorder, 'recordDeliveryEvent'>
+  now: () => Date
+}
+
+/** Asks for deliveries. What is asked for again, since a process ended before it could say so, is delivered once. */
+export class Requests {
+  constructor(private readonly options: RequestsOptions) {}
+
+  /** Resolves, once every request is durable, with how many there were. */
+  async ask(happenings: readonly Happening[], webhooks: readonly Webhook[]): Promise<number> {
+    const needsPasswords = webhooks.some(({ inboxId }) => inboxId === null)
+    const guarded = needsPasswords ? await this.protectedAmong(happenings) : new Set<InboxId>()
+    const byScope = Map.groupBy(webhooks, scopeOf)
+    const asked: { webhook: Webhook; notification: Notification }[] = []
+    for (const happening of happenings) {
+      const { inbox, notification } = happening
+      const candidates = [
+        ...(byScope.get(inbox.inboxId) ?? []),
+        ...(byScope.get(environmentOf(inbox)) ?? []),
+      ]
+      for (const webhook of candidates) {
+        if (isTold(webhook, happening, guarded.has(inbox.inboxId))) asked.push({ webhook, notification })
+      }
+    }
+    await this.append(asked)
+    return asked.length
+  }
+
+  /** Resolves once every request is durable. */
+  async append(asked: readonly { webhook: Webhook; notification: Notification }[]): Promise<void> {
+    const { recorder, now } = this.options
+    for (let at = 0; at < asked.length; at += AT_ONCE) {
+      await Promise.all(
+        asked.slice(at, at + AT_ONCE).map(({ webhook, notification }) => {
+          const request = requestOf(webhook, notification, { replayId: null, now: now() })
+          const { accountId, environment } = webhook
+          return recorder.recordDeliveryEvent(request, { accountId, environment, keyId: null })
+        }),
+      )
+    }
+  }
+
+  private async protectedAmong(happenings: readonly Happening[]): Promise<Set<InboxId>> {
+    const ids = [...new Set(happenings.map(({ inbox }) => inbox.inboxId))]
+    const rows = await Promise.all(ids.map((id) => this.options.inboxes.inbox(id)))
+    // One that the views don't show could be protected: nothing of it is told.
+    return new Set(ids.filter((_, index) => rows[index]?.inbox.isProtected !== false))
+  }
+}
+
+function scopeOf(webhook: Webhook): string {
+  return webhook.inboxId ?? environmentOf(webhook)
+}
+
+function environmentOf({ accountId, environment }: Pick<Webhook, 'accountId' | 'environment'>): string {
+  return `${accountId} ${environment}`
+}

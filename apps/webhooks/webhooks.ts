@@ -1,0 +1,105 @@
+import { Module } from '@nestjs/common'
+import { NestFactory } from '@nestjs/core'
+import type { CustomStrategy } from '@nestjs/microservices'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { Settings } from '#libs/config/settings.js'
+import type { Engine } from '#libs/engine/engine.js'
+import { Recorder } from '#libs/event-log/recorder.js'
+import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
+import { isAnyCatchingUp } from '#libs/read-model/backlog.js'
+import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
+import { Watermark } from '#libs/read-model/watermark.js'
+import { WebhookSender } from '#libs/webhook-sender/webhook-sender.js'
+import { Attempts } from './attempts.js'
+import { Backfill } from './backfill.js'
+import { Disabling } from './disabling.js'
+import { Dispatcher } from './dispatcher.js'
+import { MatchingController, MatchingPorts } from './matching.controller.js'
+import { NotificationBodies } from './notification-body.js'
+import { RegistrationPorts, RegistrationsController } from './registrations.controller.js'
+import { Requests } from './requests.js'
+import { WebhookMetrics } from './webhook-metrics.js'
+
+/*
+ * The webhooks consume inbox-events and ask for a delivery to each webhook that is to be told; the projector makes
+ * views of that; what is due in them is claimed, sent, and the outcome told to the log.
+ */
+
+export interface WebhooksOptions {
+  engine: Engine
+  settings: Settings
+  now: () => Date
+  logger: Logger
+  registry: Registry
+}
+
+export interface Webhooks {
+  /** Resolves once the attempts under way are over, and nothing more is asked for. */
+  close(): Promise<void>
+}
+
+/** Beyond the longest attempt, until its outcome is in the views. */
+const LEASE_SLACK_MS = 45_000
+
+export async function startWebhooks({ engine, settings, now, logger, registry }: WebhooksOptions): Promise<Webhooks> {
+  const { log, inboxes, webhooks, deliveries, projections, vault, secrets, signals } = engine
+  const metrics = new WebhookMetrics(registry)
+  const recorder = new Recorder(log, '/mayfly/webhooks', now)
+  const watermark = new Watermark(inboxes, signals)
+  const requests = new Requests({ inboxes, recorder, now })
+  const backfill = new Backfill({ log, inboxes, watermark, requests, now })
+  const timeoutMs = settings.webhookTimeoutMs
+  const sender = new WebhookSender({
+    allowPrivate: settings.webhookAllowPrivate,
+    ports: settings.webhookPorts,
+    timeoutMs,
+    dnsServers: settings.dnsServers,
+  })
+
+  @Module({
+    controllers: [MatchingController, RegistrationsController],
+    providers: [
+      { provide: MatchingPorts, useValue: { log, webhooks, watermark, requests } },
+      { provide: RegistrationPorts, useValue: { log, webhooks, watermark, backfill } },
+      { provide: WebhookMetrics, useValue: metrics },
+    ],
+  })
+  class WebhooksModule {}
+
+  const strategy = new EventLogStrategy({
+    log,
+    group: 'webhooks',
+    startAt: () => Promise.resolve('committed'),
+    onError: (error, partition) => logger.error({ err: error, ...partition }, 'a batch failed: tried again'),
+  })
+  const service = await NestFactory.createMicroservice<CustomStrategy>(WebhooksModule, {
+    strategy,
+    logger: false,
+    abortOnError: false,
+  })
+  await service.listen()
+  const mustKnowWebhooks = async () => {
+    if (!(await isAnyCatchingUp(log, inboxes, 'account-events'))) return
+    throw new ReadModelUnavailableError('the views of webhooks are catching up')
+  }
+  const bodies = new NotificationBodies({ inboxes, vault, now })
+  const random = () => Math.random()
+  const ports = { webhooks, mustKnowWebhooks, vault, secrets, bodies, sender, recorder, random, now }
+  const dispatcher = new Dispatcher({
+    ...{ deliveries, signals, log, now, logger, metrics },
+    attempts: new Attempts(ports),
+    disabling: new Disabling({ store: projections, recorder, now }),
+    mostAttempts: settings.webhookConcurrency,
+    mostOfWebhook: settings.webhookEndpointConcurrency,
+    leaseMs: timeoutMs + LEASE_SLACK_MS,
+  })
+  await dispatcher.start()
+  return {
+    async close() {
+      await service.close()
+      await dispatcher.stop()
+      await sender.close()
+    },
+  }
+}
