@@ -1,10 +1,13 @@
 import { crc32 } from 'node:zlib'
-import type { InboxId } from '#libs/typeid/typeid.js'
+import type { InboxId, WebhookId } from '#libs/typeid/typeid.js'
 import { invalid, type Place, type Problem } from './problems.js'
 
+/** Whose list a cursor goes through. */
+type Owner = InboxId | WebhookId
+
 /**
- * A place among an inbox's messages, as offsets of its partition. What a client gets is opaque, and is checked
- * against the inbox it was given for.
+ * A place among an inbox's messages, or a webhook's deliveries, as offsets of the partition. What a client gets is
+ * opaque, and is checked against whose it was given for.
  */
 export interface MessageCursor {
   /** The first offset to be looked at. */
@@ -20,30 +23,30 @@ const FIELDS = 3
 const NONE = 2 ** (8 * OFFSET_BYTES) - 1
 const LENGTH = FIELDS * OFFSET_BYTES + 4
 
-export function writeMessageCursor(inboxId: InboxId, { from, to, end }: MessageCursor): string {
+export function writeMessageCursor(owner: Owner, { from, to, end }: MessageCursor): string {
   const bytes = Buffer.alloc(LENGTH)
   const fields = [from, to ?? NONE, end ?? NONE]
   for (const [index, field] of fields.entries()) bytes.writeUIntBE(field, index * OFFSET_BYTES, OFFSET_BYTES)
-  bytes.writeUInt32BE(sumOf(inboxId, bytes), LENGTH - 4)
+  bytes.writeUInt32BE(sumOf(owner, bytes), LENGTH - 4)
   return bytes.toString('base64url')
 }
 
-/** Throws invalid-request, with where it stands in the request, where the text is no cursor of this inbox. */
+/** Throws invalid-request, with where it stands in the request, where the text is no cursor of this owner's. */
 export function readMessageCursor(
-  inboxId: InboxId,
+  owner: Owner,
   text: string,
   place: Place = { parameter: 'cursor' },
 ): MessageCursor {
   const bytes = Buffer.from(text, 'base64url')
   const isWhole = bytes.length === LENGTH && bytes.toString('base64url') === text
-  if (!isWhole || bytes.readUInt32BE(LENGTH - 4) !== sumOf(inboxId, bytes)) throw badCursor(place)
+  if (!isWhole || bytes.readUInt32BE(LENGTH - 4) !== sumOf(owner, bytes)) throw badCursor(place)
   const field = (index: number): number => bytes.readUIntBE(index * OFFSET_BYTES, OFFSET_BYTES)
   const optional = (index: number): number | null => (field(index) === NONE ? null : field(index))
   return { from: field(0), to: optional(1), end: optional(2) }
 }
 
-function sumOf(inboxId: InboxId, bytes: Buffer): number {
-  return crc32(bytes.subarray(0, LENGTH - 4), crc32(inboxId))
+function sumOf(owner: Owner, bytes: Buffer): number {
+  return crc32(bytes.subarray(0, LENGTH - 4), crc32(owner))
 }
 
 function badCursor(place: Place): Problem {

@@ -1,0 +1,104 @@
+import { Body, Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import type { Principal } from '../access/authenticator.js'
+import { Mint, type Minting } from '../access/minting.js'
+import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { readMessageCursor, writeMessageCursor } from '../http/cursor.js'
+import { linkNext } from '../http/link.js'
+import { NoParameters } from '../http/no-parameters.dto.js'
+import { Describe } from '../openapi/describe.js'
+import { Deliveries } from './deliveries.service.js'
+import { DeliverySchema } from './delivery-schemas.js'
+import { ListDeliveries } from './list-deliveries.dto.js'
+import { CHANGING, LOOKING, Webhooks } from './webhooks.service.js'
+
+/** Behind every offset. */
+const END = Number.MAX_SAFE_INTEGER
+
+/** What became of what a webhook was to be told. */
+@Controller('v1/webhooks/:webhookId')
+export class DeliveriesController {
+  constructor(
+    private readonly webhooks: Webhooks,
+    private readonly deliveries: Deliveries,
+  ) {}
+
+  @Post('test')
+  @HttpCode(202)
+  @NeedsScope('inboxes', 'admin')
+  @Describe({
+    id: 'testWebhook',
+    tag: 'Webhooks',
+    summary: 'Send a sample to a webhook',
+    description:
+      'A made-up mail, sent once, also where the webhook is disabled. How it went is found under the id of the delivery.',
+    takes: ['Mayfly-Inbox-Password'],
+    answer: { description: 'The delivery, which is under way.', schema: DeliverySchema, headers: ['Location'] },
+  })
+  async test(
+    @Caller() principal: Principal,
+    @Mint() minting: Minting,
+    @Param('webhookId') webhookId: string,
+    @Query() _query: NoParameters,
+    @Body() _body: NoParameters,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const webhook = await this.webhooks.find(principal, webhookId, CHANGING)
+    const sample = await this.deliveries.sendSample(webhook, principal, minting)
+    void reply.header('location', `/v1/webhooks/${webhook.id}/deliveries/${sample.id}`)
+    return (await this.deliveries.json([sample]))[0]
+  }
+
+  @Get('deliveries')
+  @NeedsScope('inboxes', 'read', 'admin')
+  @Describe({
+    id: 'listDeliveries',
+    tag: 'Webhooks',
+    summary: "List a webhook's deliveries",
+    description: 'Newest first, unless said otherwise, with each attempt. They are kept for 30 days.',
+    takes: ['Mayfly-Inbox-Password'],
+    answer: { description: 'A page of them.', schema: Type.Array(DeliverySchema), headers: ['Link'] },
+  })
+  async list(
+    @Caller() principal: Principal,
+    @Param('webhookId') id: string,
+    @Query() query: ListDeliveries,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const { order, limit, state = null, cursor } = query
+    const { id: webhookId } = await this.webhooks.find(principal, id, LOOKING)
+    const { from, to } = cursor === undefined ? { from: 0, to: null } : readMessageCursor(webhookId, cursor)
+    const range = { order, from, to: to ?? END, limit: limit + 1 }
+    const found = await this.deliveries.list({ webhookId, state, ...range })
+    const page = found.slice(0, limit)
+    const last = page.at(-1)
+    if (found.length > limit && last !== undefined) {
+      const next = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
+      linkNext(request, reply, writeMessageCursor(webhookId, { ...next, end: null }))
+    }
+    return this.deliveries.json(page.map(({ delivery }) => delivery))
+  }
+
+  @Get('deliveries/:deliveryId')
+  @NeedsScope('inboxes', 'read', 'admin')
+  @Describe({
+    id: 'getDelivery',
+    tag: 'Webhooks',
+    summary: 'Read a delivery',
+    description: 'With each attempt.',
+    takes: ['Mayfly-Inbox-Password'],
+    answer: { description: 'The delivery.', schema: DeliverySchema },
+  })
+  async get(
+    @Caller() principal: Principal,
+    @Param('webhookId') webhookId: string,
+    @Param('deliveryId') deliveryId: string,
+    @Query() _query: NoParameters,
+  ) {
+    const webhook = await this.webhooks.find(principal, webhookId, LOOKING)
+    const delivery = await this.deliveries.find(webhook, deliveryId)
+    return (await this.deliveries.json([delivery]))[0]
+  }
+}

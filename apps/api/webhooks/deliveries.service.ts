@@ -1,0 +1,136 @@
+import { Injectable } from '@nestjs/common'
+import type { Static } from 'typebox'
+import { answerContext } from '#libs/erasure/content.js'
+import { unseal, type SecretKey } from '#libs/erasure/seal.js'
+import type { EventLog } from '#libs/event-log/event-log.js'
+import { partitionOf } from '#libs/event-log/partitioner.js'
+import type { Recorder } from '#libs/event-log/recorder.js'
+import { isCatchingUp, type DeliveryListQuery, type DeliveryQueries } from '#libs/read-model/queries.js'
+import type { DeliveryRow } from '#libs/read-model/views.js'
+import { isId, type InboxId, type WebhookId } from '#libs/typeid/typeid.js'
+import type { Delivery } from '#libs/webhook/delivery.js'
+import type { Webhook } from '#libs/webhook/webhook.js'
+import type { Principal } from '../access/authenticator.js'
+import type { Minting } from '../access/minting.js'
+import { notFound, unavailable, type Problem } from '../http/problems.js'
+import { Views } from '../http/views.js'
+import type { DeliverySchema } from './delivery-schemas.js'
+
+/** What the handlers of deliveries need to know of this instance. */
+export abstract class DeliveriesContext {
+  abstract readonly recorder: Recorder
+  abstract readonly now: () => Date
+  abstract readonly log: Pick<EventLog, 'partitionCount'>
+  abstract readonly deliveries: DeliveryQueries
+}
+
+type DeliveryJson = Static<typeof DeliverySchema>
+
+const TOPIC = 'webhook-events'
+
+/** What became of what webhooks were to be told. Who may ask is judged with the webhook. */
+@Injectable()
+export class Deliveries {
+  constructor(
+    private readonly views: Views,
+    private readonly context: DeliveriesContext,
+  ) {}
+
+  /** Throws catching-up where some may be missing. */
+  async list(query: DeliveryListQuery): Promise<DeliveryRow[]> {
+    const rows = await this.context.deliveries.listDeliveries(query)
+    await this.mustKnow(query.webhookId)
+    return rows
+  }
+
+  /** Throws not-found, and catching-up where it may yet be there. */
+  async find({ id: webhookId }: Webhook, id: string): Promise<Delivery> {
+    const row = isId('dlv', id) ? await this.look(webhookId, id) : null
+    if (row === null) throw noDelivery(id)
+    return row.delivery
+  }
+
+  /** Resolves once a sample is sure to be sent, and can be looked at. */
+  async sendSample({ id: webhookId, accountId, environment }: Webhook, principal: Principal, minting: Minting) {
+    const { recorder, now } = this.context
+    const requestedAt = now()
+    const deliveryId = minting.id('dlv')
+    const position = await recorder.recordDeliveryEvent(
+      {
+        ...{ type: 'DeliveryRequested', webhookId, deliveryId, accountId, environment, replayId: null, requestedAt },
+        notification: { type: 'sample', inboxId: null, messageId: null, occurredAt: requestedAt },
+      },
+      principal,
+    )
+    await this.views.mustShow(position)
+    const row = await this.look(webhookId, deliveryId)
+    if (row === null) throw noDelivery(deliveryId)
+    return row.delivery
+  }
+
+  /** As the contract has them, with what endpoints answered as far as the keys of the inboxes are still there. */
+  async json(deliveries: readonly Delivery[]): Promise<DeliveryJson[]> {
+    const keys = await this.keysOf(deliveries)
+    return deliveries.map((delivery) => {
+      const { inboxId } = delivery.notification
+      return deliveryJson(delivery, inboxId === null ? null : (keys.get(inboxId) ?? null))
+    })
+  }
+
+  private async look(webhookId: WebhookId, deliveryId: Delivery['id']): Promise<DeliveryRow | null> {
+    const find = () => this.context.deliveries.delivery({ webhookId, deliveryId })
+    const found = await find()
+    if (found !== null) return found
+    await this.mustKnow(webhookId)
+    return find()
+  }
+
+  private async mustKnow(webhookId: WebhookId): Promise<void> {
+    const partition = partitionOf(webhookId, this.context.log.partitionCount(TOPIC))
+    if (!isCatchingUp(await this.views.inboxes.progress({ topic: TOPIC, partition }))) return
+    throw unavailable('catching-up', 'What became of deliveries can not be told yet.')
+  }
+
+  private async keysOf(deliveries: readonly Delivery[]): Promise<Map<InboxId, SecretKey>> {
+    const answered = deliveries.filter(({ attempts }) => attempts.some(({ answer }) => answer !== null))
+    const ids = new Set(answered.flatMap(({ notification }) => notification.inboxId ?? []))
+    const keys = new Map<InboxId, SecretKey>()
+    await Promise.all(
+      [...ids].map(async (id) => {
+        const found = await this.views.vault.find(id)
+        if (found.state === 'known') keys.set(id, found.key)
+      }),
+    )
+    return keys
+  }
+}
+
+function deliveryJson(delivery: Delivery, key: SecretKey | null): DeliveryJson {
+  const { notification } = delivery
+  return {
+    id: delivery.id,
+    webhook_id: delivery.webhookId,
+    event: notification.type,
+    inbox_id: notification.inboxId,
+    message_id: notification.messageId,
+    replay_id: delivery.replayId,
+    state: delivery.state,
+    abandoned_reason: delivery.abandonedFor,
+    created_at: delivery.requestedAt.toISOString(),
+    next_attempt_at: delivery.dueAt?.toISOString() ?? null,
+    attempts: delivery.attempts.map(({ attemptedAt, status, latencyMs, answer, error }, index) => ({
+      time: attemptedAt.toISOString(),
+      status,
+      latency_ms: latencyMs,
+      answer:
+        key === null || answer === null
+          ? null
+          : unseal(key, answerContext(delivery.id, index + 1), answer).toString().toWellFormed(),
+      error,
+    })),
+  }
+}
+
+function noDelivery(id: string): Problem {
+  return notFound(`There is no delivery ${id.slice(0, 60)} of this webhook.`)
+}

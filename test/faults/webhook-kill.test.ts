@@ -1,0 +1,71 @@
+import { call, createInbox } from '#test/harness/client.js'
+import { startEndpoint, type HttpEndpoint } from '#test/harness/endpoint.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { until } from '#test/harness/until.js'
+import { Ledger } from './ledger.js'
+import { startLoad } from './load.js'
+
+const ROUNDS = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 3)
+const ROUND_MS = 60_000
+const ENOUGH = 60
+/** Attempts that may be under way when a process is killed: what became of them nobody knows. */
+const UNDER_WAY = 20
+
+describe('webhooks of a process that is killed under load', () => {
+  const ledger = new Ledger()
+  let mayfly: Mayfly
+  let endpoint: HttpEndpoint
+
+  beforeAll(async () => {
+    // Slow enough that attempts are under way at any moment.
+    endpoint = await startEndpoint((response) => setTimeout(() => response.end(), 20))
+    const env = {
+      MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true',
+      MAYFLY_WEBHOOK_CONCURRENCY: String(UNDER_WAY),
+    }
+    mayfly = await startMayfly({ env })
+    for (let count = 0; count < 3; count += 1) {
+      const inbox = await createInbox(mayfly)
+      ledger.inboxes.set(inbox.id, inbox)
+      const body = { url: endpoint.url }
+      expect((await call(mayfly, 'POST', `/v1/inboxes/${inbox.id}/webhooks`, { body })).status).toBe(201)
+    }
+  })
+  afterAll(async () => {
+    await mayfly.dispose()
+    await endpoint.dispose()
+  })
+
+  const toldOf = () => endpoint.requests.map(({ body }) => (JSON.parse(body) as { data: { id: string } }).data.id)
+
+  it(
+    `are told of every mail that was accepted, over ${ROUNDS} rounds, again only where nobody knew`,
+    async () => {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const load = startLoad(mayfly, ledger, { senders: 3, creators: 0 })
+        const before = endpoint.requests.length
+        await until('deliveries under load', () => endpoint.requests.length - before >= ENOUGH)
+        await mayfly.end('SIGKILL')
+        await load.stop()
+        mayfly = await mayfly.startAgain()
+      }
+      await until(
+        'every accepted mail to be told',
+        () => {
+          const told = new Set(toldOf())
+          return [...ledger.accepted.keys()].every((id) => told.has(id))
+        },
+        ROUND_MS,
+      )
+      const told = toldOf()
+      const ids = endpoint.requests.map(({ headers }) => headers['webhook-id'])
+      expect(new Set(ids).size).toBe(new Set(told).size)
+      expect(told.length - new Set(told).size).toBeLessThanOrEqual(ROUNDS * UNDER_WAY)
+      process.stdout.write(
+        `webhook-kill: ${ROUNDS} rounds, ${ledger.accepted.size} mails accepted and told, ` +
+          `${told.length - new Set(told).size} told again\n`,
+      )
+    },
+    ROUNDS * ROUND_MS,
+  )
+})
