@@ -7,8 +7,7 @@ let address: Address
 let [local, domain] = ['', '']
 
 beforeAll(async () => {
-  room = await MailRoom.open({ smtpMaxErrors: 1_000 })
-  await room.start()
+  room = await MailRoom.started({ smtpMaxErrors: 1_000 })
   ;({ address } = await room.createInbox())
   ;[local = '', domain = ''] = address.split('@')
 })

@@ -5,15 +5,7 @@ import { MailRoom } from '#test/smtp/mail-room.js'
 let room: MailRoom
 const NOBODY = '00000000000000000000@mayfly.test'
 
-async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void> {
-  room = await MailRoom.open(...settings)
-  await room.start()
-}
-
-afterEach(async () => {
-  Dialogue.closeAll()
-  await room.close()
-})
+afterEach(() => MailRoom.closeAll())
 
 async function greeted(localAddress?: string): Promise<Dialogue> {
   const client = await Dialogue.open(room.port, localAddress)
@@ -36,7 +28,7 @@ describe('commands without a mail', () => {
     { name: 'MAIL and RSET', lines: 'MAIL FROM:<>\r\nRSET\r\n' },
   ]
   it.each(FLOODS)('$name are bounded', async ({ lines }) => {
-    await open({ smtpMaxIdleCommands: 50 })
+    room = await MailRoom.started({ smtpMaxIdleCommands: 50 })
     const client = await greeted()
     client.send(lines.repeat(1_000))
     const codes = codesOf(await client.rest())
@@ -47,7 +39,7 @@ describe('commands without a mail', () => {
   })
 
   it('are counted anew behind a mail', async () => {
-    await open({ smtpMaxIdleCommands: 10 })
+    room = await MailRoom.started({ smtpMaxIdleCommands: 10 })
     const { address } = await room.createInbox()
     const client = await greeted()
     for (let mail = 0; mail < 3; mail += 1) {
@@ -59,7 +51,7 @@ describe('commands without a mail', () => {
   })
 
   it('are bounded where one recipient is told over and over', async () => {
-    await open({ smtpMaxIdleCommands: 50 })
+    room = await MailRoom.started({ smtpMaxIdleCommands: 50 })
     const { address } = await room.createInbox()
     const client = await greeted()
     client.send(`MAIL FROM:<>\r\n${`RCPT TO:<${address}>\r\n`.repeat(1_000)}`)
@@ -69,7 +61,7 @@ describe('commands without a mail', () => {
   })
 
   it('are bounded where there are more recipients than a mail may have', async () => {
-    await open({ smtpMaxRecipients: 2 })
+    room = await MailRoom.started({ smtpMaxRecipients: 2 })
     const inboxes = await Promise.all(Array.from({ length: 3 }, () => room.createInbox()))
     const client = await greeted()
     const recipients = inboxes.map(({ address }) => `RCPT TO:<${address}>\r\n`).join('')
@@ -81,7 +73,7 @@ describe('commands without a mail', () => {
   })
 
   it('are a matter of their own session', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
     const flooding = await Promise.all(Array.from({ length: 20 }, () => greeted()))
     for (const client of flooding) client.send('NOOP\r\n'.repeat(100_000))
@@ -92,7 +84,7 @@ describe('commands without a mail', () => {
   })
 
   it('do not fill the log', async () => {
-    await open({ smtpMaxErrors: 100_000, smtpMaxIdleCommands: 100_000 })
+    room = await MailRoom.started({ smtpMaxErrors: 100_000, smtpMaxIdleCommands: 100_000 })
     const client = await greeted()
     const begunAtMs = performance.now()
     client.send('NONSENSE\r\n'.repeat(1_900))
@@ -107,7 +99,7 @@ describe('commands without a mail', () => {
 
 describe('guessed recipients', () => {
   it('are answered later and later, then the session is cut; others are not held up', async () => {
-    await open({ smtpMaxUnknownRecipients: 20, smtpUnknownRecipientDelayMs: 200 })
+    room = await MailRoom.started({ smtpMaxUnknownRecipients: 20, smtpUnknownRecipientDelayMs: 200 })
     const { address } = await room.createInbox()
     const client = await greeted()
     await client.ask('MAIL FROM:<>')
@@ -127,7 +119,7 @@ describe('guessed recipients', () => {
   })
 
   it('are made up for by recipients that are there', async () => {
-    await open({ smtpMaxUnknownRecipients: 10, smtpMaxUnknownRecipientsPerAddress: 10 })
+    room = await MailRoom.started({ smtpMaxUnknownRecipients: 10, smtpMaxUnknownRecipientsPerAddress: 10 })
     const client = await greeted()
     for (let mail = 0; mail < 10; mail += 1) {
       const inboxes = await Promise.all(Array.from({ length: 3 }, () => room.createInbox()))
@@ -141,7 +133,7 @@ describe('guessed recipients', () => {
   })
 
   it('are none where an inbox has ended: nobody guessed it', async () => {
-    await open({ smtpMaxUnknownRecipients: 10, smtpUnknownRecipientDelayMs: 60_000 })
+    room = await MailRoom.started({ smtpMaxUnknownRecipients: 10, smtpUnknownRecipientDelayMs: 60_000 })
     const { address } = await room.createInbox()
     room.advance(2 * 3_600_000)
     const client = await greeted()
@@ -150,7 +142,7 @@ describe('guessed recipients', () => {
   })
 
   it('count for the remote address too, over its sessions, and for no other', async () => {
-    await open({
+    room = await MailRoom.started({
       smtpMaxUnknownRecipients: 10,
       smtpMaxUnknownRecipientsPerAddress: 15,
       smtpUnknownRecipientDelayMs: 0,
@@ -171,14 +163,18 @@ describe('guessed recipients', () => {
 
 describe('one remote address', () => {
   it('may begin so many connections in a minute', async () => {
-    await open({ smtpMaxConnectionsPerMinute: 3 })
+    room = await MailRoom.started({ smtpMaxConnectionsPerMinute: 3 })
     for (let n = 0; n < 3; n += 1) (await greeted()).close()
     expect(await (await Dialogue.open(room.port)).rest()).toMatch(/^421 4\.7\.0 too many connections within/)
     expect(await (await greeted('127.0.0.2')).ask('NOOP')).toMatch(/^250 /)
   })
 
   it('has a part of the memory for mail, and the rest is for others', async () => {
-    await open({ maxMessageBytes: 50_000, smtpMemoryBytes: 200_000, smtpMemoryPercentPerAddress: 50 })
+    room = await MailRoom.started({
+      maxMessageBytes: 50_000,
+      smtpMemoryBytes: 200_000,
+      smtpMemoryPercentPerAddress: 50,
+    })
     const { address } = await room.createInbox()
     const begin = async (from: string) => {
       const client = await greeted(from)
@@ -197,7 +193,7 @@ describe('one remote address', () => {
   })
 
   it('may not send one mail without an end', async () => {
-    await open({ maxMessageBytes: 50_000 })
+    room = await MailRoom.started({ maxMessageBytes: 50_000 })
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
     await client.address(address)
@@ -212,7 +208,7 @@ describe('many connections', () => {
   const KEPT = 400
 
   it('are served up to the limit, the others told; memory is given back', async () => {
-    await open({ smtpMaxConnections: KEPT, smtpMaxConnectionsPerAddress: KEPT })
+    room = await MailRoom.started({ smtpMaxConnections: KEPT, smtpMaxConnectionsPerAddress: KEPT })
     const { address } = await room.createInbox()
     const first = await greeted()
     const before = process.memoryUsage().rss
@@ -232,6 +228,6 @@ describe('many connections', () => {
     expect(await first.ask(`RCPT TO:<${address}>`)).toMatch(/^250 /)
     expect(await first.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
     for (const client of clients) client.close()
-    await until('1 connection', async () => (await room.metric('mayfly_smtp_connections')) === 1)
+    await room.untilConnectionsAre(1)
   })
 })

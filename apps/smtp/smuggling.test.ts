@@ -1,14 +1,14 @@
 import type { Address } from '#libs/inbox/address.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
-import { MailRoom, type ReceivedMail } from '#test/smtp/mail-room.js'
+import type { ReceivedMail } from '#test/smtp/logged-mail.js'
+import { MailRoom } from '#test/smtp/mail-room.js'
 
 let room: MailRoom
 let inbox: { id: InboxId; address: Address }
 
 beforeAll(async () => {
-  room = await MailRoom.open()
-  await room.start()
+  room = await MailRoom.started()
 })
 beforeEach(async () => {
   inbox = await room.createInbox()

@@ -2,22 +2,13 @@ import { once } from 'node:events'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls'
-import { until } from '#test/harness/until.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
 
 let room: MailRoom
 const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
 
-async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void> {
-  room = await MailRoom.open(...settings)
-  await room.start()
-}
-
-afterEach(async () => {
-  Dialogue.closeAll()
-  await room.close()
-})
+afterEach(() => MailRoom.closeAll())
 
 async function upgraded(
   client: Dialogue,
@@ -39,7 +30,7 @@ async function greeted(): Promise<Dialogue> {
 
 describe('STARTTLS', () => {
   it('shows in the envelope, with a certificate that is made once', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
     await client.reply()
@@ -78,7 +69,7 @@ describe('STARTTLS', () => {
   })
 
   it('throws away what was pipelined behind it in the clear', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
     await client.reply()
@@ -94,7 +85,7 @@ describe('STARTTLS', () => {
   })
 
   it('throws away what came before it, and is there once', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
     const client = await greeted()
     await client.ask('MAIL FROM:<a@x.test>')
@@ -109,7 +100,7 @@ describe('STARTTLS', () => {
   })
 
   it('never runs what is in one packet with it, nor what comes before the handshake', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
     const evil = `EHLO e\r\nMAIL FROM:<>\r\nRCPT TO:<${address}>\r\nDATA\r\nevil\r\n.\r\n`
     for (const bytes of [`STARTTLS\r\n${evil}`, `STARTTLS\r\n${evil.repeat(200)}`, `STARTTLS\r\nMAIL FROM`]) {
@@ -131,7 +122,7 @@ describe('STARTTLS', () => {
   })
 
   it('fails for whom it fails, and for nobody else', async () => {
-    await open()
+    room = await MailRoom.started()
     const other = await greeted()
     const failing: ((client: Dialogue) => void)[] = [
       (client) => client.send('this is no TLS\r\n'),
@@ -146,12 +137,12 @@ describe('STARTTLS', () => {
       await client.ask('STARTTLS')
       fail(client)
     }
-    await until('1 connection', async () => (await room.metric('mayfly_smtp_connections')) === 1)
+    await room.untilConnectionsAre(1)
     expect(await other.ask('NOOP')).toMatch(/^250 /)
   })
 
   it('speaks TLS 1.2 and 1.3, no older one, and lets nobody renegotiate', async () => {
-    await open()
+    room = await MailRoom.started()
     for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
       const client = await greeted()
       await client.ask('STARTTLS')
@@ -174,7 +165,7 @@ describe('STARTTLS', () => {
   })
 
   it('is demanded before anything else where the operator wants it', async () => {
-    await open({ smtpRequireTls: true })
+    room = await MailRoom.started({ smtpRequireTls: true })
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
     await client.reply()
@@ -194,7 +185,7 @@ describe('STARTTLS', () => {
   })
 
   it('that is under way does not hold the drain up', async () => {
-    await open()
+    room = await MailRoom.started()
     const client = await greeted()
     await client.ask('STARTTLS')
     client.send('\x16\x03\x01')
