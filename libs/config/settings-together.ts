@@ -23,7 +23,7 @@ const NEEDED_WITH_KAFKA: readonly SettingName[] = ['redisUrls', 'masterKey', 'bo
 const KAFKA_TLS_FILES: readonly SettingName[] = ['kafkaTlsCa', 'kafkaTlsCert', 'kafkaTlsKey']
 const REDIS_TLS_FILES: readonly SettingName[] = ['redisTlsCa', 'redisTlsCert', 'redisTlsKey']
 
-/** What each setting allows by itself and all of them do not together: a sentence for each fault. */
+/** A sentence for each fault of settings that are right by themselves and wrong together. */
 export function faultsBetween(environment: Environment): string[] {
   const variable = (name: SettingName) => SETTINGS[name].variable
   const isSet = (name: SettingName) => Boolean(environment[variable(name)])
