@@ -7,13 +7,6 @@ const NOBODY = '00000000000000000000@mayfly.test'
 
 afterEach(() => MailRoom.closeAll())
 
-async function greeted(localAddress?: string): Promise<Dialogue> {
-  const client = await Dialogue.open(room.port, localAddress)
-  await client.reply()
-  await client.ask('EHLO client.test')
-  return client
-}
-
 function codesOf(text: string): string[] {
   return text.match(/^\d{3}(?= )/gm) ?? []
 }
@@ -29,7 +22,7 @@ describe('commands without a mail', () => {
   ]
   it.each(FLOODS)('$name are bounded', async ({ lines }) => {
     room = await MailRoom.started({ smtpMaxIdleCommands: 50 })
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     client.send(lines.repeat(1_000))
     const codes = codesOf(await client.rest())
     // EHLO was one of them.
@@ -41,7 +34,7 @@ describe('commands without a mail', () => {
   it('are counted anew behind a mail', async () => {
     room = await MailRoom.started({ smtpMaxIdleCommands: 10 })
     const { address } = await room.createInbox()
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     for (let mail = 0; mail < 3; mail += 1) {
       for (let n = 0; n < 8; n += 1) expect(await client.ask('NOOP')).toMatch(/^250 /)
       await client.ask('MAIL FROM:<>')
@@ -53,7 +46,7 @@ describe('commands without a mail', () => {
   it('are bounded where one recipient is told over and over', async () => {
     room = await MailRoom.started({ smtpMaxIdleCommands: 50 })
     const { address } = await room.createInbox()
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     client.send(`MAIL FROM:<>\r\n${`RCPT TO:<${address}>\r\n`.repeat(1_000)}`)
     const codes = codesOf(await client.rest())
     expect(codes.length).toBeLessThanOrEqual(51)
@@ -63,7 +56,7 @@ describe('commands without a mail', () => {
   it('are bounded where there are more recipients than a mail may have', async () => {
     room = await MailRoom.started({ smtpMaxRecipients: 2 })
     const inboxes = await Promise.all(Array.from({ length: 3 }, () => room.createInbox()))
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     const recipients = inboxes.map(({ address }) => `RCPT TO:<${address}>\r\n`).join('')
     client.send(`MAIL FROM:<>\r\n${recipients}${`RCPT TO:<${inboxes[2]?.address}>\r\n`.repeat(3_000)}`)
     const codes = codesOf(await client.rest())
@@ -75,7 +68,7 @@ describe('commands without a mail', () => {
   it('are a matter of their own session', async () => {
     room = await MailRoom.started()
     const { address } = await room.createInbox()
-    const flooding = await Promise.all(Array.from({ length: 20 }, () => greeted()))
+    const flooding = await Promise.all(Array.from({ length: 20 }, () => Dialogue.greeted(room.port)))
     for (const client of flooding) client.send('NOOP\r\n'.repeat(100_000))
     const client = await Dialogue.open(room.port)
     await client.address(address)
@@ -85,7 +78,7 @@ describe('commands without a mail', () => {
 
   it('do not fill the log', async () => {
     room = await MailRoom.started({ smtpMaxErrors: 100_000, smtpMaxIdleCommands: 100_000 })
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     const begunAtMs = performance.now()
     client.send('NONSENSE\r\n'.repeat(1_900))
     client.send('QUIT\r\n')
@@ -101,7 +94,7 @@ describe('guessed recipients', () => {
   it('are answered later and later, then the session is cut; others are not held up', async () => {
     room = await MailRoom.started({ smtpMaxUnknownRecipients: 20, smtpUnknownRecipientDelayMs: 200 })
     const { address } = await room.createInbox()
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     await client.ask('MAIL FROM:<>')
     const times: number[] = []
     for (let n = 0; n < 12; n += 1) {
@@ -120,7 +113,7 @@ describe('guessed recipients', () => {
 
   it('are made up for by recipients that are there', async () => {
     room = await MailRoom.started({ smtpMaxUnknownRecipients: 10, smtpMaxUnknownRecipientsPerAddress: 10 })
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     for (let mail = 0; mail < 10; mail += 1) {
       const inboxes = await Promise.all(Array.from({ length: 3 }, () => room.createInbox()))
       await client.ask('MAIL FROM:<>')
@@ -136,7 +129,7 @@ describe('guessed recipients', () => {
     room = await MailRoom.started({ smtpMaxUnknownRecipients: 10, smtpUnknownRecipientDelayMs: 60_000 })
     const { address } = await room.createInbox()
     room.advance(2 * 3_600_000)
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     await client.ask('MAIL FROM:<>')
     for (let n = 0; n < 50; n += 1) expect(await client.ask(`RCPT TO:<${address}>`)).toMatch(/^550 5\.1\.1 /)
   })
@@ -148,7 +141,7 @@ describe('guessed recipients', () => {
       smtpUnknownRecipientDelayMs: 0,
     })
     const allowance = async (from?: string) => {
-      const client = await greeted(from)
+      const client = await Dialogue.greeted(room.port, from)
       client.send(`MAIL FROM:<>\r\n${`RCPT TO:<${NOBODY}>\r\n`.repeat(20)}`)
       const codes = codesOf(await client.rest())
       expect(codes.at(-1)).toBe('421')
@@ -164,9 +157,9 @@ describe('guessed recipients', () => {
 describe('one remote address', () => {
   it('may begin so many connections in a minute', async () => {
     room = await MailRoom.started({ smtpMaxConnectionsPerMinute: 3 })
-    for (let n = 0; n < 3; n += 1) (await greeted()).close()
+    for (let n = 0; n < 3; n += 1) (await Dialogue.greeted(room.port)).close()
     expect(await (await Dialogue.open(room.port)).rest()).toMatch(/^421 4\.7\.0 too many connections within/)
-    expect(await (await greeted('127.0.0.2')).ask('NOOP')).toMatch(/^250 /)
+    expect(await (await Dialogue.greeted(room.port, '127.0.0.2')).ask('NOOP')).toMatch(/^250 /)
   })
 
   it('has a part of the memory for mail, and the rest is for others', async () => {
@@ -177,7 +170,7 @@ describe('one remote address', () => {
     })
     const { address } = await room.createInbox()
     const begin = async (from: string) => {
-      const client = await greeted(from)
+      const client = await Dialogue.greeted(room.port, from)
       await client.ask('MAIL FROM:<> SIZE=40000')
       await client.ask(`RCPT TO:<${address}>`)
       return { client, reply: await client.ask('DATA') }
@@ -185,7 +178,7 @@ describe('one remote address', () => {
     const first = await begin('127.0.0.1')
     expect(first.reply).toMatch(/^354 /)
     expect((await begin('127.0.0.1')).reply).toMatch(/^354 /)
-    const third = await greeted('127.0.0.1')
+    const third = await Dialogue.greeted(room.port, '127.0.0.1')
     expect(await third.ask('MAIL FROM:<> SIZE=40000')).toMatch(/^451 4\.3\.1 /)
     expect((await begin('127.0.0.2')).reply).toMatch(/^354 /)
     first.client.close()
@@ -210,7 +203,7 @@ describe('many connections', () => {
   it('are served up to the limit, the others told; memory is given back', async () => {
     room = await MailRoom.started({ smtpMaxConnections: KEPT, smtpMaxConnectionsPerAddress: KEPT })
     const { address } = await room.createInbox()
-    const first = await greeted()
+    const first = await Dialogue.greeted(room.port)
     const before = process.memoryUsage().rss
     const clients: Dialogue[] = []
     for (let n = 1; n < KEPT; n += 50) {

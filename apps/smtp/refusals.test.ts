@@ -106,9 +106,7 @@ describe('SMTP refusals', () => {
     for (let i = 0; i < 3; i += 1) {
       await room.record({ type: 'InboxExpired', inboxId: mintId('inb'), expiredAt: room.now() })
     }
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
+    const client = await Dialogue.greeted(room.port)
     expect(await client.ask('MAIL FROM:<a@x.test>')).toMatch(/^451 4\.3\.0 /)
     await room.project()
     await until('mail to be taken', async () => (await client.ask('MAIL FROM:<a@x.test>')).startsWith('250'))
@@ -118,9 +116,7 @@ describe('SMTP refusals', () => {
   it('says 552 at the end of a mail larger than it was said to be, and keeps the session', async () => {
     room = await MailRoom.started({ maxMessageBytes: 50_000 })
     const { address } = await room.createInbox()
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
+    const client = await Dialogue.greeted(room.port)
     for (const parameter of ['', ' SIZE=10']) {
       await client.ask(`MAIL FROM:<a@x.test>${parameter}`)
       await client.ask(`RCPT TO:<${address}>`)
@@ -135,16 +131,12 @@ describe('SMTP refusals', () => {
   it('refuses what memory has no room for, until there is room', async () => {
     room = await MailRoom.started({ maxMessageBytes: 80_000, smtpMemoryBytes: 100_000 })
     const { address } = await room.createInbox()
-    const holder = await Dialogue.open(room.port)
-    await holder.reply()
-    await holder.ask('EHLO client.test')
+    const holder = await Dialogue.greeted(room.port)
     await holder.ask('MAIL FROM:<a@x.test> SIZE=70000')
     await holder.ask(`RCPT TO:<${address}>`)
     expect(await holder.ask('DATA')).toMatch(/^354/)
 
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
+    const client = await Dialogue.greeted(room.port)
     expect(await client.ask('MAIL FROM:<a@x.test> SIZE=40000')).toMatch(/^451 4\.3\.1 /)
     await client.ask('MAIL FROM:<a@x.test>')
     await client.ask(`RCPT TO:<${address}>`)
