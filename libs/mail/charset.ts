@@ -48,12 +48,12 @@ export function decodeText(bytes: Buffer, declared: string | null): DecodedText 
   const label = normalLabel(declared)
   if (label === '')
     return { text: hasIso2022(bytes) ? decodeIso2022Jp(bytes) : guess(bytes).text, guessed: null }
-  return decodeFor(label)(bytes)
+  return (decodeFor(label) ?? guess)(bytes)
 }
 
 /** Whether a charset by that name is known. */
 export function isKnownCharset(label: string): boolean {
-  return usAscii.has(normalLabel(label)) || decodeFor(normalLabel(label)) !== guessInstead
+  return decodeFor(normalLabel(label)) !== null
 }
 
 /** The name that all names of a charset have in common; null for an unknown one. */
@@ -72,23 +72,24 @@ function normalLabel(declared: string | null): string {
   return aliases.get(label) ?? label
 }
 
-function decodeFor(label: string): Decode {
+/** Null where a charset is not known. */
+function decodeFor(label: string): Decode | null {
   const known = decodes.get(label)
   if (known !== undefined) return known
   const decode = makeDecode(label)
   // A sender can name no end of unknown charsets.
-  if (decode !== guessInstead) decodes.set(label, decode)
+  if (decode !== null) decodes.set(label, decode)
   return decode
 }
 
-function makeDecode(label: string): Decode {
+function makeDecode(label: string): Decode | null {
   if (usAscii.has(label))
     return (bytes) => (isAscii(bytes) ? certain(bytes.toString('latin1')) : guess(bytes))
   if (/^iso-2022-jp/.test(label)) return (bytes) => certain(decodeIso2022Jp(bytes))
   if (label === 'iso-2022-kr') return (bytes) => certain(decodeIso2022Kr(bytes))
   if (label === 'utf-16') return (bytes) => certain(decodeUtf16(bytes))
   const name = standardName(label)
-  if (name === null) return guessInstead
+  if (name === null) return null
   if (name === 'utf-8') return decodeUtf8
   if (name === 'utf-7') return (bytes) => certain(decodeUtf7(bytes))
   if (/^utf-(?:16|32)/.test(name)) return (bytes) => certain(iconv.decode(bytes, name))
@@ -136,10 +137,6 @@ function decodeUtf16(bytes: Buffer): string {
     if (bytes[at] === 0) littleEndian += at % 2 === 1 ? 1 : -1
   }
   return iconv.decode(bytes, littleEndian > 0 ? 'utf-16le' : 'utf-16be')
-}
-
-function guessInstead(bytes: Buffer): DecodedText {
-  return guess(bytes)
 }
 
 function guess(bytes: Buffer): DecodedText {
