@@ -53,6 +53,8 @@ class Views {
           break
         case 'put-account':
         case 'put-key':
+        case 'put-webhook':
+        case 'remove-webhook':
           throw new Error(`an inbox event changed accounts: ${change.type}`)
       }
     }

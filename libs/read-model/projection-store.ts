@@ -1,6 +1,6 @@
 import type { AccountSlice } from '#libs/account/account.js'
 import type { Partition, PartitionRange } from '#libs/event-log/event-log.js'
-import type { AccountId, InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
+import type { AccountId, InboxId, KeyId, MessageId, WebhookId } from '#libs/typeid/typeid.js'
 import type { Change, InboxRow, MessageContent, MessageRow } from './views.js'
 
 /**
@@ -22,6 +22,13 @@ export interface MessageKey {
   messageId: MessageId
 }
 
+/** Whose rows an account event is judged by. */
+export interface AccountSliceKey {
+  accountId: AccountId
+  keyId: KeyId | null
+  webhookId: WebhookId | null
+}
+
 /** What a projector needs of the views. Errors: `ReadModelUnavailableError`, as for the queries. */
 export interface ProjectionStore {
   /**
@@ -36,7 +43,7 @@ export interface ProjectionStore {
   begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }>
   inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]>
   messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]>
-  accountSlice(accountId: AccountId, keyId: KeyId | null): Promise<AccountSlice>
+  accountSlice(key: AccountSliceKey): Promise<AccountSlice>
   /**
    * Compare and set: applies changes, contents and the new offset together where the partition's views stand at
    * `from`, and otherwise nothing. Resolves once queries see it.

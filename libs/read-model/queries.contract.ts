@@ -3,6 +3,7 @@ import { describeHistoryQueries } from './history-queries.contract.js'
 import { describeInboxQueries } from './inbox-queries.contract.js'
 import { describeMessageQueries } from './message-queries.contract.js'
 import type { ReadModelHarness } from './read-model-harness.contract.js'
+import { describeWebhookQueries } from './webhook-queries.contract.js'
 
 export function describeQueries(
   name: string,
@@ -20,5 +21,6 @@ export function describeQueries(
     describe('of messages', () => describeMessageQueries(() => harness))
     describe('of history', () => describeHistoryQueries(() => harness))
     describe('of accounts', () => describeAccountQueries(() => harness))
+    describe('of webhooks', () => describeWebhookQueries(() => harness))
   })
 }

@@ -1,6 +1,7 @@
 import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox, Message } from '#libs/inbox/inbox.js'
 import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { Webhook } from '#libs/webhook/webhook.js'
 import type { HistoryEntry } from './history.js'
 
 /** An inbox as the view has it. Offsets are those of its partition of inbox-events. */
@@ -39,3 +40,6 @@ export type Change =
   | { type: 'put-history'; inboxId: InboxId; entry: HistoryEntry }
   | { type: 'put-account'; account: Account }
   | { type: 'put-key'; key: ApiKey }
+  | { type: 'put-webhook'; webhook: Webhook }
+  /** Leaves a mark behind, so that the webhook does not come again. */
+  | { type: 'remove-webhook'; webhook: Webhook }

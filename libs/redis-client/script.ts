@@ -13,12 +13,29 @@ export class Script {
 
   /** Its keys lie in one hash slot. */
   async run(client: RedisClient, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
+    return this.send((command, all) => client.call(command, all), keys, args)
+  }
+
+  /** The same, with bytes for each text that it answers. */
+  async runForBytes(
+    client: RedisClient,
+    keys: readonly string[],
+    args: readonly ScriptArgument[],
+  ): Promise<unknown> {
+    return this.send((command, all) => client.callBuffer(command, all), keys, args)
+  }
+
+  private async send(
+    call: (command: string, args: ScriptArgument[]) => Promise<unknown>,
+    keys: readonly string[],
+    args: readonly ScriptArgument[],
+  ): Promise<unknown> {
     const rest = [keys.length, ...keys, ...args]
     try {
-      return await client.call('EVALSHA', [this.sha, ...rest])
+      return await call('EVALSHA', [this.sha, ...rest])
     } catch (error) {
       if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
-      return client.call('EVAL', [this.lua, ...rest])
+      return call('EVAL', [this.lua, ...rest])
     }
   }
 }

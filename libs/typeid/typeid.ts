@@ -11,6 +11,9 @@ export type MessageId = Id<'msg'>
 export type AccountId = Id<'acc'>
 export type KeyId = Id<'key'>
 export type EventId = Id<'evt'>
+export type WebhookId = Id<'whk'>
+export type DeliveryId = Id<'dlv'>
+export type ReplayId = Id<'rpl'>
 
 const SUFFIX = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/
 

@@ -14,6 +14,7 @@ async function makeReadModel() {
     store: views.store,
     queries: views.queries,
     accounts: views.accounts,
+    webhooks: views.webhooks,
     async close() {
       await views.close()
       await rm(dir, { recursive: true })

@@ -2,12 +2,14 @@ import { closeLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import { LmdbAccountQueries } from './lmdb-account-queries.js'
 import { LmdbProjectionStore } from './lmdb-projection-store.js'
 import { LmdbQueries } from './lmdb-queries.js'
+import { LmdbWebhookQueries } from './lmdb-webhook-queries.js'
 import { openTables } from './tables.js'
 
 export interface LmdbReadModel {
   store: LmdbProjectionStore
   queries: LmdbQueries
   accounts: LmdbAccountQueries
+  webhooks: LmdbWebhookQueries
   close(): Promise<void>
 }
 
@@ -18,6 +20,7 @@ export async function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
     store: new LmdbProjectionStore(tables),
     queries: new LmdbQueries(tables),
     accounts: new LmdbAccountQueries(tables),
+    webhooks: new LmdbWebhookQueries(tables),
     close: () => closeLmdbFile(tables.root),
   }
 }

@@ -1,10 +1,12 @@
 import type { ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
+import { REMOVED, type Webhook } from '#libs/webhook/webhook.js'
 import type { Change, InboxRow, MessageRow } from '../views.js'
-import { keyListMember, writeActiveKey } from './key-lists.js'
+import { keyListMember, webhookListMember, writeActiveKey } from './key-lists.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
 import { encodeHistoryEntry, encodeRow } from './rows.js'
+import { scopeOf } from '../webhook-scopes.js'
 import type { StepWrites } from './step-writes.js'
 
 /** The writes that one change asks for, content aside. */
@@ -30,6 +32,12 @@ export function addChange(writes: StepWrites, keys: ViewKeys, change: Change): v
       return
     case 'put-key':
       putKey(writes, keys, change.key)
+      return
+    case 'put-webhook':
+      putWebhook(writes, keys, change.webhook)
+      return
+    case 'remove-webhook':
+      removeWebhook(writes, keys, change.webhook)
       return
   }
 }
@@ -70,6 +78,20 @@ function putKey(writes: StepWrites, keys: ViewKeys, key: ApiKey): void {
   writes.add('ZADD', keys.keyList, 0, keyListMember(key.accountId, key.id))
   if (key.revokedAt === null) writes.add('ZADD', keys.activeKeys, 0, writeActiveKey(key))
   else writes.add('ZREM', keys.activeKeys, writeActiveKey(key))
+}
+
+function putWebhook(writes: StepWrites, keys: ViewKeys, webhook: Webhook): void {
+  const member = webhookListMember(scopeOf(webhook), webhook.id)
+  writes.add('HSET', keys.webhooks, webhook.id, encodeRow(webhook))
+  writes.add('ZADD', keys.webhookList, 0, member)
+  if (webhook.state === 'active') writes.add('ZADD', keys.activeWebhooks, 0, member)
+  else writes.add('ZREM', keys.activeWebhooks, member)
+}
+
+function removeWebhook(writes: StepWrites, keys: ViewKeys, webhook: Webhook): void {
+  const member = webhookListMember(scopeOf(webhook), webhook.id)
+  writes.add('HSET', keys.webhooks, webhook.id, encodeRow(REMOVED))
+  for (const list of [keys.webhookList, keys.activeWebhooks]) writes.add('ZREM', list, member)
 }
 
 function labelMembers(inbox: Inbox): string[] {

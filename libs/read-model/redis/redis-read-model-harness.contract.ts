@@ -20,6 +20,7 @@ export function makeReadModel(
     store: views.store,
     queries: views.queries,
     accounts: views.accounts,
+    webhooks: views.webhooks,
     async close() {
       for (const key of await keysUnder(client, prefix)) await client.unlink(key)
     },

@@ -1,11 +1,12 @@
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import type { ProjectionStore } from '../projection-store.js'
-import type { AccountQueries, DueInboxes, InboxQueries } from '../queries.js'
+import type { AccountQueries, DueInboxes, InboxQueries, WebhookQueries } from '../queries.js'
 import { ViewKeys } from './keys.js'
 import { RedisAccountQueries } from './redis-account-queries.js'
 import { RedisDueInboxes } from './redis-due.js'
 import { RedisInboxQueries } from './redis-inbox-queries.js'
 import { RedisProjectionStore } from './redis-projection-store.js'
+import { RedisWebhookQueries } from './redis-webhook-queries.js'
 
 /*
  * Relies on: Redis 7 that evicts nothing (`maxmemory-policy noeviction`), else views lose keys without saying so. A
@@ -29,6 +30,7 @@ export interface RedisReadModel {
   store: ProjectionStore
   queries: InboxQueries & DueInboxes
   accounts: AccountQueries
+  webhooks: WebhookQueries
 }
 
 /** Views in a Redis that was checked. What it holds shows when it is asked. */
@@ -51,5 +53,6 @@ export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadMo
       leaseDue: (now, limit) => due.leaseDue(now, limit),
     },
     accounts: new RedisAccountQueries(client, keys),
+    webhooks: new RedisWebhookQueries(client, keys),
   }
 }

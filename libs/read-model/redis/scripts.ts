@@ -104,3 +104,16 @@ for at = 3, #ARGV do
 end
 return leased
 `)
+
+/** The rows of all webhooks in a list (the first key) that stand behind the given beginnings of its members. */
+export const ACTIVE_WEBHOOKS = new Script(`
+local rows = {}
+for at = 1, #ARGV do
+  local owner = ARGV[at]
+  local members = redis.call('ZRANGE', KEYS[1], '(' .. owner .. 'whk_', '(' .. owner .. 'whk_~', 'BYLEX')
+  for each = 1, #members do
+    rows[#rows + 1] = redis.call('HGET', KEYS[2], string.sub(members[each], #owner + 1))
+  end
+end
+return rows
+`)
