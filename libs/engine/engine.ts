@@ -1,11 +1,12 @@
 import type { Settings } from '#libs/config/settings.js'
 import type { KeyVault } from '#libs/erasure/key-vault.js'
+import type { WebhookSecrets } from '#libs/erasure/webhook-secrets.js'
 import type { EventLog } from '#libs/event-log/event-log.js'
 import type { KeyUse } from '#libs/key-use/key-use.js'
 import type { ProjectionStore } from '#libs/read-model/projection-store.js'
 import type { IdempotencyStore } from '#libs/idempotency/idempotency-store.js'
 import type { RateLimits } from '#libs/rate-limit/rate-limits.js'
-import type { AccountQueries, DueInboxes, InboxQueries } from '#libs/read-model/queries.js'
+import type { AccountQueries, DueInboxes, InboxQueries, WebhookQueries } from '#libs/read-model/queries.js'
 import type { Signals } from '#libs/signals/signals.js'
 
 /** Every port, with the adapters of one engine behind them. */
@@ -15,6 +16,8 @@ export interface Engine {
   projections: ProjectionStore
   inboxes: InboxQueries & DueInboxes
   accounts: AccountQueries
+  webhooks: WebhookQueries
+  secrets: WebhookSecrets
   keyUse: KeyUse
   signals: Signals
   limits: RateLimits
