@@ -49,6 +49,9 @@ import { OpenWaits } from './messages/open-waits.js'
 import { WaitController } from './messages/wait.controller.js'
 import { WholeLook } from './messages/whole-look.js'
 import { ApiMetrics } from './operations/api-metrics.js'
+import { InboxWebhooksController } from './webhooks/inbox-webhooks.controller.js'
+import { WebhooksController } from './webhooks/webhooks.controller.js'
+import { Webhooks, WebhooksContext } from './webhooks/webhooks.service.js'
 import { ApiDocument } from './openapi/api-document.js'
 import { DocsController } from './openapi/docs.controller.js'
 import { OperationsContext, OperationsController } from './operations/operations.controller.js'
@@ -133,6 +136,8 @@ export async function startApi({
   const inboxContext: InboxContext = { recorder, now, mailDomain: settings.mailDomain }
   const { maxMessageBytes } = settings
   const accountsContext: AccountsContext = { recorder, now, plans, keyUse, knownKeys, maxMessageBytes }
+  const { webhooks, secrets } = engine
+  const webhooksContext: WebhooksContext = { recorder, now, log, webhooks, secrets }
   const operationsContext: OperationsContext = {
     log,
     registry,
@@ -148,6 +153,8 @@ export async function startApi({
     KeysController,
     HistoryController,
     EventsController,
+    InboxWebhooksController,
+    WebhooksController,
     OperationsController,
     DocsController,
   ]
@@ -164,10 +171,12 @@ export async function startApi({
       { provide: Throttle, useValue: throttle },
       { provide: InboxContext, useValue: inboxContext },
       { provide: AccountsContext, useValue: accountsContext },
+      { provide: WebhooksContext, useValue: webhooksContext },
       { provide: OperationsContext, useValue: operationsContext },
       { provide: ApiDocument, useValue: new ApiDocument(controllers, () => url) },
       Accounts,
       Keys,
+      Webhooks,
       { provide: OpenStreams, useValue: streams },
       { provide: Authenticator, useValue: authenticator },
       InboxFeed,

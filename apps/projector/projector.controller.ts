@@ -13,7 +13,7 @@ import type {
 import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
 import { deliveryEventCodec } from '#libs/event-log/webhook-events.js'
 import { PassErrorsOn, type HandedBatch } from '#libs/log-transport/event-log-strategy.js'
-import { projectAccountEvent } from '#libs/read-model/account-projection.js'
+import { projectAccountEvent, sliceConcerned } from '#libs/read-model/account-projection.js'
 import { beginViews } from '#libs/read-model/beginning.js'
 import { inboxChannel } from '#libs/read-model/inbox-channel.js'
 import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
@@ -74,8 +74,8 @@ export class ProjectorController {
     let applied: StepOutcome = 'applied'
     for (const [index, { recorded }] of events.entries()) {
       const { event } = recorded
-      const keyId = 'keyId' in event ? event.keyId : null
-      const changes = projectAccountEvent(await projections.accountSlice(event.accountId, keyId), event)
+      const before = await projections.accountSlice(sliceConcerned(event))
+      const changes = projectAccountEvent(before, event)
       const to = events[index + 1]?.offset ?? next
       applied = await projections.apply({ topic, partition, from, to, changes, contents: [] })
       if (applied !== 'applied') break

@@ -46,6 +46,12 @@ def make_acceptable(case):
         # At most the account's.
         if isinstance(case.body.get("rate_limit"), int):
             case.body["rate_limit"] = 1 + case.body["rate_limit"] % 1000
+        # No pattern tells which hosts and which days there are.
+        if "/webhooks" in case.path:
+            if "url" in case.body:
+                case.body["url"] = "https://ci.example/mail"
+            if case.body.get("start_from") not in (None, "now", "beginning"):
+                case.body["start_from"] = "2026-11-21T08:00:00Z"
 
 
 def wait_no_longer(case):

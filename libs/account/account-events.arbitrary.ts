@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { idFromBytes, type KeyId } from '#libs/typeid/typeid.js'
+import { anyRegistrationEvent, isCaused } from '#libs/webhook/registration-events.arbitrary.js'
 import type { AccountEvent, AccountOpened } from './events.js'
 import { parseRetention, type AccountLimits } from './plan.js'
 import { SCOPES } from './scope.js'
@@ -31,7 +32,7 @@ const anyOpened: fc.Arbitrary<AccountOpened> = fc.record({
   openedAt: anyDay,
 })
 
-/** Events of one account and a few keys, so that they meet. */
+/** Events of one account, a few keys and a few webhooks, so that they meet. */
 export const anyAccountEvent: fc.Arbitrary<AccountEvent> = fc.oneof(
   anyOpened,
   fc.record({
@@ -70,19 +71,22 @@ export const anyAccountEvent: fc.Arbitrary<AccountEvent> = fc.oneof(
     revokedBy: anyKeyId,
     revokedAt: anyDay,
   }),
+  anyRegistrationEvent(accountId),
 )
 
 export const anyAccountSequence = fc.array(anyAccountEvent, { maxLength: 12 })
 
-/** What a log can hold: nobody knows an account or a key, or a key's last rotation, before it is on the log. */
+/** What a log can hold: nobody knows an account, a key or a webhook, or its last rotation, before it is on the log. */
 export const anyAccountHistory = fc
   .tuple(anyOpened, anyAccountSequence)
   .map(([first, rest]): AccountEvent[] => [first, ...withCauses(rest)])
 
 function withCauses(events: readonly AccountEvent[]): AccountEvent[] {
   const rotations = new Map<KeyId, number>()
+  const isCausedRegistration = isCaused()
   return events.filter((event) => {
     if (event.type === 'AccountOpened' || event.type === 'PlanChanged') return true
+    if ('webhookId' in event) return isCausedRegistration(event)
     const { type, keyId } = event
     const known = rotations.get(keyId)
     if (type === 'ApiKeyIssued') {

@@ -1,4 +1,5 @@
 import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
+import { evolve as evolveWebhook, type WebhookEntry } from '#libs/webhook/webhook.js'
 import type { AccountEvent, ApiKeyRotated } from './events.js'
 import type { AccountLimits } from './plan.js'
 import type { Scope } from './scope.js'
@@ -40,34 +41,43 @@ export interface FormerSecret {
 export interface AccountSlice {
   account: Account | null
   key: ApiKey | null
+  webhook: WebhookEntry
 }
 
 /** Total and idempotent: an event that comes again, or out of place, gives back the slice it was given. */
 export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
-  const { account, key } = slice
+  const { account, key, webhook } = slice
   switch (event.type) {
     case 'AccountOpened': {
       if (account !== null) return slice
       const { accountId: id, name, plan, limits, openedAt } = event
-      return { account: { id, name, plan, limits, openedAt }, key }
+      return { account: { id, name, plan, limits, openedAt }, key, webhook }
     }
     case 'PlanChanged': {
       if (account === null || isOnPlan(account, event)) return slice
       const { plan, limits } = event
-      return { account: { ...account, plan, limits }, key }
+      return { account: { ...account, plan, limits }, key, webhook }
     }
     case 'ApiKeyIssued': {
       if (account === null || key !== null) return slice
       const { type: _type, keyId, ...facts } = event
-      return { account, key: { ...facts, id: keyId, rotation: 0, former: null, revokedAt: null } }
+      return { ...slice, key: { ...facts, id: keyId, rotation: 0, former: null, revokedAt: null } }
     }
     case 'ApiKeyRotated':
       // Of two rotations of one secret the first on the log holds.
       if (key === null || key.revokedAt !== null || event.rotation !== key.rotation + 1) return slice
-      return { account, key: rotated(key, event) }
+      return { ...slice, key: rotated(key, event) }
     case 'ApiKeyRevoked':
       if (key === null || key.revokedAt !== null) return slice
-      return { account, key: { ...key, former: null, revokedAt: event.revokedAt } }
+      return { ...slice, key: { ...key, former: null, revokedAt: event.revokedAt } }
+    case 'WebhookRegistered':
+    case 'WebhookChanged':
+    case 'WebhookSecretRotated':
+    case 'WebhookDisabled':
+    case 'WebhookRemoved': {
+      const after = account === null ? webhook : evolveWebhook(webhook, event)
+      return after === webhook ? slice : { ...slice, webhook: after }
+    }
   }
 }
 

@@ -62,7 +62,10 @@ export type Decision = { events: AccountEvent[]; refusal: null } | { events: [];
  * What a command leads to, judged against the view, which may lag: order on the log arbitrates. No event and no
  * refusal: it already is as the command wants it, also where a command with the same ids comes again.
  */
-export function decide({ account, key }: AccountSlice, command: AccountCommand): Decision {
+export function decide(
+  { account, key }: Pick<AccountSlice, 'account' | 'key'>,
+  command: AccountCommand,
+): Decision {
   if (command.type === 'OpenAccount') return account === null ? open(command) : accept()
   const { accountId, now } = command
   if (account === null) return refuse({ code: 'unknown-account' })

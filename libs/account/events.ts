@@ -1,8 +1,11 @@
 import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
+import type { RegistrationEvent } from '#libs/webhook/events.js'
 import type { AccountLimits } from './plan.js'
 import type { Scope } from './scope.js'
 
-export type AccountEvent = AccountOpened | PlanChanged | ApiKeyIssued | ApiKeyRotated | ApiKeyRevoked
+/** All that stands on account-events, registrations of webhooks included: one order holds among them. */
+export type AccountEvent =
+  AccountOpened | PlanChanged | ApiKeyIssued | ApiKeyRotated | ApiKeyRevoked | RegistrationEvent
 
 export interface AccountOpened {
   type: 'AccountOpened'

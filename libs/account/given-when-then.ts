@@ -1,26 +1,39 @@
-import { idFromBytes, type AccountId, type KeyId } from '#libs/typeid/typeid.js'
+import { idFromBytes, type AccountId, type KeyId, type WebhookId } from '#libs/typeid/typeid.js'
+import type { WebhookEntry } from '#libs/webhook/webhook.js'
 import { evolve, type Account, type AccountSlice, type ApiKey } from './account.js'
 import { decide, type AccountCommand, type Decision, type Refusal } from './decide.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from './events.js'
 import { BUILT_IN_PLANS, type Plan } from './plan.js'
 
-/** An account with all its keys, as a history leaves them. */
+/** An account with all its keys and webhooks, as a history leaves them. */
 export interface AccountView {
   account: Account | null
   keys: ReadonlyMap<KeyId, ApiKey>
+  webhooks: ReadonlyMap<WebhookId, WebhookEntry>
 }
 
-export const NOTHING: AccountView = { account: null, keys: new Map() }
+export const NOTHING: AccountView = { account: null, keys: new Map(), webhooks: new Map() }
 
 export function replay(history: readonly AccountEvent[], before = NOTHING): AccountView {
   return history.reduce<AccountView>((view, event) => {
-    const { account, key } = evolve(sliceFor(view, event), event)
-    return { account, keys: key === null ? view.keys : new Map(view.keys).set(key.id, key) }
+    const { account, key, webhook } = evolve(sliceFor(view, event), event)
+    return {
+      account,
+      keys: key === null ? view.keys : new Map(view.keys).set(key.id, key),
+      webhooks: 'webhookId' in event ? new Map(view.webhooks).set(event.webhookId, webhook) : view.webhooks,
+    }
   }, before)
 }
 
-export function sliceFor({ account, keys }: AccountView, what: AccountEvent | AccountCommand): AccountSlice {
-  return { account, key: 'keyId' in what ? (keys.get(what.keyId) ?? null) : null }
+export function sliceFor(
+  { account, keys, webhooks }: AccountView,
+  what: AccountEvent | AccountCommand,
+): AccountSlice {
+  return {
+    account,
+    key: 'keyId' in what ? (keys.get(what.keyId) ?? null) : null,
+    webhook: 'webhookId' in what ? (webhooks.get(what.webhookId) ?? null) : null,
+  }
 }
 
 /** `given(opened, issued).when(rotate(at)).then([rotated(at)])` */

@@ -8,7 +8,8 @@ export const INSTALLATION_SETTINGS = {
   }),
   masterKey: kind.optionalText(
     'MAYFLY_MASTER_KEY',
-    'Wraps inbox keys: 32 bytes in base64, or several with commas, the current one first. ' +
+    'Wraps inbox keys and seals the secrets of webhooks: 32 bytes in base64, or several with commas, the current one ' +
+      'first. ' +
       'Made at first start and kept in the data folder where unset.',
     (value) => /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/.test(value),
     'must be 32 bytes in base64, or several with commas',

@@ -2,6 +2,7 @@ import { messageOf } from '#libs/fault/message-of.js'
 import { SETTINGS, type Settings } from '#libs/config/settings.js'
 import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/erasure/logged-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
+import { webhookSecrets } from '#libs/erasure/webhook-secrets.js'
 import { RedisKeyView } from '#libs/erasure/redis/redis-key-view.js'
 import { KEPT_MS, LEASE_MS } from '#libs/idempotency/idempotency-store.js'
 import { RedisIdempotencyStore } from '#libs/idempotency/redis/redis-idempotency-store.js'
@@ -74,6 +75,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       queries: views,
       accounts,
       deliveries,
+      webhooks,
     } = redisReadModel({ client, bulk, prefix, partitions })
     const { progress, doubt } = rememberProgress(views, log)
     onInterruption(client, doubt)
@@ -94,10 +96,12 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     return {
       log,
       vault,
+      secrets: webhookSecrets(masterKeys),
       projections,
       inboxes: queries,
       accounts,
       deliveries,
+      webhooks,
       keyUse,
       signals,
       limits,

@@ -2,6 +2,7 @@ import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { LmdbKeyVault } from '#libs/erasure/lmdb/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
+import { webhookSecrets } from '#libs/erasure/webhook-secrets.js'
 import { KEPT_MS, LEASE_MS } from '#libs/idempotency/idempotency-store.js'
 import { LmdbIdempotencyStore } from '#libs/idempotency/lmdb/lmdb-idempotency-store.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
@@ -73,7 +74,8 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     opened.defer(() => keyUseStore.close())
     const keyUse = new GatheredKeyUse(keyUseStore, (error) => onError(error, 'storing when keys were used'))
     opened.defer(() => keyUse.close())
-    const { store: projections, queries: inboxes, accounts, deliveries } = readModel
+    const { store: projections, queries: inboxes, accounts, webhooks, deliveries } = readModel
+    const secrets = webhookSecrets(masterKeys)
     const signals = new InProcessSignals()
     opened.defer(() => signals.close())
     const limits = memoryRateLimits()
@@ -93,9 +95,11 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     return {
       log,
       vault,
+      secrets,
       projections,
       inboxes,
       accounts,
+      webhooks,
       deliveries,
       keyUse,
       signals,

@@ -1,5 +1,6 @@
 import type { Settings } from '#libs/config/settings.js'
 import type { KeyVault } from '#libs/erasure/key-vault.js'
+import type { WebhookSecrets } from '#libs/erasure/webhook-secrets.js'
 import type { EventLog } from '#libs/event-log/event-log.js'
 import type { KeyUse } from '#libs/key-use/key-use.js'
 import type { ProjectionStore } from '#libs/read-model/projection-store.js'
@@ -11,6 +12,7 @@ import type {
   DueDeliveries,
   DueInboxes,
   InboxQueries,
+  WebhookQueries,
 } from '#libs/read-model/queries.js'
 import type { Signals } from '#libs/signals/signals.js'
 
@@ -22,6 +24,8 @@ export interface Engine {
   inboxes: InboxQueries & DueInboxes
   accounts: AccountQueries
   deliveries: DeliveryQueries & DueDeliveries
+  webhooks: WebhookQueries
+  secrets: WebhookSecrets
   keyUse: KeyUse
   signals: Signals
   limits: RateLimits

@@ -69,3 +69,27 @@ describe('a wrapped key', () => {
     expect(Buffer.from(one ?? '', 'base64').toString('hex')).not.toContain(masterKeyId)
   })
 })
+
+describe('the secret of a webhook', () => {
+  const webhookId = mintId('whk')
+  const secret = Buffer.alloc(32, 7)
+
+  it('opens with the key that sealed it, current or retired, and with no other', () => {
+    const sealed = parse(one).sealSecret(webhookId, secret)
+    expect(parse(`${two},${one}`).openSecret(webhookId, sealed)).toEqual(secret)
+    expect(() => parse(two).openSecret(webhookId, sealed)).toThrow(MasterKeyMissingError)
+    expect(Buffer.from(sealed.sealed).includes(secret)).toBe(false)
+  })
+
+  it('is sealed by the first of several', () => {
+    const sealed = parse(`${two},${one}`).sealSecret(webhookId, secret)
+    expect(parse(two).openSecret(webhookId, sealed)).toEqual(secret)
+  })
+
+  it('belongs to its webhook alone, and is no key of an inbox', () => {
+    const { masterKeyId, sealed } = parse(one).sealSecret(webhookId, secret)
+    expect(() => parse(one).openSecret(mintId('whk'), { masterKeyId, sealed })).toThrow(SealBrokenError)
+    const asKey = { masterKeyId, wrapped: sealed }
+    expect(() => parse(one).unwrap(mintId('inb'), asKey)).toThrow(SealBrokenError)
+  })
+})

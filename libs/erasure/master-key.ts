@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { InboxId } from '#libs/typeid/typeid.js'
+import type { InboxId, WebhookId } from '#libs/typeid/typeid.js'
+import type { SealedSecret } from '#libs/webhook/events.js'
 import { seal, secretKey, SECRET_KEY_BYTES, unseal, type SecretKey } from './seal.js'
 
 /** An inbox's key as it may be stored: sealed with the master key that `masterKeyId` names. */
@@ -9,8 +10,8 @@ export interface WrappedKey {
 }
 
 /**
- * The keys that wrap inbox keys. The first serves new inboxes; the others, retired ones, still open what they
- * wrapped.
+ * The keys that wrap inbox keys and seal the secrets of webhooks. The first serves what is new; the others, retired
+ * ones, still open what they wrapped and sealed.
  */
 export class MasterKeys {
   private readonly byId: ReadonlyMap<string, SecretKey>
@@ -54,9 +55,23 @@ export class MasterKeys {
 
   /** Throws MasterKeyMissingError where the master key that wrapped it is not among these. */
   unwrap(inboxId: InboxId, { masterKeyId, wrapped }: WrappedKey): SecretKey {
+    return secretKey(unseal(this.keyNamed(masterKeyId), wrapContext(inboxId), wrapped))
+  }
+
+  /** What is sealed for one webhook opens for no other. */
+  sealSecret(webhookId: WebhookId, secret: Uint8Array): SealedSecret {
+    return { masterKeyId: this.currentId, sealed: seal(this.currentKey, secretContext(webhookId), secret) }
+  }
+
+  /** Throws MasterKeyMissingError where the master key that sealed it is not among these. */
+  openSecret(webhookId: WebhookId, { masterKeyId, sealed }: SealedSecret): Buffer {
+    return unseal(this.keyNamed(masterKeyId), secretContext(webhookId), sealed)
+  }
+
+  private keyNamed(masterKeyId: string): SecretKey {
     const master = this.byId.get(masterKeyId)
     if (master === undefined) throw new MasterKeyMissingError(masterKeyId)
-    return secretKey(unseal(master, wrapContext(inboxId), wrapped))
+    return master
   }
 }
 
@@ -65,7 +80,7 @@ export class MasterKeyMissingError extends Error {
 
   constructor(masterKeyId: string) {
     super(
-      `inbox keys were wrapped by the master key ${masterKeyId}, which is not configured: ` +
+      `keys or secrets were sealed by the master key ${masterKeyId}, which is not configured: ` +
         `add it to MAYFLY_MASTER_KEY behind the current one`,
     )
   }
@@ -88,4 +103,8 @@ function idOf(key: SecretKey): string {
 
 function wrapContext(inboxId: InboxId): string {
   return `inbox-key:${inboxId}`
+}
+
+function secretContext(webhookId: WebhookId): string {
+  return `webhook-secret:${webhookId}`
 }

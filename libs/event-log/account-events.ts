@@ -12,6 +12,7 @@ import { SCOPES } from '#libs/account/scope.js'
 import { brand } from '#libs/typeid/typeid.js'
 import { EventCodec, readTime, type EventForm } from './cloud-event.js'
 import { Count, eventForm, IdText, Sha256, Text, Time } from './event-form.js'
+import { REGISTRATION_EVENT_FORMS } from './registration-events.js'
 
 /** Absent where the plan's limits hold. */
 const Limits = Type.Object({
@@ -195,6 +196,7 @@ export const ACCOUNT_EVENT_FORMS = {
   ApiKeyIssued: apiKeyIssued,
   ApiKeyRotated: apiKeyRotated,
   ApiKeyRevoked: apiKeyRevoked,
+  ...REGISTRATION_EVENT_FORMS,
 } satisfies { [Type in AccountEvent['type']]: EventForm<Extract<AccountEvent, { type: Type }>> }
 
 export const accountEventCodec = new EventCodec<AccountEvent>(ACCOUNT_EVENT_FORMS, (event) => event.accountId)

@@ -8,7 +8,8 @@ import {
   type DeliveryRequested,
   type DeliverySucceeded,
 } from '#libs/webhook/delivery-events.js'
-import { NOTIFICATION_TYPES, type Notification } from '#libs/webhook/notification.js'
+import { WEBHOOK_EVENT_TYPES } from '#libs/webhook/events.js'
+import type { Notification } from '#libs/webhook/notification.js'
 import { brand } from '#libs/typeid/typeid.js'
 import { EventCodec, readTime, type EventForm } from './cloud-event.js'
 import { Count, eventForm, IdText, SealedText, Text, Time } from './event-form.js'
@@ -20,7 +21,7 @@ const ids = { webhook_id: IdText('whk'), delivery_id: IdText('dlv') }
 
 /** Absent ids: a sample has no inbox, and the end of an inbox no message. */
 const Told = Type.Object({
-  type: Type.Enum([...NOTIFICATION_TYPES, 'sample']),
+  type: Type.Enum([...WEBHOOK_EVENT_TYPES, 'sample']),
   inbox_id: Type.Optional(IdText('inb')),
   message_id: Type.Optional(IdText('msg')),
   occurred_at: Time,

@@ -55,6 +55,8 @@ class Views {
         case 'put-key':
         case 'put-delivery':
         case 'put-webhook-health':
+        case 'put-webhook':
+        case 'remove-webhook':
           throw new Error(`an inbox event changed something else: ${change.type}`)
       }
     }

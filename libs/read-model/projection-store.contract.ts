@@ -1,4 +1,5 @@
 import type { ApiKeyIssued } from '#libs/account/events.js'
+import { FACTS } from '#libs/webhook/given-when-then.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
 import { messageId, minute } from '#libs/inbox/given-when-then.js'
 import {
@@ -36,6 +37,21 @@ const issued: ApiKeyIssued = {
   prefix: 'mf_staging_',
   issuedAt: minute(1),
 }
+
+const webhookId = idFromBytes('whk', Buffer.alloc(16, 9))
+const registered = {
+  ...FACTS,
+  type: 'WebhookRegistered',
+  accountId,
+  webhookId,
+  inboxId: id,
+  registeredAt: minute(2),
+} as const
+const registeredForAll = {
+  ...registered,
+  webhookId: idFromBytes('whk', Buffer.alloc(16, 10)),
+  inboxId: null,
+} as const
 
 export function describeProjectionStore(
   name: string,
@@ -173,11 +189,21 @@ export function describeProjectionStore(
       it('empties accounts apart from inboxes', async () => {
         const follower = await followerOf(harness.store, 1)
         await follower.follow(makeInbox(id))
-        await followAccounts(harness.store, opened, issued)
+        await followAccounts(harness.store, opened, issued, registered, registeredForAll)
         expect(await harness.accounts.hasAccounts()).toBe(true)
         await harness.store.begin('another-log', { topic: 'account-events', partition: 0, first: 0, end: 1 })
         expect(await harness.accounts.hasAccounts()).toBe(false)
-        expect(await harness.store.accountSlice(accountId, keyId)).toEqual({ account: null, key: null })
+        expect(await harness.store.accountSlice({ accountId, keyId, webhookId })).toEqual({
+          account: null,
+          key: null,
+          webhook: null,
+        })
+        const { environment } = registered
+        expect(await harness.webhooks.webhooksFor([{ inboxId: id, accountId, environment }])).toEqual([])
+        for (const scope of [{ inboxId: id }, { accountId, environment }]) {
+          const all = { order: 'asc', after: null, limit: 9 } as const
+          expect(await harness.webhooks.listWebhooks(scope, all)).toEqual([])
+        }
         expect(await harness.accounts.keyByHash(issued.secretHash)).toBeNull()
         expect(await harness.accounts.listAccounts({ order: 'asc', after: null, limit: 9 })).toEqual([])
         expect(await harness.accounts.activeKeys(accountId)).toEqual([])

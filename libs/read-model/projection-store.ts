@@ -27,6 +27,13 @@ export interface DeliveryKey {
   deliveryId: DeliveryId
 }
 
+/** Whose rows an account event is judged by. */
+export interface AccountSliceKey {
+  accountId: AccountId
+  keyId: KeyId | null
+  webhookId: WebhookId | null
+}
+
 /** What a projector needs of the views. Errors: `ReadModelUnavailableError`, as for the queries. */
 export interface ProjectionStore {
   /**
@@ -44,7 +51,7 @@ export interface ProjectionStore {
   deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]>
   /** Null for a webhook that nothing has been asked of. */
   webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]>
-  accountSlice(accountId: AccountId, keyId: KeyId | null): Promise<AccountSlice>
+  accountSlice(key: AccountSliceKey): Promise<AccountSlice>
   /**
    * Compare and set: applies changes, contents and the new offset together where the partition's views stand at
    * `from`, and otherwise nothing. Resolves once queries see it.

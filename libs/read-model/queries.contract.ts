@@ -4,6 +4,7 @@ import { describeHistoryQueries } from './history-queries.contract.js'
 import { describeInboxQueries } from './inbox-queries.contract.js'
 import { describeMessageQueries } from './message-queries.contract.js'
 import type { ReadModelHarness } from './read-model-harness.contract.js'
+import { describeWebhookQueries } from './webhook-queries.contract.js'
 
 export function describeQueries(
   name: string,
@@ -22,5 +23,6 @@ export function describeQueries(
     describe('of history', () => describeHistoryQueries(() => harness))
     describe('of accounts', () => describeAccountQueries(() => harness))
     describe('of deliveries', () => describeDeliveryQueries(() => harness))
+    describe('of webhooks', () => describeWebhookQueries(() => harness))
   })
 }

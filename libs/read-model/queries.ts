@@ -4,6 +4,7 @@ import type { Partition } from '#libs/event-log/event-log.js'
 import type { Address } from '#libs/inbox/address.js'
 import type { AccountId, InboxId, KeyId, WebhookId } from '#libs/typeid/typeid.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
+import type { Webhook } from '#libs/webhook/webhook.js'
 import type { HistoryEntry } from './history.js'
 import type { DeliveryKey, MessageKey } from './projection-store.js'
 import type { DeliveryRow, InboxRow, MessageRow } from './views.js'
@@ -101,6 +102,28 @@ export interface AccountQueries {
   listKeys(accountId: AccountId, query: ListQuery<KeyId>): Promise<ApiKey[]>
   /** All of an account's keys that are not revoked, ordered by id: as many as an account may have. */
   activeKeys(accountId: AccountId): Promise<ActiveKey[]>
+}
+
+/** Whose webhooks: one inbox's own, or those for all inboxes of an environment. */
+export type WebhookScope = { inboxId: InboxId } | { accountId: AccountId; environment: string }
+
+/** What webhooks there are; removed ones are not among them. */
+export interface WebhookQueries {
+  webhook(id: WebhookId): Promise<Webhook | null>
+  /** Those of exactly that scope, disabled ones too, ordered by id. */
+  listWebhooks(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]>
+  /**
+   * The active ones of these inboxes, and of their environments, each once, in no order: in one round trip for some
+   * hundred inboxes.
+   */
+  webhooksFor(inboxes: readonly WebhookedInbox[]): Promise<Webhook[]>
+}
+
+/** What of an inbox says which webhooks are told of it. */
+export interface WebhookedInbox {
+  inboxId: InboxId
+  accountId: AccountId
+  environment: string
 }
 
 export interface DueInboxes {

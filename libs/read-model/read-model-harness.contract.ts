@@ -4,12 +4,12 @@ import type { InboxCreated, InboxEvent, MessageReceived } from '#libs/inbox/even
 import { created, minute, received } from '#libs/inbox/given-when-then.js'
 import { makeAddress } from '#libs/inbox/address.js'
 import { idFromBytes, type InboxId, type MessageId } from '#libs/typeid/typeid.js'
-import { projectAccountEvent } from './account-projection.js'
+import { projectAccountEvent, sliceConcerned } from './account-projection.js'
 import { beginViews } from './beginning.js'
 import type { PlacedEvent } from './history.js'
 import { projectInboxEvents, rowsConcerned } from './inbox-projection.js'
 import type { ProjectionStore, Step, StepOutcome } from './projection-store.js'
-import type { AccountQueries, DeliveryQueries, DueDeliveries, DueInboxes, InboxQueries } from './queries.js'
+import type { AccountQueries, DeliveryQueries, DueDeliveries, DueInboxes, InboxQueries, WebhookQueries } from './queries.js'
 import type { MessageContent } from './views.js'
 
 /** Empty views for one test, of inbox-events with PARTITIONS. */
@@ -18,6 +18,7 @@ export interface ReadModelHarness {
   queries: InboxQueries & DueInboxes
   accounts: AccountQueries
   deliveries: DeliveryQueries & DueDeliveries
+  webhooks: WebhookQueries
   close(): Promise<void>
 }
 
@@ -119,8 +120,7 @@ export async function followAccounts(store: ProjectionStore, ...events: AccountE
   const log = { topology: () => Promise.resolve({ logId: LOG_ID, partitions: [range] }) }
   let { offset: from } = await beginViews(store, log, range)
   for (const event of events) {
-    const before = await store.accountSlice(event.accountId, 'keyId' in event ? event.keyId : null)
-    const changes = projectAccountEvent(before, event)
+    const changes = projectAccountEvent(await store.accountSlice(sliceConcerned(event)), event)
     await store.apply({ topic: 'account-events', partition: 0, from, to: from + 1, changes, contents: [] })
     from += 1
   }

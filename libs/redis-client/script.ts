@@ -12,20 +12,20 @@ export class Script {
   }
 
   /** Its keys lie in one hash slot. */
-  run(client: RedisClient, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
-    return this.runBy((command, all) => client.call(command, all), keys, args)
+  async run(client: RedisClient, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
+    return this.send((command, all) => client.call(command, all), keys, args)
   }
 
-  /** The same for answers that are bytes, not text. */
-  runForBytes(
+  /** The same, with bytes for each text that it answers. */
+  async runForBytes(
     client: RedisClient,
     keys: readonly string[],
     args: readonly ScriptArgument[],
   ): Promise<unknown> {
-    return this.runBy((command, all) => client.callBuffer(command, all), keys, args)
+    return this.send((command, all) => client.callBuffer(command, all), keys, args)
   }
 
-  private async runBy(
+  private async send(
     call: (command: string, args: ScriptArgument[]) => Promise<unknown>,
     keys: readonly string[],
     args: readonly ScriptArgument[],

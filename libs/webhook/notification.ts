@@ -1,14 +1,5 @@
 import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
 
-export const NOTIFICATION_TYPES = [
-  'message.received',
-  'message.deleted',
-  'inbox.expired',
-  'inbox.deleted',
-] as const
-
-export type NotificationType = (typeof NOTIFICATION_TYPES)[number]
-
 /** What a webhook is told of: an event of an inbox's. What it says beyond that is read when it is sent. */
 export type Notification =
   | { type: 'message.received' | 'message.deleted'; inboxId: InboxId; messageId: MessageId; occurredAt: Date }

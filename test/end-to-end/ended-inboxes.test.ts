@@ -25,6 +25,7 @@ function pathsOf(inboxId: string, messageId: string): [method: string, path: str
     ['GET', `${message}/raw`],
     ['GET', `${message}/attachments/0`],
     ['DELETE', message],
+    ['GET', `/v1/inboxes/${inboxId}/webhooks`],
   ]
 }
 

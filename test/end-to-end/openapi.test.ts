@@ -8,6 +8,13 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { richMail } from '#test/harness/rich-mail.js'
 import { registeredRoutes } from '#test/harness/routes.js'
 
+/** What the server needs beside an example. */
+const NEEDED: Readonly<Record<string, object>> = {
+  '/v1/accounts': { name: 'Example' },
+  '/v1/keys': { name: 'CI' },
+  '/v1/webhooks': { url: 'https://ci.example/' },
+}
+
 const OTHER_FAMILY = '/v1/emails'
 
 describe('the OpenAPI document', () => {
@@ -136,9 +143,7 @@ describe('the OpenAPI document', () => {
       for (const [name, { examples = [] }] of Object.entries(bodyOf(operation)?.properties ?? {})) {
         if (path.includes('{')) continue
         for (const example of examples) {
-          const needed =
-            path === '/v1/accounts' ? { name: 'Example' } : path === '/v1/keys' ? { name: 'CI' } : {}
-          const body = { ...needed, [name]: example }
+          const body = { ...NEEDED[path], [name]: example }
           const { status } = await call(mayfly, method, path, { body })
           expect({ path, body, status }).toEqual({ path, body, status: 201 })
           taken += 1

@@ -73,6 +73,7 @@ describe('a protected inbox', () => {
     ['GET', 'messages/wait?timeout=0'],
     ['HEAD', 'messages/:message'],
     ['DELETE', 'messages/:message'],
+    ['GET', 'webhooks'],
   ]
 
   describe.each(['/v1/inboxes', '/v1/emails'])('below %s', (family) => {
@@ -122,7 +123,8 @@ describe('a protected inbox', () => {
     for (const { method, path } of asked) {
       const values = [inbox.id, inbox.messageId, '0']
       const filled = path.replaceAll(/\{\w+\}/g, () => values.shift() ?? '')
-      const answer = await call(mayfly, method, filled)
+      const body = method === 'POST' ? { url: 'https://ci.example/' } : undefined
+      const answer = await call(mayfly, method, filled, body === undefined ? {} : { body })
       expect({ method, path, status: answer.status }).toEqual({ method, path, status: 403 })
       expectProblem(answer, { status: 403, code: 'inbox-password-required' })
     }

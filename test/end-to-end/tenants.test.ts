@@ -2,6 +2,7 @@ import { as, issueKey, openAccount } from '#test/harness/accounts.js'
 import { call, inboxWith, mail, messagesOf, only, type InboxJson, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
+import { registerWebhook } from '#test/harness/webhooks.js'
 import { registeredRoutes } from '#test/harness/routes.js'
 import { SCOPES } from '#libs/account/scope.js'
 
@@ -11,6 +12,9 @@ const SUFFIX = '01h455vb4pex5vsknk084sn02q'
 /** Bodies that the routes which need one would take. */
 const BODIES: Readonly<Record<string, object>> = {
   'PATCH /v1/accounts/:accountId': { plan: 'pro' },
+  'POST /v1/inboxes/:inboxId/webhooks': { url: 'https://ci.example/' },
+  'POST /v1/emails/:inboxId/webhooks': { url: 'https://ci.example/' },
+  'PATCH /v1/webhooks/:webhookId': { state: 'disabled' },
 }
 
 interface Place {
@@ -42,11 +46,13 @@ describe('what belongs to a tenant', () => {
     otherEnvironment = as(mayfly, await issueKey(admin, { environment: 'production', scopes }))
     otherAccount = as(mayfly, await issueKey(as(mayfly, another.key), { environment: 'staging', scopes }))
     const inbox = await inboxWith(owner, mail('private'))
+    const webhook = await registerWebhook(owner, '/v1/webhooks')
     const message = only(await messagesOf(owner, inbox.id, 1))
     places = {
       inboxId: { own: inbox.id, unknown: `inb_${SUFFIX}` },
       messageId: { own: message.id, unknown: message.id },
       index: { own: '0', unknown: '0' },
+      webhookId: { own: webhook.id, unknown: `whk_${SUFFIX}` },
       keyId: { own: key.id, unknown: `key_${SUFFIX}` },
       accountId: { own: account.id, unknown: `acc_${SUFFIX}` },
     }
@@ -124,7 +130,7 @@ describe('what belongs to a tenant', () => {
   })
 
   it('is listed for no other tenant', async () => {
-    for (const path of ['/v1/inboxes?limit=1000', '/v1/emails?limit=1000']) {
+    for (const path of ['/v1/inboxes?limit=1000', '/v1/emails?limit=1000', '/v1/webhooks?limit=100']) {
       for (const target of [otherAccount, otherEnvironment]) {
         const { status, body } = await call<InboxJson[]>(target, 'GET', path)
         expect({ status, body }).toEqual({ status: 200, body: [] })
@@ -138,6 +144,7 @@ describe('what belongs to a tenant', () => {
     const paths = [
       'GET /v1/inboxes/:inboxId',
       'GET /v1/inboxes/:inboxId/messages/:messageId/raw',
+      'GET /v1/webhooks/:webhookId',
       'GET /v1/keys/:keyId',
     ]
     for (const route of paths) expect((await ask(owner, route, 'own')).status).toBe(200)

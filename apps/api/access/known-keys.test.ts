@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { issued, KEY_FACTS, opened, revoked, day } from '#libs/account/given-when-then.js'
 import type { AccountEvent } from '#libs/account/events.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
-import { projectAccountEvent } from '#libs/read-model/account-projection.js'
+import { projectAccountEvent, sliceConcerned } from '#libs/read-model/account-projection.js'
 import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
 import { until } from '#test/harness/until.js'
 import { Views } from '../http/views.js'
@@ -37,7 +37,7 @@ describe('known keys, while no signal comes', () => {
 
   async function follow(...events: AccountEvent[]): Promise<void> {
     for (const event of events) {
-      const before = await model.store.accountSlice(event.accountId, 'keyId' in event ? event.keyId : null)
+      const before = await model.store.accountSlice(sliceConcerned(event))
       const changes = projectAccountEvent(before, event)
       await model.store.apply({ ...place, from: position, to: position + 1, changes, contents: [] })
       position += 1

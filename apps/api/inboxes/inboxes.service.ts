@@ -161,6 +161,16 @@ export class Inboxes {
     return row.inbox
   }
 
+  /**
+   * Throws as `openContent` does for want of the password; lets everybody of its tenant pass where the inbox has ended,
+   * whose password has gone with its key.
+   */
+  async mustBeLetIn(principal: Principal, inboxId: InboxId): Promise<void> {
+    const row = await this.views.known(inboxId, () => this.views.inboxes.inbox(inboxId))
+    const inbox = row === null ? null : asOf(row.inbox, this.context.now())
+    if (inbox?.state === 'active') await this.mustHavePassword(principal, inbox)
+  }
+
   private async mustHavePassword(principal: Principal, inbox: ActiveInbox): Promise<void> {
     if (!inbox.isProtected) return
     const details = await this.details(inbox)

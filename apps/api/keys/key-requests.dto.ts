@@ -8,15 +8,12 @@ import {
   IsOptional,
   Matches,
   Min,
-  ValidateBy,
 } from 'class-validator'
 import { ENVIRONMENT } from '#libs/account/api-key.js'
-import { LONGEST_GRACE_MS } from '#libs/account/decide.js'
-import { GRACE_UNIT_MS, parseGrace } from '#libs/account/grace.js'
 import { SCOPES, type Scope } from '#libs/account/scope.js'
 import { IsName, NAME_SCHEMA } from '../accounts/name.js'
+import { GRACE_SCHEMA, IsGrace } from '../http/grace.js'
 import { Says } from '../openapi/describe.js'
-import { durationPattern } from '../openapi/duration-pattern.js'
 
 const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', ')}, each once`
 const RATE_LIMIT = 'rate_limit must be a whole number of requests per minute, at least 1'
@@ -55,23 +52,8 @@ export class IssueKey {
 export class RotateKey {
   @Says(
     'How long the former secret goes on working, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',
-    {
-      type: 'string',
-      pattern: `^(0[smhdw]?|${durationPattern(GRACE_UNIT_MS, LONGEST_GRACE_MS)})$`,
-      examples: ['30m'],
-    },
+    GRACE_SCHEMA,
   )
   @IsGrace()
   grace: string = '0'
-}
-
-function IsGrace(): PropertyDecorator {
-  return ValidateBy({
-    name: 'isGrace',
-    validator: {
-      validate: (value) => typeof value === 'string' && parseGrace(value) !== null,
-      defaultMessage: () =>
-        '$property must be "0", or a whole number and one of s, m, h, d, w, at most "7d": "30m", "24h"',
-    },
-  })
 }

@@ -31,6 +31,7 @@ export interface Answer {
 export const TAGS = {
   Inboxes: 'Addresses for a while: made, listed, read, deleted.',
   Messages: 'What has arrived in an inbox.',
+  Webhooks: 'Where events are sent to as they happen.',
   Accounts: 'Whom keys and inboxes belong to.',
   Keys: 'What requests are made with.',
   Operations: 'For those who run Mayfly, and for this document. No key is needed.',

@@ -40,6 +40,14 @@ const PARAMETERS: readonly (readonly [under: string, name: string, parameter: Pa
       schema: { type: 'string', pattern: idPattern('key'), examples: ['key_01jd6aycj4e7p8s9v1w3x5z7b2'] },
     },
   ],
+  [
+    '/v1/webhooks',
+    'id',
+    {
+      description: 'The id of a webhook.',
+      schema: { type: 'string', pattern: idPattern('whk'), examples: ['whk_01jd6b2k8nf3gq6r9t2w5y8z1c'] },
+    },
+  ],
   ['/v1/', 'index', { description: "The attachment's `index`.", schema: { type: 'integer', minimum: 0 } }],
   [
     '/problems',

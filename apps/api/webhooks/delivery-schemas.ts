@@ -1,7 +1,8 @@
 import Type from 'typebox'
 import { DELIVERY_STATES, type Delivery } from '#libs/webhook/delivery.js'
 import { ABANDONED_FOR, type DeliveryAbandoned } from '#libs/webhook/delivery-events.js'
-import { NOTIFICATION_TYPES, type Notification } from '#libs/webhook/notification.js'
+import { WEBHOOK_EVENT_TYPES } from '#libs/webhook/events.js'
+import type { Notification } from '#libs/webhook/notification.js'
 import { Count, IdOf, OrNull, Time } from '../openapi/schema-parts.js'
 
 const Attempt = Type.Object(
@@ -18,7 +19,7 @@ const Attempt = Type.Object(
   { $id: 'Attempt', description: 'One POST to an endpoint.' },
 )
 
-const TYPES: Notification['type'][] = [...NOTIFICATION_TYPES, 'sample']
+const TYPES: Notification['type'][] = [...WEBHOOK_EVENT_TYPES, 'sample']
 
 export const DeliverySchema = Type.Object(
   {

@@ -1,6 +1,7 @@
 import type { ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
+import { REMOVED, type Webhook } from '#libs/webhook/webhook.js'
 import type { Change, InboxRow, MessageContent, MessageRow } from '../views.js'
 import { putDelivery, putWebhookHealth } from './delivery-changes.js'
 import { historyRangeOf, messageRangesOf, type LabelKey, type ListKey, type Tables } from './tables.js'
@@ -31,6 +32,12 @@ export function applyChange(tables: Tables, partition: number, change: Change): 
       return
     case 'put-webhook-health':
       putWebhookHealth(tables, partition, change.health)
+      return
+    case 'put-webhook':
+      putWebhook(tables, change.webhook)
+      return
+    case 'remove-webhook':
+      removeWebhook(tables, change.webhook)
       return
   }
 }
@@ -95,6 +102,19 @@ function putKey(tables: Tables, key: ApiKey): void {
   tables.accountKeys.putSync([accountId, id], true)
   if (revokedAt === null) tables.activeKeys.putSync([accountId, id], { id, environment, scopes })
   else tables.activeKeys.removeSync([accountId, id])
+}
+
+function putWebhook(tables: Tables, webhook: Webhook): void {
+  const { id, inboxId, accountId, environment } = webhook
+  tables.webhooks.putSync(id, webhook)
+  if (inboxId === null) tables.environmentWebhooks.putSync([accountId, environment, id], true)
+  else tables.inboxWebhooks.putSync([inboxId, id], true)
+}
+
+function removeWebhook(tables: Tables, { id, inboxId, accountId, environment }: Webhook): void {
+  tables.webhooks.putSync(id, REMOVED)
+  if (inboxId === null) tables.environmentWebhooks.removeSync([accountId, environment, id])
+  else tables.inboxWebhooks.removeSync([inboxId, id])
 }
 
 function listKey({ accountId, environment, state, id }: Inbox): ListKey {

@@ -1,12 +1,19 @@
 import type { AccountSlice } from '#libs/account/account.js'
 import type { PartitionRange } from '#libs/event-log/event-log.js'
-import type { AccountId, InboxId, KeyId, WebhookId } from '#libs/typeid/typeid.js'
+import type { InboxId, WebhookId } from '#libs/typeid/typeid.js'
 import { commit } from '#libs/lmdb-file/lmdb-file.js'
-import type { DeliveryKey, MessageKey, ProjectionStore, Step, StepOutcome } from '../projection-store.js'
+import type {
+  AccountSliceKey,
+  DeliveryKey,
+  MessageKey,
+  ProjectionStore,
+  Step,
+  StepOutcome,
+} from '../projection-store.js'
 import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '../views.js'
 import { applyChange, putContent, removeInbox } from './changes.js'
 import { removeDeliveries } from './delivery-changes.js'
-import type { SlotRow, Tables } from './tables.js'
+import { accountTablesOf, type SlotRow, type Tables } from './tables.js'
 
 /** Changes with what a row holds: views of another form are rebuilt from the log. */
 const FORM = 3
@@ -61,10 +68,12 @@ export class LmdbProjectionStore implements ProjectionStore {
     )
   }
 
-  accountSlice(accountId: AccountId, keyId: KeyId | null): Promise<AccountSlice> {
-    const account = this.tables.accounts.get(accountId) ?? null
-    const key = keyId === null ? null : (this.tables.keys.get(keyId) ?? null)
-    return Promise.resolve({ account, key })
+  accountSlice({ accountId, keyId, webhookId }: AccountSliceKey): Promise<AccountSlice> {
+    const { accounts, keys, webhooks } = this.tables
+    const account = accounts.get(accountId) ?? null
+    const key = keyId === null ? null : (keys.get(keyId) ?? null)
+    const webhook = webhookId === null ? null : (webhooks.get(webhookId) ?? null)
+    return Promise.resolve({ account, key, webhook })
   }
 
   apply(step: Step): Promise<StepOutcome> {
@@ -82,11 +91,10 @@ export class LmdbProjectionStore implements ProjectionStore {
 
   /** Killed midway, there is no slot: the next one to begin clears the rest. */
   private async clear({ topic, partition }: PartitionRange): Promise<void> {
-    const { slots, accounts, keys, keyHashes, accountKeys, activeKeys, inboxes, root } = this.tables
+    const { slots, inboxes, root } = this.tables
     await commit(root, () => slots.removeSync([topic, partition]))
     if (topic === 'account-events') {
-      const all = [accounts, keys, keyHashes, accountKeys, activeKeys]
-      await Promise.all(all.map((table) => table.clearAsync()))
+      await Promise.all(accountTablesOf(this.tables).map((table) => table.clearAsync()))
       return
     }
     if (topic === 'webhook-events') {

@@ -15,6 +15,7 @@ async function makeReadModel() {
     queries: views.queries,
     accounts: views.accounts,
     deliveries: views.deliveries,
+    webhooks: views.webhooks,
     async close() {
       await views.close()
       await rm(dir, { recursive: true })

@@ -3,6 +3,7 @@ import { LmdbAccountQueries } from './lmdb-account-queries.js'
 import { LmdbDeliveries } from './lmdb-deliveries.js'
 import { LmdbProjectionStore } from './lmdb-projection-store.js'
 import { LmdbQueries } from './lmdb-queries.js'
+import { LmdbWebhookQueries } from './lmdb-webhook-queries.js'
 import { openTables } from './tables.js'
 
 export interface LmdbReadModel {
@@ -10,6 +11,7 @@ export interface LmdbReadModel {
   queries: LmdbQueries
   accounts: LmdbAccountQueries
   deliveries: LmdbDeliveries
+  webhooks: LmdbWebhookQueries
   close(): Promise<void>
 }
 
@@ -21,6 +23,7 @@ export async function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
     queries: new LmdbQueries(tables),
     accounts: new LmdbAccountQueries(tables),
     deliveries: new LmdbDeliveries(tables),
+    webhooks: new LmdbWebhookQueries(tables),
     close: () => closeLmdbFile(tables.root),
   }
 }

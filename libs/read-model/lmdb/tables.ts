@@ -3,6 +3,7 @@ import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { AccountId, DeliveryId, InboxId, KeyId, MessageId, WebhookId } from '#libs/typeid/typeid.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
+import type { REMOVED, Webhook } from '#libs/webhook/webhook.js'
 import { openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import type { ActiveKey } from '../queries.js'
 import type { HistoryEntry } from '../history.js'
@@ -43,6 +44,10 @@ export type LabelKey = [
 ]
 export type DueKey = [expiresAtMs: number, id: InboxId]
 export type AccountKeyKey = [account: AccountId, key: KeyId]
+/** Of an inbox's own webhook. */
+export type InboxWebhookKey = [inbox: InboxId, webhook: WebhookId]
+/** Of a webhook for all inboxes of an environment. */
+export type EnvironmentWebhookKey = [account: AccountId, environment: string, webhook: WebhookId]
 export type MessageIndexKey = [inbox: InboxId, offset: number]
 export type HistoryKey = [inbox: InboxId, offset: number]
 export type MessageRowKey = [inbox: InboxId, message: MessageId]
@@ -80,6 +85,10 @@ export interface Tables {
   /** Of a webhook that has something due, now or later: when the earliest of it is. */
   earliestDue: Database<number, WebhookId>
   dueWebhooks: Database<true, DueWebhookKey>
+  /** Removed ones as marks. */
+  webhooks: Database<Webhook | typeof REMOVED, WebhookId>
+  inboxWebhooks: Database<true, InboxWebhookKey>
+  environmentWebhooks: Database<true, EnvironmentWebhookKey>
 }
 
 /** Rejects where the file can't be opened, or what it says of its tables can't be read. */
@@ -122,7 +131,20 @@ function tablesIn(root: RootDatabase<unknown, string>): Tables {
     dueDeliveries: root.openDB({ name: 'due-deliveries' }),
     earliestDue: root.openDB({ name: 'earliest-due' }),
     dueWebhooks: root.openDB({ name: 'due-webhooks' }),
+    webhooks: root.openDB({ name: 'webhooks', ...asMap }),
+    inboxWebhooks: root.openDB({ name: 'inbox-webhooks' }),
+    environmentWebhooks: root.openDB({ name: 'environment-webhooks' }),
   }
+}
+
+/** What is made of account-events. */
+export function accountTablesOf(tables: Tables): Pick<RootDatabase, 'clearAsync'>[] {
+  const { accounts, keys, keyHashes, accountKeys, activeKeys } = tables
+  const { webhooks, inboxWebhooks, environmentWebhooks } = tables
+  return [
+    ...[accounts, keys, keyHashes, accountKeys, activeKeys],
+    ...[webhooks, inboxWebhooks, environmentWebhooks],
+  ]
 }
 
 /** The range that holds an inbox's history. */

@@ -3,9 +3,11 @@ import type { Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
 import type { Change, DeliveryRow, InboxRow, MessageRow } from '../views.js'
-import { keyListMember, writeActiveKey } from './key-lists.js'
+import { REMOVED, type Webhook } from '#libs/webhook/webhook.js'
+import { keyListMember, webhookListMember, writeActiveKey } from './key-lists.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
 import { encodeHistoryEntry, encodeRow } from './rows.js'
+import { scopeOf } from '../webhook-scopes.js'
 import type { StepWrites } from './step-writes.js'
 
 /** The writes that one change asks for, content aside. */
@@ -38,7 +40,14 @@ export function addChange(writes: StepWrites, keys: ViewKeys, change: Change): v
     case 'put-webhook-health': {
       const { webhookId } = change.health
       writes.add('HSET', keys.webhookHealth(keys.partitionOf(webhookId)), webhookId, encodeRow(change.health))
+      return
     }
+    case 'put-webhook':
+      putWebhook(writes, keys, change.webhook)
+      return
+    case 'remove-webhook':
+      removeWebhook(writes, keys, change.webhook)
+      return
   }
 }
 
@@ -94,6 +103,20 @@ function putDelivery(writes: StepWrites, keys: ViewKeys, row: DeliveryRow, previ
   }
   writes.add('ZADD', keys.dueDeliveries(webhookId), dueAt.getTime(), id)
   writes.add('ZADD LT', keys.dueWebhooks(keys.partitionOf(webhookId)), dueAt.getTime(), webhookId)
+}
+
+function putWebhook(writes: StepWrites, keys: ViewKeys, webhook: Webhook): void {
+  const member = webhookListMember(scopeOf(webhook), webhook.id)
+  writes.add('HSET', keys.webhooks, webhook.id, encodeRow(webhook))
+  writes.add('ZADD', keys.webhookList, 0, member)
+  if (webhook.state === 'active') writes.add('ZADD', keys.activeWebhooks, 0, member)
+  else writes.add('ZREM', keys.activeWebhooks, member)
+}
+
+function removeWebhook(writes: StepWrites, keys: ViewKeys, webhook: Webhook): void {
+  const member = webhookListMember(scopeOf(webhook), webhook.id)
+  writes.add('HSET', keys.webhooks, webhook.id, encodeRow(REMOVED))
+  for (const list of [keys.webhookList, keys.activeWebhooks]) writes.add('ZREM', list, member)
 }
 
 function labelMembers(inbox: Inbox): string[] {

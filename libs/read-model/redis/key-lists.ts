@@ -1,16 +1,22 @@
 import type { ApiKey } from '#libs/account/account.js'
 import { SCOPES } from '#libs/account/scope.js'
 import { brand, type AccountId } from '#libs/typeid/typeid.js'
-import type { ActiveKey } from '../queries.js'
+import type { ActiveKey, WebhookScope } from '../queries.js'
 
 /*
- * Members of the lists of keys, in the order of account and id. Nothing in them changes in a key's life, so that the
- * key itself says which member to remove.
+ * Members of the lists of keys and webhooks, in the order of what they belong to and of their ids. Nothing in them
+ * changes in the life of a key or webhook, which so says itself which member to remove.
  */
 
 /** `keyId` may be any text that begins as one: an end of a range. */
 export function keyListMember(accountId: AccountId, keyId: string): string {
   return `${accountId} ${keyId}`
+}
+
+/** `webhookId` may be any text that begins as one: an end of a range. Names of environments have no blanks. */
+export function webhookListMember(scope: WebhookScope, webhookId: string): string {
+  const owner = 'inboxId' in scope ? scope.inboxId : `${scope.accountId} ${scope.environment}`
+  return `${owner} ${webhookId}`
 }
 
 export function writeActiveKey({ accountId, id, environment, scopes }: ApiKey): string {

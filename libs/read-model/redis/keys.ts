@@ -38,6 +38,9 @@ import type { MessageKey } from '../projection-store.js'
  * | {accounts}:account-list          | sorted set | account id                                                |
  * | {accounts}:key-list              | sorted set | account id, then key id                                   |
  * | {accounts}:active-keys           | sorted set | the same of a key not revoked, with environment, scopes   |
+ * | {accounts}:webhooks              | hash       | webhook id → row; the mark of a removed one               |
+ * | {accounts}:webhook-list          | sorted set | inbox id, or account id and environment, then webhook id  |
+ * | {accounts}:active-webhooks       | sorted set | the same of an active one                                 |
  * | address:<address>                | string     | inbox id, found by one look; true where the inbox agrees  |
  */
 
@@ -48,6 +51,9 @@ export class ViewKeys {
   readonly accountList: string
   readonly keyList: string
   readonly activeKeys: string
+  readonly webhooks: string
+  readonly webhookList: string
+  readonly activeWebhooks: string
 
   constructor(
     private readonly prefix: string,
@@ -59,6 +65,9 @@ export class ViewKeys {
     this.accountList = `${prefix}{accounts}:account-list`
     this.keyList = `${prefix}{accounts}:key-list`
     this.activeKeys = `${prefix}{accounts}:active-keys`
+    this.webhooks = `${prefix}{accounts}:webhooks`
+    this.webhookList = `${prefix}{accounts}:webhook-list`
+    this.activeWebhooks = `${prefix}{accounts}:active-webhooks`
   }
 
   partitionOf(id: InboxId | WebhookId): number {
@@ -88,7 +97,11 @@ export class ViewKeys {
   tables({ topic, partition }: Partition): string[] {
     if (topic === 'account-events') {
       const { accounts, apiKeys, keyHashes, accountList, keyList, activeKeys } = this
-      return [accounts, apiKeys, keyHashes, accountList, keyList, activeKeys]
+      const { webhooks, webhookList, activeWebhooks } = this
+      return [
+        ...[accounts, apiKeys, keyHashes, accountList, keyList, activeKeys],
+        ...[webhooks, webhookList, activeWebhooks],
+      ]
     }
     if (topic === 'webhook-events') return [this.webhookHealth(partition), this.dueWebhooks(partition)]
     const { inboxes, addresses, listing, labels, due, leases } = this

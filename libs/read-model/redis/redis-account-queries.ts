@@ -2,6 +2,7 @@ import type { Account, ApiKey } from '#libs/account/account.js'
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
 import type { AccountQueries, ActiveKey, ListQuery } from '../queries.js'
+import { pageOfIds, rowsOfIds } from './id-pages.js'
 import { keyListMember, readActiveKey } from './key-lists.js'
 import type { ViewKeys } from './keys.js'
 import { reach } from './reach.js'
@@ -31,9 +32,9 @@ export class RedisAccountQueries implements AccountQueries {
   }
 
   async listAccounts(query: ListQuery<AccountId>): Promise<Account[]> {
-    const { accountList, accounts } = this.keys
-    const ids = await this.page(accountList, '', { first: 'acc_', last: 'acc_~' }, query)
-    return (await this.rows(accounts, ids)).map(decodeAccount)
+    const { client, keys } = this
+    const ids = await pageOfIds(client, keys.accountList, '', 'acc', query)
+    return (await rowsOfIds(client, keys.accounts, ids)).map(decodeAccount)
   }
 
   async key(id: KeyId): Promise<ApiKey | null> {
@@ -42,42 +43,14 @@ export class RedisAccountQueries implements AccountQueries {
   }
 
   async listKeys(accountId: AccountId, query: ListQuery<KeyId>): Promise<ApiKey[]> {
-    const { keyList, apiKeys } = this.keys
-    const ids = await this.page(
-      keyList,
-      keyListMember(accountId, ''),
-      { first: 'key_', last: 'key_~' },
-      query,
-    )
-    return (await this.rows(apiKeys, ids)).map(decodeApiKey)
+    const { client, keys } = this
+    const ids = await pageOfIds(client, keys.keyList, keyListMember(accountId, ''), 'key', query)
+    return (await rowsOfIds(client, keys.apiKeys, ids)).map(decodeApiKey)
   }
 
   async activeKeys(accountId: AccountId): Promise<ActiveKey[]> {
     const [from, to] = [keyListMember(accountId, 'key_'), keyListMember(accountId, 'key_~')]
     const members = await reach(() => this.client.zrange(this.keys.activeKeys, `(${from}`, `(${to}`, 'BYLEX'))
     return members.map(readActiveKey)
-  }
-
-  /** Ids of a list that stand behind a scope, in it from one end to the other. */
-  private async page(
-    list: string,
-    scope: string,
-    { first, last }: { first: string; last: string },
-    { order, after, limit }: ListQuery<string>,
-  ): Promise<string[]> {
-    const [from, to] = order === 'asc' ? [after ?? first, last] : [after ?? last, first]
-    const [start, stop] = [`(${scope}${from}`, `(${scope}${to}`]
-    const members = await reach(() =>
-      order === 'asc'
-        ? this.client.zrange(list, start, stop, 'BYLEX', 'LIMIT', 0, limit)
-        : this.client.zrange(list, start, stop, 'BYLEX', 'REV', 'LIMIT', 0, limit),
-    )
-    return members.map((member) => member.slice(scope.length))
-  }
-
-  private async rows(hash: string, ids: readonly string[]): Promise<Buffer[]> {
-    if (ids.length === 0) return []
-    const rows = await reach(() => this.client.hmgetBuffer(hash, ...ids))
-    return rows.filter((row) => row !== null)
   }
 }

@@ -1,5 +1,6 @@
 import { deleted, messageId, minute } from '#libs/inbox/given-when-then.js'
 import { openRedis, type RedisClient } from '#libs/redis-client/redis-client.js'
+import { idFromBytes } from '#libs/typeid/typeid.js'
 import { startRedis, type RedisServer } from '#test/harness/redis.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
@@ -17,6 +18,7 @@ import { makeReadModel, type RedisHarness } from './redis-read-model-harness.con
 const WITHIN_MS = 3_000
 const id = inboxIdIn(1)
 const key = { inboxId: id, messageId: messageId(1) }
+const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))
 const place = { topic: 'inbox-events', partition: 1 } as const
 
 describeWith('redis-server')('views in a Redis that is away', () => {
@@ -43,7 +45,7 @@ describeWith('redis-server')('views in a Redis that is away', () => {
 
   /** Each method of the store and the queries, asked at once. */
   async function askAll() {
-    const { store, queries, accounts } = harness
+    const { store, queries, accounts, webhooks } = harness
     const { accountId, keyId, environment, address } = makeInbox(id)
     const list = { accountId, environment, labels: [], order: 'asc', after: null, limit: 10 } as const
     const step = { ...place, from: 1, to: 2, changes: [] }
@@ -52,7 +54,7 @@ describeWith('redis-server')('views in a Redis that is away', () => {
       begin: store.begin(LOG_ID, { ...place, first: 0, end: 9 }),
       inboxes: store.inboxes([id]),
       messages: store.messages([key]),
-      accountSlice: store.accountSlice(accountId, null),
+      accountSlice: store.accountSlice({ accountId, keyId: null, webhookId: null }),
       apply: store.apply({ ...step, contents: [] }),
       applyWithContent: store.apply({ ...step, contents: [content] }),
       progress: queries.progress(place),
@@ -71,6 +73,9 @@ describeWith('redis-server')('views in a Redis that is away', () => {
       key: accounts.key(keyId),
       listKeys: accounts.listKeys(accountId, { order: 'asc', after: null, limit: 10 }),
       activeKeys: accounts.activeKeys(accountId),
+      webhook: webhooks.webhook(webhookId),
+      listWebhooks: webhooks.listWebhooks({ inboxId: id }, { order: 'asc', after: null, limit: 10 }),
+      webhooksFor: webhooks.webhooksFor([{ inboxId: id, accountId, environment }]),
       leaseDue: queries.leaseDue(minute(1), 10),
     }
     const outcomes = await Promise.allSettled(Object.values(asked))

@@ -1,8 +1,15 @@
 import type { AccountSlice } from '#libs/account/account.js'
 import type { PartitionRange } from '#libs/event-log/event-log.js'
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
-import type { AccountId, InboxId, KeyId, WebhookId } from '#libs/typeid/typeid.js'
-import type { DeliveryKey, MessageKey, ProjectionStore, Step, StepOutcome } from '../projection-store.js'
+import type { InboxId, WebhookId } from '#libs/typeid/typeid.js'
+import type {
+  AccountSliceKey,
+  DeliveryKey,
+  MessageKey,
+  ProjectionStore,
+  Step,
+  StepOutcome,
+} from '../projection-store.js'
 import { ReadModelUnavailableError } from '../queries.js'
 import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '../views.js'
 import { addChange } from './changes.js'
@@ -10,7 +17,7 @@ import { Contents } from './contents.js'
 import { emptyInboxes, emptyWebhooks } from './emptying.js'
 import type { ViewKeys } from './keys.js'
 import { reach, runsOf } from './reach.js'
-import { decodeAccount, decodeApiKey } from './rows.js'
+import { decodeAccount, decodeApiKey, decodeWebhook } from './rows.js'
 import { RowReader } from './row-reader.js'
 import { APPLY, BEGIN, ESTABLISH } from './scripts.js'
 import { StepWrites } from './step-writes.js'
@@ -65,15 +72,17 @@ export class RedisProjectionStore implements ProjectionStore {
     return this.rows.webhookHealth(ids)
   }
 
-  async accountSlice(accountId: AccountId, keyId: KeyId | null): Promise<AccountSlice> {
+  async accountSlice({ accountId, keyId, webhookId }: AccountSliceKey): Promise<AccountSlice> {
     const { client, keys } = this
-    const [account, key] = await Promise.all([
+    const [account, key, webhook] = await Promise.all([
       reach(() => client.hgetBuffer(keys.accounts, accountId)),
       keyId === null ? null : reach(() => client.hgetBuffer(keys.apiKeys, keyId)),
+      webhookId === null ? null : reach(() => client.hgetBuffer(keys.webhooks, webhookId)),
     ])
     return {
       account: account === null ? null : decodeAccount(account),
       key: key === null ? null : decodeApiKey(key),
+      webhook: webhook === null ? null : decodeWebhook(webhook),
     }
   }
 

@@ -1,12 +1,13 @@
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import type { ProjectionStore } from '../projection-store.js'
-import type { AccountQueries, DeliveryQueries, DueDeliveries, DueInboxes, InboxQueries } from '../queries.js'
+import type { AccountQueries, DeliveryQueries, DueDeliveries, DueInboxes, InboxQueries, WebhookQueries } from '../queries.js'
 import { ViewKeys } from './keys.js'
 import { RedisAccountQueries } from './redis-account-queries.js'
 import { RedisDeliveries } from './redis-deliveries.js'
 import { RedisDueInboxes } from './redis-due.js'
 import { RedisInboxQueries } from './redis-inbox-queries.js'
 import { RedisProjectionStore } from './redis-projection-store.js'
+import { RedisWebhookQueries } from './redis-webhook-queries.js'
 
 /*
  * Relies on: Redis 7 that evicts nothing (`maxmemory-policy noeviction`), else views lose keys without saying so. A
@@ -31,6 +32,7 @@ export interface RedisReadModel {
   queries: InboxQueries & DueInboxes
   accounts: AccountQueries
   deliveries: DeliveryQueries & DueDeliveries
+  webhooks: WebhookQueries
 }
 
 /** Views in a Redis that was checked. What it holds shows when it is asked. */
@@ -54,5 +56,6 @@ export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadMo
     },
     accounts: new RedisAccountQueries(client, keys),
     deliveries: new RedisDeliveries(client, keys),
+    webhooks: new RedisWebhookQueries(client, keys),
   }
 }

@@ -1,12 +1,14 @@
 import { Encoder } from 'cbor-x'
 import type { Account, ApiKey } from '#libs/account/account.js'
+import type { REMOVED, Webhook } from '#libs/webhook/webhook.js'
 import type { HistoryEntry } from '../history.js'
 import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '../views.js'
 
 /** Rows as CBOR (RFC 8949), which keeps times and bytes as such. */
 const cbor = new Encoder({ useRecords: false, tagUint8Array: false })
 
-type Row = InboxRow | MessageRow | Account | ApiKey | DeliveryRow | WebhookHealth
+type WebhookRow = Webhook | typeof REMOVED
+type Row = InboxRow | MessageRow | Account | ApiKey | WebhookRow | DeliveryRow | WebhookHealth
 
 export function encodeRow(row: Row): Buffer {
   return cbor.encode(row)
@@ -17,6 +19,7 @@ export const decodeInbox = (bytes: Buffer): InboxRow => cbor.decode(bytes) as In
 export const decodeMessage = (bytes: Buffer): MessageRow => cbor.decode(bytes) as MessageRow
 export const decodeAccount = (bytes: Buffer): Account => cbor.decode(bytes) as Account
 export const decodeApiKey = (bytes: Buffer): ApiKey => cbor.decode(bytes) as ApiKey
+export const decodeWebhook = (bytes: Buffer): WebhookRow => cbor.decode(bytes) as WebhookRow
 
 export const decodeDelivery = (bytes: Buffer): DeliveryRow => cbor.decode(bytes) as DeliveryRow
 export const decodeHealth = (bytes: Buffer): WebhookHealth => cbor.decode(bytes) as WebhookHealth

@@ -131,3 +131,16 @@ local earliest = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
 if earliest[2] then redis.call('ZADD', KEYS[2], earliest[2], ARGV[1]) else redis.call('ZREM', KEYS[2], ARGV[1]) end
 return rows
 `)
+
+/** The rows of all webhooks in a list (the first key) that stand behind the given beginnings of its members. */
+export const ACTIVE_WEBHOOKS = new Script(`
+local rows = {}
+for at = 1, #ARGV do
+  local owner = ARGV[at]
+  local members = redis.call('ZRANGE', KEYS[1], '(' .. owner .. 'whk_', '(' .. owner .. 'whk_~', 'BYLEX')
+  for each = 1, #members do
+    rows[#rows + 1] = redis.call('HGET', KEYS[2], string.sub(members[each], #owner + 1))
+  end
+end
+return rows
+`)

@@ -1,0 +1,18 @@
+const TIME = '([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?'
+const ZONE = '([Zz]|[+-]([01]\\d|2[0-3]):[0-5]\\d)'
+
+/** How a moment is written (RFC 3339, section 5.6), the seconds that the earth's turning adds aside. */
+export const MOMENT_FORM = `\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])[Tt]${TIME}${ZONE}`
+
+const FORM = new RegExp(`^${MOMENT_FORM}$`)
+const IN_UTC = /^\d{4}-/
+
+/** The moment that a text names, to the millisecond; null where it names none, or one outside the years 0 to 9999. */
+export function parseMoment(text: string): Date | null {
+  if (!FORM.test(text)) return null
+  const date = text.slice(0, 10)
+  // A day that its month does not have would be taken for one of the next month.
+  if (new Date(`${date}T00:00:00Z`).toISOString().slice(0, 10) !== date) return null
+  const moment = new Date(text.toUpperCase())
+  return IN_UTC.test(moment.toISOString()) ? moment : null
+}

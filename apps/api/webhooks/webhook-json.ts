@@ -1,0 +1,27 @@
+import type { Static } from 'typebox'
+import type { Webhook } from '#libs/webhook/webhook.js'
+import type { Webhook as WebhookSchema, WebhookWithSecret } from './webhook-schemas.js'
+
+/** A webhook as the contract has it. */
+export function webhookJson(webhook: Webhook): Static<typeof WebhookSchema> {
+  return {
+    id: webhook.id,
+    url: webhook.url,
+    inbox_id: webhook.inboxId,
+    events: [...webhook.events],
+    state: webhook.state,
+    created_at: webhook.createdAt.toISOString(),
+    disabled_reason: webhook.disabledReason,
+  }
+}
+
+/** A webhook with the bytes that it signs with, which are shown this once. */
+export interface NewWebhook {
+  webhook: Webhook
+  secret: Uint8Array
+}
+
+/** The secret as Standard Webhooks has it (section "Secret"): its prefix and base64. */
+export function newWebhookJson({ webhook, secret }: NewWebhook): Static<typeof WebhookWithSecret> {
+  return { ...webhookJson(webhook), secret: `whsec_${Buffer.from(secret).toString('base64')}` }
+}

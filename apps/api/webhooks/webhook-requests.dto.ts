@@ -1,0 +1,113 @@
+import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsIn, ValidateBy } from 'class-validator'
+import { WEBHOOK_EVENT_TYPES, type StartFrom, type WebhookEventType } from '#libs/webhook/events.js'
+import { faultOfUrl, MOST_URL_CHARACTERS, URL_FORM } from '#libs/webhook/url.js'
+import { GRACE_SCHEMA, IsGrace } from '../http/grace.js'
+import { IfGiven } from '../http/if-given.js'
+import { MOMENT_FORM, parseMoment } from '../http/moment.js'
+import { Needs, Says } from '../openapi/describe.js'
+
+const URL_SCHEMA = {
+  type: 'string',
+  pattern: URL_FORM,
+  maxLength: MOST_URL_CHARACTERS,
+  examples: ['https://ci.example/mail'],
+}
+const START_SCHEMA = {
+  type: 'string',
+  pattern: `^(now|beginning|${MOMENT_FORM})$`,
+  examples: ['beginning', '2026-11-21T08:00:00Z'],
+}
+const EVENTS = `events must be an array of one or more of ${WEBHOOK_EVENT_TYPES.join(', ')}, each once`
+
+/** The body of POST /v1/webhooks and of POST /v1/inboxes/{id}/webhooks. */
+export class RegisterWebhook {
+  @Says('Where it is sent to: http or https, without user name, password and fragment.', URL_SCHEMA)
+  @IsEndpoint()
+  url!: string
+
+  @Says('What it is told of.', { examples: [['message.received', 'inbox.expired']] })
+  @AreEvents()
+  events: WebhookEventType[] = ['message.received']
+
+  @Says(
+    'From when on: `now`, `beginning` for all that is there already, or a moment (RFC 3339) for what came from then on.',
+    START_SCHEMA,
+  )
+  @IsStart()
+  start_from: string = 'now'
+}
+
+/** The body of PATCH /v1/webhooks/{id}: one of them at least. */
+@Needs({ minProperties: 1 })
+export class ChangeWebhook {
+  @Says('Where it is sent to from now on.', URL_SCHEMA)
+  @IfGiven()
+  @IsEndpoint()
+  url?: string
+
+  @Says('What it is told of from now on.', { examples: [['message.received']] })
+  @IfGiven()
+  @AreEvents()
+  events?: WebhookEventType[]
+
+  @Says('Whether it is told of anything: `active` enables one again that was disabled, for whatever reason.')
+  @IfGiven()
+  @IsIn(['active', 'disabled'], { message: 'state must be active or disabled' })
+  state?: 'active' | 'disabled'
+}
+
+/** The body of POST /v1/webhooks/{id}/secret/rotate. */
+export class RotateWebhookSecret {
+  @Says(
+    'How long the former secret signs too, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',
+    GRACE_SCHEMA,
+  )
+  @IsGrace()
+  grace: string = '24h'
+}
+
+/** Of a text that was judged to be right. */
+export function readStart(text: string): StartFrom {
+  if (text === 'now' || text === 'beginning') return text
+  const moment = parseMoment(text)
+  if (moment === null) throw new TypeError(`not a moment: ${text}`)
+  return moment
+}
+
+function IsEndpoint(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isEndpoint',
+    validator: {
+      validate: (value) => typeof value === 'string' && faultOfUrl(value) === null,
+      defaultMessage: (given) => {
+        const value: unknown = given?.value
+        return `url ${typeof value === 'string' ? (faultOfUrl(value) ?? '') : 'must be a string'}`
+      },
+    },
+  })
+}
+
+function AreEvents(): PropertyDecorator {
+  const rules = [
+    IsIn(WEBHOOK_EVENT_TYPES, { each: true, message: EVENTS }),
+    ArrayUnique({ message: EVENTS }),
+    ArrayMaxSize(WEBHOOK_EVENT_TYPES.length, { message: EVENTS }),
+    ArrayMinSize(1, { message: EVENTS }),
+    IsArray({ message: EVENTS }),
+  ]
+  return (target, property) => {
+    for (const rule of rules.toReversed()) rule(target, property)
+  }
+}
+
+function IsStart(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isStart',
+    validator: {
+      validate: (value) =>
+        typeof value === 'string' && (/^(now|beginning)$/.test(value) || parseMoment(value) !== null),
+      defaultMessage: () =>
+        '$property must be "now", "beginning", or a moment as RFC 3339 has it: "2026-11-21T08:00:00Z"',
+    },
+  })
+}

@@ -1,0 +1,55 @@
+import Type from 'typebox'
+import { WEBHOOK_EVENT_TYPES, type DisabledReason, type WebhookEventType } from '#libs/webhook/events.js'
+import { IdOf, OrNull, Time } from '../openapi/schema-parts.js'
+
+const REASONS = ['by-request', 'gone', 'failing'] as const satisfies DisabledReason[]
+
+const webhook = {
+  id: IdOf('whk', 'Stays with it, whatever is changed.'),
+  url: Type.String({ description: 'Where it is sent to.' }),
+  inbox_id: OrNull(IdOf('inb', ''), 'Whose events; null for all inboxes of the environment.'),
+  events: Type.Array(Type.Unsafe<WebhookEventType>({ type: 'string', enum: WEBHOOK_EVENT_TYPES }), {
+    description: 'What it is told of.',
+  }),
+  state: Type.Union([Type.Literal('active'), Type.Literal('disabled')], {
+    description: 'Whether it is told of anything.',
+  }),
+  created_at: Time('When it was registered.'),
+  disabled_reason: OrNull(
+    Type.Unsafe<DisabledReason>({ type: 'string', enum: REASONS }),
+    'Why it is disabled: `by-request`, `gone` where its endpoint answered 410, `failing` after 5 days of nothing but failures; null of an active one.',
+  ),
+}
+
+const example = {
+  id: 'whk_01jd6b2k8nf3gq6r9t2w5y8z1c',
+  url: 'https://ci.example/mail',
+  inbox_id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
+  events: ['message.received'],
+  state: 'active',
+  created_at: '2026-11-21T09:30:00.000Z',
+  disabled_reason: null,
+}
+
+export const Webhook = Type.Object(webhook, {
+  $id: 'Webhook',
+  description:
+    'Where events of an inbox, or of an environment, are sent to. What it signs with is shown once.',
+  examples: [example],
+})
+
+/** A webhook in the answer that its secret was made for. */
+export const WebhookWithSecret = Type.Object(
+  {
+    ...webhook,
+    secret: Type.String({
+      description: 'What it signs with, as Standard Webhooks writes it: `whsec_` and base64. This once.',
+      pattern: '^whsec_[A-Za-z0-9+/]+=*$',
+    }),
+  },
+  {
+    $id: 'WebhookWithSecret',
+    description: 'A webhook with its new secret.',
+    examples: [{ ...example, secret: 'whsec_plJ3nmyCDGBKInavdOK15jsl0qVkKJ9yMOxN4DRdWcE=' }],
+  },
+)

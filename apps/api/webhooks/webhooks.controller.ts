@@ -1,0 +1,155 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import type { Principal } from '../access/authenticator.js'
+import { Mint, type Minting } from '../access/minting.js'
+import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { ListPage, pageOf } from '../http/list-page.dto.js'
+import { NoParameters } from '../http/no-parameters.dto.js'
+import { Describe } from '../openapi/describe.js'
+import { newWebhookJson, webhookJson } from './webhook-json.js'
+import { ChangeWebhook, RegisterWebhook, RotateWebhookSecret } from './webhook-requests.dto.js'
+import { Webhook, WebhookWithSecret } from './webhook-schemas.js'
+import { LOOKING, Webhooks } from './webhooks.service.js'
+
+const WHO_MAY =
+  "One of an inbox takes the scopes of its messages, and its password where it has one; an environment's takes `admin`."
+
+/** Webhooks for all inboxes of the key's environment, and each webhook by its id. */
+@Controller('v1/webhooks')
+export class WebhooksController {
+  constructor(private readonly webhooks: Webhooks) {}
+
+  @Post()
+  @HttpCode(201)
+  @NeedsScope('admin')
+  @Describe({
+    id: 'createWebhook',
+    tag: 'Webhooks',
+    summary: 'Register a webhook for a whole environment',
+    description:
+      "For all inboxes of the key's environment, also those to come, but not for those with a password. At most 100 " +
+      'of them.',
+    answer: {
+      description: 'The webhook, with its secret.',
+      schema: WebhookWithSecret,
+      headers: ['Location'],
+    },
+  })
+  async register(
+    @Caller() principal: Principal,
+    @Mint() minting: Minting,
+    @Body() body: RegisterWebhook,
+    @Query() _query: NoParameters,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const registered = await this.webhooks.register(principal, null, body, minting)
+    void reply.header('location', `/v1/webhooks/${registered.webhook.id}`)
+    return newWebhookJson(registered)
+  }
+
+  @Get()
+  @NeedsScope('admin')
+  @Describe({
+    id: 'listWebhooks',
+    tag: 'Webhooks',
+    summary: 'List the webhooks of a whole environment',
+    description: 'Newest first; those of single inboxes are listed with their inbox.',
+    answer: { description: 'A page of them.', schema: Type.Array(Webhook), headers: ['Link'] },
+  })
+  async list(
+    @Caller() principal: Principal,
+    @Query() query: ListPage,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const page = await pageOf('whk', query, { request, reply }, (asked) =>
+      this.webhooks.listOfEnvironment(principal, asked),
+    )
+    return page.map(webhookJson)
+  }
+
+  @Get(':webhookId')
+  @NeedsScope('inboxes', 'read', 'admin')
+  @Describe({
+    id: 'getWebhook',
+    tag: 'Webhooks',
+    summary: 'Read a webhook',
+    description: `Also of an inbox that has ended. ${WHO_MAY}`,
+    takes: ['Mayfly-Inbox-Password'],
+    answer: { description: 'The webhook.', schema: Webhook },
+  })
+  async get(
+    @Caller() principal: Principal,
+    @Param('webhookId') webhookId: string,
+    @Query() _query: NoParameters,
+  ) {
+    return webhookJson(await this.webhooks.find(principal, webhookId, LOOKING))
+  }
+
+  @Patch(':webhookId')
+  @NeedsScope('inboxes', 'admin')
+  @Describe({
+    id: 'changeWebhook',
+    tag: 'Webhooks',
+    summary: 'Change, disable or enable a webhook',
+    description: WHO_MAY,
+    takes: ['Mayfly-Inbox-Password'],
+    answer: { description: 'The webhook.', schema: Webhook },
+  })
+  async change(
+    @Caller() principal: Principal,
+    @Param('webhookId') webhookId: string,
+    @Body() body: ChangeWebhook,
+    @Query() _query: NoParameters,
+  ) {
+    return webhookJson(await this.webhooks.change(principal, webhookId, body))
+  }
+
+  @Delete(':webhookId')
+  @NeedsScope('inboxes', 'admin')
+  @Describe({
+    id: 'deleteWebhook',
+    tag: 'Webhooks',
+    summary: 'Remove a webhook',
+    description: `From then on it is not found. ${WHO_MAY}`,
+    takes: ['Mayfly-Inbox-Password'],
+    answer: { description: 'The webhook as it was.', schema: Webhook },
+  })
+  async remove(
+    @Caller() principal: Principal,
+    @Param('webhookId') webhookId: string,
+    @Query() _query: NoParameters,
+    @Body() _body: NoParameters,
+  ) {
+    return webhookJson(await this.webhooks.remove(principal, webhookId))
+  }
+
+  @Post(':webhookId/secret/rotate')
+  @HttpCode(201)
+  @NeedsScope('inboxes', 'admin')
+  @Describe({
+    id: 'rotateWebhookSecret',
+    tag: 'Webhooks',
+    summary: 'Give a webhook another secret',
+    description: `During the grace it signs with both. ${WHO_MAY}`,
+    takes: ['Mayfly-Inbox-Password'],
+    answer: {
+      description: 'The webhook, with its new secret.',
+      schema: WebhookWithSecret,
+      headers: ['Location'],
+    },
+  })
+  async rotate(
+    @Caller() principal: Principal,
+    @Mint() minting: Minting,
+    @Param('webhookId') webhookId: string,
+    @Body() body: RotateWebhookSecret,
+    @Query() _query: NoParameters,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const rotated = await this.webhooks.rotate(principal, webhookId, body, minting)
+    void reply.header('location', `/v1/webhooks/${rotated.webhook.id}`)
+    return newWebhookJson(rotated)
+  }
+}

@@ -1,0 +1,226 @@
+import { Injectable } from '@nestjs/common'
+import { parseGrace } from '#libs/account/grace.js'
+import type { Scope } from '#libs/account/scope.js'
+import type { WebhookSecrets } from '#libs/erasure/webhook-secrets.js'
+import type { EventLog } from '#libs/event-log/event-log.js'
+import type { Recorder } from '#libs/event-log/recorder.js'
+import type { ListQuery, WebhookQueries, WebhookScope } from '#libs/read-model/queries.js'
+import { isId, type InboxId, type WebhookId } from '#libs/typeid/typeid.js'
+import {
+  decide,
+  MOST_WEBHOOKS_OF_ENVIRONMENT,
+  MOST_WEBHOOKS_OF_INBOX,
+  type WebhookCommand,
+} from '#libs/webhook/decide.js'
+import type { PartitionEnd, SealedSecret } from '#libs/webhook/events.js'
+import type { Webhook } from '#libs/webhook/webhook.js'
+import type { Principal } from '../access/authenticator.js'
+import type { Minting } from '../access/minting.js'
+import { mustHaveScope } from '../access/scope.guard.js'
+import { invalid, unavailable } from '../http/problems.js'
+import { Views } from '../http/views.js'
+import { Inboxes } from '../inboxes/inboxes.service.js'
+import { noWebhook, refused } from './refused.js'
+import type { NewWebhook } from './webhook-json.js'
+import {
+  readStart,
+  type ChangeWebhook,
+  type RegisterWebhook,
+  type RotateWebhookSecret,
+} from './webhook-requests.dto.js'
+
+/** What the handlers of webhooks need to know of this instance. */
+export abstract class WebhooksContext {
+  abstract readonly recorder: Recorder
+  abstract readonly now: () => Date
+  abstract readonly log: Pick<EventLog, 'topology'>
+  abstract readonly webhooks: WebhookQueries
+  abstract readonly secrets: WebhookSecrets
+}
+
+/** The scopes that look at an inbox's webhooks, and those that change them; an environment's take `admin`. */
+export const LOOKING: readonly Scope[] = ['inboxes', 'read']
+export const CHANGING: readonly Scope[] = ['inboxes']
+
+const SECRET_BYTES = 32
+/** Others may rotate the same secret at once, each ahead of this one: hardly so often. */
+const MOST_ATTEMPTS = 5
+
+@Injectable()
+export class Webhooks {
+  constructor(
+    private readonly views: Views,
+    private readonly inboxes: Inboxes,
+    private readonly context: WebhooksContext,
+  ) {}
+
+  /** As `register`, for one inbox; throws as `Inboxes.openContent` does. */
+  async registerFor(
+    principal: Principal,
+    inboxId: string,
+    wanted: RegisterWebhook,
+    minting: Minting,
+  ): Promise<NewWebhook> {
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
+    return this.register(principal, inbox.id, wanted, minting)
+  }
+
+  /**
+   * Resolves once the webhook is durable and can be read; `inboxId` is null for the whole environment. The ends of
+   * inbox-events are taken before: what is behind them comes after the registration, or at the same time.
+   */
+  async register(
+    principal: Principal,
+    inboxId: InboxId | null,
+    { url, events, start_from: startFrom }: RegisterWebhook,
+    minting: Minting,
+  ): Promise<NewWebhook> {
+    const { accountId, environment } = principal
+    const { webhooks, secrets, now } = this.context
+    const webhookId = minting.id('whk')
+    const secret = minting.bytes(SECRET_BYTES)
+    const most = inboxId === null ? MOST_WEBHOOKS_OF_ENVIRONMENT : MOST_WEBHOOKS_OF_INBOX
+    const scope: WebhookScope = inboxId === null ? { accountId, environment } : { inboxId }
+    const [known, others, positions] = await Promise.all([
+      webhooks.webhook(webhookId),
+      webhooks.listWebhooks(scope, { order: 'asc', after: null, limit: most }),
+      this.endsFor(inboxId),
+    ])
+    await this.views.mustKnowAccounts()
+    await this.run(principal, known, {
+      type: 'RegisterWebhook',
+      accountId,
+      webhookId,
+      environment,
+      inboxId,
+      url,
+      events,
+      secret: secrets.seal(webhookId, secret),
+      startFrom: readStart(startFrom),
+      positions,
+      registered: others.length,
+      now: now(),
+    })
+    return { webhook: await this.mustFind(webhookId), secret }
+  }
+
+  /** Throws as `Inboxes.openContent` does. */
+  async listOf(principal: Principal, inboxId: string, query: ListQuery<WebhookId>): Promise<Webhook[]> {
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
+    return this.list({ inboxId: inbox.id }, query)
+  }
+
+  /** Those for all inboxes of the caller's environment. */
+  async listOfEnvironment(
+    { accountId, environment }: Principal,
+    query: ListQuery<WebhookId>,
+  ): Promise<Webhook[]> {
+    return this.list({ accountId, environment }, query)
+  }
+
+  /**
+   * A webhook that the caller may look at (LOOKING) or change (CHANGING). Throws not-found, another tenant's being
+   * answered exactly as one that is not there; missing-scope; and the 403 or 429 of an inbox with a password. An inbox
+   * that has ended leaves its webhooks behind, and no password: its digest is erased.
+   */
+  async find(principal: Principal, id: string, scopes: readonly Scope[]): Promise<Webhook> {
+    const webhook = isId('whk', id) ? await this.look(id) : null
+    if (webhook?.accountId !== principal.accountId || webhook.environment !== principal.environment) {
+      throw noWebhook(id)
+    }
+    const { inboxId } = webhook
+    mustHaveScope(principal, inboxId === null ? ['admin'] : scopes)
+    if (inboxId !== null) await this.inboxes.mustBeLetIn(principal, inboxId)
+    return webhook
+  }
+
+  /** Resolves once the change is in force here. Throws as `find` does. */
+  async change(principal: Principal, id: string, changes: ChangeWebhook): Promise<Webhook> {
+    const { url = null, events = null, state = null } = changes
+    if (url === null && events === null && state === null) {
+      throw invalid({ detail: 'url, events or state must be given', pointer: '' })
+    }
+    const webhook = await this.find(principal, id, CHANGING)
+    const { id: webhookId, accountId } = webhook
+    const now = this.context.now()
+    const command = { type: 'ChangeWebhook', accountId, webhookId, url, events, state, now } as const
+    await this.run(principal, webhook, command)
+    return this.mustFind(webhookId)
+  }
+
+  /** Resolves, with the webhook as it was, once it is gone here. Throws as `find` does. */
+  async remove(principal: Principal, id: string): Promise<Webhook> {
+    const webhook = await this.find(principal, id, CHANGING)
+    const { id: webhookId, accountId } = webhook
+    const now = this.context.now()
+    await this.run(principal, webhook, { type: 'RemoveWebhook', accountId, webhookId, now })
+    return webhook
+  }
+
+  /** Resolves once it signs with the new secret here, and with the one before it for its grace alone. */
+  async rotate(
+    principal: Principal,
+    id: string,
+    { grace }: RotateWebhookSecret,
+    minting: Minting,
+  ): Promise<NewWebhook> {
+    const { secrets, now } = this.context
+    let webhook = await this.find(principal, id, CHANGING)
+    const { id: webhookId, accountId } = webhook
+    const secret = minting.bytes(SECRET_BYTES)
+    const sealed = secrets.seal(webhookId, secret)
+    // What another master key sealed is of another request, and need not open any more.
+    const isNew = (other: SealedSecret | undefined) =>
+      other?.masterKeyId === sealed.masterKeyId && secrets.open(webhookId, other).equals(secret)
+    for (let attempts = 0; !isNew(webhook.secret) && !isNew(webhook.former?.secret); attempts += 1) {
+      if (attempts === MOST_ATTEMPTS) {
+        throw unavailable('catching-up', 'The secret of the webhook is being rotated by others.')
+      }
+      await this.run(principal, webhook, {
+        type: 'RotateWebhookSecret',
+        accountId,
+        webhookId,
+        secret: sealed,
+        graceMs: parseGrace(grace) ?? 0,
+        now: now(),
+      })
+      webhook = await this.mustFind(webhookId)
+    }
+    return { webhook, secret }
+  }
+
+  private async list(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
+    const found = await this.context.webhooks.listWebhooks(scope, query)
+    await this.views.mustKnowAccounts()
+    return found
+  }
+
+  /** Resolves once what the command leads to can be read. */
+  private async run(principal: Principal, webhook: Webhook | null, command: WebhookCommand): Promise<void> {
+    const { events, refusal } = decide(webhook, command)
+    if (refusal !== null) throw refused(refusal, command.webhookId)
+    for (const event of events) {
+      await this.views.mustShow(await this.context.recorder.recordAccountEvent(event, principal))
+    }
+  }
+
+  /** Null for one that is not there, or no longer. */
+  private look(id: WebhookId): Promise<Webhook | null> {
+    return this.views.knownOfAccounts(() => this.context.webhooks.webhook(id))
+  }
+
+  /** What was recorded shows, unless the webhook was removed since. */
+  private async mustFind(id: WebhookId): Promise<Webhook> {
+    const webhook = await this.look(id)
+    if (webhook === null) throw noWebhook(id)
+    return webhook
+  }
+
+  private async endsFor(inboxId: InboxId | null): Promise<PartitionEnd[]> {
+    const own = inboxId === null ? null : this.views.partitionOf(inboxId)
+    const { partitions } = await this.context.log.topology('inbox-events')
+    return partitions
+      .filter(({ partition }) => own === null || partition === own)
+      .map(({ partition, end: offset }) => ({ partition, offset }))
+  }
+}
