@@ -349,7 +349,8 @@ export const SETTINGS = {
   }),
   dnsServers: kind.optionalList(
     'MAYFLY_DNS_SERVERS',
-    "DNS servers for that, 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53, with commas between; the system's where unset.",
+    'DNS servers for that and for the endpoints of webhooks, 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53, with ' +
+      "commas between; the system's where unset.",
     /^(\d{1,3}(\.\d{1,3}){3}(:\d{1,5})?|[0-9a-f:]+|\[[0-9a-f:]+\](:\d{1,5})?)$/i,
     'must be IP addresses, each with :port or without, with commas between',
   ),
@@ -360,6 +361,21 @@ export const SETTINGS = {
   smtpTlsKey: kind.optionalText(
     'MAYFLY_SMTP_TLS_KEY',
     'PEM file of the key that belongs to the certificate.',
+  ),
+  webhookAllowPrivate: kind.yesOrNo('MAYFLY_WEBHOOK_ALLOW_PRIVATE', {
+    default: false,
+    help:
+      'Whether webhooks may be sent to any address and port: private ones, loopback and what clouds serve credentials ' +
+      'from among them. For one machine or one trusted network.',
+  }),
+  webhookPorts: kind.portRanges('MAYFLY_WEBHOOK_PORTS', {
+    default: '80,443,1024-65535',
+    help: 'Ports and ranges of them that webhooks may be sent to.',
+  }),
+  webhookTimeoutMs: kind.wholeNumber(
+    'MAYFLY_WEBHOOK_TIMEOUT_MS',
+    { least: 100, most: 60_000 },
+    { default: 15_000, help: 'Longest time for one attempt to deliver a webhook, in milliseconds.' },
   ),
   logLevel: kind.oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
     default: 'info',
