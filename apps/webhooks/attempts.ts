@@ -56,8 +56,9 @@ export class Attempts {
       secrets: secretsInForce(webhook, attemptedAt).map((sealed) => secrets.open(webhook.id, sealed)),
     })
     const facts = await this.factsOf(delivery, attemptedAt, outcome)
-    if (hasSucceeded(outcome)) {
-      await this.record(delivery, { ...facts, type: 'DeliverySucceeded', status: outcome.status })
+    const success = successOf(outcome)
+    if (success !== null) {
+      await this.record(delivery, { ...facts, type: 'DeliverySucceeded', status: success.status })
       return { result: 'succeeded', webhook, outcome, nextAttemptAt: null }
     }
     const { status } = outcome
@@ -113,6 +114,8 @@ export class Attempts {
   }
 }
 
-function hasSucceeded(outcome: AttemptOutcome): outcome is Extract<AttemptOutcome, { kind: 'answered' }> {
-  return outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300
+type Success = Extract<AttemptOutcome, { kind: 'answered' }>
+
+function successOf(outcome: AttemptOutcome): Success | null {
+  return outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300 ? outcome : null
 }

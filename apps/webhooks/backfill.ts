@@ -54,7 +54,7 @@ export class Backfill {
     const { topic, partition } = range
     if (range.first >= range.end) return
     for await (const records of log.read(range)) {
-      const batch = { topic, partition, from: records[0]?.offset ?? range.first, records }
+      const batch = { topic, partition, from: range.first, next: range.end, records }
       const { events } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
       const happenings = events.flatMap(
         ({ offset, recorded }) => happeningIn(recorded, { partition, offset }) ?? [],

@@ -117,6 +117,29 @@ export function port(variable: string, description: Description<number>): Settin
   return wholeNumber(variable, { least: 0, most: 65_535 }, description)
 }
 
+/** Both ends belong to it. */
+export interface PortRange {
+  first: number
+  last: number
+}
+
+/** Ports and ranges of them, 80,443,1024-65535. */
+export function portRanges(
+  variable: string,
+  { help, default: fallback }: Description<string>,
+): Setting<readonly PortRange[]> {
+  return { variable, help, defaultText: fallback, read: (text = fallback) => text.split(',').map(portRange) }
+}
+
+function portRange(text: string): PortRange {
+  const [, first, last = first] = /^\s*(\d{1,5})(?:-(\d{1,5}))?\s*$/.exec(text) ?? []
+  const range = { first: Number(first), last: Number(last) }
+  if (!(range.first >= 1 && range.first <= range.last && range.last <= 65_535)) {
+    throw new Error('must be ports or ranges such as 1024-65535, with commas between')
+  }
+  return range
+}
+
 export function optionalPort(variable: string, help: string): Setting<number | null> {
   return setting<number | null>(variable, help, null, (value) =>
     parseWhole(value, { least: 0, most: 65_535 }),

@@ -25,6 +25,8 @@ describe('settings', () => {
       masterKey: null,
       bootstrapApiKey: null,
       maxMessageBytes: 26_214_400,
+      webhookAllowPrivate: false,
+      webhookTimeoutMs: 15_000,
       logLevel: 'info',
     })
   })
@@ -56,6 +58,16 @@ describe('settings', () => {
       text: 'k'.repeat(20),
       expected: { bootstrapApiKey: 'k'.repeat(20) },
     },
+    {
+      variable: 'MAYFLY_WEBHOOK_PORTS',
+      text: '443, 8000-8999',
+      expected: {
+        webhookPorts: [
+          { first: 443, last: 443 },
+          { first: 8_000, last: 8_999 },
+        ],
+      },
+    },
     { variable: 'LOG_LEVEL', text: 'silent', expected: { logLevel: 'silent' } },
   ])('$variable=$text is $expected', ({ variable, text, expected }) => {
     expect(readSettings({ [variable]: text })).toEqual({ ...readSettings({}), ...expected })
@@ -81,6 +93,12 @@ describe('settings', () => {
     { variable: 'MAYFLY_BOOTSTRAP_API_KEY', text: `${'k'.repeat(20)} k`, why: /20 to 200 visible ASCII/ },
     { variable: 'MAYFLY_MASTER_KEY', text: 'c2hvcnQ=', why: /must be 32 bytes in base64/ },
     { variable: 'MAYFLY_MASTER_KEY', text: `${'A'.repeat(43)}=;`, why: /must be 32 bytes in base64/ },
+    ...['0', '80-', '-80', '90-80', '65536', 'http', '80;443', '80,'].map((text) => ({
+      variable: 'MAYFLY_WEBHOOK_PORTS',
+      text,
+      why: /must be ports or ranges/,
+    })),
+    { variable: 'MAYFLY_WEBHOOK_TIMEOUT_MS', text: '60001', why: /from 100 to 60000/ },
     { variable: 'LOG_LEVEL', text: 'loud', why: /must be one of fatal, error/ },
     { variable: 'MAYFLY_SMTP_TLS_CERT', text: 'cert.pem', why: /MAYFLY_SMTP_TLS_KEY must be set together/ },
     { variable: 'MAYFLY_SMTP_TLS_KEY', text: 'key.pem', why: /must be set together/ },

@@ -9,6 +9,7 @@ import * as kind from './setting.js'
 import type { Environment, Setting } from './setting.js'
 import { faultsBetween } from './settings-together.js'
 import { SMTP_SETTINGS } from './smtp-settings.js'
+import { WEBHOOK_SETTINGS } from './webhook-settings.js'
 
 /** Every setting, in the order of the table in docs/operating.md. */
 export const SETTINGS = {
@@ -19,6 +20,7 @@ export const SETTINGS = {
   ...PARSE_SETTINGS,
   ...READER_SETTINGS,
   ...SMTP_SETTINGS,
+  ...WEBHOOK_SETTINGS,
   logLevel: kind.oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
     default: 'info',
     help: 'Least level of a log line.',

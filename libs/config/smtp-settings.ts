@@ -132,7 +132,8 @@ export const SMTP_SETTINGS = {
   }),
   dnsServers: kind.optionalList(
     'MAYFLY_DNS_SERVERS',
-    "DNS servers for that, 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53, with commas between; the system's where unset.",
+    'DNS servers for that and for the endpoints of webhooks, 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53, with ' +
+      "commas between; the system's where unset.",
     /^(\d{1,3}(\.\d{1,3}){3}(:\d{1,5})?|[0-9a-f:]+|\[[0-9a-f:]+\](:\d{1,5})?)$/i,
     'must be IP addresses, each with :port or without, with commas between',
   ),

@@ -6,6 +6,6 @@ import { bringKafka, startSharedServers } from './shared-servers.js'
 export default async function globalSetup(selection: Selection): Promise<void> {
   const suites = await selectedSuites(selection)
   if (importsAny(suites, ['test/harness/kafka.js'])) await bringKafka()
-  if (importsAny(suites, ['test/schemathesis/run.js'])) await bringPython()
+  if (importsAny(suites, ['test/harness/python.js'])) await bringPython()
   if (importsAny(suites, ['test/harness/servers.js'])) await startSharedServers()
 }
