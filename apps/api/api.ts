@@ -49,6 +49,8 @@ import { OpenWaits } from './messages/open-waits.js'
 import { WaitController } from './messages/wait.controller.js'
 import { WholeLook } from './messages/whole-look.js'
 import { ApiMetrics } from './operations/api-metrics.js'
+import { DeliveriesController } from './webhooks/deliveries.controller.js'
+import { Deliveries, DeliveriesContext } from './webhooks/deliveries.service.js'
 import { InboxWebhooksController } from './webhooks/inbox-webhooks.controller.js'
 import { WebhooksController } from './webhooks/webhooks.controller.js'
 import { Webhooks, WebhooksContext } from './webhooks/webhooks.service.js'
@@ -136,8 +138,9 @@ export async function startApi({
   const inboxContext: InboxContext = { recorder, now, mailDomain: settings.mailDomain }
   const { maxMessageBytes } = settings
   const accountsContext: AccountsContext = { recorder, now, plans, keyUse, knownKeys, maxMessageBytes }
-  const { webhooks, secrets } = engine
+  const { webhooks, secrets, deliveries } = engine
   const webhooksContext: WebhooksContext = { recorder, now, log, webhooks, secrets }
+  const deliveriesContext: DeliveriesContext = { recorder, now, log, deliveries }
   const operationsContext: OperationsContext = {
     log,
     registry,
@@ -155,6 +158,7 @@ export async function startApi({
     EventsController,
     InboxWebhooksController,
     WebhooksController,
+    DeliveriesController,
     OperationsController,
     DocsController,
   ]
@@ -177,6 +181,8 @@ export async function startApi({
       Accounts,
       Keys,
       Webhooks,
+      { provide: DeliveriesContext, useValue: deliveriesContext },
+      Deliveries,
       { provide: OpenStreams, useValue: streams },
       { provide: Authenticator, useValue: authenticator },
       InboxFeed,

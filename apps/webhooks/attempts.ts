@@ -63,12 +63,16 @@ export class Attempts {
     }
     const { status } = outcome
     const next = this.nextOf(delivery, facts.attempt, outcome)
-    const error = outcome.kind === 'answered' ? `answered ${outcome.status}` : `${outcome.reason}: ${outcome.detail}`
+    const error =
+      outcome.kind === 'answered' ? `answered ${outcome.status}` : `${outcome.reason}: ${outcome.detail}`
     await this.record(delivery, { ...facts, type: 'DeliveryFailed', status, error, nextAttemptAt: next })
     return { result: 'failed', webhook, outcome, nextAttemptAt: next }
   }
 
-  private async webhookOf({ webhookId, notification }: Delivery): Promise<Webhook | DeliveryAbandoned['reason']> {
+  private async webhookOf({
+    webhookId,
+    notification,
+  }: Delivery): Promise<Webhook | DeliveryAbandoned['reason']> {
     const { webhooks, mustKnowWebhooks } = this.options
     const webhook = await webhooks.webhook(webhookId)
     // One that was put back from an older copy could be active, or not be there yet.
@@ -97,7 +101,9 @@ export class Attempts {
     const { inboxId } = notification
     const found = bytes === null || inboxId === null ? null : await this.options.vault.find(inboxId)
     const answer =
-      bytes !== null && found?.state === 'known' ? seal(found.key, answerContext(deliveryId, attempt), bytes) : null
+      bytes !== null && found?.state === 'known'
+        ? seal(found.key, answerContext(deliveryId, attempt), bytes)
+        : null
     const latencyMs = Math.round(outcome.latencyMs)
     return { webhookId, deliveryId, attempt, attemptedAt, latencyMs, answer }
   }

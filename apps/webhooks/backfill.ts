@@ -92,12 +92,20 @@ export class Backfill {
     const sinceMs = webhook.startFrom instanceof Date ? webhook.startFrom.getTime() : 0
     let from = 0
     for (;;) {
-      const query = { inboxId, order: 'asc', from, to: Number.MAX_SAFE_INTEGER, limit: MESSAGES_AT_ONCE } as const
+      const query = {
+        inboxId,
+        order: 'asc',
+        from,
+        to: Number.MAX_SAFE_INTEGER,
+        limit: MESSAGES_AT_ONCE,
+      } as const
       const rows = await inboxes.listMessages(query)
       const asked = rows.flatMap(({ message }) => {
         if (message.state !== 'present' || message.receivedAt.getTime() < sinceMs) return []
         const { id: messageId, receivedAt: occurredAt } = message
-        return [{ webhook, notification: { type: 'message.received', inboxId, messageId, occurredAt } as const }]
+        return [
+          { webhook, notification: { type: 'message.received', inboxId, messageId, occurredAt } as const },
+        ]
       })
       await requests.append(asked)
       from = (rows.at(-1)?.offset ?? 0) + 1

@@ -18,6 +18,10 @@ export function deliveryIdOf(
 }
 
 /** The `webhook-id` that receivers drop repeats by: that of the delivery which told it as it happened. */
-export function notificationIdOf(webhookId: WebhookId, deliveryId: DeliveryId, told: Notification): DeliveryId {
+export function notificationIdOf(
+  webhookId: WebhookId,
+  deliveryId: DeliveryId,
+  told: Notification,
+): DeliveryId {
   return told.type === 'sample' ? deliveryId : deliveryIdOf(webhookId, told, null)
 }

@@ -138,7 +138,10 @@ export class Dispatcher {
     const { status, latencyMs } = outcome
     metrics.ended(made.result, latencyMs)
     const failure = outcome.kind === 'failed' ? { reason: outcome.reason } : {}
-    logger.info({ ...facts, ...failure, status, latencyMs: Math.round(latencyMs), nextAttemptAt }, 'attempt made')
+    logger.info(
+      { ...facts, ...failure, status, latencyMs: Math.round(latencyMs), nextAttemptAt },
+      'attempt made',
+    )
     if (made.result === 'succeeded') {
       this.circuits.succeeded(webhookId)
       return
@@ -150,7 +153,10 @@ export class Dispatcher {
       metrics.disabled.inc()
       logger.warn({ webhookId, reason }, 'webhook disabled')
     } catch (error) {
-      logger.error({ err: error, webhookId }, 'a webhook could not be disabled: tried again after its next failure')
+      logger.error(
+        { err: error, webhookId },
+        'a webhook could not be disabled: tried again after its next failure',
+      )
     }
   }
 

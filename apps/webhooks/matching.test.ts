@@ -1,4 +1,13 @@
-import { created, deleted, expired, INBOX_ID, messageDeleted, messageId, minute, received } from '#libs/inbox/given-when-then.js'
+import {
+  created,
+  deleted,
+  expired,
+  INBOX_ID,
+  messageDeleted,
+  messageId,
+  minute,
+  received,
+} from '#libs/inbox/given-when-then.js'
 import type { InboxEvent } from '#libs/inbox/events.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
 import type { Webhook } from '#libs/webhook/webhook.js'

@@ -48,7 +48,11 @@ function notificationOf(event: InboxEvent): Happening['notification'] | null {
  * Whether a webhook is to be told: of its own inbox, or of any inbox of its environment that has no password, and of
  * what came behind its registration.
  */
-export function isTold(webhook: Webhook, { position, inbox, notification }: Happening, isProtected: boolean): boolean {
+export function isTold(
+  webhook: Webhook,
+  { position, inbox, notification }: Happening,
+  isProtected: boolean,
+): boolean {
   if (webhook.state !== 'active' || !webhook.events.includes(notification.type)) return false
   if (webhook.accountId !== inbox.accountId || webhook.environment !== inbox.environment) return false
   if (webhook.inboxId === null ? isProtected : webhook.inboxId !== inbox.inboxId) return false

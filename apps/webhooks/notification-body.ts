@@ -57,7 +57,9 @@ export class NotificationBodies {
     const json = unsealJsonText(key.key, bodyContext(inboxId, messageId), sealed)
     const mail = JSON.parse(json) as ParsedMail
     const { receivedAt } = message.message
-    return { text: messageBody(time, { id: messageId, inboxId, receivedAt, mail, bytes: json.length }, FAMILY) }
+    return {
+      text: messageBody(time, { id: messageId, inboxId, receivedAt, mail, bytes: json.length }, FAMILY),
+    }
   }
 }
 
@@ -70,7 +72,13 @@ function sampleOf(id: Delivery['id'], receivedAt: Date): OpenedMessage {
   const suffix = id.slice(id.indexOf('_'))
   const [sender, recipient] = ['sender@example.com', 'sample@example.org']
   const text = 'This is a sample that shows what a mail looks like. Your code is 481516.'
-  const envelope = { mailFrom: sender, rcptTo: recipient, helo: 'mail.example.com', remoteAddress: '192.0.2.1', tls: null }
+  const envelope = {
+    mailFrom: sender,
+    rcptTo: recipient,
+    helo: 'mail.example.com',
+    remoteAddress: '192.0.2.1',
+    tls: null,
+  }
   const nobody = { cc: [], replyTo: [], links: [], attachments: [], headers: [], warnings: [] }
   const mail: ParsedMail = {
     ...nobody,

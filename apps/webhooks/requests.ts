@@ -26,10 +26,7 @@ export class Requests {
     const asked: { webhook: Webhook; notification: Notification }[] = []
     for (const happening of happenings) {
       const { inbox, notification } = happening
-      const candidates = [
-        ...(byScope.get(inbox.inboxId) ?? []),
-        ...(byScope.get(environmentOf(inbox)) ?? []),
-      ]
+      const candidates = [...(byScope.get(inbox.inboxId) ?? []), ...(byScope.get(environmentOf(inbox)) ?? [])]
       for (const webhook of candidates) {
         if (isTold(webhook, happening, guarded.has(inbox.inboxId))) asked.push({ webhook, notification })
       }

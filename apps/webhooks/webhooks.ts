@@ -42,7 +42,13 @@ export interface Webhooks {
 /** Beyond the longest attempt, until its outcome is in the views. */
 const LEASE_SLACK_MS = 15_000
 
-export async function startWebhooks({ engine, settings, now, logger, registry }: WebhooksOptions): Promise<Webhooks> {
+export async function startWebhooks({
+  engine,
+  settings,
+  now,
+  logger,
+  registry,
+}: WebhooksOptions): Promise<Webhooks> {
   const { log, inboxes, webhooks, deliveries, projections, vault, secrets, signals } = engine
   const metrics = new WebhookMetrics(registry)
   const recorder = new Recorder(log, '/mayfly/webhooks', now)

@@ -9,7 +9,14 @@ import { beginViews } from './beginning.js'
 import type { PlacedEvent } from './history.js'
 import { projectInboxEvents, rowsConcerned } from './inbox-projection.js'
 import type { ProjectionStore, Step, StepOutcome } from './projection-store.js'
-import type { AccountQueries, DeliveryQueries, DueDeliveries, DueInboxes, InboxQueries, WebhookQueries } from './queries.js'
+import type {
+  AccountQueries,
+  DeliveryQueries,
+  DueDeliveries,
+  DueInboxes,
+  InboxQueries,
+  WebhookQueries,
+} from './queries.js'
 import type { MessageContent } from './views.js'
 
 /** Empty views for one test, of inbox-events with PARTITIONS. */

@@ -54,7 +54,9 @@ describe('a webhook', () => {
     register(`/v1/inboxes/${id}/webhooks`, { url, ...facts })
 
   const told = ({ requests }: HttpEndpoint, count: number) =>
-    until(`${count} requests to the endpoint`, () => requests.length >= count).then(() => requests.map(bodyOf))
+    until(`${count} requests to the endpoint`, () => requests.length >= count).then(() =>
+      requests.map(bodyOf),
+    )
 
   const bodyOf = ({ body }: ReceivedRequest) => JSON.parse(body) as Told
 
@@ -103,7 +105,9 @@ describe('a webhook', () => {
 
   it('of an environment is told of its inboxes, but of those with a password', async () => {
     const endpoint = await saying(200)
-    const guarded = await call<InboxJson>(mayfly, 'POST', '/v1/inboxes', { body: { password_protected: true } })
+    const guarded = await call<InboxJson>(mayfly, 'POST', '/v1/inboxes', {
+      body: { password_protected: true },
+    })
     const inbox = await createInbox(mayfly)
     const { id } = await register('/v1/webhooks', { url: endpoint.url })
     await send(mayfly, guarded.body.address, mail('behind a password'))

@@ -36,7 +36,8 @@ describe('webhooks of a process that is killed under load', () => {
     await endpoint.dispose()
   })
 
-  const toldOf = () => endpoint.requests.map(({ body }) => (JSON.parse(body) as { data: { id: string } }).data.id)
+  const toldOf = () =>
+    endpoint.requests.map(({ body }) => (JSON.parse(body) as { data: { id: string } }).data.id)
 
   it(
     `are told of every mail that was accepted, over ${ROUNDS} rounds, again only where nobody knew`,

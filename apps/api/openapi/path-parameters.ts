@@ -48,6 +48,14 @@ const PARAMETERS: readonly (readonly [under: string, name: string, parameter: Pa
       schema: { type: 'string', pattern: idPattern('whk'), examples: ['whk_01jd6b2k8nf3gq6r9t2w5y8z1c'] },
     },
   ],
+  [
+    '/v1/webhooks',
+    'delivery_id',
+    {
+      description: 'The id of a delivery of the webhook.',
+      schema: { type: 'string', pattern: idPattern('dlv'), examples: ['dlv_01jd6b90czf2jb8z0w6s8p1q3r'] },
+    },
+  ],
   ['/v1/', 'index', { description: "The attachment's `index`.", schema: { type: 'integer', minimum: 0 } }],
   [
     '/problems',

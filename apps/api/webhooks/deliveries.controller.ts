@@ -34,7 +34,11 @@ export class DeliveriesController {
     description:
       'A made-up mail, sent once, also where the webhook is disabled. How it went is found under the id of the delivery.',
     takes: ['Mayfly-Inbox-Password'],
-    answer: { description: 'The delivery, which is under way.', schema: DeliverySchema, headers: ['Location'] },
+    answer: {
+      description: 'The delivery, which is under way.',
+      schema: DeliverySchema,
+      headers: ['Location'],
+    },
   })
   async test(
     @Caller() principal: Principal,

@@ -51,13 +51,25 @@ export class Deliveries {
   }
 
   /** Resolves once a sample is sure to be sent, and can be looked at. */
-  async sendSample({ id: webhookId, accountId, environment }: Webhook, principal: Principal, minting: Minting) {
+  async sendSample(
+    { id: webhookId, accountId, environment }: Webhook,
+    principal: Principal,
+    minting: Minting,
+  ) {
     const { recorder, now } = this.context
     const requestedAt = now()
     const deliveryId = minting.id('dlv')
     const position = await recorder.recordDeliveryEvent(
       {
-        ...{ type: 'DeliveryRequested', webhookId, deliveryId, accountId, environment, replayId: null, requestedAt },
+        ...{
+          type: 'DeliveryRequested',
+          webhookId,
+          deliveryId,
+          accountId,
+          environment,
+          replayId: null,
+          requestedAt,
+        },
         notification: { type: 'sample', inboxId: null, messageId: null, occurredAt: requestedAt },
       },
       principal,
@@ -125,7 +137,9 @@ function deliveryJson(delivery: Delivery, key: SecretKey | null): DeliveryJson {
       answer:
         key === null || answer === null
           ? null
-          : unseal(key, answerContext(delivery.id, index + 1), answer).toString().toWellFormed(),
+          : unseal(key, answerContext(delivery.id, index + 1), answer)
+              .toString()
+              .toWellFormed(),
       error,
     })),
   }

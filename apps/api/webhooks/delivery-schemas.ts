@@ -8,7 +8,10 @@ import { Count, IdOf, OrNull, Time } from '../openapi/schema-parts.js'
 const Attempt = Type.Object(
   {
     time: Time('When it began.'),
-    status: OrNull(Type.Integer({ minimum: 100, maximum: 999 }), 'What the endpoint answered; null where it did not.'),
+    status: OrNull(
+      Type.Integer({ minimum: 100, maximum: 999 }),
+      'What the endpoint answered; null where it did not.',
+    ),
     latency_ms: Count('From its beginning to the answer, or the failure.'),
     answer: OrNull(
       Type.String(),
@@ -32,7 +35,8 @@ export const DeliverySchema = Type.Object(
     state: Type.Unsafe<Delivery['state']>({
       type: 'string',
       enum: DELIVERY_STATES,
-      description: '`failed` once there are no more attempts, `abandoned` where there is nothing left to be told.',
+      description:
+        '`failed` once there are no more attempts, `abandoned` where there is nothing left to be told.',
     }),
     abandoned_reason: OrNull(
       Type.Unsafe<DeliveryAbandoned['reason']>({ type: 'string', enum: ABANDONED_FOR }),

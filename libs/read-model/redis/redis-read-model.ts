@@ -1,6 +1,13 @@
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import type { ProjectionStore } from '../projection-store.js'
-import type { AccountQueries, DeliveryQueries, DueDeliveries, DueInboxes, InboxQueries, WebhookQueries } from '../queries.js'
+import type {
+  AccountQueries,
+  DeliveryQueries,
+  DueDeliveries,
+  DueInboxes,
+  InboxQueries,
+  WebhookQueries,
+} from '../queries.js'
 import { ViewKeys } from './keys.js'
 import { RedisAccountQueries } from './redis-account-queries.js'
 import { RedisDeliveries } from './redis-deliveries.js'
