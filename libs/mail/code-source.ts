@@ -1,4 +1,5 @@
-import { findCandidates, plainCharacters, type Candidate } from './code-candidates.js'
+import { findCandidates, type Candidate } from './code-candidates.js'
+import { isBeginning, isDecoration, lastSentenceEnd } from './code-clauses.js'
 import {
   codeMentionBehind,
   isAboutApproval,
@@ -10,6 +11,8 @@ import {
 import { isMeasure, isNumbered, isYear } from './code-measures.js'
 import { instructionAround, tellsToEnter } from './code-instructions.js'
 import { withoutForeignText } from './code-foreign-text.js'
+import { isListedBehind, isOrdinal } from './code-lists.js'
+import { plainCharacters } from './plain-characters.js'
 
 /** What the words around a candidate say of it. */
 export interface Surroundings {
@@ -35,6 +38,7 @@ export class CodeSource {
   readonly candidates: Candidate[]
   private readonly plain: string
   private lowerCased: string | null = null
+  private latest: { candidate: Candidate; surroundings: Surroundings } | null = null
 
   constructor(
     readonly original: string,
@@ -49,13 +53,24 @@ export class CodeSource {
     return (this.lowerCased ??= this.plain.replaceAll('İ', 'i').toLowerCase())
   }
 
+  /** To be asked of one candidate after the other: of a list ("Your backup codes: …") what is said above holds for all. */
   surroundingsOf(candidate: Candidate): Surroundings {
+    const { latest } = this
+    const isNext = latest !== null && isListedBehind(this.lower, latest.candidate, candidate)
+    const surroundings =
+      isNext && latest.surroundings.isStrong ? latest.surroundings : this.readAround(candidate)
+    this.latest = { candidate, surroundings }
+    return surroundings
+  }
+
+  private readAround(candidate: Candidate): Surroundings {
     const { start, end } = candidate
     const lineStart = this.lower.lastIndexOf('\n', start - 1) + 1
     const nextBreak = this.lower.indexOf('\n', end)
     const lineEnd = nextBreak === -1 ? this.lower.length : nextBreak
+    const ahead = this.lower.slice(Math.max(lineStart, start - 20), start)
     const isAlone =
-      isDecoration(this.lower.slice(Math.max(lineStart, start - 20), start)) &&
+      (isDecoration(ahead) || isOrdinal(ahead)) &&
       isDecoration(this.lower.slice(end, Math.min(lineEnd, end + 20))) &&
       start - lineStart < 20 &&
       lineEnd - end < 20
@@ -179,22 +194,4 @@ export class CodeSource {
       isPast(before.slice(lastSentenceEnd(before))) || isPast(stop === -1 ? behind : behind.slice(0, stop))
     )
   }
-}
-
-/** Just past the last end of a sentence; 0 for none. */
-function lastSentenceEnd(text: string): number {
-  let last = 0
-  for (const match of text.matchAll(/[.!?](?=\s)|[。！？]/g)) last = match.index + 1
-  return last
-}
-
-function isDecoration(text: string): boolean {
-  return !/[\p{L}\p{N}]/u.test(text)
-}
-
-/** Whether a number behind this begins its sentence, or follows its first word: "Use 493201 as …". */
-function isBeginning(before: string): boolean {
-  const sentence = before.slice(lastSentenceEnd(before))
-  const clause = sentence.slice(sentence.search(/[^:：,，—–]{0,200}$/)).trim()
-  return isDecoration(clause) || /^[^\p{L}\p{N}]{0,3}\p{L}{2,12}$/u.test(clause)
 }
