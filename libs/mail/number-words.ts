@@ -120,7 +120,7 @@ const eastern = [
   `),
 ]
 
-/** Of what saves money: such mails are full of codes that everybody may use. */
+/** Of what saves money, or is open to all as Wi-Fi is: such mails are full of codes that everybody may use. */
 export const promotionWords = listed(`
     % off, %off, _off with code, discount, coupon, ^promo, voucher, gift card, gift code, presale, pre-sale, for a free, redeem, reward code,
     offer code, at checkout, gutschein, rabat, aktionscode, réduction, ^remise, code avantage, descuento,
