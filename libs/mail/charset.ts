@@ -5,7 +5,7 @@ import { decodeUtf7 } from './utf-7.js'
 
 export interface DecodedText {
   text: string
-  /** The charset that was read where the declared one is unknown or does not fit the bytes; else null. */
+  /** The charset that was read where none is declared, or one that is unknown or does not fit the bytes; else null. */
   guessed: string | null
 }
 
@@ -46,8 +46,7 @@ const decodes = new Map<string, Decode>()
  */
 export function decodeText(bytes: Buffer, declared: string | null): DecodedText {
   const label = normalLabel(declared)
-  if (label === '')
-    return { text: hasIso2022(bytes) ? decodeIso2022Jp(bytes) : guess(bytes).text, guessed: null }
+  if (label === '') return decodeUndeclared(bytes)
   return (decodeFor(label) ?? guess)(bytes)
 }
 
@@ -142,6 +141,13 @@ function decodeUtf16(bytes: Buffer): string {
 function guess(bytes: Buffer): DecodedText {
   if (isUtf8(bytes)) return { text: withoutMark(bytes.toString('utf8')), guessed: 'utf-8' }
   return { text: iconv.decode(bytes, windows1252), guessed: windows1252 }
+}
+
+/** What only UTF-8 or ISO-2022-JP can be is no guess; windows-1252 is one, since any bytes could be that. */
+function decodeUndeclared(bytes: Buffer): DecodedText {
+  if (hasIso2022(bytes)) return certain(decodeIso2022Jp(bytes))
+  const guessed = guess(bytes)
+  return guessed.guessed === 'utf-8' ? certain(guessed.text) : guessed
 }
 
 /** ESC followed by what begins Japanese text (RFC 1468), in bytes that are otherwise ASCII. */

@@ -1,4 +1,5 @@
-import { findCandidates, plainCharacters, type Candidate } from './code-candidates.js'
+import { findCandidates, type Candidate } from './code-candidates.js'
+import { isBeginning, isDecoration, lastSentenceEnd } from './code-clauses.js'
 import {
   codeMentionBehind,
   isAboutApproval,
@@ -10,7 +11,8 @@ import {
 import { isMeasure, isNumbered, isYear } from './code-measures.js'
 import { instructionAround, tellsToEnter } from './code-instructions.js'
 import { withoutForeignText } from './code-foreign-text.js'
-import { isBeginning, isDecoration, lastSentenceEnd } from './code-sentences.js'
+import { isListedBehind, isOrdinal } from './code-lists.js'
+import { plainCharacters } from './plain-characters.js'
 
 /** What the words around a candidate say of it. */
 export interface Surroundings {
@@ -43,6 +45,7 @@ const longLine = 50
 export class CodeSource {
   readonly candidates: Candidate[]
   private readonly plain: string
+  private latest: { candidate: Candidate; surroundings: Surroundings } | null = null
   private lowerCased: string | null = null
 
   constructor(
@@ -58,7 +61,17 @@ export class CodeSource {
     return (this.lowerCased ??= this.plain.replaceAll('İ', 'i').toLowerCase())
   }
 
+  /** To be asked of one candidate after the other: of a list ("Your backup codes: …") what is said above holds for all. */
   surroundingsOf(candidate: Candidate): Surroundings {
+    const { latest } = this
+    const isNext = latest !== null && isListedBehind(this.lower, latest.candidate, candidate)
+    const surroundings =
+      isNext && latest.surroundings.isStrong ? latest.surroundings : this.readAround(candidate)
+    this.latest = { candidate, surroundings }
+    return surroundings
+  }
+
+  private readAround(candidate: Candidate): Surroundings {
     const { start, end } = candidate
     const line = this.lineOf(candidate)
     if (isMeasure(this.lower, candidate) || isNumbered(this.plain, candidate) || this.isPast(start, end)) {
@@ -76,8 +89,9 @@ export class CodeSource {
     const lineStart = this.lower.lastIndexOf('\n', start - 1) + 1
     const nextBreak = this.lower.indexOf('\n', end)
     const lineEnd = nextBreak === -1 ? this.lower.length : nextBreak
+    const ahead = this.lower.slice(Math.max(lineStart, start - 20), start)
     const isAlone =
-      isDecoration(this.lower.slice(Math.max(lineStart, start - 20), start)) &&
+      (isDecoration(ahead) || isOrdinal(ahead)) &&
       isDecoration(this.lower.slice(end, Math.min(lineEnd, end + 20))) &&
       start - lineStart < 20 &&
       lineEnd - end < 20

@@ -150,6 +150,23 @@ test('attachments past the limit are neither listed nor read', async () => {
   expect(await readAttachment(Buffer.from(multipart(attached)), 20, limits)).toBeNull()
 })
 
+test.each(['', 'Content-Type: text/html\n'])(
+  'addresses past 8,192 characters are left out: %j',
+  async (type) => {
+    const [longest, tooLong] = ['x'.repeat(8_192 - 20), 'x'.repeat(8_193 - 20)].map(
+      (path) => `https://app.example/${path}`,
+    )
+    const mail = await parse(`${type}\n${tooLong} ${longest} https://app.example/`)
+    expect(mail.links.map(({ href }) => href)).toEqual([longest, 'https://app.example/'])
+    expect(mail.warnings).toEqual([
+      {
+        code: 'too-many-links',
+        detail: 'Only the first 1000 links are listed, none longer than 8192 characters.',
+      },
+    ])
+  },
+)
+
 test('a mail of many thousand parts is read up to the limit', async () => {
   const mail = await parse(multipart(many(5_000, () => '--m\n\nx\n')))
   expect(mail.warnings.map(({ code }) => code)).toEqual(['too-many-parts'])

@@ -109,7 +109,7 @@ export function describeWebhookQueries(harness: () => ReadModelHarness): void {
     expect(await harness().webhooks.webhook(webhookIdOf(1))).toBeNull()
   })
 
-  it('show nothing of a removed webhook, also where its registration comes again', async () => {
+  it('show nothing of a removed webhook but a mark to the projection', async () => {
     await follow(registered(1), registered(2, { inboxId: null }), removed(1), removed(2))
     for (const n of [1, 2]) expect(await harness().webhooks.webhook(webhookIdOf(n))).toBeNull()
     expect(await list({ inboxId })).toEqual([])
@@ -119,7 +119,7 @@ export function describeWebhookQueries(harness: () => ReadModelHarness): void {
     expect((await harness().store.accountSlice(key)).webhook).toBe(REMOVED)
   })
 
-  it('show nothing of it where its registration comes again', async () => {
+  it('show nothing of a removed webhook whose registration comes again', async () => {
     await follow(registered(1), removed(1), registered(1))
     expect(await harness().webhooks.webhook(webhookIdOf(1))).toBeNull()
     expect(await list({ inboxId })).toEqual([])

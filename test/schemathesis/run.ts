@@ -35,6 +35,9 @@ export async function runSchemathesis(
     `${target.url}/openapi.json`,
     '--checks',
     'all',
+    // A revoked key is shown as such; that what was deleted is gone, the end-to-end suites try.
+    '--exclude-checks',
+    'use_after_free',
   ]
   const child = spawn(python, args, {
     cwd: FOLDER,

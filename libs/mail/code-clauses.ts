@@ -5,7 +5,7 @@ export function lastSentenceEnd(text: string): number {
   return last
 }
 
-/** Whether nothing in it can be read aloud. */
+/** Neither letters nor digits. */
 export function isDecoration(text: string): boolean {
   return !/[\p{L}\p{N}]/u.test(text)
 }
