@@ -7,7 +7,9 @@ export type Zone = Readonly<Record<string, NameRecords>>
 
 export interface NameRecords {
   TXT?: readonly string[]
-  A?: readonly string[]
+  /** Or what each question is answered with, one after the other. */
+  A?: readonly string[] | (() => readonly string[])
+  AAAA?: readonly string[]
   /** Questions for this name get no answer. */
   isSilent?: boolean
   /** Or this one (RFC 1035, section 4.1.1). */
@@ -59,8 +61,11 @@ function answersTo(name: string, type: RecordType, records: NameRecords | undefi
     // A string of a TXT record has at most 255 bytes (RFC 1035, section 3.3.14).
     return (records?.TXT ?? []).map((text) => ({ type, name, data: text.match(/.{1,255}/g) ?? [''] }))
   }
-  if (type === 'A') return (records?.A ?? []).map((data) => ({ type, name, data }))
-  return []
+  if (type === 'A') {
+    const { A: addresses = [] } = records ?? {}
+    return (typeof addresses === 'function' ? addresses() : addresses).map((data) => ({ type, name, data }))
+  }
+  return type === 'AAAA' ? (records?.AAAA ?? []).map((data) => ({ type, name, data })) : []
 }
 
 const RCODES = { SERVFAIL: 2, REFUSED: 5 } as const

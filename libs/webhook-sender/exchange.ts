@@ -1,0 +1,121 @@
+import type { Dispatcher } from 'undici'
+import { exchangeFault } from './faults.js'
+import { AttemptFault, type AttemptOutcome } from './outcome.js'
+import { retryAfterMs } from './retry-after.js'
+
+export interface ExchangeBounds {
+  /** For the answer's content: what became of the attempt is known by then. */
+  contentMs: number
+}
+
+/** Of the answer's content. */
+const MOST_KEPT_BYTES = 1_024
+const MOST_READ_BYTES = 64 * 1_024
+
+interface Response {
+  status: number
+  latencyMs: number
+  retryAfter: string | undefined
+}
+
+/** One request and its answer. */
+export class Exchange implements Dispatcher.DispatchHandler {
+  /** Resolves within the deadline; rejects with what is no fault of the endpoint. */
+  readonly outcome: Promise<AttemptOutcome>
+  /** Whether it goes out on a connection that has been idle, which the endpoint may have closed meanwhile. */
+  isOnKeptConnection = false
+
+  private readonly settled = Promise.withResolvers<AttemptOutcome>()
+  private controller: Dispatcher.DispatchController | null = null
+  private timer: NodeJS.Timeout
+  private isOver = false
+  private response: Response | null = null
+  private readonly kept: Buffer[] = []
+  private readBytes = 0
+
+  /** Times are those of `performance.now()`; past the deadline it is over, whatever it waits for. */
+  constructor(
+    private readonly begunAt: number,
+    private readonly deadline: number,
+    private readonly bounds: ExchangeBounds,
+  ) {
+    this.outcome = this.settled.promise
+    this.timer = this.cutIn(Infinity)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller
+    if (this.isOver) controller.abort(new Error('its time was over before it began'))
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Readonly<Record<string, string | string[] | undefined>>,
+  ): void {
+    // Interim answers come before the one (RFC 9110, section 15.2).
+    if (this.isOver || status < 200) return
+    const said = headers['retry-after']
+    const retryAfter = Array.isArray(said) ? said[0] : said
+    this.response = { status, latencyMs: this.elapsedMs(), retryAfter }
+    clearTimeout(this.timer)
+    this.timer = this.cutIn(this.bounds.contentMs)
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const room = Math.max(MOST_KEPT_BYTES - this.readBytes, 0)
+    if (room > 0) this.kept.push(chunk.subarray(0, room))
+    this.readBytes += chunk.length
+    if (this.readBytes > MOST_READ_BYTES) this.cut()
+  }
+
+  onResponseEnd(): void {
+    this.end(new Error('an answer has ended before its headers'))
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.end(exchangeFault(error) ?? error)
+  }
+
+  /** And at the deadline in any case. */
+  private cutIn(ms: number): NodeJS.Timeout {
+    return setTimeout(() => this.cut(), Math.min(ms, this.deadline - performance.now()))
+  }
+
+  /** Ends it, and its connection. */
+  private cut(): void {
+    const waitedFor = this.controller === null ? 'there was no connection' : 'the answer did not come'
+    const fault = new AttemptFault('timeout', `${waitedFor} in time`)
+    this.end(fault)
+    this.controller?.abort(fault)
+  }
+
+  /** An answer whose headers have come counts, however its content ends. */
+  private end(fault: Error): void {
+    if (this.isOver) return
+    this.isOver = true
+    clearTimeout(this.timer)
+    const { response } = this
+    if (response === null) {
+      if (fault instanceof AttemptFault) this.settled.resolve(failed(fault, this.elapsedMs()))
+      else this.settled.reject(fault)
+    } else if (response.status >= 300 && response.status < 400) {
+      const redirect = new AttemptFault('redirect', `it answered ${response.status}, which is not followed`)
+      this.settled.resolve({ ...failed(redirect, response.latencyMs), status: response.status })
+    } else {
+      const { status, latencyMs, retryAfter } = response
+      const answer = Buffer.concat(this.kept)
+      const waitMs = retryAfterMs(retryAfter, new Date())
+      this.settled.resolve({ kind: 'answered', status, latencyMs, answer, retryAfterMs: waitMs })
+    }
+  }
+
+  private elapsedMs(): number {
+    return Math.round(performance.now() - this.begunAt)
+  }
+}
+
+/** `latencyMs` from the beginning of the attempt. */
+export function failed({ reason, detail }: AttemptFault, latencyMs: number) {
+  return { kind: 'failed', reason, detail, latencyMs, status: null } as const
+}

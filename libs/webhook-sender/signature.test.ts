@@ -1,0 +1,61 @@
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { promisify } from 'node:util'
+import { Webhook } from 'standardwebhooks'
+import { broughtPython } from '#test/harness/python.js'
+import { describeWith } from '#test/harness/tools.js'
+import { signatureHeaders } from './signature.js'
+
+const run = promisify(execFile)
+const body = JSON.stringify({ type: 'message.received', data: { subject: 'Ihr Code: 493201 ✓ 😀 "\\' } })
+const secret = randomBytes(32)
+const former = randomBytes(64)
+const shown = (bytes: Buffer) => `whsec_${bytes.toString('base64')}`
+
+describe('the signature of a webhook', () => {
+  it('is that of the specification', () => {
+    // As openssl makes it: printf %s … | openssl dgst -sha256 -mac HMAC -macopt hexkey:… -binary | base64
+    expect(signatureHeaders('dlv_1', new Date(1_700_000_000_999), '{"a":1}', [Buffer.alloc(32, 7)])).toEqual({
+      'webhook-id': 'dlv_1',
+      'webhook-timestamp': '1700000000',
+      'webhook-signature': 'v1,njnPtYaAYWfT3kuQkUQe+c8Gg1zyiPJmvWxom/KBIQk=',
+    })
+  })
+
+  it.each([secret, former])('is there for each secret, and no other opens it', (each) => {
+    const headers = { ...signatureHeaders('dlv_1', new Date(), body, [secret, former]) }
+    expect(headers['webhook-signature']).toMatch(/^v1,[A-Za-z0-9+/]{43}= v1,[A-Za-z0-9+/]{43}=$/)
+    const webhook = new Webhook(shown(each))
+    expect(webhook.verify(body, headers)).toEqual(JSON.parse(body))
+    expect(() => webhook.verify(`${body} `, headers)).toThrow('No matching signature')
+    expect(() => webhook.verify(body, { ...headers, 'webhook-id': 'dlv_2' })).toThrow('No matching signature')
+    expect(() => new Webhook(shown(randomBytes(32))).verify(body, headers)).toThrow('No matching signature')
+  })
+
+  it('is none without a secret', () => {
+    expect(() => signatureHeaders('dlv_1', new Date(), body, [])).toThrow('dlv_1 has no secret')
+  })
+})
+
+describeWith('schemathesis')('a receiver in Python', () => {
+  const VERIFY = `
+import json, sys
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+given = json.load(sys.stdin)
+for secret in given["secrets"]:
+    try:
+        Webhook(secret).verify(given["body"].encode(), given["headers"])
+        print("right")
+    except WebhookVerificationError as error:
+        print("wrong")
+`
+
+  it('knows what was signed with either secret from what was not', async () => {
+    const python = await broughtPython()
+    const secrets = [secret, former, randomBytes(32)].map(shown)
+    const headers = signatureHeaders('dlv_1', new Date(), body, [secret, former])
+    const verifying = run(python, ['-c', VERIFY], { timeout: 60_000 })
+    verifying.child.stdin?.end(JSON.stringify({ secrets, headers, body }))
+    expect((await verifying).stdout).toBe('right\nright\nwrong\n')
+  })
+})

@@ -1,0 +1,201 @@
+import { Webhook } from 'standardwebhooks'
+import { startEndpoint, startSaying, startTcpEndpoint, type Endpoint } from '#test/harness/endpoint.js'
+import { attempt, openSender, post, SECRET } from '#test/harness/sender.js'
+import { until } from '#test/harness/until.js'
+import type { WebhookSender } from './webhook-sender.js'
+
+const endpoints: Endpoint[] = []
+let sender: WebhookSender
+
+/** Ends after the test. */
+async function here<Started extends Endpoint>(starting: Promise<Started>): Promise<Started> {
+  const endpoint = await starting
+  endpoints.push(endpoint)
+  return endpoint
+}
+
+beforeEach(() => {
+  sender = openSender()
+})
+afterEach(async () => {
+  await sender.close()
+  await Promise.all(endpoints.splice(0).map((endpoint) => endpoint.dispose()))
+})
+
+describe('a webhook that is sent', () => {
+  it('is a signed POST of JSON, with the moment of the attempt', async () => {
+    const endpoint = await here(startEndpoint())
+    const body = JSON.stringify({ type: 'message.received', data: { subject: 'Grüße 😀' } })
+    const before = Math.floor(Date.now() / 1_000)
+    const outcome = await sender.post(post(`${endpoint.url}?run=42`, { id: 'dlv_42', body }))
+    expect(outcome).toMatchObject({ kind: 'answered', status: 200, retryAfterMs: null })
+    expect(outcome.latencyMs).toBeGreaterThanOrEqual(0)
+    const [request] = endpoint.requests
+    expect(request).toMatchObject({ method: 'POST', url: '/hook?run=42', body })
+    const headers = request?.headers ?? {}
+    expect(headers).toEqual({
+      host: `127.0.0.1:${endpoint.port}`,
+      connection: 'keep-alive',
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(body)),
+      'user-agent': 'Mayfly-Webhooks/1',
+      'webhook-id': 'dlv_42',
+      'webhook-timestamp': expect.stringMatching(/^\d{10}$/) as string,
+      'webhook-signature': expect.stringMatching(/^v1,/) as string,
+    })
+    expect(Number(headers['webhook-timestamp'])).toBeGreaterThanOrEqual(before)
+    const webhook = new Webhook(SECRET, { format: 'raw' })
+    expect(webhook.verify(body, headers as Record<string, string>)).toEqual(JSON.parse(body))
+  })
+
+  it.each([
+    { status: 204, headers: {}, retryAfterMs: null },
+    { status: 410, headers: {}, retryAfterMs: null },
+    { status: 429, headers: { 'retry-after': '120' }, retryAfterMs: 120_000 },
+    { status: 500, headers: { 'retry-after': '99999999' }, retryAfterMs: 86_400_000 },
+    { status: 503, headers: { 'retry-after': 'Fri, 31 Dec 2199 23:59:59 GMT' }, retryAfterMs: 86_400_000 },
+    { status: 503, headers: { 'retry-after': 'Fri, 31 Dec 1999 23:59:59 GMT' }, retryAfterMs: 0 },
+    { status: 500, headers: { 'retry-after': 'soon' }, retryAfterMs: null },
+  ])('and answered $status, $headers, is told so', async ({ status, headers, retryAfterMs }) => {
+    const endpoint = await here(startEndpoint((response) => response.writeHead(status, headers).end()))
+    expect(await sender.post(post(endpoint.url))).toMatchObject({ kind: 'answered', status, retryAfterMs })
+  })
+
+  it.each([300, 301, 302, 303, 304, 307, 308])('follows no redirect: %i', async (status) => {
+    const elsewhere = await here(startEndpoint())
+    const endpoint = await here(
+      startEndpoint((response) => response.writeHead(status, { location: elsewhere.url }).end()),
+    )
+    expect(await sender.post(post(endpoint.url))).toMatchObject({
+      kind: 'failed',
+      reason: 'redirect',
+      status,
+    })
+    expect(elsewhere.connections.opened).toBe(0)
+  })
+
+  it('has of the answer the first kilobyte, as it came', async () => {
+    const content = Buffer.from(Array.from({ length: 5_000 }, (_, index) => index % 251))
+    const endpoint = await here(
+      startEndpoint((response) => response.setHeader('content-encoding', 'gzip').end(content)),
+    )
+    const outcome = await sender.post(post(endpoint.url))
+    expect(outcome).toMatchObject({ kind: 'answered', answer: content.subarray(0, 1_024) })
+  })
+
+  it.each([
+    ['HTTP/1.0 200 OK\r\n\r\nold', 'old'],
+    [
+      'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nnew',
+      'new',
+    ],
+    [
+      'HTTP/1.1 200\r\ntransfer-encoding: chunked\r\n\r\n2;a=b\r\nin\r\n4\r\n two\r\n0\r\ntrailer: x\r\n\r\n',
+      'in two',
+    ],
+  ])('takes %j for an answer', async (said, content) => {
+    const endpoint = await here(startTcpEndpoint((socket) => socket.once('data', () => socket.end(said))))
+    const outcome = await sender.post(post(endpoint.url))
+    expect(outcome).toMatchObject({ kind: 'answered', status: 200, answer: Buffer.from(content) })
+  })
+
+  it('goes over a connection that stands', async () => {
+    const endpoint = await here(startEndpoint((response) => response.setHeader('set-cookie', 'a=b').end()))
+    for (let times = 0; times < 5; times += 1) await sender.post(post(endpoint.url))
+    // One may not be free again at the moment at which its answer is told.
+    expect(endpoint.connections.opened).toBeLessThanOrEqual(2)
+    expect(endpoint.requests).toHaveLength(5)
+    for (const { headers } of endpoint.requests) expect(headers).not.toHaveProperty('cookie')
+  })
+
+  it('goes out again at once where a connection that stood has ended under it', async () => {
+    let hasEnded = false
+    const endpoint = await here(
+      startTcpEndpoint((socket) => {
+        let requests = 0
+        socket.on('data', () => {
+          requests += 1
+          if (!hasEnded && requests > 1) {
+            hasEnded = true
+            socket.destroy()
+          } else socket.write('HTTP/1.1 204 No Content\r\n\r\n')
+        })
+      }),
+    )
+    for (let times = 0; times < 10; times += 1) {
+      expect(await sender.post(post(endpoint.url))).toMatchObject({ kind: 'answered', status: 204 })
+    }
+    expect(hasEnded).toBe(true)
+  })
+
+  it('leaves no connection idle for longer than told', async () => {
+    const endpoint = await here(
+      startEndpoint((response) => response.setHeader('keep-alive', 'timeout=600').end()),
+    )
+    const brief = openSender({ bounds: { idleMs: 20 } })
+    await brief.post(post(endpoint.url))
+    await until('the connection to be closed', () => endpoint.connections.open.size === 0)
+    await brief.close()
+  })
+
+  it('has so many connections to an origin, and waits for one', async () => {
+    const held: (() => void)[] = []
+    const endpoint = await here(startEndpoint((response) => held.push(() => response.end())))
+    const narrow = openSender({ bounds: { connectionsPerOrigin: 2 } })
+    const posts = Array.from({ length: 6 }, () => narrow.post(post(endpoint.url)))
+    for (let answered = 0; answered < 6; answered += 1) {
+      const answer = await until('a request', () => held[answered])
+      answer()
+    }
+    for (const outcome of await Promise.all(posts)) expect(outcome).toMatchObject({ status: 200 })
+    expect(endpoint.connections.opened).toBe(2)
+    await narrow.close()
+  })
+
+  it('is not held up by an endpoint of another origin that hangs', async () => {
+    const hanging = await here(startSaying())
+    const good = await here(startEndpoint())
+    const stuck = Array.from({ length: 50 }, () => sender.post(post(hanging.url, { timeoutMs: 1_000 })))
+    const outcomes = await Promise.all(Array.from({ length: 50 }, () => sender.post(post(good.url))))
+    expect(outcomes.filter(({ kind }) => kind === 'answered')).toHaveLength(50)
+    for (const outcome of await Promise.all(stuck)) expect(outcome).toMatchObject({ reason: 'timeout' })
+  })
+
+  it('keeps connections to so many origins', async () => {
+    const both = [await here(startEndpoint()), await here(startEndpoint())] as const
+    const narrow = openSender({ bounds: { origins: 1 } })
+    for (const { url } of both) await narrow.post(post(url))
+    await until('the first to be closed', () => both[0].connections.open.size === 0)
+    expect(both[1].connections.open.size).toBe(1)
+    await narrow.close()
+  })
+})
+
+describe('closing a sender', () => {
+  it('waits for what is under way, then closes every connection', async () => {
+    const held = Promise.withResolvers<() => void>()
+    const endpoint = await here(startEndpoint((response) => held.resolve(() => response.end())))
+    const closing = openSender()
+    const outcome = closing.post(post(endpoint.url))
+    const answer = await held.promise
+    const closed = closing.close()
+    await expect(closing.post(post(endpoint.url))).rejects.toThrow('closed')
+    answer()
+    expect(await outcome).toMatchObject({ kind: 'answered' })
+    await closed
+    await until('no connection', () => endpoint.connections.open.size === 0)
+  })
+
+  it('gives up what nobody waits for any more', async () => {
+    const endpoint = await here(startTcpEndpoint((socket) => socket.resume(), { scheme: 'https' }))
+    const bounds = { tlsMs: 60_000 }
+    expect(await attempt(endpoint.url, { timeoutMs: 50, bounds })).toMatchObject({ reason: 'timeout' })
+    await until('no connection', () => endpoint.connections.open.size === 0)
+  })
+})
+
+it('a webhook without a secret is not sent', async () => {
+  const endpoint = await here(startEndpoint())
+  await expect(sender.post(post(endpoint.url, { secrets: [] }))).rejects.toThrow('no secret')
+  expect(endpoint.connections.opened).toBe(0)
+})

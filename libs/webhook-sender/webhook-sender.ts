@@ -1,0 +1,172 @@
+import { LRUCache } from 'lru-cache'
+import { Pool, type Dispatcher } from 'undici'
+import { Connector } from './connector.js'
+import { policyOf, readDestination, type DestinationPolicy, type DestinationSettings } from './destination.js'
+import { Exchange, failed, type ExchangeBounds } from './exchange.js'
+import { GuardedClient } from './guarded-client.js'
+import { HostAddresses } from './host-addresses.js'
+import { AttemptFault, type AttemptOutcome } from './outcome.js'
+import { signatureHeaders } from './signature.js'
+
+export interface SenderBounds extends ExchangeBounds {
+  lookUpMs: number
+  connectMs: number
+  tlsMs: number
+  /** Attempts to one origin at once; another one waits, within its time. */
+  connectionsPerOrigin: number
+  /** Origins that connections are kept to. */
+  origins: number
+  /** For which an idle connection is kept. */
+  idleMs: number
+  /** For which a connection is used: then the name is looked up, and judged, again. */
+  connectionMs: number
+  /** For which what DNS said is used. */
+  dnsKeptMs: number
+}
+
+export interface WebhookSenderOptions extends DestinationSettings {
+  /** For an attempt in all, unless it says otherwise. */
+  timeoutMs: number
+  /** Null for the system's. */
+  dnsServers: readonly string[] | null
+  bounds?: Partial<SenderBounds>
+  /** What may be sent to, in place of what the settings say. */
+  policy?: DestinationPolicy
+}
+
+export interface Post {
+  url: string
+  /** The `webhook-id`: the same for every attempt. */
+  id: string
+  /** JSON. */
+  body: string
+  /** The bytes behind `whsec_`, the present one first. */
+  secrets: readonly Uint8Array[]
+  /** In place of the sender's. */
+  timeoutMs?: number
+}
+
+const BOUNDS: SenderBounds = {
+  lookUpMs: 5_000,
+  connectMs: 5_000,
+  tlsMs: 5_000,
+  contentMs: 3_000,
+  connectionsPerOrigin: 100,
+  origins: 1_000,
+  idleMs: 4_000,
+  connectionMs: 60_000,
+  dnsKeptMs: 10_000,
+}
+const MOST_HEADER_BYTES = 16 * 1_024
+const USER_AGENT = 'Mayfly-Webhooks/1'
+
+/** Posts what happened to the endpoints of customers, who may be anybody: nothing is taken on trust. */
+export class WebhookSender {
+  private readonly bounds: SenderBounds
+  private readonly policy: DestinationPolicy
+  private readonly addresses: HostAddresses
+  private readonly connector: Connector
+  private readonly pools: LRUCache<string, Pool>
+  private readonly attempts = new Set<Promise<unknown>>()
+  private readonly closings = new Set<Promise<unknown>>()
+  private isClosed = false
+
+  constructor(private readonly options: WebhookSenderOptions) {
+    const bounds = { ...BOUNDS, ...options.bounds }
+    this.bounds = bounds
+    this.policy = options.policy ?? policyOf(options)
+    this.addresses = new HostAddresses({
+      dnsServers: options.dnsServers,
+      asksMachine: options.allowPrivate && options.dnsServers === null,
+      withinMs: bounds.lookUpMs,
+      keptMs: bounds.dnsKeptMs,
+    })
+    const { connectMs, tlsMs } = bounds
+    this.connector = new Connector({ addresses: this.addresses, policy: this.policy, connectMs, tlsMs })
+    this.pools = new LRUCache({
+      max: bounds.origins,
+      dispose: (pool) => remember(this.closings, pool.close()),
+    })
+  }
+
+  /**
+   * One attempt, signed at this moment, over within its time. Whatever the endpoint does is an outcome. An attempt
+   * whose connection, kept from one before, has ended under it is made once more on a new one. Rejects where the
+   * sender is closed or there is no secret: those are faults of the caller.
+   */
+  async post(post: Post): Promise<AttemptOutcome> {
+    if (this.isClosed) throw new Error('the sender of webhooks is closed')
+    const attempt = this.attempt(post)
+    remember(this.attempts, attempt)
+    return attempt
+  }
+
+  /** Resolves once the attempts under way are over, at most after their time, and every connection is closed. */
+  async close(): Promise<void> {
+    this.isClosed = true
+    await Promise.all(this.attempts)
+    this.addresses.close()
+    this.connector.close()
+    this.pools.clear()
+    await Promise.all(this.closings)
+  }
+
+  private async attempt(post: Post): Promise<AttemptOutcome> {
+    const begunAt = performance.now()
+    const deadline = begunAt + (post.timeoutMs ?? this.options.timeoutMs)
+    const destination = readDestination(post.url, this.policy)
+    if (destination.kind === 'refused') {
+      return failed(new AttemptFault(destination.reason, destination.detail), 0)
+    }
+    const { origin, path } = destination
+    const headers = {
+      'content-type': 'application/json',
+      'user-agent': USER_AGENT,
+      ...signatureHeaders(post.id, new Date(), post.body, post.secrets),
+    }
+    const request = { origin, path, method: 'POST', headers, body: post.body }
+    const first = new Exchange(begunAt, deadline, this.bounds)
+    const outcome = await this.exchange(request, first)
+    const isStale = outcome.kind === 'failed' && outcome.reason === 'reset' && first.isOnKeptConnection
+    return isStale ? await this.exchange(request, new Exchange(begunAt, deadline, this.bounds)) : outcome
+  }
+
+  /** After a failure no connection to the origin is kept: those with requests end with these. */
+  private async exchange(
+    request: Dispatcher.DispatchOptions & { origin: string },
+    exchange: Exchange,
+  ): Promise<AttemptOutcome> {
+    const pool = this.poolOf(request.origin)
+    pool.dispatch(request, exchange)
+    const outcome = await exchange.outcome
+    const isFault = outcome.kind === 'failed' && outcome.reason !== 'redirect'
+    if (isFault && this.pools.peek(request.origin) === pool) this.pools.delete(request.origin)
+    return outcome
+  }
+
+  private poolOf(origin: string): Pool {
+    const kept = this.pools.get(origin)
+    if (kept !== undefined) return kept
+    const { bounds } = this
+    const pool = new Pool(origin, {
+      connections: bounds.connectionsPerOrigin,
+      clientTtl: bounds.connectionMs,
+      keepAliveTimeout: bounds.idleMs,
+      keepAliveMaxTimeout: bounds.idleMs,
+      maxHeaderSize: MOST_HEADER_BYTES,
+      allowH2: false,
+      // Each exchange has timers of its own, which count from its beginning and to the millisecond.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      factory: (url, options) => new GuardedClient(url, options, this.connector.connect),
+    })
+    this.pools.set(origin, pool)
+    return pool
+  }
+}
+
+/** Until it is over, well or not. */
+function remember(works: Set<Promise<unknown>>, work: Promise<unknown>): void {
+  const over = work.catch(() => undefined).finally(() => works.delete(over))
+  works.add(over)
+}

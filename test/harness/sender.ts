@@ -1,0 +1,29 @@
+import { randomBytes } from 'node:crypto'
+import type { AttemptOutcome } from '#libs/webhook-sender/outcome.js'
+import { WebhookSender, type Post, type WebhookSenderOptions } from '#libs/webhook-sender/webhook-sender.js'
+
+export const SECRET = randomBytes(32)
+
+/** One that may send to this machine, and does not wait for long. */
+export function openSender(options: Partial<WebhookSenderOptions> = {}): WebhookSender {
+  return new WebhookSender({ allowPrivate: true, ports: [], timeoutMs: 5_000, dnsServers: null, ...options })
+}
+
+/** A webhook with one secret. */
+export function post(url: string, changed: Partial<Post> = {}): Post {
+  return { url, id: 'dlv_1', body: '{"type":"message.received"}', secrets: [SECRET], ...changed }
+}
+
+/** One attempt of a sender of its own. */
+export async function attempt(
+  url: string,
+  options: Partial<WebhookSenderOptions> = {},
+  changed: Partial<Post> = {},
+): Promise<AttemptOutcome> {
+  const sender = openSender(options)
+  try {
+    return await sender.post(post(url, changed))
+  } finally {
+    await sender.close()
+  }
+}
