@@ -1,39 +1,28 @@
 import type { MessageId } from '#libs/typeid/typeid.js'
-import type { Defeat, ParseResult, ParseTask } from './parse-task.js'
 import type { ParseThread } from './parse-thread.js'
-
-/** A mail that somebody waits for. */
-export interface Waiting {
-  task: ParseTask
-  defeat: Defeat | null
-  /** By the clock of `performance`. */
-  sinceMs: number
-  isSettled: boolean
-  resolve: (result: ParseResult) => void
-  reject: (reason: unknown) => void
-}
+import type { DefeatReason, WaitingMail } from './waiting-mail.js'
 
 /** What a thread was given, and how it gets on. */
 export class ParseJob {
   /** Whether one mail holds up those beside it, which have been handed to another thread then. */
   isSlow = false
   /** Which mail its thread was ended for, and why; null while it may go on. */
-  cut: { mail: Waiting; reason: Pick<Defeat, 'code' | 'detail'> } | null = null
+  cut: { mail: WaitingMail; reason: DefeatReason } | null = null
   /** What the mail under way has been charged with. */
   chargedMs = 0
   isAsking = false
   private index = -1
   private sinceMs = performance.now()
-  private readonly byId: ReadonlyMap<MessageId, Waiting>
+  private readonly byId: ReadonlyMap<MessageId, WaitingMail>
 
   constructor(
     readonly thread: ParseThread,
-    readonly mails: readonly Waiting[],
+    readonly mails: readonly WaitingMail[],
   ) {
     this.byId = new Map(mails.map((mail) => [mail.task.messageId, mail]))
   }
 
-  get current(): Waiting | null {
+  get current(): WaitingMail | null {
     return this.mails[this.thread.index] ?? null
   }
 
@@ -49,17 +38,17 @@ export class ParseJob {
   }
 
   /** All that nobody has an answer for yet, but one. */
-  unsettledBut(mail: Waiting | null): Waiting[] {
+  unsettledBut(mail: WaitingMail | null): WaitingMail[] {
     return this.mails.filter((each) => each !== mail && !each.isSettled)
   }
 
   /** What nobody else has been asked for, and the thread has given no answer to. */
-  unanswered(): Waiting[] {
+  unanswered(): WaitingMail[] {
     const { current, mails, isSlow } = this
     return mails.filter((mail) => !mail.isSettled && (!isSlow || mail === current))
   }
 
-  mailOf(messageId: MessageId): Waiting | null {
+  mailOf(messageId: MessageId): WaitingMail | null {
     return this.byId.get(messageId) ?? null
   }
 }

@@ -1,24 +1,17 @@
 import { bodyContext, packSource, sealMail, unsealJson } from '#libs/erasure/content.js'
 import { makeSecretKey } from '#libs/erasure/seal.js'
-import type { Envelope, ParsedMail } from '#libs/mail/message.js'
+import type { ParsedMail } from '#libs/mail/message.js'
 import { mintId } from '#libs/typeid/mint.js'
+import { anyEnvelope } from '#test/harness/envelope.js'
 import type { ParseTask } from './parse-task.js'
 import { ParserPool, type ParserPoolOptions } from './parser-pool.js'
-
-const envelope: Envelope = {
-  mailFrom: 'a@example.com',
-  rcptTo: 'b@mayfly.test',
-  helo: 'client',
-  remoteAddress: '127.0.0.1',
-  tls: null,
-}
 
 async function taskOf(
   raw: Buffer,
   { accountId = mintId('acc'), inboxId = mintId('inb'), receivedAt = new Date() }: Partial<ParseTask> = {},
 ): Promise<ParseTask & { open: (body: Uint8Array | undefined) => ParsedMail }> {
   const [messageId, key] = [mintId('msg'), makeSecretKey()]
-  const sealed = sealMail(key, inboxId, messageId, envelope, await packSource(raw))
+  const sealed = sealMail(key, inboxId, messageId, anyEnvelope, await packSource(raw))
   const open = (body: Uint8Array | undefined) => {
     if (body === undefined) throw new Error('the mail got no answer')
     return unsealJson(key, bodyContext(inboxId, messageId), body) as ParsedMail
@@ -106,7 +99,7 @@ describe('the pool of parsing threads', () => {
       expect([first?.subject, last?.subject]).toEqual(['before', 'after'])
       expect(defeated).toMatchObject({
         subject: null,
-        recipient: 'b@mayfly.test',
+        recipient: anyEnvelope.rcptTo,
         warnings: [{ code: 'parse-out-of-memory' }],
       })
     })
