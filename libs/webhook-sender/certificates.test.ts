@@ -27,12 +27,17 @@ afterAll(async () => {
 const options = () => ({ dnsServers: [dns.address] })
 
 describe('over TLS', () => {
-  it.each(['app.example', '127.0.0.1', 'app.example.'])('a webhook goes to %s', async (host) => {
+  it.each([
+    { host: 'app.example', serverName: 'app.example' },
+    { host: 'app.example.', serverName: 'app.example' },
+    { host: '127.0.0.1', serverName: null },
+  ])('a webhook goes to $host', async ({ host, serverName }) => {
     const certificate = await authority.issue('an endpoint', { hosts: ['app.example', '127.0.0.1'] })
     const endpoint = await startEndpoint(undefined, { certificate })
     dns.zone = { 'app.example': { A: ['127.0.0.1'] } }
     const outcome = await attempt(`https://${host}:${endpoint.port}/hook`, options())
     expect(outcome).toMatchObject({ kind: 'answered', status: 200 })
+    expect(endpoint.requests).toMatchObject([{ serverName }])
     await endpoint.dispose()
   })
 

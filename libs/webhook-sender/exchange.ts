@@ -64,8 +64,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const room = Math.max(MOST_KEPT_BYTES - this.readBytes, 0)
-    // Of memory that is used again.
-    if (room > 0) this.kept.push(Buffer.from(chunk.subarray(0, room)))
+    if (room > 0) this.kept.push(chunk.subarray(0, room))
     this.readBytes += chunk.length
     if (this.readBytes > MOST_READ_BYTES) this.cut()
   }

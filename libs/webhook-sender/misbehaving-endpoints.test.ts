@@ -39,6 +39,8 @@ function flood(socket: Socket, piece: Buffer, mostBytes: number, said: { bytes: 
 }
 
 const MIB = 1024 * 1024
+/** Longer than any test. */
+const HOURS_MS = 10_000_000
 const OK = 'HTTP/1.1 200 OK\r\n'
 
 describe('an endpoint that is slow', () => {
@@ -98,7 +100,7 @@ describe('an endpoint that is slow', () => {
         if (what === 'drips it') drip(socket, '1\r\n.\r\n')
       }),
     )
-    const outcome = await attempt(endpoint.url, { bounds: { contentMs: 100 } })
+    const outcome = await attempt(endpoint.url, { timeoutMs: HOURS_MS, bounds: { contentMs: 100 } })
     expect(outcome).toMatchObject({ kind: 'answered', status: 200 })
     expect(outcome.kind === 'answered' && outcome.answer.toString()).toMatch(/^first\.*$/)
     await until('the connection to be closed', () => endpoint.connections.open.size === 0)
@@ -106,6 +108,13 @@ describe('an endpoint that is slow', () => {
 })
 
 describe('an endpoint that says too much', () => {
+  it('is not waited for', async () => {
+    const more = 'x'.repeat(65 * 1_024)
+    const endpoint = await here(startSaying(`${OK}content-length: ${MIB}\r\n\r\n${more}`))
+    const outcome = await attempt(endpoint.url, { timeoutMs: HOURS_MS, bounds: { contentMs: HOURS_MS } })
+    expect(outcome).toMatchObject({ kind: 'answered', status: 200 })
+  })
+
   it('is cut off in its content, a gigabyte of it, and has answered', async () => {
     const said = { bytes: 0 }
     const endpoint = await here(

@@ -84,7 +84,7 @@ describe('a name', () => {
     const sender = openSender(options())
     // Each asks for itself, since it finds no connection free that it could use.
     const outcomes = [await sender.post(post(`http://app.example:${port}/`))]
-    while (outcomes.at(-1)?.kind === 'answered')
+    while (outcomes.at(-1)?.kind === 'answered' && outcomes.length < 50)
       outcomes.push(await sender.post(post(`http://app.example:${port}/`)))
     expect(outcomes.at(-1)).toMatchObject(REFUSED)
     expect(privateOne.connections.opened).toBe(0)

@@ -8,6 +8,7 @@ import {
 } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import { createServer as createTcp, type AddressInfo, type Server, type Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import type { CertificateFiles } from './certificates.js'
 
 export interface ReceivedRequest {
@@ -15,6 +16,8 @@ export interface ReceivedRequest {
   url: string
   headers: IncomingHttpHeaders
   body: string
+  /** Whom the client asked for over TLS, where it did by name. */
+  serverName: string | null
 }
 
 /** Where webhooks are sent to. */
@@ -50,13 +53,16 @@ export async function startEndpoint(
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     void bodyOf(request).then((body) => {
       const { method = '', url = '', headers } = request
-      const received = { method, url, headers, body }
+      const serverName = request.socket instanceof TLSSocket ? request.socket.servername : null
+      const received = { method, url, headers, body, serverName: serverName === false ? null : serverName }
       requests.push(received)
       answer(response, received)
     })
   }
   const server =
     certificate === undefined ? createHttp(listener) : createHttps(await pemOf(certificate), listener)
+  // Only the client ends connections.
+  server.keepAliveTimeout = 0
   const endpoint = await listen(server, certificate === undefined ? 'http' : 'https', listening)
   return { ...endpoint, requests }
 }
