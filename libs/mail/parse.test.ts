@@ -127,6 +127,12 @@ const overruns: { send: string; limits: Partial<MailLimits>; warning: string; ke
       kept: { text: 'aaä' },
     },
     {
+      send: 'Content-Type: text/plain; charset=utf-8\n\na\0b"c\\d',
+      limits: { maxTextBytes: 11 },
+      warning: 'text-truncated',
+      kept: { text: 'a\0b"c' },
+    },
+    {
       send: 'Content-Type: text/html\n\n<p>Hello</p>',
       limits: { maxHtmlBytes: 5 },
       warning: 'html-truncated',
