@@ -255,8 +255,7 @@ export class ParserPool {
   /** Of a thread that is gone: the mail that it was at did it, the others are read by another one. */
   private recover(job: ParseJob, error: unknown): void {
     const culprit = job.cut?.mail ?? job.current
-    // Those of a slow job have been handed on before.
-    if (!job.isSlow) for (const mail of job.unsettledBut(culprit)) this.again(mail)
+    for (const mail of job.unanswered()) if (mail !== culprit) this.again(mail)
     if (culprit === null || culprit.isSettled) return
     const reason = job.cut?.reason ?? (isOutOfMemory(error) ? OUT_OF_MEMORY : null)
     if (this.isClosed) fail(culprit, new PoolClosedError())
@@ -282,57 +281,55 @@ export class ParserPool {
 
   private look(): void {
     for (const job of this.jobs) {
-      const ms = job.msAtCurrent()
-      if (ms < SLOW_AFTER_MS || job.cut !== null) continue
-      if (!job.isSlow && ms > STALLED_AFTER_MS) this.markSlow(job)
-      if (ms > this.patienceMs(job)) this.cut(job)
-      else if (!job.isAsking) void this.weigh(job)
+      const seen = job.look()
+      if (seen === null || seen.ms < SLOW_AFTER_MS || job.cut !== null) continue
+      if (!job.isSlow && seen.ms > STALLED_AFTER_MS) this.markSlow(job)
+      if (seen.ms > this.patienceMs(seen.mail)) this.cut(job, seen.mail)
+      else if (!job.isAsking) void this.weigh(job, seen)
     }
     // What waits may have come to press.
     this.takeUp()
   }
 
-  private patienceMs({ current }: ParseJob): number {
+  private patienceMs({ task }: Waiting): number {
     const { timeoutMs, patienceMs } = this.options
-    if (current === null || !this.isHurried(current.task)) return timeoutMs
+    if (!this.isHurried(task)) return timeoutMs
     // On a machine that is busy the ordinary takes longer too.
-    return Math.min(patienceMs + 2 * ordinaryMs(current.task.size), timeoutMs)
+    return Math.min(patienceMs + 2 * ordinaryMs(task.size), timeoutMs)
   }
 
   private markSlow(job: ParseJob): void {
     job.isSlow = true
     job.thread.stop()
-    for (const mail of job.unsettledBut(job.current)) this.again(mail)
+    for (const mail of job.handOn()) this.again(mail)
   }
 
   /** Charges the mail under way with what it takes, and ends it where nobody pays for it. */
-  private async weigh(job: ParseJob): Promise<void> {
-    const { thread, current } = job
-    const { index } = thread
+  private async weigh(job: ParseJob, { mail, index }: { mail: Waiting; index: number }): Promise<void> {
+    const { thread } = job
     job.isAsking = true
     const cpuMs = await thread.cpuMs()
     job.isAsking = false
-    if (cpuMs === null || current === null || thread.index !== index || current.isSettled) return
+    if (cpuMs === null || thread.index !== index || mail.isSettled) return
     if (cpuMs < SLOW_AFTER_MS && !job.isSlow) return
     if (!job.isSlow) this.markSlow(job)
-    const excessMs = cpuMs - ordinaryMs(current.task.size)
-    if (current.defeat !== null) {
-      if (current.defeat.shows === 'header' && excessMs > HEADER_MS) this.cut(job)
+    const excessMs = cpuMs - ordinaryMs(mail.task.size)
+    if (mail.defeat !== null) {
+      if (mail.defeat.shows === 'header' && excessMs > HEADER_MS) this.cut(job, mail)
       return
     }
     if (excessMs > job.chargedMs) {
-      this.budget.spend(current.task, excessMs - job.chargedMs)
+      this.budget.spend(mail.task, excessMs - job.chargedMs)
       job.chargedMs = excessMs
       // What it has taken is spent, so that nothing is left is what counts.
-      if (this.isHurried(current.task) && this.budget.isOver(current.task, excessMs)) this.cut(job)
+      if (this.isHurried(mail.task) && this.budget.isOver(mail.task, excessMs)) this.cut(job, mail)
     }
   }
 
-  private cut(job: ParseJob): void {
-    const { current } = job
-    if (job.cut !== null || current === null || current.defeat?.shows === 'nothing') return
-    job.cut = { mail: current, reason: TIMEOUT }
-    this.budget.spendAll(current.task)
+  private cut(job: ParseJob, mail: Waiting): void {
+    if (job.cut !== null || mail.defeat?.shows === 'nothing') return
+    job.cut = { mail, reason: TIMEOUT }
+    this.budget.spendAll(mail.task)
     void job.thread.end()
   }
 }
