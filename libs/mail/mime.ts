@@ -23,15 +23,34 @@ export interface MimeContent {
   warnings: Warning[]
 }
 
+interface MimeParts {
+  tree: MimeNode | false
+  attachments: Attachment[]
+  warnings: Warning[]
+}
+
+/** Resolves once the whole source is read. Rejects with an Error if the parser is defeated. */
+export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeContent> {
+  return contentOf(await readParts(raw, limits, () => undefined))
+}
+
 /**
- * Resolves once the whole source is read. Calls `onContent` with each piece of every listed attachment, in
- * order, before its entry is made. Rejects with an Error if the parser is defeated.
+ * The listed attachments of a source. Calls `onContent` with each piece of every one, in order, before its entry is made.
+ * What else the mail says is not decoded. Rejects as `readMime` does.
  */
-export function readMime(
+export async function readAttachments(
   raw: Buffer,
   limits: MailLimits,
-  onContent?: (index: number, piece: Buffer) => void,
-): Promise<MimeContent> {
+  onContent: (index: number, piece: Buffer) => void,
+): Promise<Attachment[]> {
+  return (await readParts(raw, limits, onContent)).attachments
+}
+
+function readParts(
+  raw: Buffer,
+  limits: MailLimits,
+  onContent: (index: number, piece: Buffer) => void,
+): Promise<MimeParts> {
   const warnings: Warning[] = []
   const source = prepareSource(raw, limits, warnings)
   return new Promise((resolve, reject) => {
@@ -57,7 +76,7 @@ export function readMime(
       const isListed = index < limits.maxAttachments
       if (!isListed) omitted++
       part.content.on('data', (piece: Buffer) => {
-        if (isListed) onContent?.(index, piece)
+        if (isListed) onContent(index, piece)
       })
       part.content.on('end', () => {
         if (isListed) attachments.push(describeAttachment(part, index, warnings))
@@ -81,18 +100,18 @@ export function readMime(
           detail: `Parts nested deeper than ${limits.maxDepth} were left out.`,
         })
       }
-      resolve(contentOf(parser, attachments, warnings))
+      resolve({ tree: parser.tree, attachments, warnings })
     })
     parser.on('close', () => reject(new Error('The mail parser stopped before the end of the source.')))
     parser.end(source)
   })
 }
 
-function contentOf(parser: TreeParser, attachments: Attachment[], warnings: Warning[]): MimeContent {
+function contentOf({ tree, attachments, warnings }: MimeParts): MimeContent {
   const texts: string[] = []
   const htmls: string[] = []
-  if (parser.tree) collectText(parser.tree, texts, htmls, warnings)
-  const header = parser.tree ? parser.tree.node.header : undefined
+  if (tree) collectText(tree, texts, htmls, warnings)
+  const header = tree ? tree.node.header : undefined
   const fields = header?.fields ?? []
   const charset = header?.charset ?? null
   const mailboxesOf = (found: Field[]) =>
