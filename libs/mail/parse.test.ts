@@ -153,6 +153,13 @@ test.each(overruns)('past a limit: $warning with $limits', async ({ send, limits
   expect((await parse(send)).warnings).toEqual([])
 })
 
+test('line breaks are LF wherever they stand in a long text, and a lone CR stays', async () => {
+  for (let length = 65_533; length <= 65_537; length += 1) {
+    const long = 'x'.repeat(length)
+    expect((await parse(`\n${long}\r\ny\r\r\n\n\r`)).text).toBe(`${long}\ny\r\n\n\r`)
+  }
+})
+
 test('attachments past the limit are neither listed nor read', async () => {
   const limits = { ...defaultMailLimits, maxAttachments: 20 }
   const { attachments } = await parse(multipart(attached), limits)
