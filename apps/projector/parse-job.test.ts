@@ -1,17 +1,12 @@
 import fc from 'fast-check'
 import { mintId } from '#libs/typeid/mint.js'
-import { ParseJob, type Waiting } from './parse-job.js'
+import { ParseJob } from './parse-job.js'
+import { WaitingMail } from './waiting-mail.js'
 
-function waiting(): Waiting {
+function waiting(): WaitingMail {
   const whose = { accountId: mintId('acc'), inboxId: mintId('inb'), messageId: mintId('msg') }
-  return {
-    task: { ...whose, receivedAt: new Date(), key: Buffer.alloc(0), sealed: Buffer.alloc(0), size: 0 },
-    defeat: null,
-    sinceMs: 0,
-    isSettled: false,
-    resolve: () => undefined,
-    reject: () => undefined,
-  }
+  const [key, sealed] = [Buffer.alloc(0), Buffer.alloc(0)]
+  return new WaitingMail({ ...whose, receivedAt: new Date(), key, sealed, size: 0 })
 }
 
 describe('what a parsing thread was given', () => {

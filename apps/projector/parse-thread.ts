@@ -97,3 +97,13 @@ export class ThreadEndedError extends Error {
     super('the parsing thread was ended')
   }
 }
+
+/** Whether a thread ended since it would have taken more memory than it may. */
+export function isOutOfMemory(error: unknown): boolean {
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    'code' in error &&
+    error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+  )
+}

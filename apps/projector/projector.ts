@@ -50,17 +50,7 @@ export async function startProjector({
   registry,
 }: ProjectorOptions): Promise<Projector> {
   const metrics = new ProjectorMetrics(registry)
-  const parser = new ParserPool({
-    threads: settings.parseThreads,
-    timeoutMs: settings.parseTimeoutMs,
-    patienceMs: settings.parsePatienceMs,
-    memoryMib: settings.parseMemoryMib,
-    inboxBudgetMs: settings.parseInboxBudgetMs,
-    accountBudgetMs: settings.parseAccountBudgetMs,
-    onThreadLost: (error) => logger.warn({ err: error }, 'a parsing thread was lost'),
-    onRead: (cpuMs) => metrics.mailRead(cpuMs),
-    onDefeat: (code) => metrics.mailDefeated(code),
-  })
+  const parser = parserOf(settings, logger, metrics)
 
   @Module({
     controllers: [ProjectorController],
@@ -72,16 +62,7 @@ export async function startProjector({
   })
   class ProjectorModule {}
 
-  const strategy = new EventLogStrategy({
-    log: engine.log,
-    group: 'projector',
-    startAt: async (place) => {
-      const { range, offset } = await beginViews(engine.projections, engine.log, place)
-      if (offset < range.end) logger.info({ ...range, offset }, 'views are catching up with the log')
-      return { offset }
-    },
-    onError: (error, partition) => logger.error({ err: error, ...partition }, 'a batch failed: tried again'),
-  })
+  const strategy = strategyOf(engine, logger)
   const service = await NestFactory.createMicroservice<CustomStrategy>(ProjectorModule, {
     strategy,
     logger: false,
@@ -93,13 +74,7 @@ export async function startProjector({
     await parser.close()
     throw error
   }
-  const watch = new ViewsWatch({
-    log: engine.log,
-    queries: engine.inboxes,
-    locateAgain: (partition) => strategy.locateAgain(partition),
-    onLost: (partition) => logger.warn(partition, 'the views were lost or put back: they are rebuilt'),
-    onError: (error) => logger.debug({ err: error }, 'whether the views are there could not be told'),
-  })
+  const watch = watchOf(engine, strategy, logger)
   watch.start()
   return {
     async close() {
@@ -108,4 +83,49 @@ export async function startProjector({
       await parser.close()
     },
   }
+}
+
+function parserOf(
+  settings: ProjectorOptions['settings'],
+  logger: Logger,
+  metrics: ProjectorMetrics,
+): ParserPool {
+  return new ParserPool({
+    threads: settings.parseThreads,
+    timeoutMs: settings.parseTimeoutMs,
+    patienceMs: settings.parsePatienceMs,
+    memoryMib: settings.parseMemoryMib,
+    inboxBudgetMs: settings.parseInboxBudgetMs,
+    accountBudgetMs: settings.parseAccountBudgetMs,
+    onThreadLost: (error) => logger.warn({ err: error }, 'a parsing thread was lost'),
+    onRead: (cpuMs) => metrics.mailRead(cpuMs),
+    onDefeat: (code) => metrics.mailDefeated(code),
+  })
+}
+
+function strategyOf({ log, projections }: ProjectorOptions['engine'], logger: Logger): EventLogStrategy {
+  return new EventLogStrategy({
+    log,
+    group: 'projector',
+    startAt: async (place) => {
+      const { range, offset } = await beginViews(projections, log, place)
+      if (offset < range.end) logger.info({ ...range, offset }, 'views are catching up with the log')
+      return { offset }
+    },
+    onError: (error, partition) => logger.error({ err: error, ...partition }, 'a batch failed: tried again'),
+  })
+}
+
+function watchOf(
+  { log, inboxes }: ProjectorOptions['engine'],
+  strategy: EventLogStrategy,
+  logger: Logger,
+): ViewsWatch {
+  return new ViewsWatch({
+    log,
+    queries: inboxes,
+    locateAgain: (partition) => strategy.locateAgain(partition),
+    onLost: (partition) => logger.warn(partition, 'the views were lost or put back: they are rebuilt'),
+    onError: (error) => logger.debug({ err: error }, 'whether the views are there could not be told'),
+  })
 }

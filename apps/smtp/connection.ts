@@ -2,28 +2,26 @@ import type { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
 import type { SMTPServer } from 'smtp-server'
-import { SMTPConnection, type SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
+import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 import type { Envelope } from '#libs/mail/message.js'
 import { admissionOf } from './command-admission.js'
 import { CommandStream } from './command-stream.js'
 import type { ConnectionContext, Peer } from './connection-context.js'
-import { Handshake } from './handshake.js'
 import { MailReception } from './mail-reception.js'
 import { acceptedText, reasonOf, Refusal, REFUSALS } from './replies.js'
 import { SessionBounds } from './session-bounds.js'
 import { Transaction } from './transaction.js'
+import { UpgradableConnection } from './upgradable-connection.js'
 
 const STATUS_CODE = /^[245]\.\d{1,3}\.\d{1,3} /
 
 /**
- * A session of smtp-server, with things of its own: the greeting comes at once, envelopes are read by the grammar
- * of RFC 5321, DATA without a stream for each mail, and everything that a client may do has an end, in number and
- * in time, whatever trickles in.
+ * A session of smtp-server, with things of its own: envelopes are read by the grammar of RFC 5321, DATA without a
+ * stream for each mail, and everything that a client may do has an end, in number and in time, whatever trickles in.
  */
-export class Connection extends SMTPConnection {
+export class Connection extends UpgradableConnection {
   private transaction: Transaction
   private readonly reception: MailReception
-  private handshake: Handshake | null = null
   private waitingSinceMs = performance.now()
   private readonly bounds: SessionBounds
   private isDraining = false
@@ -43,30 +41,10 @@ export class Connection extends SMTPConnection {
     this.transaction = this.begin()
   }
 
-  /**
-   * Without the 100 ms by which smtp-server holds its greeting back. `connectionReady` itself takes a turn of the
-   * event loop, enough to see what a client has sent already instead of waiting (RFC 5321, section 4.3.1): such
-   * a client is refused.
-   */
-  override init(): void {
-    this._setListeners(() => this.connectionReady())
-  }
-
   /** Closes the session with 421, after the mail under way where there is one. */
   drain(): void {
     this.isDraining = true
     if (!this.reception.isUnderWay) this.refuse(REFUSALS.shuttingDown)
-  }
-
-  destroy(): void {
-    if (this.handshake === null) this._socket.destroy()
-    else this.handshake.abort()
-  }
-
-  /** In a handshake nothing can be said, and nothing waits to be sent. */
-  override close(): void {
-    if (this.handshake === null) super.close()
-    else this.handshake.abort()
   }
 
   /** Closes the session where the client, or a mail under way, has taken too long. */
@@ -143,28 +121,6 @@ export class Connection extends SMTPConnection {
     callback()
   }
 
-  /**
-   * As smtp-server does it, but for its end: what came in the clear behind STARTTLS is thrown away, and so is what
-   * the client said before (RFC 3207, section 4.2); a handshake that fails, or takes too long, is the client's loss.
-   */
-  override upgrade(callback: () => void): void {
-    if (this._parser !== false) {
-      this._socket.unpipe(this._parser)
-      this._parser.isClosed = true
-    }
-    this._upgrading = true
-    setImmediate(callback)
-    this.handshake = new Handshake(this._server, this._socket, {
-      onSecure: (socket) => this.secured(socket),
-      onFailure: (error) => {
-        this._closing = true
-        this.context.journal.refused(this.session, 'handshake-failed', null)
-        this.context.journal.connectionBroke(error)
-      },
-      onClose: () => this._onCloseEvent(),
-    })
-  }
-
   override _resetSession(): void {
     super._resetSession()
     this.transaction = this.begin()
@@ -184,20 +140,13 @@ export class Connection extends SMTPConnection {
     return new Transaction({ maxMessageBytes, maxRecipients, hasRoomFor, refusalOfMail, resolve })
   }
 
-  private secured(socket: TLSSocket): void {
-    this.handshake = null
-    this._socket = socket
-    this._upgrading = false
-    this.session.secure = this.secure = true
-    this.session.tlsOptions = this.tlsOptions = socket.getCipher()
-    this.hostNameAppearsAs = false
-    this.openingCommand = false
-    this._resetSession()
+  protected override secured(): void {
     this.waitingSinceMs = performance.now()
-    socket.on('error', (error: Error) => this._onError(error))
-    this._armTimeout()
-    this._parser = this._createParser()
-    socket.pipe(this._parser)
+  }
+
+  protected override handshakeFailed(error: Error): void {
+    this.context.journal.refused(this.session, 'handshake-failed', null)
+    this.context.journal.connectionBroke(error)
   }
 
   private async conclude(

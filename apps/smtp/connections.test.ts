@@ -5,20 +5,14 @@ import { MailRoom } from '#test/smtp/mail-room.js'
 let room: MailRoom
 let drip: NodeJS.Timeout | undefined
 
-async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void> {
-  room = await MailRoom.open(...settings)
-  await room.start()
-}
-
 afterEach(async () => {
   clearInterval(drip)
-  Dialogue.closeAll()
-  await room.close()
+  await MailRoom.closeAll()
 })
 
 describe('SMTP connections', () => {
   it('are bounded for each address and in all', async () => {
-    await open({ smtpMaxConnections: 3, smtpMaxConnectionsPerAddress: 2 })
+    room = await MailRoom.started({ smtpMaxConnections: 3, smtpMaxConnectionsPerAddress: 2 })
     const kept = [await Dialogue.open(room.port), await Dialogue.open(room.port)]
     for (const client of kept) expect(await client.reply()).toMatch(/^220/)
     expect(await (await Dialogue.open(room.port)).rest()).toMatch(/^421 4\.7\.0 /)
@@ -30,7 +24,7 @@ describe('SMTP connections', () => {
   })
 
   it('are closed where a command takes too long, also when its bytes trickle in', async () => {
-    await open({ smtpCommandTimeoutMs: 300 })
+    room = await MailRoom.started({ smtpCommandTimeoutMs: 300 })
     const silent = await Dialogue.open(room.port)
     const trickling = await Dialogue.open(room.port)
     await trickling.reply()
@@ -40,7 +34,7 @@ describe('SMTP connections', () => {
   })
 
   it('are closed where a mail takes too long in all', async () => {
-    await open({ smtpDataTimeoutMs: 1_000 })
+    room = await MailRoom.started({ smtpDataTimeoutMs: 1_000 })
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
     await client.address(address)
@@ -51,7 +45,7 @@ describe('SMTP connections', () => {
   })
 
   it('may be slow: a mail byte by byte is a mail', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
     client.socket.setNoDelay(true)
@@ -66,7 +60,7 @@ describe('SMTP connections', () => {
   })
 
   it('that break in DATA, or close their side there, leave nothing', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
     for (const leave of [(client: Dialogue) => client.close(), (client: Dialogue) => client.socket.end()]) {
       const client = await Dialogue.open(room.port)
@@ -74,7 +68,7 @@ describe('SMTP connections', () => {
       await client.ask('DATA')
       client.send('Subject: x\r\n\r\nhalf a mail\r\n')
       leave(client)
-      await until('0 connections', async () => (await room.metric('mayfly_smtp_connections')) === 0)
+      await room.untilConnectionsAre(0)
     }
     expect(await room.received()).toEqual([])
     const broken = room.logLines.filter(({ reason }) => reason === 'disconnected')
@@ -82,14 +76,14 @@ describe('SMTP connections', () => {
   })
 
   it('finish their mail when the edge drains, while idle ones are told to go', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
     const [idle, busy] = [await Dialogue.open(room.port), await Dialogue.open(room.port)]
     await idle.address(address)
     await busy.address(address)
     await busy.ask('DATA')
     busy.send('Subject: x\r\n')
-    await until('2 connections', async () => (await room.metric('mayfly_smtp_connections')) === 2)
+    await room.untilConnectionsAre(2)
     let isDrained = false
     const drained = room.drain().then(() => (isDrained = true))
     expect(await idle.rest()).toMatch(/^421 4\.3\.2 /)
@@ -105,7 +99,7 @@ describe('SMTP connections', () => {
   })
 
   it('that stay half open do not hold the drain up', async () => {
-    await open()
+    room = await MailRoom.started()
     const client = await Dialogue.open(room.port)
     await client.reply()
     await room.drain()

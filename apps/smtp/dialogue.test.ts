@@ -1,7 +1,6 @@
 import { connect } from 'node:net'
 import { createTransport } from 'nodemailer'
 import type { Address } from '#libs/inbox/address.js'
-import { until } from '#test/harness/until.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
 
@@ -9,8 +8,7 @@ let room: MailRoom
 let address: Address
 
 beforeAll(async () => {
-  room = await MailRoom.open({ smtpMaxRecipients: 100, maxMessageBytes: 100_000 })
-  await room.start()
+  room = await MailRoom.started({ smtpMaxRecipients: 100, maxMessageBytes: 100_000 })
   ;({ address } = await room.createInbox())
 })
 
@@ -213,6 +211,6 @@ describe('SMTP dialogue', () => {
     expect(JSON.stringify(room.logLines)).not.toMatch(/secret/)
     expect(JSON.stringify(room.logLines)).not.toContain(address.split('@')[0])
     client.close()
-    await until('0 connections', async () => (await room.metric('mayfly_smtp_connections')) === 0)
+    await room.untilConnectionsAre(0)
   })
 })

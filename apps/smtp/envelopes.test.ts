@@ -7,8 +7,7 @@ let address: Address
 let [local, domain] = ['', '']
 
 beforeAll(async () => {
-  room = await MailRoom.open({ smtpMaxErrors: 1_000 })
-  await room.start()
+  room = await MailRoom.started({ smtpMaxErrors: 1_000 })
   ;({ address } = await room.createInbox())
   ;[local = '', domain = ''] = address.split('@')
 })
@@ -87,9 +86,7 @@ const RECIPIENTS = [
 
 describe('the envelope', () => {
   it.each(SENDERS)('MAIL FROM:$path', async ({ path, expect: pattern }) => {
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
+    const client = await Dialogue.greeted(room.port)
     expect(await client.ask(`MAIL FROM:${path}`)).toMatch(pattern)
   })
 
@@ -103,9 +100,7 @@ describe('the envelope', () => {
   it('shows addresses as they were written, one mailbox once', async () => {
     const inbox = await room.createInbox()
     const [name = ''] = inbox.address.split('@')
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
+    const client = await Dialogue.greeted(room.port)
     await client.ask(utf8('MAIL FROM:<@relay.test:"Grüße"@BÜCHER.test> SMTPUTF8'))
     await client.ask(`RCPT TO:<${inbox.address}>`)
     await client.ask(`RCPT TO:<@relay.test:"${name.toUpperCase()}"@MAYFLY.test>`)
@@ -143,9 +138,7 @@ const LINES = [
 
 describe('a command line with', () => {
   it.each(LINES)('$name', async ({ line, expect: pattern }) => {
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
+    const client = await Dialogue.greeted(room.port)
     expect(await client.ask(line)).toMatch(pattern)
   })
 

@@ -5,22 +5,7 @@ import { MailRoom } from '#test/smtp/mail-room.js'
 let room: MailRoom
 const NOBODY = '00000000000000000000@mayfly.test'
 
-async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void> {
-  room = await MailRoom.open(...settings)
-  await room.start()
-}
-
-afterEach(async () => {
-  Dialogue.closeAll()
-  await room.close()
-})
-
-async function greeted(localAddress?: string): Promise<Dialogue> {
-  const client = await Dialogue.open(room.port, localAddress)
-  await client.reply()
-  await client.ask('EHLO client.test')
-  return client
-}
+afterEach(() => MailRoom.closeAll())
 
 function codesOf(text: string): string[] {
   return text.match(/^\d{3}(?= )/gm) ?? []
@@ -36,8 +21,8 @@ describe('commands without a mail', () => {
     { name: 'MAIL and RSET', lines: 'MAIL FROM:<>\r\nRSET\r\n' },
   ]
   it.each(FLOODS)('$name are bounded', async ({ lines }) => {
-    await open({ smtpMaxIdleCommands: 50 })
-    const client = await greeted()
+    room = await MailRoom.started({ smtpMaxIdleCommands: 50 })
+    const client = await Dialogue.greeted(room.port)
     client.send(lines.repeat(1_000))
     const codes = codesOf(await client.rest())
     // EHLO was one of them.
@@ -47,9 +32,9 @@ describe('commands without a mail', () => {
   })
 
   it('are counted anew behind a mail', async () => {
-    await open({ smtpMaxIdleCommands: 10 })
+    room = await MailRoom.started({ smtpMaxIdleCommands: 10 })
     const { address } = await room.createInbox()
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     for (let mail = 0; mail < 3; mail += 1) {
       for (let n = 0; n < 8; n += 1) expect(await client.ask('NOOP')).toMatch(/^250 /)
       await client.ask('MAIL FROM:<>')
@@ -59,9 +44,9 @@ describe('commands without a mail', () => {
   })
 
   it('are bounded where one recipient is told over and over', async () => {
-    await open({ smtpMaxIdleCommands: 50 })
+    room = await MailRoom.started({ smtpMaxIdleCommands: 50 })
     const { address } = await room.createInbox()
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     client.send(`MAIL FROM:<>\r\n${`RCPT TO:<${address}>\r\n`.repeat(1_000)}`)
     const codes = codesOf(await client.rest())
     expect(codes.length).toBeLessThanOrEqual(51)
@@ -69,9 +54,9 @@ describe('commands without a mail', () => {
   })
 
   it('are bounded where there are more recipients than a mail may have', async () => {
-    await open({ smtpMaxRecipients: 2 })
+    room = await MailRoom.started({ smtpMaxRecipients: 2 })
     const inboxes = await Promise.all(Array.from({ length: 3 }, () => room.createInbox()))
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     const recipients = inboxes.map(({ address }) => `RCPT TO:<${address}>\r\n`).join('')
     client.send(`MAIL FROM:<>\r\n${recipients}${`RCPT TO:<${inboxes[2]?.address}>\r\n`.repeat(3_000)}`)
     const codes = codesOf(await client.rest())
@@ -81,9 +66,9 @@ describe('commands without a mail', () => {
   })
 
   it('are a matter of their own session', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
-    const flooding = await Promise.all(Array.from({ length: 20 }, () => greeted()))
+    const flooding = await Promise.all(Array.from({ length: 20 }, () => Dialogue.greeted(room.port)))
     for (const client of flooding) client.send('NOOP\r\n'.repeat(100_000))
     const client = await Dialogue.open(room.port)
     await client.address(address)
@@ -92,8 +77,8 @@ describe('commands without a mail', () => {
   })
 
   it('do not fill the log', async () => {
-    await open({ smtpMaxErrors: 100_000, smtpMaxIdleCommands: 100_000 })
-    const client = await greeted()
+    room = await MailRoom.started({ smtpMaxErrors: 100_000, smtpMaxIdleCommands: 100_000 })
+    const client = await Dialogue.greeted(room.port)
     const begunAtMs = performance.now()
     client.send('NONSENSE\r\n'.repeat(1_900))
     client.send('QUIT\r\n')
@@ -107,9 +92,9 @@ describe('commands without a mail', () => {
 
 describe('guessed recipients', () => {
   it('are answered later and later, then the session is cut; others are not held up', async () => {
-    await open({ smtpMaxUnknownRecipients: 20, smtpUnknownRecipientDelayMs: 200 })
+    room = await MailRoom.started({ smtpMaxUnknownRecipients: 20, smtpUnknownRecipientDelayMs: 200 })
     const { address } = await room.createInbox()
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     await client.ask('MAIL FROM:<>')
     const times: number[] = []
     for (let n = 0; n < 12; n += 1) {
@@ -127,8 +112,8 @@ describe('guessed recipients', () => {
   })
 
   it('are made up for by recipients that are there', async () => {
-    await open({ smtpMaxUnknownRecipients: 10, smtpMaxUnknownRecipientsPerAddress: 10 })
-    const client = await greeted()
+    room = await MailRoom.started({ smtpMaxUnknownRecipients: 10, smtpMaxUnknownRecipientsPerAddress: 10 })
+    const client = await Dialogue.greeted(room.port)
     for (let mail = 0; mail < 10; mail += 1) {
       const inboxes = await Promise.all(Array.from({ length: 3 }, () => room.createInbox()))
       await client.ask('MAIL FROM:<>')
@@ -141,22 +126,22 @@ describe('guessed recipients', () => {
   })
 
   it('are none where an inbox has ended: nobody guessed it', async () => {
-    await open({ smtpMaxUnknownRecipients: 10, smtpUnknownRecipientDelayMs: 60_000 })
+    room = await MailRoom.started({ smtpMaxUnknownRecipients: 10, smtpUnknownRecipientDelayMs: 60_000 })
     const { address } = await room.createInbox()
     room.advance(2 * 3_600_000)
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     await client.ask('MAIL FROM:<>')
     for (let n = 0; n < 50; n += 1) expect(await client.ask(`RCPT TO:<${address}>`)).toMatch(/^550 5\.1\.1 /)
   })
 
   it('count for the remote address too, over its sessions, and for no other', async () => {
-    await open({
+    room = await MailRoom.started({
       smtpMaxUnknownRecipients: 10,
       smtpMaxUnknownRecipientsPerAddress: 15,
       smtpUnknownRecipientDelayMs: 0,
     })
     const allowance = async (from?: string) => {
-      const client = await greeted(from)
+      const client = await Dialogue.greeted(room.port, from)
       client.send(`MAIL FROM:<>\r\n${`RCPT TO:<${NOBODY}>\r\n`.repeat(20)}`)
       const codes = codesOf(await client.rest())
       expect(codes.at(-1)).toBe('421')
@@ -171,17 +156,21 @@ describe('guessed recipients', () => {
 
 describe('one remote address', () => {
   it('may begin so many connections in a minute', async () => {
-    await open({ smtpMaxConnectionsPerMinute: 3 })
-    for (let n = 0; n < 3; n += 1) (await greeted()).close()
+    room = await MailRoom.started({ smtpMaxConnectionsPerMinute: 3 })
+    for (let n = 0; n < 3; n += 1) (await Dialogue.greeted(room.port)).close()
     expect(await (await Dialogue.open(room.port)).rest()).toMatch(/^421 4\.7\.0 too many connections within/)
-    expect(await (await greeted('127.0.0.2')).ask('NOOP')).toMatch(/^250 /)
+    expect(await (await Dialogue.greeted(room.port, '127.0.0.2')).ask('NOOP')).toMatch(/^250 /)
   })
 
   it('has a part of the memory for mail, and the rest is for others', async () => {
-    await open({ maxMessageBytes: 50_000, smtpMemoryBytes: 200_000, smtpMemoryPercentPerAddress: 50 })
+    room = await MailRoom.started({
+      maxMessageBytes: 50_000,
+      smtpMemoryBytes: 200_000,
+      smtpMemoryPercentPerAddress: 50,
+    })
     const { address } = await room.createInbox()
     const begin = async (from: string) => {
-      const client = await greeted(from)
+      const client = await Dialogue.greeted(room.port, from)
       await client.ask('MAIL FROM:<> SIZE=40000')
       await client.ask(`RCPT TO:<${address}>`)
       return { client, reply: await client.ask('DATA') }
@@ -189,7 +178,7 @@ describe('one remote address', () => {
     const first = await begin('127.0.0.1')
     expect(first.reply).toMatch(/^354 /)
     expect((await begin('127.0.0.1')).reply).toMatch(/^354 /)
-    const third = await greeted('127.0.0.1')
+    const third = await Dialogue.greeted(room.port, '127.0.0.1')
     expect(await third.ask('MAIL FROM:<> SIZE=40000')).toMatch(/^451 4\.3\.1 /)
     expect((await begin('127.0.0.2')).reply).toMatch(/^354 /)
     first.client.close()
@@ -197,7 +186,7 @@ describe('one remote address', () => {
   })
 
   it('may not send one mail without an end', async () => {
-    await open({ maxMessageBytes: 50_000 })
+    room = await MailRoom.started({ maxMessageBytes: 50_000 })
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
     await client.address(address)
@@ -212,9 +201,9 @@ describe('many connections', () => {
   const KEPT = 400
 
   it('are served up to the limit, the others told; memory is given back', async () => {
-    await open({ smtpMaxConnections: KEPT, smtpMaxConnectionsPerAddress: KEPT })
+    room = await MailRoom.started({ smtpMaxConnections: KEPT, smtpMaxConnectionsPerAddress: KEPT })
     const { address } = await room.createInbox()
-    const first = await greeted()
+    const first = await Dialogue.greeted(room.port)
     const before = process.memoryUsage().rss
     const clients: Dialogue[] = []
     for (let n = 1; n < KEPT; n += 50) {
@@ -232,6 +221,6 @@ describe('many connections', () => {
     expect(await first.ask(`RCPT TO:<${address}>`)).toMatch(/^250 /)
     expect(await first.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
     for (const client of clients) client.close()
-    await until('1 connection', async () => (await room.metric('mayfly_smtp_connections')) === 1)
+    await room.untilConnectionsAre(1)
   })
 })

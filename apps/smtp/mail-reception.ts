@@ -8,10 +8,13 @@ import { MailData } from './mail-data.js'
 import { Refusal, REFUSALS } from './replies.js'
 import type { Transaction } from './transaction.js'
 
-export interface ReceptionContext {
+export interface ReceptionLimits {
   maxMessageBytes: number
   /** From DATA to the answer. */
   dataTimeoutMs: number
+}
+
+export interface ReceptionContext extends ReceptionLimits {
   journal: Journal
   /** Never rejects. */
   accept: (mail: IncomingMail) => Promise<MessageId[] | Refusal>

@@ -5,14 +5,10 @@ let room: MailRoom
 
 /** 127.0.0.1 is a balancer, 127.0.0.2 is not. */
 async function open(...[settings]: Parameters<typeof MailRoom.open>): Promise<void> {
-  room = await MailRoom.open({ smtpProxyFrom: ['127.0.0.1'], ...settings })
-  await room.start()
+  room = await MailRoom.started({ smtpProxyFrom: ['127.0.0.1'], ...settings })
 }
 
-afterEach(async () => {
-  Dialogue.closeAll()
-  await room.close()
-})
+afterEach(() => MailRoom.closeAll())
 
 async function openWith(header: string | Buffer): Promise<Dialogue> {
   const client = await Dialogue.open(room.port)

@@ -6,15 +6,7 @@ import { MailRoom } from '#test/smtp/mail-room.js'
 let room: MailRoom
 const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
 
-async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void> {
-  room = await MailRoom.open(...settings)
-  await room.start()
-}
-
-afterEach(async () => {
-  Dialogue.closeAll()
-  await room.close()
-})
+afterEach(() => MailRoom.closeAll())
 
 async function deliver(recipients: string[], wire: string | Buffer = MAIL): Promise<string> {
   const client = await Dialogue.open(room.port)
@@ -26,7 +18,7 @@ async function deliver(recipients: string[], wire: string | Buffer = MAIL): Prom
 
 describe('SMTP refusals', () => {
   it('takes no mail for an inbox that is full, deleted or past its expiry', async () => {
-    await open()
+    room = await MailRoom.started()
     const full = await room.createInbox(1)
     expect(await deliver([full.address])).toMatch(/^250 /)
     await room.project()
@@ -49,7 +41,7 @@ describe('SMTP refusals', () => {
   })
 
   it('fills an inbox to its last place, however soon the mails come and the views show them', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox(3)
     const atOnce = await Promise.all(Array.from({ length: 10 }, () => deliver([address])))
     const taken = atOnce.filter((reply) => reply.startsWith('250 '))
@@ -62,7 +54,7 @@ describe('SMTP refusals', () => {
   })
 
   it('takes a mail for an inbox under two names only where both copies have room', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox(1)
     const names = ['a', 'b'].map((tag) => address.replace('@', `+${tag}@`))
     expect(await deliver(names)).toMatch(/^552 5\.2\.2 /)
@@ -71,7 +63,7 @@ describe('SMTP refusals', () => {
   })
 
   it('has room again for what a mail has left', async () => {
-    await open()
+    room = await MailRoom.started()
     const [one, full] = [await room.createInbox(2), await room.createInbox(1)]
     const both = await Dialogue.open(room.port)
     await both.address(one.address, full.address)
@@ -85,7 +77,7 @@ describe('SMTP refusals', () => {
   })
 
   it('judges again at the end of DATA: what ended meanwhile gets no mail', async () => {
-    await open()
+    room = await MailRoom.started()
     const [one, other] = [await room.createInbox(), await room.createInbox()]
     const alone = await Dialogue.open(room.port)
     await alone.address(one.address)
@@ -98,7 +90,7 @@ describe('SMTP refusals', () => {
   })
 
   it('asks to try again while the views catch up, unless it knows the address', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
     const { logId, partitions } = await room.log.topology('inbox-events')
     const [range] = partitions
@@ -109,14 +101,12 @@ describe('SMTP refusals', () => {
   })
 
   it('takes no mail while the views are too far behind, and takes it again after', async () => {
-    await open({ maxBacklog: 2 })
+    room = await MailRoom.started({ maxBacklog: 2 })
     const { address } = await room.createInbox()
     for (let i = 0; i < 3; i += 1) {
       await room.record({ type: 'InboxExpired', inboxId: mintId('inb'), expiredAt: room.now() })
     }
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
+    const client = await Dialogue.greeted(room.port)
     expect(await client.ask('MAIL FROM:<a@x.test>')).toMatch(/^451 4\.3\.0 /)
     await room.project()
     await until('mail to be taken', async () => (await client.ask('MAIL FROM:<a@x.test>')).startsWith('250'))
@@ -124,11 +114,9 @@ describe('SMTP refusals', () => {
   })
 
   it('says 552 at the end of a mail larger than it was said to be, and keeps the session', async () => {
-    await open({ maxMessageBytes: 50_000 })
+    room = await MailRoom.started({ maxMessageBytes: 50_000 })
     const { address } = await room.createInbox()
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
+    const client = await Dialogue.greeted(room.port)
     for (const parameter of ['', ' SIZE=10']) {
       await client.ask(`MAIL FROM:<a@x.test>${parameter}`)
       await client.ask(`RCPT TO:<${address}>`)
@@ -141,18 +129,14 @@ describe('SMTP refusals', () => {
   })
 
   it('refuses what memory has no room for, until there is room', async () => {
-    await open({ maxMessageBytes: 80_000, smtpMemoryBytes: 100_000 })
+    room = await MailRoom.started({ maxMessageBytes: 80_000, smtpMemoryBytes: 100_000 })
     const { address } = await room.createInbox()
-    const holder = await Dialogue.open(room.port)
-    await holder.reply()
-    await holder.ask('EHLO client.test')
+    const holder = await Dialogue.greeted(room.port)
     await holder.ask('MAIL FROM:<a@x.test> SIZE=70000')
     await holder.ask(`RCPT TO:<${address}>`)
     expect(await holder.ask('DATA')).toMatch(/^354/)
 
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
+    const client = await Dialogue.greeted(room.port)
     expect(await client.ask('MAIL FROM:<a@x.test> SIZE=40000')).toMatch(/^451 4\.3\.1 /)
     await client.ask('MAIL FROM:<a@x.test>')
     await client.ask(`RCPT TO:<${address}>`)
@@ -166,7 +150,7 @@ describe('SMTP refusals', () => {
   it.each(['\n.\n', '\r.\r', '\r\n.\n', '\n.\r\n', '\r\n.\r'])(
     'neither ends a mail at %j nor runs what is smuggled behind it',
     async (sequence) => {
-      await open()
+      room = await MailRoom.started()
       const { address } = await room.createInbox()
       const smuggled = `MAIL FROM:<evil@x.test>\r\nRCPT TO:<${address}>\r\nDATA\r\nsmuggled\r\n.\r\n`
       const client = await Dialogue.open(room.port)
@@ -183,14 +167,14 @@ describe('SMTP refusals', () => {
     ['..\r\n...x\r\n.y\r\nno dot.\r\n.\r\n', '.\r\n..x\r\ny\r\nno dot.\r\n'],
     ['8 bit: \xe4\xff\x00\r\n.\r\n', '8 bit: \xe4\xff\x00\r\n'],
   ])('keeps %j byte for byte', async (wire, raw) => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
     expect(await deliver([address], Buffer.from(wire, 'latin1'))).toMatch(/^250 /)
     expect((await room.received()).map((mail) => mail.raw.toString('latin1'))).toEqual([raw])
   })
 
   it('asks to try again when the log is out of reach', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
     await client.address(address)

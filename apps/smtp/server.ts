@@ -1,4 +1,3 @@
-import { constants } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
@@ -8,14 +7,20 @@ import type { Acceptance, IncomingMail } from './acceptance.js'
 import type { Certificate } from './certificate.js'
 import { Connection } from './connection.js'
 import type { ConnectionContext } from './connection-context.js'
-import { ConnectionLimits } from './connection-limits.js'
+import type { ConnectionLimits } from './connection-limits.js'
 import type { Journal } from './journal.js'
-import { MemoryBudget } from './memory-budget.js'
 import { readProxySource } from './proxied-socket.js'
 import type { Recipients } from './recipients.js'
 import { Networks, plainAddress } from './remote-address.js'
 import { REFUSALS, type Refusal } from './replies.js'
-import { UnknownRecipients } from './unknown-recipients.js'
+import {
+  connectionLimits,
+  serverOptions,
+  sessionLimits,
+  sweepEveryMs,
+  unknownRecipients,
+} from './server-settings.js'
+import type { UnknownRecipients } from './unknown-recipients.js'
 
 export interface EdgeServerOptions {
   settings: Settings
@@ -25,12 +30,9 @@ export interface EdgeServerOptions {
   journal: Journal
 }
 
-/** RFC 5321, section 4.5.3.1.4: 512 octets, and room for the extensions' parameters. */
-const MOST_COMMAND_BYTES = 2_048
 /** Sockets past the limit that are there to be told so. */
 const REFUSED_AT_ONCE = 64
 const REFUSED_LINGER_MS = 1_000
-const SWEEP_MS = 1_000
 
 /** smtp-server with Mayfly's sessions in it. */
 export class EdgeServer extends SMTPServer {
@@ -47,50 +49,13 @@ export class EdgeServer extends SMTPServer {
 
   constructor(private readonly edge: EdgeServerOptions) {
     const { settings, certificate } = edge
-    super({
-      ...certificate,
-      minVersion: 'TLSv1.2',
-      // A client could ask for one handshake after the other (TLS 1.2).
-      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-      name: settings.mailDomain,
-      banner: 'Mayfly',
-      heloResponse: '%s',
-      logger: false,
-      disabledCommands: ['AUTH', 'XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'],
-      disableReverseLookup: true,
-      hideENHANCEDSTATUSCODES: false,
-      size: settings.maxMessageBytes,
-      maxCommandLength: MOST_COMMAND_BYTES,
-      socketTimeout: settings.smtpCommandTimeoutMs,
-    })
-    const memory = new MemoryBudget(settings.smtpMemoryBytes)
-    this.limits = new ConnectionLimits({
-      most: settings.smtpMaxConnections,
-      mostPerAddress: settings.smtpMaxConnectionsPerAddress,
-      mostPerMinute: settings.smtpMaxConnectionsPerMinute,
-      memory,
-      mostBytesPerAddress: bytesPerAddress(settings),
-    })
-    this.unknown = new UnknownRecipients({
-      most: settings.smtpMaxUnknownRecipients,
-      mostPerAddress: settings.smtpMaxUnknownRecipientsPerAddress,
-      longestDelayMs: settings.smtpUnknownRecipientDelayMs,
-    })
+    super(serverOptions(settings, certificate))
+    this.limits = connectionLimits(settings)
+    this.unknown = unknownRecipients(settings)
     this.balancers = new Networks(settings.smtpProxyFrom ?? [])
     this.server.maxConnections = settings.smtpMaxConnections + REFUSED_AT_ONCE
     this.context = {
-      maxMessageBytes: settings.maxMessageBytes,
-      maxRecipients: settings.smtpMaxRecipients,
-      commandTimeoutMs: settings.smtpCommandTimeoutMs,
-      crowdedTimeoutMs: settings.smtpCrowdedTimeoutMs,
-      dataTimeoutMs: settings.smtpDataTimeoutMs,
-      handshakeTimeoutMs: settings.smtpHandshakeTimeoutMs,
-      bounds: {
-        maxErrors: settings.smtpMaxErrors,
-        maxIdleCommands: settings.smtpMaxIdleCommands,
-        sessionTimeoutMs: settings.smtpSessionTimeoutMs,
-      },
-      requiresTls: settings.smtpRequireTls,
+      ...sessionLimits(settings),
       journal: edge.journal,
       refusalOfMail: () => edge.recipients.refusalOfMail(),
       resolve: (mailbox) => edge.recipients.resolve(mailbox),
@@ -98,13 +63,7 @@ export class EdgeServer extends SMTPServer {
       onRelease: (host) => this.limits.forgetIdle(host),
     }
     this.on('error', (error) => edge.journal.connectionBroke(error))
-    const shortestMs = Math.min(
-      settings.smtpCommandTimeoutMs,
-      settings.smtpCrowdedTimeoutMs,
-      settings.smtpHandshakeTimeoutMs,
-      settings.smtpSessionTimeoutMs,
-    )
-    this.sweeping = setInterval(() => this.sweep(), Math.min(SWEEP_MS, shortestMs / 4)).unref()
+    this.sweeping = setInterval(() => this.sweep(), sweepEveryMs(settings)).unref()
   }
 
   override connect(socket: Socket): void {
@@ -213,10 +172,4 @@ export class EdgeServer extends SMTPServer {
     const linger = setTimeout(() => socket.destroy(), REFUSED_LINGER_MS)
     socket.once('close', () => clearTimeout(linger))
   }
-}
-
-/** At least a mail of the largest size, while its buffer doubles, and whatever the percentage says. */
-function bytesPerAddress(settings: Settings): number {
-  const { smtpMemoryBytes, smtpMemoryPercentPerAddress, maxMessageBytes } = settings
-  return Math.max((smtpMemoryBytes / 100) * smtpMemoryPercentPerAddress, 2 * maxMessageBytes)
 }

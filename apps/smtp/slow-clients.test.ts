@@ -7,23 +7,13 @@ import { MailRoom } from '#test/smtp/mail-room.js'
 let room: MailRoom
 const dripping: NodeJS.Timeout[] = []
 
-async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void> {
-  room = await MailRoom.open(...settings)
-  await room.start()
-}
-
 afterEach(async () => {
   for (const timer of dripping.splice(0)) clearInterval(timer)
-  Dialogue.closeAll()
-  await room.close()
+  await MailRoom.closeAll()
 })
 
 function drip(client: Dialogue, bytes: string): void {
   dripping.push(setInterval(() => client.send(bytes), 40))
-}
-
-async function noneOpen(): Promise<void> {
-  await until('0 connections', async () => (await room.metric('mayfly_smtp_connections')) === 0)
 }
 
 /** How far each client comes before it slows down, and the bytes that it goes on to trickle. */
@@ -37,7 +27,7 @@ const STATES = [
 
 describe('a client that is slow', () => {
   it('is told to go, in whatever state, when its time for a command is over', async () => {
-    await open({ smtpCommandTimeoutMs: 400 })
+    room = await MailRoom.started({ smtpCommandTimeoutMs: 400 })
     const clients = await Promise.all(
       STATES.map(async ({ lines, begun, bytes }) => {
         const client = await Dialogue.open(room.port)
@@ -51,11 +41,11 @@ describe('a client that is slow', () => {
     const ends = await Promise.all(clients.map((client) => client.rest()))
     expect(ends).toEqual(STATES.map(() => expect.stringMatching(/(^|\n)421 [^\n]*\r\n$/) as string))
     for (const client of clients) client.close()
-    await noneOpen()
+    await room.untilConnectionsAre(0)
   })
 
   it('may not stay by commands that deliver nothing', async () => {
-    await open({ smtpSessionTimeoutMs: 1_000 })
+    room = await MailRoom.started({ smtpSessionTimeoutMs: 1_000 })
     const client = await Dialogue.open(room.port)
     await client.reply()
     drip(client, 'NOOP\r\n')
@@ -63,7 +53,7 @@ describe('a client that is slow', () => {
   })
 
   it('has the time of a session again behind each mail', async () => {
-    await open({ smtpSessionTimeoutMs: 600 })
+    room = await MailRoom.started({ smtpSessionTimeoutMs: 600 })
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
     await client.address(address)
@@ -77,7 +67,7 @@ describe('a client that is slow', () => {
   })
 
   it('that never takes its replies is cut, and holds few of them', async () => {
-    await open({ smtpCommandTimeoutMs: 500, smtpMaxIdleCommands: 1_000_000 })
+    room = await MailRoom.started({ smtpCommandTimeoutMs: 500, smtpMaxIdleCommands: 1_000_000 })
     const client = await Dialogue.open(room.port)
     await client.reply()
     client.socket.pause()
@@ -88,12 +78,12 @@ describe('a client that is slow', () => {
       if (isBlocked) await Promise.race([once(client.socket, 'drain'), new Promise(setImmediate)])
     }
     expect(isBlocked).toBe(true)
-    await noneOpen()
+    await room.untilConnectionsAre(0)
     expect(process.memoryUsage().rss - before).toBeLessThan(64 << 20)
   })
 
   it('must hurry while few connections are left, unless it has delivered', async () => {
-    await open({ smtpMaxConnections: 5, smtpCrowdedTimeoutMs: 400 })
+    room = await MailRoom.started({ smtpMaxConnections: 5, smtpCrowdedTimeoutMs: 400 })
     const { address } = await room.createInbox()
     const known = await Dialogue.open(room.port)
     await known.address(address)
@@ -109,7 +99,7 @@ describe('a client that is slow', () => {
   })
 
   it('that does not begin, or not finish, its TLS handshake is cut, and nobody else', async () => {
-    await open({ smtpHandshakeTimeoutMs: 400 })
+    room = await MailRoom.started({ smtpHandshakeTimeoutMs: 400 })
     const clients = await Promise.all(
       ['', '\x16\x03\x01'].map(async (hello) => {
         const client = await Dialogue.open(room.port)
@@ -131,7 +121,7 @@ describe('a client that is slow', () => {
   })
 
   it('in a mail over TLS is cut too', async () => {
-    await open({ smtpDataTimeoutMs: 1_000 })
+    room = await MailRoom.started({ smtpDataTimeoutMs: 1_000 })
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
     await client.reply()
@@ -145,7 +135,7 @@ describe('a client that is slow', () => {
     drip(secure, 'x')
     expect(await secure.rest()).toMatch(/^421 4\.4\.2 /)
     tls.destroy()
-    await noneOpen()
+    await room.untilConnectionsAre(0)
     expect(await room.received()).toEqual([])
   })
 })

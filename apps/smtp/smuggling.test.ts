@@ -1,14 +1,14 @@
 import type { Address } from '#libs/inbox/address.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
-import { MailRoom, type ReceivedMail } from '#test/smtp/mail-room.js'
+import type { ReceivedMail } from '#test/smtp/logged-mail.js'
+import { MailRoom } from '#test/smtp/mail-room.js'
 
 let room: MailRoom
 let inbox: { id: InboxId; address: Address }
 
 beforeAll(async () => {
-  room = await MailRoom.open()
-  await room.start()
+  room = await MailRoom.started()
 })
 beforeEach(async () => {
   inbox = await room.createInbox()
@@ -76,9 +76,7 @@ describe('smuggling', () => {
 
   it.each(ENDS)('%j pipelined with its commands makes one mail or none', async (end) => {
     const mail = `MAIL FROM:<a@x.test>\r\nRCPT TO:<${inbox.address}>\r\nDATA\r\n`
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
+    const client = await Dialogue.greeted(room.port)
     client.send(Buffer.from(`${mail}body${end}${mail}x\r\n.\r\nQUIT\r\n`, 'latin1'))
     const codes = ((await client.rest()).match(/^\d{3}/gm) ?? []).map(Number)
     const isTaken = codes[3] === 250
@@ -95,9 +93,7 @@ describe('smuggling', () => {
   })
 
   it('a sequence whose commands end in a bare LF or CR is refused, command by command', async () => {
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
+    const client = await Dialogue.greeted(room.port)
     client.send(`MAIL FROM:<a@x.test>\nRCPT TO:<${inbox.address}>\nDATA\nx\n.\nQUIT\r\n`)
     const codes = (await client.rest()).match(/^\d{3}/gm)
     expect(codes).toEqual([...Array<string>(5).fill('500'), '221'])

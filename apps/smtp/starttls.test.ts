@@ -2,22 +2,13 @@ import { once } from 'node:events'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls'
-import { until } from '#test/harness/until.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
 
 let room: MailRoom
 const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
 
-async function open(...settings: Parameters<typeof MailRoom.open>): Promise<void> {
-  room = await MailRoom.open(...settings)
-  await room.start()
-}
-
-afterEach(async () => {
-  Dialogue.closeAll()
-  await room.close()
-})
+afterEach(() => MailRoom.closeAll())
 
 async function upgraded(
   client: Dialogue,
@@ -29,21 +20,11 @@ async function upgraded(
   return { tls, dialogue: new Dialogue(tls) }
 }
 
-/** Behind EHLO, in the clear. */
-async function greeted(): Promise<Dialogue> {
-  const client = await Dialogue.open(room.port)
-  await client.reply()
-  await client.ask('EHLO client.test')
-  return client
-}
-
 describe('STARTTLS', () => {
   it('shows in the envelope, with a certificate that is made once', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
+    const client = await Dialogue.greeted(room.port)
     expect(await client.ask('STARTTLS')).toMatch(/^220 /)
     const { tls, dialogue } = await upgraded(client)
     expect(await dialogue.ask('MAIL FROM:<a@x.test>')).toMatch(/^503/)
@@ -68,9 +49,7 @@ describe('STARTTLS', () => {
     await room.drain()
     room.registry.clear()
     await room.start()
-    const again = await Dialogue.open(room.port)
-    await again.reply()
-    await again.ask('EHLO client.test')
+    const again = await Dialogue.greeted(room.port)
     await again.ask('STARTTLS')
     const second = await upgraded(again)
     expect(second.tls.getPeerCertificate().fingerprint256).toBe(fingerprint256)
@@ -78,11 +57,9 @@ describe('STARTTLS', () => {
   })
 
   it('throws away what was pipelined behind it in the clear', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
-    const client = await Dialogue.open(room.port)
-    await client.reply()
-    await client.ask('EHLO client.test')
+    const client = await Dialogue.greeted(room.port)
     const injected = `EHLO evil.test\r\nMAIL FROM:<evil@x.test>\r\nRCPT TO:<${address}>\r\n`
     expect(await client.ask(`STARTTLS\r\n${injected}NOOP`)).toMatch(/^220 /)
     const { tls, dialogue } = await upgraded(client)
@@ -94,9 +71,9 @@ describe('STARTTLS', () => {
   })
 
   it('throws away what came before it, and is there once', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     await client.ask('MAIL FROM:<a@x.test>')
     await client.ask(`RCPT TO:<${address}>`)
     expect(await client.ask('STARTTLS now')).toMatch(/^501 /)
@@ -109,11 +86,11 @@ describe('STARTTLS', () => {
   })
 
   it('never runs what is in one packet with it, nor what comes before the handshake', async () => {
-    await open()
+    room = await MailRoom.started()
     const { address } = await room.createInbox()
     const evil = `EHLO e\r\nMAIL FROM:<>\r\nRCPT TO:<${address}>\r\nDATA\r\nevil\r\n.\r\n`
     for (const bytes of [`STARTTLS\r\n${evil}`, `STARTTLS\r\n${evil.repeat(200)}`, `STARTTLS\r\nMAIL FROM`]) {
-      const client = await greeted()
+      const client = await Dialogue.greeted(room.port)
       client.send(bytes)
       expect(await client.reply()).toMatch(/^220 /)
       const { tls, dialogue } = await upgraded(client)
@@ -122,7 +99,7 @@ describe('STARTTLS', () => {
       tls.destroy()
     }
     // In a packet of its own it is taken for the handshake, which fails.
-    const client = await greeted()
+    const client = await Dialogue.greeted(room.port)
     expect(await client.ask('STARTTLS')).toMatch(/^220 /)
     client.send(evil)
     // An alert of TLS, and no reply of SMTP.
@@ -131,8 +108,8 @@ describe('STARTTLS', () => {
   })
 
   it('fails for whom it fails, and for nobody else', async () => {
-    await open()
-    const other = await greeted()
+    room = await MailRoom.started()
+    const other = await Dialogue.greeted(room.port)
     const failing: ((client: Dialogue) => void)[] = [
       (client) => client.send('this is no TLS\r\n'),
       (client) => client.close(),
@@ -142,18 +119,18 @@ describe('STARTTLS', () => {
       (client) => void upgraded(client, { rejectUnauthorized: true }).catch(() => client.close()),
     ]
     for (const fail of failing) {
-      const client = await greeted()
+      const client = await Dialogue.greeted(room.port)
       await client.ask('STARTTLS')
       fail(client)
     }
-    await until('1 connection', async () => (await room.metric('mayfly_smtp_connections')) === 1)
+    await room.untilConnectionsAre(1)
     expect(await other.ask('NOOP')).toMatch(/^250 /)
   })
 
   it('speaks TLS 1.2 and 1.3, no older one, and lets nobody renegotiate', async () => {
-    await open()
+    room = await MailRoom.started()
     for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
-      const client = await greeted()
+      const client = await Dialogue.greeted(room.port)
       await client.ask('STARTTLS')
       const { tls, dialogue } = await upgraded(client, { minVersion: version, maxVersion: version })
       expect(tls.getProtocol()).toBe(version)
@@ -166,7 +143,7 @@ describe('STARTTLS', () => {
       tls.destroy()
     }
     for (const version of ['TLSv1', 'TLSv1.1'] as const) {
-      const client = await greeted()
+      const client = await Dialogue.greeted(room.port)
       await client.ask('STARTTLS')
       const options = { minVersion: version, maxVersion: version, ciphers: 'ALL:@SECLEVEL=0' }
       await expect(upgraded(client, options)).rejects.toThrow(/alert protocol version/)
@@ -174,7 +151,7 @@ describe('STARTTLS', () => {
   })
 
   it('is demanded before anything else where the operator wants it', async () => {
-    await open({ smtpRequireTls: true })
+    room = await MailRoom.started({ smtpRequireTls: true })
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
     await client.reply()
@@ -194,8 +171,8 @@ describe('STARTTLS', () => {
   })
 
   it('that is under way does not hold the drain up', async () => {
-    await open()
-    const client = await greeted()
+    room = await MailRoom.started()
+    const client = await Dialogue.greeted(room.port)
     await client.ask('STARTTLS')
     client.send('\x16\x03\x01')
     await room.drain()

@@ -1,3 +1,6 @@
+/** The variables that a process was started with. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
 /** One environment variable: how it is read, and what the table of settings says of it. */
 export interface Setting<Value> {
   variable: string

@@ -1,5 +1,5 @@
-import { ConfigurationError, readSettings, SETTINGS, unknownVariables, type Environment } from './settings.js'
-import type { Setting } from './setting.js'
+import { ConfigurationError, readSettings, SETTINGS, unknownVariables } from './settings.js'
+import type { Environment, Setting } from './setting.js'
 
 function faultsOf(environment: Environment): readonly string[] {
   try {

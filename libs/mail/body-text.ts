@@ -17,11 +17,8 @@ export function bodyText(header: PartHeader, encoded: Buffer, warnings: Warning[
   const charset = header.charset || (header.shownAs === 'text/html' ? declaredInHtml(bytes) : null)
   const { text, guessed } = decodeText(bytes, charset)
   if (guessed !== null) {
-    const declared = (charset ?? '').slice(0, 40).toWellFormed()
-    warnings.push({
-      code: 'charset-guessed',
-      detail: `A text declared as "${declared}" was read as ${guessed}.`,
-    })
+    const declared = charset ? `declared as "${charset.slice(0, 40).toWellFormed()}"` : 'without a charset'
+    warnings.push({ code: 'charset-guessed', detail: `A text ${declared} was read as ${guessed}.` })
   }
   const lines = replaceEach(text, '\r\n', '\n')
   return header.isFlowed && header.type === 'text/plain' ? unflow(lines, header.deletesSpace) : lines

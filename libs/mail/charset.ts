@@ -5,7 +5,7 @@ import { decodeUtf7 } from './utf-7.js'
 
 export interface DecodedText {
   text: string
-  /** The charset that was read where the declared one is unknown or does not fit the bytes; else null. */
+  /** The charset that was read where none is declared, or one that is unknown or does not fit the bytes; else null. */
   guessed: string | null
 }
 
@@ -46,14 +46,13 @@ const decodes = new Map<string, Decode>()
  */
 export function decodeText(bytes: Buffer, declared: string | null): DecodedText {
   const label = normalLabel(declared)
-  if (label === '')
-    return { text: hasIso2022(bytes) ? decodeIso2022Jp(bytes) : guess(bytes).text, guessed: null }
-  return decodeFor(label)(bytes)
+  if (label === '') return decodeUndeclared(bytes)
+  return (decodeFor(label) ?? guess)(bytes)
 }
 
 /** Whether a charset by that name is known. */
 export function isKnownCharset(label: string): boolean {
-  return usAscii.has(normalLabel(label)) || decodeFor(normalLabel(label)) !== guessInstead
+  return decodeFor(normalLabel(label)) !== null
 }
 
 /** The name that all names of a charset have in common; null for an unknown one. */
@@ -72,23 +71,24 @@ function normalLabel(declared: string | null): string {
   return aliases.get(label) ?? label
 }
 
-function decodeFor(label: string): Decode {
+/** Null where a charset is not known. */
+function decodeFor(label: string): Decode | null {
   const known = decodes.get(label)
   if (known !== undefined) return known
   const decode = makeDecode(label)
   // A sender can name no end of unknown charsets.
-  if (decode !== guessInstead) decodes.set(label, decode)
+  if (decode !== null) decodes.set(label, decode)
   return decode
 }
 
-function makeDecode(label: string): Decode {
+function makeDecode(label: string): Decode | null {
   if (usAscii.has(label))
     return (bytes) => (isAscii(bytes) ? certain(bytes.toString('latin1')) : guess(bytes))
   if (/^iso-2022-jp/.test(label)) return (bytes) => certain(decodeIso2022Jp(bytes))
   if (label === 'iso-2022-kr') return (bytes) => certain(decodeIso2022Kr(bytes))
   if (label === 'utf-16') return (bytes) => certain(decodeUtf16(bytes))
   const name = standardName(label)
-  if (name === null) return guessInstead
+  if (name === null) return null
   if (name === 'utf-8') return decodeUtf8
   if (name === 'utf-7') return (bytes) => certain(decodeUtf7(bytes))
   if (/^utf-(?:16|32)/.test(name)) return (bytes) => certain(iconv.decode(bytes, name))
@@ -138,13 +138,16 @@ function decodeUtf16(bytes: Buffer): string {
   return iconv.decode(bytes, littleEndian > 0 ? 'utf-16le' : 'utf-16be')
 }
 
-function guessInstead(bytes: Buffer): DecodedText {
-  return guess(bytes)
-}
-
 function guess(bytes: Buffer): DecodedText {
   if (isUtf8(bytes)) return { text: withoutMark(bytes.toString('utf8')), guessed: 'utf-8' }
   return { text: iconv.decode(bytes, windows1252), guessed: windows1252 }
+}
+
+/** What only UTF-8 or ISO-2022-JP can be is no guess; windows-1252 is one, since any bytes could be that. */
+function decodeUndeclared(bytes: Buffer): DecodedText {
+  if (hasIso2022(bytes)) return certain(decodeIso2022Jp(bytes))
+  const guessed = guess(bytes)
+  return guessed.guessed === 'utf-8' ? certain(guessed.text) : guessed
 }
 
 /** ESC followed by what begins Japanese text (RFC 1468), in bytes that are otherwise ASCII. */

@@ -1,4 +1,5 @@
-import { groups, isHyphen, type Group, type Token } from './code-tokens.js'
+import { hasOpenEdges } from './code-edges.js'
+import { groups, type Group, type Token } from './code-tokens.js'
 
 /** A run of digits or capitals that has the form of a one-time code, wherever it stands. */
 export interface Candidate {
@@ -44,18 +45,6 @@ export function findCandidates(text: string): Candidate[] {
   return found
 }
 
-/** Fullwidth and Arabic-Indic characters as ASCII, one for one, so that positions stay. */
-export function plainCharacters(text: string): string {
-  return text.replace(
-    /[\u0660-\u0669\u06f0-\u06f9\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff0d]/g,
-    (character) => {
-      const code = character.charCodeAt(0)
-      if (code >= 0xff00) return String.fromCharCode(code - 0xfee0)
-      return String.fromCharCode(0x30 + (code & 0x0f))
-    },
-  )
-}
-
 function isPlainDigits({ tokens: [first, ...more] }: Group): boolean {
   return first !== undefined && more.length === 0 && first.hasDigit && !first.hasUpper && !first.hasLower
 }
@@ -67,7 +56,8 @@ function continues(text: string, previous: Group, next: Group): boolean {
   const between = text.slice(previous.end, next.start)
   if (gap === 1)
     return between === ' ' || between === '\u00a0' || (between === '\n' && areSingle(previous, next))
-  return areSingle(previous, next) && between.trim() === ''
+  // "7 3 0 – 4 1 8"
+  return areSingle(previous, next) && /^\s*[-–]?\s*$/.test(between)
 }
 
 function areSingle(previous: Group, next: Group): boolean {
@@ -135,11 +125,13 @@ function formOf(text: string, group: Group): CandidateForm | null {
   if (second === undefined) {
     if (length > maxTokenLength || /[^\x00-\x7f]/.test(text.slice(group.start, group.end))) return null
     if (!hasDigit) return length >= 5 && length <= 10 ? 'capitals' : null
-    if (first.hasLower) return length >= 5 && !isMasked(text, first) ? 'letters-and-digits' : null
+    if (first.hasLower)
+      return length >= 5 && !isMasked(text, first) && !isTime(text, first) ? 'letters-and-digits' : null
     if (first.hasUpper) return length >= 4 && length <= 10 ? 'capitals-and-digits' : null
     return length >= 4 && length <= 8 ? 'digits' : null
   }
-  if (group.tokens.some((token) => token.hasLower)) return null
+  if (group.tokens.some((token) => token.hasLower))
+    return isOfSmallLetters(text, group) ? 'letters-and-digits' : null
   if (!hasUpper && isShapeOfCode(lengths)) return 'digits'
   const [, secondLength = 0] = lengths
   const isPrefixed = lengths.length === 2 && length <= 2 && !first.hasDigit && !second.hasUpper
@@ -147,6 +139,24 @@ function formOf(text: string, group: Group): CandidateForm | null {
   const isEven = length >= 3 && length <= 5 && lengths.length <= 4 && lengths.every((each) => each === length)
   if (!isEven) return hasDigit && isUneven(lengths, hasUpper) ? 'uneven-groups' : null
   return hasDigit ? 'capitals-and-digits' : 'capitals'
+}
+
+// "10am-11pm", "1st-5th", "20cm-30cm"
+const quantity = /^\d{1,3}(?:am|pm|st|nd|rd|th|min|hrs?|[kcm]?[mg]|[kmgt]b|px)$/
+
+/** `h3k9-2mzp`, as recovery codes are: even groups, each of small letters and digits. */
+function isOfSmallLetters(text: string, { tokens }: Group): boolean {
+  const length = (tokens[0]?.end ?? 0) - (tokens[0]?.start ?? 0)
+  if (length < 4 || length > 5 || tokens.length > 4) return false
+  return tokens.every(
+    ({ start, end, hasDigit, hasLower, hasUpper }) =>
+      end - start === length &&
+      hasDigit &&
+      hasLower &&
+      !hasUpper &&
+      /^[0-9a-z]+$/.test(text.slice(start, end)) &&
+      !quantity.test(text.slice(start, end)),
+  )
 }
 
 /** Neither a date nor a telephone number. */
@@ -168,24 +178,7 @@ function isMasked(text: string, token: Token): boolean {
   return /^[xX]{2}/.test(text.slice(token.start, token.start + 2))
 }
 
-const closedBefore = new Set('#$€£¥₹₽₩+/\\@_=&?%•')
-const closedAfter = new Set('#%€£¥₹₽₩$@/\\_=°')
-
-/** Whether it stands by itself, not as a piece of a number, a price, an address, a path, a colour or a time. */
-function hasOpenEdges(text: string, start: number, end: number): boolean {
-  const before = text.charAt(start - 1)
-  const after = text.charAt(end)
-  if (closedBefore.has(before) || closedAfter.has(after)) return false
-  if (isHyphen(before.charCodeAt(0)) || isHyphen(after.charCodeAt(0))) return false
-  if ('.,:'.includes(before) && /[0-9A-Za-z]/.test(text.charAt(start - 2)) && before !== '')
-    return isLabel(text, start)
-  if ('.,:'.includes(after) && after !== '' && /[0-9a-z]/.test(text.charAt(end + 1))) return false
-  // Emphasis stands on both sides, a star to be dialled on one.
-  if (before === '*' && after !== '*') return false
-  return text.slice(start - 3, start) !== '***'
-}
-
-/** `code:493201` is a label; `12:4932` and `a.4932` are not. */
-function isLabel(text: string, start: number): boolean {
-  return text.charAt(start - 1) === ':' && /[A-Za-z]/.test(text.charAt(start - 2))
+/** `15h40`, as French and Portuguese have it. */
+function isTime(text: string, { start, end }: Token): boolean {
+  return end - start === 5 && /^\d\dh\d\d$/.test(text.slice(start, end))
 }

@@ -85,10 +85,14 @@ function isNamed(gap: string): boolean {
   return gap.length <= 40 && !/[,;!?，。！？；]|\S{3}\. /.test(gap)
 }
 
+// A day, or a year alone, is what the words before speak of, not what they name.
+const day =
+  /(?<!\d)(?:\d{1,2}[-./]\d{1,2}[-./]\d{2,4}|\d{4}[-./]\d{1,2}[-./]\d{1,2}|\p{L} (?:19|20)\d\d)(?!\d)/gu
+
 /** By a number that a code could be; a longer one leaves a code free. */
 function isTaken(gap: string, kind: Mention['kind']): boolean {
   if (kind === 'other') return /\d{4}|\d{3}[- ]\d{3}/.test(gap)
-  return /(?<!\d)\d{4,8}(?!\d)|(?<!\d)\d{3}[- ]\d{3}(?!\d)/.test(gap)
+  return /(?<!\d)\d{4,8}(?!\d)|(?<!\d)\d{3}[- ]\d{3}(?!\d)/.test(gap.replace(day, ''))
 }
 
 /** In order, phrases joined: "verification code" is one mention, and so is "promo code". */
@@ -122,6 +126,10 @@ function join(text: string, mentions: Mention[], next: Found<Mention['kind']>): 
     // As strong as its strongest word.
     previous.end = next.end
   } else if (previous.kind === 'other' && next.kind === 'weak' && (isSamePhrase || restOfWord.test(gap))) {
+    previous.end = next.end
+  } else if (previous.kind === 'weak' && next.kind === 'strong' && ofWhat.test(gap)) {
+    // "do chód fíoraithe"
+    previous.kind = 'strong'
     previous.end = next.end
   } else if (previous.kind === 'weak' && next.kind === 'other' && (isSamePhrase || ofWhat.test(gap))) {
     previous.kind = 'other'

@@ -4,7 +4,10 @@ import { quotedRanges } from './code-quotes.js'
 /** Stands in for what is no text to search; neither letter nor digit. */
 const blank = '\ue000'
 
-/** Blanks out addresses, and what the mail quotes: no code stands there, and their words are none of its own. */
+// ISO 13616: a country, two check digits, and up to 30 characters in fours.
+const iban = /(?<![0-9A-Za-z])[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){2,7}(?: ?[0-9A-Z]{1,3})?(?![0-9A-Za-z])/g
+
+/** Blanks out addresses, account numbers, and what the mail quotes: no code stands there, and their words are none of its own. */
 export function withoutForeignText(text: string, isAnswer: boolean): string {
   const ranges: { start: number; end: number }[] = [...quotedRanges(text, isAnswer)]
   if (text.includes('://')) ranges.push(...bareUrls(text))
@@ -12,6 +15,9 @@ export function withoutForeignText(text: string, isAnswer: boolean): string {
     for (const match of text.matchAll(/www\.[^\s<>"]+/gi)) {
       ranges.push({ start: match.index, end: match.index + match[0].length })
     }
+  }
+  for (const match of text.matchAll(iban)) {
+    if (match[0].length >= 15) ranges.push({ start: match.index, end: match.index + match[0].length })
   }
   for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1)) ranges.push(mailbox(text, at))
   if (ranges.length === 0) return text

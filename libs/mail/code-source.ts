@@ -1,4 +1,5 @@
-import { findCandidates, plainCharacters, type Candidate } from './code-candidates.js'
+import { findCandidates, type Candidate } from './code-candidates.js'
+import { isBeginning, isDecoration, lastSentenceEnd } from './code-clauses.js'
 import {
   codeMentionBehind,
   isAboutApproval,
@@ -10,6 +11,8 @@ import {
 import { isMeasure, isNumbered, isYear } from './code-measures.js'
 import { instructionAround, tellsToEnter } from './code-instructions.js'
 import { withoutForeignText } from './code-foreign-text.js'
+import { isListedBehind, isOrdinal } from './code-lists.js'
+import { plainCharacters } from './plain-characters.js'
 
 /** What the words around a candidate say of it. */
 export interface Surroundings {
@@ -27,6 +30,14 @@ export interface Surroundings {
   confidence: number
 }
 
+/** The line that a candidate stands on. */
+interface Line {
+  start: number
+  end: number
+  /** Whether nothing else stands there. */
+  isAlone: boolean
+}
+
 /** Lines of at least so many characters may have been broken by the mail program that sent them. */
 const longLine = 50
 
@@ -34,6 +45,7 @@ const longLine = 50
 export class CodeSource {
   readonly candidates: Candidate[]
   private readonly plain: string
+  private latest: { candidate: Candidate; surroundings: Surroundings } | null = null
   private lowerCased: string | null = null
 
   constructor(
@@ -49,61 +61,82 @@ export class CodeSource {
     return (this.lowerCased ??= this.plain.replaceAll('İ', 'i').toLowerCase())
   }
 
+  /** To be asked of one candidate after the other: of a list ("Your backup codes: …") what is said above holds for all. */
   surroundingsOf(candidate: Candidate): Surroundings {
+    const { latest } = this
+    const isNext = latest !== null && isListedBehind(this.lower, latest.candidate, candidate)
+    const surroundings =
+      isNext && latest.surroundings.isStrong ? latest.surroundings : this.readAround(candidate)
+    this.latest = { candidate, surroundings }
+    return surroundings
+  }
+
+  private readAround(candidate: Candidate): Surroundings {
     const { start, end } = candidate
+    const line = this.lineOf(candidate)
+    if (isMeasure(this.lower, candidate) || isNumbered(this.plain, candidate) || this.isPast(start, end)) {
+      return { isRefused: true, isDirect: false, isAlone: line.isAlone, isStrong: false, confidence: 0 }
+    }
+    const before = this.lower.slice(this.unwrappedStart(line.start, start), start)
+    return (
+      this.saidBefore(candidate, before, line) ??
+      this.saidBehind(candidate, before, line) ??
+      this.onOtherLines(line, isBeginning(before))
+    )
+  }
+
+  private lineOf({ start, end }: Candidate): Line {
     const lineStart = this.lower.lastIndexOf('\n', start - 1) + 1
     const nextBreak = this.lower.indexOf('\n', end)
     const lineEnd = nextBreak === -1 ? this.lower.length : nextBreak
+    const ahead = this.lower.slice(Math.max(lineStart, start - 20), start)
     const isAlone =
-      isDecoration(this.lower.slice(Math.max(lineStart, start - 20), start)) &&
+      (isDecoration(ahead) || isOrdinal(ahead)) &&
       isDecoration(this.lower.slice(end, Math.min(lineEnd, end + 20))) &&
       start - lineStart < 20 &&
       lineEnd - end < 20
-    const said = (mention: Mention | null, isDirect: boolean, ifStrong: number, ifWeak: number) => {
-      const isStrong = mention?.kind === 'strong'
-      const confidence = mention === null ? 0 : isStrong ? ifStrong : ifWeak
-      return { isRefused: mention?.kind === 'other', isDirect, isAlone, isStrong, confidence }
-    }
+    return { start: lineStart, end: lineEnd, isAlone }
+  }
 
-    if (isMeasure(this.lower, candidate) || isNumbered(this.plain, candidate) || this.isPast(start, end)) {
-      return { isRefused: true, isDirect: false, isAlone, isStrong: false, confidence: 0 }
-    }
-    const sentenceStart = this.unwrappedStart(lineStart, start)
-    const before = this.lower.slice(sentenceStart, start)
+  private saidBefore(candidate: Candidate, before: string, { isAlone }: Line): Surroundings | null {
     const reading = readBefore(before)
-    if (reading !== null) {
-      const { mention, isDisputed } = reading
-      if (mention.kind === 'other') {
-        const told = this.instructed(candidate, before, mention.end)
-        return told !== null && told.confidence >= 0.7 ? { ...told, isAlone } : said(mention, false, 0, 0)
-      }
-      const gap = before.slice(mention.end)
-      const sentenceEnd = lastSentenceEnd(gap)
-      if (sentenceEnd === 0) {
-        const isClose = gap.length <= (mention.kind === 'strong' ? 60 : 40)
-        const isDirect = isClose && !isDisputed && !/\d/.test(gap)
-        return isDirect ? said(mention, true, 0.95, 0.88) : said(mention, false, 0.82, 0.6)
-      }
-      const rest = gap.slice(sentenceEnd)
-      if (isDecoration(rest)) return said(mention, false, 0.82, 0.6)
-      if (rest.length <= 40 && !isDisputed) {
-        const told = this.instructed(candidate, before)
-        return told === null ? said(mention, false, 0.55, 0.25) : { ...told, isAlone }
-      }
+    if (reading === null) return null
+    const { mention, isDisputed } = reading
+    if (mention.kind === 'other') {
+      const told = this.instructed(candidate, before, mention.end)
+      if (told !== null && told.confidence >= 0.7) return { ...told, isAlone }
+      return said(mention, { isAlone, isDirect: false, ifStrong: 0, ifWeak: 0 })
     }
+    const gap = before.slice(mention.end)
+    const sentenceEnd = lastSentenceEnd(gap)
+    const isClose = gap.length <= (mention.kind === 'strong' ? 60 : 40)
+    if (sentenceEnd === 0 && isClose && !isDisputed && !/\d/.test(gap)) {
+      return said(mention, { isAlone, isDirect: true, ifStrong: 0.95, ifWeak: 0.88 })
+    }
+    const rest = gap.slice(sentenceEnd)
+    if (sentenceEnd === 0 || isDecoration(rest)) {
+      return said(mention, { isAlone, isDirect: false, ifStrong: 0.82, ifWeak: 0.6 })
+    }
+    if (rest.length > 40 || isDisputed) return null
+    const told = this.instructed(candidate, before)
+    if (told !== null) return { ...told, isAlone }
+    return said(mention, { isAlone, isDirect: false, ifStrong: 0.55, ifWeak: 0.25 })
+  }
 
-    const behind = codeMentionBehind(this.lower.slice(end, Math.min(lineEnd, end + 60)))
+  private saidBehind(candidate: Candidate, before: string, line: Line): Surroundings | null {
+    const { end } = candidate
+    const { isAlone } = line
+    const behind = codeMentionBehind(this.lower.slice(end, Math.min(line.end, end + 60)))
     if (behind !== null && (behind.kind === 'strong' || isBeginning(before))) {
-      return said(behind, true, 0.94, 0.87)
+      return said(behind, { isAlone, isDirect: true, ifStrong: 0.94, ifWeak: 0.87 })
     }
     const isPlain = candidate.form === 'digits' && !isYear(candidate.value)
-    if (isPlain && isBeginning(before) && isAboutSigningIn(this.clauseBehind(end, lineEnd))) {
+    if (isPlain && isBeginning(before) && isAboutSigningIn(this.clauseBehind(end, line.end))) {
       // "Enter 493201 to sign in": what it is for is told, what it is goes without saying.
       return { isRefused: false, isDirect: true, isAlone, isStrong: false, confidence: 0.7 }
     }
     const told = this.instructed(candidate, before)
-    if (told !== null) return { ...told, isAlone }
-    return this.onOtherLines(lineStart, lineEnd, { isAlone, isFirst: isBeginning(before) }, said)
+    return told === null ? null : { ...told, isAlone }
   }
 
   /** What a sentence says of a number in it by telling what to do with it; `after` what names another number. */
@@ -124,28 +157,24 @@ export class CodeSource {
     }
   }
 
-  private onOtherLines(
-    lineStart: number,
-    lineEnd: number,
-    { isAlone, isFirst }: { isAlone: boolean; isFirst: boolean },
-    said: (mention: Mention | null, isDirect: boolean, ifStrong: number, ifWeak: number) => Surroundings,
-  ): Surroundings {
-    const above = this.lower.slice(Math.max(0, lineStart - 200), lineStart)
+  private onOtherLines({ start, end, isAlone }: Line, isFirst: boolean): Surroundings {
+    const above = this.lower.slice(Math.max(0, start - 200), start)
     const reading = readBefore(above)
     if (reading !== null) {
       const { mention } = reading
       if (mention.kind === 'other') {
-        if (above.slice(mention.end).trim().length < 4) return said(mention, false, 0, 0)
-      } else if (isAlone) return said(mention, false, 0.93, 0.88)
-      else if (isFirst) return said(mention, false, 0.55, 0)
+        const isNext = above.slice(mention.end).trim().length < 4
+        if (isNext) return said(mention, { isAlone, isDirect: false, ifStrong: 0, ifWeak: 0 })
+      } else if (isAlone) return said(mention, { isAlone, isDirect: false, ifStrong: 0.93, ifWeak: 0.88 })
+      else if (isFirst) return said(mention, { isAlone, isDirect: false, ifStrong: 0.55, ifWeak: 0 })
     }
-    if (!isAlone) return said(null, false, 0, 0)
-    const behind = this.lower.slice(lineEnd, lineEnd + 120)
+    if (!isAlone) return said(null, { isAlone, isDirect: false, ifStrong: 0, ifWeak: 0 })
+    const behind = this.lower.slice(end, end + 120)
     const below = codeMentionBehind(behind)
     if (below === null && (tellsToEnter(above.slice(-120)) || tellsToEnter(behind))) {
       return { isRefused: false, isDirect: false, isAlone, isStrong: false, confidence: 0.65 }
     }
-    return said(below, false, 0.75, 0.7)
+    return said(below, { isAlone, isDirect: false, ifStrong: 0.75, ifWeak: 0.7 })
   }
 
   /** Whether it is named as a bank's approval of a payment. */
@@ -181,20 +210,14 @@ export class CodeSource {
   }
 }
 
-/** Just past the last end of a sentence; 0 for none. */
-function lastSentenceEnd(text: string): number {
-  let last = 0
-  for (const match of text.matchAll(/[.!?](?=\s)|[。！？]/g)) last = match.index + 1
-  return last
+interface Stand extends Pick<Surroundings, 'isAlone' | 'isDirect'> {
+  /** The confidence that a strong mention deserves there, and a weak one. */
+  ifStrong: number
+  ifWeak: number
 }
 
-function isDecoration(text: string): boolean {
-  return !/[\p{L}\p{N}]/u.test(text)
-}
-
-/** Whether a number behind this begins its sentence, or follows its first word: "Use 493201 as …". */
-function isBeginning(before: string): boolean {
-  const sentence = before.slice(lastSentenceEnd(before))
-  const clause = sentence.slice(sentence.search(/[^:：,，—–]{0,200}$/)).trim()
-  return isDecoration(clause) || /^[^\p{L}\p{N}]{0,3}\p{L}{2,12}$/u.test(clause)
+function said(mention: Mention | null, { isAlone, isDirect, ifStrong, ifWeak }: Stand): Surroundings {
+  const isStrong = mention?.kind === 'strong'
+  const confidence = mention === null ? 0 : isStrong ? ifStrong : ifWeak
+  return { isRefused: mention?.kind === 'other', isDirect, isAlone, isStrong, confidence }
 }

@@ -98,12 +98,12 @@ export const strongWords = [
     ověření, jednorázov, potvrzovac, aktivační, autorizační, bezpečnostní kód, přihlašovací kód,
     přístupový kód, overovac, overeni, potvrdzovac, aktivačn, autorizačn, bezpečnostný kód,
     prihlasovací kód, prístupový kód, jednokratn, verifikacijsk, potvrdni, sigurnosni k, kod za prijavu,
-    enkratn, potrditven, varnostna koda, kodi i verifik
+    enkratn, potrditven, varnostna koda, kodi i verifik, tasdiqlash kod
   `),
   // Those in Cyrillic letters, and their neighbours
   ...listed(`
     подтвержд, проверочн, одноразов, верификац, підтвердж, перевірочн, верифікац, еднократ, потвържд,
-    једнократн, растау коды, нэг удаагийн
+    једнократн, растау коды, нэг удаагийн, пацвярдж, праверачн, аднаразов, ырастоо код
   `),
   ...together(
     ['код ', 'код для ', 'код за ', 'кода '],
@@ -122,6 +122,10 @@ export const strongWords = [
     κωδικός ενεργοποίησ, κωδικός εισόδου, doğrulama, onay kod, tek kullanımlık, tek seferlik, giriş kod,
     güvenlik kod, aktivasyon kod, təsdiq kod, birdəfəlik, ერთჯერადი, დადასტურების, հաստատման, մեկանգամյա
   `),
+  // Basque, Irish, Welsh
+  ...listed(`
+    egiaztapen, egiaztatze, berrespen, erabilera bakarr, fíoraithe, fíorú, deimhnithe, aonuaire, dilysu, untro
+  `),
   // Arabic, Persian, Urdu, Hebrew
   ...listed(`
     التحقق, رمز التأكيد, رمز الدخول, رمز تسجيل, رمز الأمان, رمز المرور, رمز التفعيل, كود التفعيل,
@@ -135,7 +139,7 @@ export const strongWords = [
     சரிபார்ப்பு, ధృవీకరణ, ચકાસણી, รหัสยืนยัน, รหัส otp, รหัสotp, ใช้ครั้งเดียว, ครั้งเดียว,
     รหัสความปลอดภัย, รหัสเข้าสู่ระบบ, รหัสการยืนยัน, xác minh, xác thực, xác nhận, mã otp, mã bảo mật,
     mã đăng nhập, mã truy cập, dùng một lần, mã kích hoạt, sekali pakai, sekali guna, verifikasi,
-    pengesahan, uthibitisho
+    pengesahan, uthibitisho, ផ្ទៀងផ្ទាត់, အတည်ပြု, ຢືນຢັນ, ማረጋገጫ, ಪರಿಶೀಲನಾ, സ്ഥിരീകരണ, ਪੁਸ਼ਟੀਕਰਨ, ਤਸਦੀਕ, प्रमाणीकरण
   `),
   ...together(['kode ', 'kod '], ['otp', 'keamanan', 'masuk', 'akses', 'konfirmasi', 'aktivasi', 'login']),
   // Chinese
@@ -158,7 +162,7 @@ export const strongWords = [
 export const weakWords = listed(`
     code$, codes$, código, codigo, codice, ^cod$, ^codul, ^codi$, koodi, kood$, ^kod$, ^kode$, ^koden,
     ^kodu, ^kodot, ^kodom, ^kodja, ^koda$, ^kodo$, ^kodą$, ^kodi, ^kodas, ^kods$, kód, ^код, κωδικ, mã_, รหัส, โค้ด, رمز, كود,
-    کد, کوڈ, קוד, कोड, কোড, கோட், కోడ్, コード, 코드, կոդ, კოდი, msimbo, ^clau$, ^cód, your token, seu token, o token, tu token, su token, el token, tuo token, il token, le token, votre token, dein token, ihr token,
+    کد, کوڈ, קוד, कोड, কোড, கோட், కోడ్, コード, 코드, կոդ, კოდი, msimbo, ^clau$, ^cód, ^chód, kodea$, លេខកូដ, ကုဒ်, ລະຫັດ, ኮድ, ಕೋಡ್, കോഡ്, કોડ, ਕੋਡ, කේතය, your token, seu token, o token, tu token, su token, el token, tuo token, il token, le token, votre token, dein token, ihr token,
     twój token, váš token, je token, токен, குறியீடு, password, passwort, kennwort,
     mot de passe, contraseña, senha, ^clave$, wachtwoord, lösenord, salasana, hasło, heslo, jelszó,
     parol, şifre, пароль, 密码, 密碼, 代码, 代碼, 數字碼, パスワード, 비밀번호

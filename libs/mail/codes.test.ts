@@ -98,6 +98,20 @@ const told: { send: Sent; expect: string }[] = [
   },
   { send: { text: 'Save 20% with SPRING. Your verification code is 604418' }, expect: '604418' },
   { send: { text: 'Your code is 604418. If it has expired, ask for another.' }, expect: '604418' },
+  { send: { text: '您的验证码是604418,5分钟内有效' }, expect: '604418' },
+  {
+    send: { text: 'Die TAN für 350,00 EUR an DE89 3704 0044 0532 0130 00 lautet 604418.' },
+    expect: '604418',
+  },
+  { send: { text: 'Hasło z dnia 21-11-2026: 604418' }, expect: '604418' },
+  { send: { text: 'Is é 604418 do chód fíoraithe.' }, expect: '604418' },
+  { send: { text: 'আপনার যাচাইকরণ কোড ৬০৪৪১৮' }, expect: '604418' },
+  { send: { text: 'OTP=604418 [Ref:ABCD]' }, expect: '604418' },
+  { send: { text: 'Your passcode:\n\n6 0 4 – 4 1 8\n' }, expect: '604418' },
+  { send: { text: 'To pay $84.10 enter the code 604 418 at checkout.' }, expect: '604418' },
+  { send: { text: 'Enter 5H8-J2K on the reset page.' }, expect: '5H8J2K' },
+  { send: { text: 'Join the team with this code:\n\nAX-771-QP\n' }, expect: 'AX771QP' },
+  { send: { text: 'Recovery code:\nh3k9-2mzp\n' }, expect: 'h3k92mzp' },
   { send: { text: '您的验证码是604418，请访问https://x.example/v?code=771204完成验证' }, expect: '604418' },
 ]
 
@@ -165,6 +179,13 @@ const traps: Sent[] = [
   { text: 'Reset the password of account 4829134 or user river4821 with the code that we send you.' },
   { text: 'Never use 123456 as your password.' },
   { text: 'In 2026 people used it to open 1204330 of them.' },
+  { text: 'O código chega às 15h40.' },
+  { text: 'Profitez de -15 % avec le code NOEL15.' },
+  { text: 'Use code 5050 at checkout for 50% off.' },
+  { text: 'Network: Guest\nPassword: harvest2026\nThe Wi-Fi is free.' },
+  { text: 'Type STOP77 to end these reminders, HELP22 for help. See our code of conduct.' },
+  { text: 'Reset your password: call 10am-11pm, see /reset?code=604418' },
+  { text: 'Cost code 604418, tax code 1257L, course code CS10245' },
   { text: '' },
   {},
 ]
@@ -179,6 +200,15 @@ test('the text stands as in the mail, the value as it is typed', () => {
   expect(codesIn({ text: '認証コード：１２３４５６' })).toMatchObject([
     { value: '123456', text: '１２３４５６' },
   ])
+})
+
+test('of a list of codes, all are', () => {
+  const list = '48201933\n10394857\n66201948\n'
+  const values = ['48201933', '10394857', '66201948']
+  for (const text of [list, list.replaceAll('\n', ', '), '1. 4820 1933\n2. 1039 4857\n3. 6620 1948']) {
+    expect(codesIn({ text: `Your backup codes:\n\n${text}` }).map(({ value }) => value)).toEqual(values)
+  }
+  expect(codesIn({ text: 'Login code 604418 | 4820\n' }).map(({ value }) => value)).toEqual(['604418'])
 })
 
 test('a code in every part of a mail is one code', () => {
@@ -261,6 +291,14 @@ test.each([
   'enter 493201 ',
   'use it with 4932 を入力 ',
   'İ',
+  '1 - ',
+  '48201933, ',
+  'backup codes 48201933\n48201933\n',
+  'DE89 3704 0044 ',
+  'AA11AAAA',
+  'h3k9-',
+  '৬',
+  '604418,5',
 ])('megabytes of %j are read', (piece) => {
   const text = piece.repeat(2_000_000 / piece.length)
   expect(codesIn({ subject: text, text }).length).toBeLessThanOrEqual(20)

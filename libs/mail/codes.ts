@@ -54,7 +54,9 @@ function confidenceIn(candidate: Candidate, near: Surroundings, about: () => Sub
   const rating = rateForm(candidate, near)
   if (rating > 0) {
     if (near.isForHandover === true && !about().isHandover) return 0
-    const isForAll = !near.isStrong && about().isPromotion
+    // What everybody may use is a word or a round number: "enter the code 739 004 at checkout" is for one.
+    const isOfOne = near.isDirect && candidate.form === 'digits' && candidate.value.length >= 6
+    const isForAll = !near.isStrong && !isOfOne && about().isPromotion
     return isForAll || about().isAppointment ? 0 : rating
   }
   if (!near.isAlone || candidate.form !== 'digits' || isYear(candidate.value)) return 0
@@ -63,7 +65,7 @@ function confidenceIn(candidate: Candidate, near: Surroundings, about: () => Sub
 }
 
 function rateForm(
-  { value, form }: Candidate,
+  { start, end, value, form }: Candidate,
   { isDirect, isAlone, isStrong, confidence }: Surroundings,
 ): number {
   if (confidence === 0) return 0
@@ -79,10 +81,11 @@ function rateForm(
       // The form of tokens, names of hosts and signatures, too.
       return isDirect || (isAlone && isStrong) ? confidence - 0.2 : 0
     case 'uneven-groups':
-      return isDirect && isStrong ? confidence - 0.2 : 0
+      return (isDirect && isStrong) || isAlone ? confidence - 0.2 : 0
     case 'capitals':
       // Words in capitals are headings and buttons; only the form of a code tells one from them.
-      return (isDirect || isAlone) && isUnlikeWord(value) ? confidence - 0.25 : 0
+      if (!(isDirect || isAlone) || !isUnlikeWord(value)) return 0
+      return end - start > value.length ? confidence - 0.15 : confidence - 0.25
   }
 }
 

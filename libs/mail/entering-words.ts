@@ -80,7 +80,7 @@ export const handingWords = [
     ^χρησιμοποι, ^δώστε, ^πείτε, ^δείξτε, ^ανοίξτε, ^përdor,
     استخدم, أعط, أخبر, اعرض, ^השתמש, ^מסור, ^הצג, ^אמור, ^תן_,
     ใช้, กด, แจ้ง, แสดง, บอก, ^dùng, ^sử dụng, ^đưa_, ^đọc_, ^gunakan, ^guna$,
-    ^pakai$, ^tunjukkan, ^berikan, ^sebutkan, ^beritahu, ^tumia$, ^gamitin, 使用, 请凭, 請憑, 凭码, 出示, 告知, 告诉, 告訴, 提供
+    ^pakai$, ^tunjukkan, ^berikan, ^sebutkan, ^beritahu, ^tumia$, ^gamitin, 使用, 凭_, 憑_, 请凭, 請憑, 凭码, 出示, 告知, 告诉, 告訴, 提供
   `),
 ]
 
@@ -102,6 +102,20 @@ export const handingBehindWords = listed(`
 
 /** What codes are typed or handed over for. */
 export const purposeWords = [
+  ...together(
+    [
+      'reset',
+      'login',
+      'log-in',
+      'sign-in',
+      'sign-up',
+      'activation',
+      'verification',
+      'confirmation',
+      'pairing',
+    ],
+    [' page', ' screen', ' form'],
+  ),
   ...together(
     listed(`
       ^to, ^and, ^then

@@ -65,18 +65,15 @@ function overriding(attributes: StyleEffect, style: StyleEffect): StyleEffect {
   }
 }
 
+const extents = new Set(['height', 'max-height', 'width', 'max-width'])
+
 function readStyle(style: string): StyleEffect {
   const effect = { ...none }
   let isFlat = false
   let isClipped = false
-  for (const declaration of style.toLowerCase().split(';')) {
-    const colon = declaration.indexOf(':')
-    if (colon === -1) continue
-    const value = declaration
-      .slice(colon + 1)
-      .replace('!important', '')
-      .trim()
-    switch (declaration.slice(0, colon).trim()) {
+  for (const { property, value } of declarationsIn(style)) {
+    if (extents.has(property)) isFlat ||= isZero(value)
+    switch (property) {
       case 'display':
         effect.isGone ||= value === 'none'
         break
@@ -85,12 +82,6 @@ function readStyle(style: string): StyleEffect {
         break
       case 'opacity':
         effect.isGone ||= Number.parseFloat(value) === 0
-        break
-      case 'max-height':
-      case 'height':
-      case 'max-width':
-      case 'width':
-        isFlat ||= isZero(value)
         break
       case 'overflow':
         isClipped = value === 'hidden' || value === 'clip'
@@ -112,6 +103,15 @@ function readStyle(style: string): StyleEffect {
   effect.isGone ||= isFlat && isClipped
   const { isGone, isTiny, color, background } = effect
   return !isGone && isTiny === undefined && color === undefined && background === undefined ? none : effect
+}
+
+function* declarationsIn(style: string): Generator<{ property: string; value: string }> {
+  for (const declaration of style.toLowerCase().split(';')) {
+    const colon = declaration.indexOf(':')
+    if (colon === -1) continue
+    const value = declaration.slice(colon + 1).replace('!important', '')
+    yield { property: declaration.slice(0, colon).trim(), value: value.trim() }
+  }
 }
 
 function isZero(value: string): boolean {

@@ -3,7 +3,8 @@ import { TextFlow } from './text-flow.js'
 
 /** What is kept of links, each of which may repeat a long base. */
 const maxLinks = 20_000
-const maxHrefLength = 8_192
+/** Characters of an address, as it is listed. */
+export const maxHrefLength = 8_192
 const maxHrefCharacters = 4_000_000
 
 interface OpenLink {

@@ -1,4 +1,5 @@
 import { bareUrls } from './bare-urls.js'
+import { maxHrefLength } from './html-links.js'
 import type { Link } from './message.js'
 import type { HtmlContent } from './visible-text.js'
 
@@ -18,7 +19,7 @@ export function findLinks(
     if (known !== undefined) {
       // A logo and a button often lead to the same place: the button's words say more.
       if (known.text === '' && link.text !== null) known.text = link.text
-    } else if (found.size < maxLinks) found.set(link.href, { ...link })
+    } else if (found.size < maxLinks && link.href.length <= maxHrefLength) found.set(link.href, { ...link })
     else isCut = true
   }
 

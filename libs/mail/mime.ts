@@ -23,15 +23,27 @@ export interface MimeContent {
   warnings: Warning[]
 }
 
-interface MimeParts {
+const parserOptions = {
+  skipHtmlToText: true,
+  skipTextToHtml: true,
+  skipTextLinks: true,
+  skipImageLinks: true,
+  keepDeliveryStatus: true,
+  checksumAlgo: 'sha256',
+  // An attached mail stays an attachment, also where it is marked inline.
+  ignoreEmbedded: true,
+  maxHeadSize: Infinity,
+}
+
+type OnContent = (index: number, piece: Buffer) => void
+
+interface MimeParts extends Pick<MimeContent, 'attachments' | 'warnings'> {
   tree: MimeNode | false
-  attachments: Attachment[]
-  warnings: Warning[]
 }
 
 /** Resolves once the whole source is read. Rejects with an Error if the parser is defeated. */
 export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeContent> {
-  return contentOf(await readParts(raw, limits, () => undefined))
+  return contentOf(await readParts(raw, limits))
 }
 
 /**
@@ -41,67 +53,67 @@ export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeCon
 export async function readAttachments(
   raw: Buffer,
   limits: MailLimits,
-  onContent: (index: number, piece: Buffer) => void,
+  onContent: OnContent,
 ): Promise<Attachment[]> {
   return (await readParts(raw, limits, onContent)).attachments
 }
 
-function readParts(
-  raw: Buffer,
-  limits: MailLimits,
-  onContent: (index: number, piece: Buffer) => void,
-): Promise<MimeParts> {
+async function readParts(raw: Buffer, limits: MailLimits, onContent?: OnContent): Promise<MimeParts> {
   const warnings: Warning[] = []
   const source = prepareSource(raw, limits, warnings)
-  return new Promise((resolve, reject) => {
-    const options = {
-      skipHtmlToText: true,
-      skipTextToHtml: true,
-      skipTextLinks: true,
-      skipImageLinks: true,
-      keepDeliveryStatus: true,
-      checksumAlgo: 'sha256',
-      // An attached mail stays an attachment, also where it is marked inline.
-      ignoreEmbedded: true,
-      maxHeadSize: Infinity,
-      maxChildNodes: limits.maxParts + 1,
-    }
-    const parser = new TreeParser(options, limits)
-    const attachments: Attachment[] = []
-    let omitted = 0
+  const options = { ...parserOptions, maxChildNodes: limits.maxParts + 1 }
+  const parser = new TreeParser(options, limits)
+  const gathered = gatherAttachments(parser, limits.maxAttachments, warnings, onContent)
+  await readAll(parser, source)
+  const { attachments, omitted } = gathered
+  if (omitted > 0) {
+    warnings.push({ code: 'too-many-attachments', detail: `${omitted} more attachments were left out.` })
+  }
+  if (parser.isHeaderCut) {
+    warnings.push({
+      code: 'too-many-headers',
+      detail: `Only the first ${limits.maxHeaderBytes} bytes of a part's header were read.`,
+    })
+  }
+  if (parser.isTooDeep) {
+    warnings.push({
+      code: 'too-many-parts',
+      detail: `Parts nested deeper than ${limits.maxDepth} were left out.`,
+    })
+  }
+  return { tree: parser.tree, attachments, warnings }
+}
 
-    parser.on('data', (part: AttachmentStream | MessageText) => {
-      if (part.type !== 'attachment') return
-      const index = attachments.length
-      const isListed = index < limits.maxAttachments
-      if (!isListed) omitted++
-      part.content.on('data', (piece: Buffer) => {
-        if (isListed) onContent(index, piece)
-      })
-      part.content.on('end', () => {
-        if (isListed) attachments.push(describeAttachment(part, index, warnings))
-        part.release()
-      })
+/** Lists attachments while the parser comes by them. */
+function gatherAttachments(
+  parser: TreeParser,
+  most: number,
+  warnings: Warning[],
+  onContent?: OnContent,
+): { attachments: Attachment[]; omitted: number } {
+  const attachments: Attachment[] = []
+  const gathered = { attachments, omitted: 0 }
+  parser.on('data', (part: AttachmentStream | MessageText) => {
+    if (part.type !== 'attachment') return
+    const index = attachments.length
+    const isListed = index < most
+    if (!isListed) gathered.omitted++
+    part.content.on('data', (piece: Buffer) => {
+      if (isListed) onContent?.(index, piece)
     })
+    part.content.on('end', () => {
+      if (isListed) attachments.push(describeAttachment(part, index, warnings))
+      part.release()
+    })
+  })
+  return gathered
+}
+
+/** Resolves once the parser has come to the end of the source. */
+function readAll(parser: TreeParser, source: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
     parser.on('error', (error: Error) => reject(error))
-    parser.on('end', () => {
-      if (omitted > 0) {
-        warnings.push({ code: 'too-many-attachments', detail: `${omitted} more attachments were left out.` })
-      }
-      if (parser.isHeaderCut) {
-        warnings.push({
-          code: 'too-many-headers',
-          detail: `Only the first ${limits.maxHeaderBytes} bytes of a part's header were read.`,
-        })
-      }
-      if (parser.isTooDeep) {
-        warnings.push({
-          code: 'too-many-parts',
-          detail: `Parts nested deeper than ${limits.maxDepth} were left out.`,
-        })
-      }
-      resolve({ tree: parser.tree, attachments, warnings })
-    })
+    parser.on('end', () => resolve())
     parser.on('close', () => reject(new Error('The mail parser stopped before the end of the source.')))
     parser.end(source)
   })

@@ -10,7 +10,8 @@ const english = [
         tracking, error, status, response, product, zip, postal, post, area, country, dialling, dialing,
         source, bar, qr, uni, item, sort, swift, bank, style, dress, campaign, store, exit, return, http,
         result, reason, booking, branch, tax, invite, invitation, referral, friend, colour, color,
-        customer, dealer, license, building
+        customer, dealer, license, building, cost, charge, department, project, job, survey, vendor, supplier,
+        course, exam, module, programme
       `),
     [' code', '-code', 'code', ' codes'],
   ),
@@ -26,7 +27,7 @@ const english = [
     po box, p. o. box, ^suite, ^ste$, ^apt$, ^room, ^door, ^gate$, ^seat, ^floor, ^port$, ^errno, ^line$,
     ^issue, ^release, ^rfc$, ^vat$, ^vat_, ^company no, ^reg. no, registered, registration no, ^iban,
     ^bic$, ^swift$, routing, ^policy, ^claim, ^permit, ^model, ^part no, ^quantity, ^qty$, ^mandate,
-    meeting id, conference id, webinar id, ^id:, ^id#, user id, ^extension, ^ext., ^po #
+    meeting id, conference id, webinar id, ^meter$, ^meter no, ^meter num, ^id:, ^id#, user id, ^extension, ^ext., ^po #
   `),
 ]
 
@@ -54,7 +55,7 @@ const western = [
     código de seguimiento, código de rastreio, código de producto, código de barras, código de error,
     seguimiento, ^envío, reserva, contrato, referencia, referência, cuenta n, ^nif, ^cif$, ^c.p., ^cp_,
     ^cep, cnpj, ^cpf, protocolo, número de cliente, encomenda, entidade, ^rfc:, localizador, ^sac$,
-    código do produto, código de cliente, código do cliente, ^importe, expediente
+    código seguro de verificación, código do produto, código de cliente, código do cliente, ^importe, expediente
   `),
   // Italian, Romanian, Catalan
   ...listed(`
@@ -83,7 +84,7 @@ const eastern = [
     zamówien, przesyłk, kod pocztowy, rachunek, rachunku, ^nip, ^krs, ^regon, infolini, klienta, faktur,
     rezerwac, zgłoszeni, list przewozowy, nr klienta, objednávk, zásilk, ^psč, ^ičo, variabilní,
     variabilný, infolinka, rezervac, rezervač, rezerváci, reklamac, zákazníck, číslo účtu, faktúr, narudžb, račun,
-    pošiljk, ^oib, poštanski, naročil, tellimus, pasūtījum, užsakym
+    pošiljk, ^oib, poštanski, naročil, tellimus, pasūtījum, užsakym, pašto kod, pasta indeks, postiindeks
   `),
   // Hungarian, Greek, Turkish
   ...listed(`
@@ -119,7 +120,7 @@ const eastern = [
   `),
 ]
 
-/** Of what saves money: such mails are full of codes that everybody may use. */
+/** Of what saves money, or is open to all as Wi-Fi is: such mails are full of codes that everybody may use. */
 export const promotionWords = listed(`
     % off, %off, _off with code, discount, coupon, ^promo, voucher, gift card, gift code, presale, pre-sale, for a free, redeem, reward code,
     offer code, at checkout, gutschein, rabat, aktionscode, réduction, ^remise, code avantage, descuento,
@@ -128,6 +129,7 @@ export const promotionWords = listed(`
     parrain, invita a tus amigos, invita a un amigo, convide amigos, indique um amigo, invita un amico, invita i tuoi amici, nodig vrienden uit,
     bjud in vänner, värva, inviter venner, kutsu kaver, poleć znajom, zaproś znajom, doporuč, пригласи друз, приведи друг, запроси друз,
     arkadaşını davet, 邀请好友, 邀請好友, 友達を招待, 友達紹介, お友だち, 친구 초대, 추천인, ^save_, ^bonus code, έκπτωσ, εκπτωτικ, προσφορ,
+    profitez de, profitez d', profitez d’, aprovecha, aproveite, approfitta, profiteer van, wi-fi, wifi, wlan,
     indirim, скидк, промокод, знижк, отстъпк, popust, الخصم, خصم, قسيمة, קופון, הנחה, تخفیف, छूट, कूपन,
     ส่วนลด, giảm giá, khuyến mãi, diskon, kode promo, 优惠, 優惠, 折扣, クーポン, 割引, 쿠폰, 할인
   `)

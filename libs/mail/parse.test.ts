@@ -1,24 +1,17 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { createTransport } from 'nodemailer'
+import { anyEnvelope } from '#test/harness/envelope.js'
 import { readAttachment } from './attachment.js'
 import { defaultMailLimits, type MailLimits } from './limits.js'
-import type { Envelope, ParsedMail } from './message.js'
+import type { ParsedMail } from './message.js'
 import { parseMail } from './parse.js'
-
-const envelope: Envelope = {
-  mailFrom: 'bounce@app.example',
-  rcptTo: 'k3v+tag@mayfly.test',
-  helo: 'mx.app.example',
-  remoteAddress: '192.0.2.1',
-  tls: null,
-}
 
 const golden = 'libs/mail/golden'
 const source = (name: string): Buffer => readFileSync(`${golden}/${name}.eml`)
 const names = readdirSync(golden).flatMap((file) => /^(.*)\.eml$/.exec(file)?.[1] ?? [])
 const parse = (raw: Buffer | string, limits?: Partial<MailLimits>) =>
-  parseMail(Buffer.from(raw), envelope, { ...defaultMailLimits, ...limits })
+  parseMail(Buffer.from(raw), anyEnvelope, { ...defaultMailLimits, ...limits })
 
 test('an attached mail is an attachment, whole', async () => {
   const { attachments } = await parse(source('attached-message'))
@@ -170,6 +163,23 @@ test('attachments past the limit are neither listed nor read', async () => {
   expect(await readAttachment(Buffer.from(multipart(attached)), 20, limits)).toBeNull()
 })
 
+test.each(['', 'Content-Type: text/html\n'])(
+  'addresses past 8,192 characters are left out: %j',
+  async (type) => {
+    const [longest, tooLong] = ['x'.repeat(8_192 - 20), 'x'.repeat(8_193 - 20)].map(
+      (path) => `https://app.example/${path}`,
+    )
+    const mail = await parse(`${type}\n${tooLong} ${longest} https://app.example/`)
+    expect(mail.links.map(({ href }) => href)).toEqual([longest, 'https://app.example/'])
+    expect(mail.warnings).toEqual([
+      {
+        code: 'too-many-links',
+        detail: 'Only the first 1000 links are listed, none longer than 8192 characters.',
+      },
+    ])
+  },
+)
+
 test('a mail of many thousand parts is read up to the limit', async () => {
   const mail = await parse(multipart(many(5_000, () => '--m\n\nx\n')))
   expect(mail.warnings.map(({ code }) => code)).toEqual(['too-many-parts'])
@@ -227,7 +237,7 @@ test('any bytes are read, or refused by an Error', async () => {
     fc.asyncProperty(anySource, async (raw) => {
       const mail = await parse(raw).catch((error: unknown) => error)
       if (mail instanceof Error) return
-      expect(mail).toMatchObject({ size: raw.length, recipient: envelope.rcptTo })
+      expect(mail).toMatchObject({ size: raw.length, recipient: anyEnvelope.rcptTo })
     }),
     { numRuns: 1_500 },
   )

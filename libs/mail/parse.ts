@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { findCodes } from './codes.js'
 import { readDate } from './date.js'
 import { firstValue } from './headers.js'
+import { maxHrefLength } from './html-links.js'
 import { cutToJsonBytes, defaultMailLimits, type MailLimits } from './limits.js'
 import { findLinks } from './links.js'
 import type { Envelope, ParsedMail, Warning } from './message.js'
@@ -25,7 +26,8 @@ export async function parseMail(
   const seen = html === null ? null : readHtml(html)
   const links = findLinks(seen, text, limits.maxLinks)
   if (links.isCut) {
-    warnings.push({ code: 'too-many-links', detail: `Only the first ${limits.maxLinks} links are listed.` })
+    const detail = `Only the first ${limits.maxLinks} links are listed, none longer than ${maxHrefLength} characters.`
+    warnings.push({ code: 'too-many-links', detail })
   }
   return {
     subject,

@@ -5,16 +5,18 @@ import { checkMail } from './mime-laws.js'
 import { anySource } from './mime-sources.js'
 
 /** Shared with who watches: what is being read, and since when one after the other. */
-export interface WatchedMemory {
+interface WatchedMemory {
   /** Of 32-bit numbers: inputs begun, length of the one under way. */
   progress: SharedArrayBuffer
   /** The input under way. */
   input: SharedArrayBuffer
 }
 
+/** A source for which something does not hold. */
 export interface Finding {
   seed: number
   message: string
+  source: Uint8Array
 }
 
 export interface MimeThreadStart extends WatchedMemory {
@@ -37,7 +39,8 @@ async function run({ progress, input, seed }: MimeThreadStart): Promise<void> {
       try {
         await checkMail(source)
       } catch (error) {
-        parentPort?.postMessage({ seed: round, message: messageOf(error), source })
+        const finding: Finding = { seed: round, message: messageOf(error), source }
+        parentPort?.postMessage(finding)
       }
     }
     // Ending the thread takes its turn.

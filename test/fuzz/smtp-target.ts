@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import type { Address } from '#libs/inbox/address.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
-import { until } from '#test/harness/until.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
-import { MailRoom, type ReceivedMail } from '#test/smtp/mail-room.js'
+import type { ReceivedMail } from '#test/smtp/logged-mail.js'
+import { MailRoom } from '#test/smtp/mail-room.js'
 import { play, type PlayedSession } from './smtp-player.js'
 import { NAMES, session, type FuzzSession } from './smtp-session.js'
 
@@ -35,7 +35,7 @@ export interface SmtpTarget {
 
 /** The SMTP edge on the embedded engine, with several clients at once that stop at nothing. */
 export async function openSmtpTarget(): Promise<SmtpTarget> {
-  let room = await openRoom()
+  let room = await MailRoom.started(SETTINGS)
   let slots = new Map<number, Slot>()
   const slotAt = (index: number) => {
     const slot = slots.get(index) ?? new Slot(room)
@@ -57,24 +57,18 @@ export async function openSmtpTarget(): Promise<SmtpTarget> {
   return {
     property,
     async settle() {
-      await until('0 connections', async () => (await room.metric('mayfly_smtp_connections')) === 0)
+      await room.untilConnectionsAre(0)
       await hasAllItsMemory(room)
       const grown = process.memoryUsage().rss - before
       if (grown > MOST_GROWTH_BYTES) throw new Error(`grown by ${grown} bytes`)
       if (runs < RUNS_OF_ROOM) return
       runs = 0
       await room.close()
-      room = await openRoom()
+      room = await MailRoom.started(SETTINGS)
       slots = new Map()
     },
     close: () => room.close(),
   }
-}
-
-async function openRoom(): Promise<MailRoom> {
-  const room = await MailRoom.open(SETTINGS)
-  await room.start()
-  return room
 }
 
 interface Played extends PlayedSession {
@@ -151,5 +145,5 @@ async function hasAllItsMemory(room: MailRoom): Promise<void> {
   const refused = clients.find(({ reply }) => !reply.startsWith('354 '))
   for (const { client } of clients) client.close()
   if (refused !== undefined) throw new Error(`memory is held by nobody: ${refused.reply}`)
-  await until('0 connections', async () => (await room.metric('mayfly_smtp_connections')) === 0)
+  await room.untilConnectionsAre(0)
 }

@@ -17,6 +17,14 @@ export class Dialogue {
     return dialogue
   }
 
+  /** Behind the greeting and EHLO. */
+  static async greeted(port: number, localAddress?: string): Promise<Dialogue> {
+    const dialogue = await Dialogue.open(port, localAddress)
+    await dialogue.reply()
+    await dialogue.ask('EHLO client.test')
+    return dialogue
+  }
+
   constructor(readonly socket: Socket) {
     open.add(this)
     socket.on('data', (chunk: Buffer) => {

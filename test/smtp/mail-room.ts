@@ -6,32 +6,26 @@ import { pino, type Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { startSmtp, type SmtpEdge } from '#apps/smtp/smtp-edge.js'
 import { readSettings, type Settings } from '#libs/config/settings.js'
-import { unsealMail } from '#libs/erasure/content.js'
 import { LmdbKeyVault } from '#libs/erasure/lmdb/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { makeSecretKey } from '#libs/erasure/seal.js'
-import type { Recorded } from '#libs/event-log/cloud-event.js'
-import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
 import { Recorder } from '#libs/event-log/recorder.js'
 import { ADDRESS_BYTES, makeAddress, type Address } from '#libs/inbox/address.js'
-import type { InboxEvent, MessageReceived } from '#libs/inbox/events.js'
-import type { Envelope } from '#libs/mail/message.js'
-import type { PlacedEvent } from '#libs/read-model/history.js'
+import type { InboxEvent } from '#libs/inbox/events.js'
 import { projectInboxEvents, rowsConcerned } from '#libs/read-model/inbox-projection.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
 import { mintId } from '#libs/typeid/mint.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
+import { until } from '#test/harness/until.js'
+import { Dialogue } from './dialogue.js'
+import { eventsIn, openedMails, type ReceivedMail } from './logged-mail.js'
 
 const DOMAIN = 'mayfly.test'
 const PARTITIONS = 4
 const HOUR_MS = 3_600_000
 
-export interface ReceivedMail {
-  event: MessageReceived
-  envelope: Envelope
-  raw: Buffer
-}
+const open = new Set<MailRoom>()
 
 /** The SMTP edge on the embedded adapters in a folder of its own, with what a test asks of them. */
 export class MailRoom {
@@ -68,13 +62,28 @@ export class MailRoom {
     return room
   }
 
+  /** With its edge listening. */
+  static async started(overrides: Partial<Settings> = {}): Promise<MailRoom> {
+    const room = await MailRoom.open(overrides)
+    await room.start()
+    return room
+  }
+
+  /** What tests left open; clients first, since they would hold an edge's drain up. */
+  static async closeAll(): Promise<void> {
+    Dialogue.closeAll()
+    await Promise.all([...open].map((room) => room.close()))
+  }
+
   private constructor(
     readonly folder: string,
     readonly settings: Settings,
     readonly log: LmdbEventLog,
     readonly vault: LmdbKeyVault,
     readonly views: LmdbReadModel,
-  ) {}
+  ) {
+    open.add(this)
+  }
 
   now = (): Date => new Date(this.nowMs)
 
@@ -139,13 +148,7 @@ export class MailRoom {
       const { topic, partition, end } = range
       const progress = await this.views.queries.progress(range)
       const from = progress?.position ?? 0
-      const events: PlacedEvent<InboxEvent>[] = []
-      for await (const records of this.log.read({ topic, partition, first: from, end })) {
-        for (const record of records) {
-          const { id, keyId, event } = decoded(record)
-          events.push({ offset: record.offset, id, keyId, event })
-        }
-      }
+      const events = await eventsIn(this.log, { topic, partition, first: from, end })
       const { inboxIds, messageKeys } = rowsConcerned(events)
       const inboxRows = await this.views.store.inboxes(inboxIds)
       const messageRows = await this.views.store.messages(messageKeys)
@@ -162,7 +165,7 @@ export class MailRoom {
 
   /** Every mail on the log, opened, in the order of its partition. */
   async received(): Promise<ReceivedMail[]> {
-    return this.opened((await this.log.topology('inbox-events')).partitions)
+    return openedMails(this.log, this.vault, (await this.log.topology('inbox-events')).partitions)
   }
 
   /** The mails on the log that an earlier call has not given. */
@@ -173,26 +176,7 @@ export class MailRoom {
       first: this.given.get(range.partition) ?? range.first,
     }))
     for (const { partition, end } of partitions) this.given.set(partition, end)
-    return this.opened(fresh)
-  }
-
-  private async opened(ranges: Parameters<LmdbEventLog['read']>[0][]): Promise<ReceivedMail[]> {
-    const mails: ReceivedMail[] = []
-    for (const range of ranges) {
-      for await (const records of this.log.read(range)) {
-        for (const record of records) {
-          const { event } = decoded(record)
-          if (event.type !== 'MessageReceived') continue
-          const found = await this.vault.find(event.inboxId)
-          if (found.state !== 'known') throw new Error('the key of a mail is not known')
-          mails.push({
-            event,
-            ...(await unsealMail(found.key, event.inboxId, event.messageId, event.sealed)),
-          })
-        }
-      }
-    }
-    return mails
+    return openedMails(this.log, this.vault, fresh)
   }
 
   async metric(name: string): Promise<number> {
@@ -200,7 +184,14 @@ export class MailRoom {
     return values.reduce((sum, { value }) => sum + value, 0)
   }
 
+  /** Resolves once the edge counts so many. */
+  async untilConnectionsAre(count: number): Promise<void> {
+    const look = async () => (await this.metric('mayfly_smtp_connections')) === count
+    await until(`${count} connections`, look)
+  }
+
   async close(): Promise<void> {
+    open.delete(this)
     await this.drain()
     await this.log.close()
     await this.vault.close()
@@ -212,12 +203,6 @@ export class MailRoom {
     const write = (line: string) => this.logLines.push(JSON.parse(line) as Record<string, unknown>)
     return pino({ level: 'debug' }, { write })
   }
-}
-
-function decoded(record: Parameters<typeof inboxEventCodec.decode>[0]): Recorded<InboxEvent> {
-  const result = inboxEventCodec.decode(record)
-  if (result.kind !== 'event') throw new Error(`a record of kind ${result.kind}`)
-  return result.recorded
 }
 
 function rethrow(error: unknown): never {

@@ -1,19 +1,13 @@
 import type { ParsedMail } from '#libs/mail/message.js'
 import { parseMail } from '#libs/mail/parse.js'
+import { anyEnvelope } from '#test/harness/envelope.js'
 import { matches, mismatches } from './match.js'
 
-const envelope = {
-  mailFrom: 'a@b.example',
-  rcptTo: 'c@d.example',
-  helo: 'e',
-  remoteAddress: '::1',
-  tls: null,
-}
 /** More than is looked through at once. */
 const LONG = 300_000
 
 async function mailWith(text: string): Promise<ParsedMail> {
-  const mail = await parseMail(Buffer.from('Subject: One\r\n\r\n'), envelope)
+  const mail = await parseMail(Buffer.from('Subject: One\r\n\r\n'), anyEnvelope)
   return { ...mail, text, html: null, htmlText: null }
 }
 

@@ -1,17 +1,10 @@
 import { parseMail } from '#libs/mail/parse.js'
 import { mintId } from '#libs/typeid/mint.js'
+import { anyEnvelope } from '#test/harness/envelope.js'
 import { messageJson, messageWithRaw } from './message-json.js'
 
-const envelope = {
-  mailFrom: 'a@b.example',
-  rcptTo: 'c@d.example',
-  helo: 'e',
-  remoteAddress: '::1',
-  tls: null,
-}
-
 async function messageOf() {
-  const mail = await parseMail(Buffer.from('Subject: One\r\n\r\nHello'), envelope)
+  const mail = await parseMail(Buffer.from('Subject: One\r\n\r\nHello'), anyEnvelope)
   const [id, inboxId] = [mintId('msg'), mintId('inb')]
   return messageJson({ id, inboxId, receivedAt: new Date(), mail, bytes: 0 }, '/v1/inboxes')
 }

@@ -1,0 +1,85 @@
+import { constants } from 'node:crypto'
+import type { SMTPServerOptions } from 'smtp-server'
+import type { Settings } from '#libs/config/settings.js'
+import type { Certificate } from './certificate.js'
+import type { SessionLimits } from './connection-context.js'
+import { ConnectionLimits } from './connection-limits.js'
+import { MemoryBudget } from './memory-budget.js'
+import { UnknownRecipients } from './unknown-recipients.js'
+
+/* What the settings say, in the words of the server's parts. */
+
+/** RFC 5321, section 4.5.3.1.4: 512 octets, and room for the extensions' parameters. */
+const MOST_COMMAND_BYTES = 2_048
+const SWEEP_MS = 1_000
+
+export function serverOptions(settings: Settings, certificate: Certificate): SMTPServerOptions {
+  return {
+    ...certificate,
+    minVersion: 'TLSv1.2',
+    // A client could ask for one handshake after the other (TLS 1.2).
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+    name: settings.mailDomain,
+    banner: 'Mayfly',
+    heloResponse: '%s',
+    logger: false,
+    disabledCommands: ['AUTH', 'XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'],
+    disableReverseLookup: true,
+    hideENHANCEDSTATUSCODES: false,
+    size: settings.maxMessageBytes,
+    maxCommandLength: MOST_COMMAND_BYTES,
+    socketTimeout: settings.smtpCommandTimeoutMs,
+  }
+}
+
+export function connectionLimits(settings: Settings): ConnectionLimits {
+  return new ConnectionLimits({
+    most: settings.smtpMaxConnections,
+    mostPerAddress: settings.smtpMaxConnectionsPerAddress,
+    mostPerMinute: settings.smtpMaxConnectionsPerMinute,
+    memory: new MemoryBudget(settings.smtpMemoryBytes),
+    mostBytesPerAddress: bytesPerAddress(settings),
+  })
+}
+
+export function unknownRecipients(settings: Settings): UnknownRecipients {
+  return new UnknownRecipients({
+    most: settings.smtpMaxUnknownRecipients,
+    mostPerAddress: settings.smtpMaxUnknownRecipientsPerAddress,
+    longestDelayMs: settings.smtpUnknownRecipientDelayMs,
+  })
+}
+
+export function sessionLimits(settings: Settings): SessionLimits {
+  return {
+    maxMessageBytes: settings.maxMessageBytes,
+    maxRecipients: settings.smtpMaxRecipients,
+    commandTimeoutMs: settings.smtpCommandTimeoutMs,
+    crowdedTimeoutMs: settings.smtpCrowdedTimeoutMs,
+    dataTimeoutMs: settings.smtpDataTimeoutMs,
+    handshakeTimeoutMs: settings.smtpHandshakeTimeoutMs,
+    bounds: {
+      maxErrors: settings.smtpMaxErrors,
+      maxIdleCommands: settings.smtpMaxIdleCommands,
+      sessionTimeoutMs: settings.smtpSessionTimeoutMs,
+    },
+    requiresTls: settings.smtpRequireTls,
+  }
+}
+
+/** Often enough for the shortest of the times that a session may take. */
+export function sweepEveryMs(settings: Settings): number {
+  const shortestMs = Math.min(
+    settings.smtpCommandTimeoutMs,
+    settings.smtpCrowdedTimeoutMs,
+    settings.smtpHandshakeTimeoutMs,
+    settings.smtpSessionTimeoutMs,
+  )
+  return Math.min(SWEEP_MS, shortestMs / 4)
+}
+
+/** At least a mail of the largest size, while its buffer doubles, and whatever the percentage says. */
+function bytesPerAddress(settings: Settings): number {
+  const { smtpMemoryBytes, smtpMemoryPercentPerAddress, maxMessageBytes } = settings
+  return Math.max((smtpMemoryBytes / 100) * smtpMemoryPercentPerAddress, 2 * maxMessageBytes)
+}

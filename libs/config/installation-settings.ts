@@ -1,0 +1,28 @@
+import * as kind from './setting.js'
+
+/** What an installation keeps and begins with. */
+export const INSTALLATION_SETTINGS = {
+  dataDir: kind.text('MAYFLY_DATA_DIR', {
+    default: './data',
+    help: "Folder of the embedded engine's files.",
+  }),
+  masterKey: kind.optionalText(
+    'MAYFLY_MASTER_KEY',
+    'Wraps inbox keys: 32 bytes in base64, or several with commas, the current one first. ' +
+      'Made at first start and kept in the data folder where unset.',
+    (value) => /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/.test(value),
+    'must be 32 bytes in base64, or several with commas',
+  ),
+  bootstrapApiKey: kind.optionalText(
+    'MAYFLY_BOOTSTRAP_API_KEY',
+    'First API key, with every scope, for the environment development: 20 to 200 visible ASCII characters. ' +
+      'Made and printed once at first start where unset. A later start with another one adds it; the one before goes on ' +
+      'until it is revoked.',
+    (value) => /^[\x21-\x7e]{20,200}$/.test(value),
+    'must be 20 to 200 visible ASCII characters',
+  ),
+  plansFile: kind.optionalText(
+    'MAYFLY_PLANS',
+    'JSON file of the plans that accounts may have; free, starter, pro and enterprise where unset.',
+  ),
+} as const

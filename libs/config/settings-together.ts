@@ -1,0 +1,52 @@
+import { INSTALLATION_SETTINGS } from './installation-settings.js'
+import { KAFKA_SETTINGS } from './kafka-settings.js'
+import { REDIS_SETTINGS } from './redis-settings.js'
+import type { Environment } from './setting.js'
+import { SMTP_SETTINGS } from './smtp-settings.js'
+
+const SETTINGS = { ...INSTALLATION_SETTINGS, ...KAFKA_SETTINGS, ...REDIS_SETTINGS, ...SMTP_SETTINGS }
+
+type SettingName = keyof typeof SETTINGS
+
+/** Settings that mean nothing one without the other. */
+const PAIRS: readonly (readonly [SettingName, SettingName])[] = [
+  ['smtpTlsCert', 'smtpTlsKey'],
+  ['kafkaTlsCert', 'kafkaTlsKey'],
+  ['redisTlsCert', 'redisTlsKey'],
+  ['kafkaSaslMechanism', 'kafkaSaslUsername'],
+  ['kafkaSaslUsername', 'kafkaSaslPassword'],
+]
+/** What the distributed engine, which KAFKA_BROKERS chooses, needs besides: many processes must agree on it. */
+const NEEDED_WITH_KAFKA: readonly SettingName[] = ['redisUrls', 'masterKey', 'bootstrapApiKey']
+
+/** What would be ignored where the connection is not over TLS: an operator who sets it thinks that it is. */
+const KAFKA_TLS_FILES: readonly SettingName[] = ['kafkaTlsCa', 'kafkaTlsCert', 'kafkaTlsKey']
+const REDIS_TLS_FILES: readonly SettingName[] = ['redisTlsCa', 'redisTlsCert', 'redisTlsKey']
+
+/** A sentence for each fault of settings that are right by themselves and wrong together. */
+export function faultsBetween(environment: Environment): string[] {
+  const variable = (name: SettingName) => SETTINGS[name].variable
+  const isSet = (name: SettingName) => Boolean(environment[variable(name)])
+  const faults = PAIRS.filter(([one, other]) => isSet(one) !== isSet(other)).map(
+    ([one, other]) => `${variable(one)} and ${variable(other)} must be set together`,
+  )
+  if (isSet('kafkaBrokers')) {
+    const missing = NEEDED_WITH_KAFKA.filter((name) => !isSet(name))
+    faults.push(...missing.map((name) => `${variable(name)} must be set too where KAFKA_BROKERS is`))
+  } else if (isSet('redisUrls')) {
+    faults.push('KAFKA_BROKERS must be set too where REDIS_URL is; the embedded engine uses neither')
+  }
+  const openKafkaFiles = environment.KAFKA_TLS === 'true' ? [] : KAFKA_TLS_FILES.filter(isSet)
+  faults.push(...openKafkaFiles.map((name) => `KAFKA_TLS must be true where ${variable(name)} is set`))
+  const redisUrls = (environment.REDIS_URL ?? '').split(',').map((url) => url.trim())
+  const overTls = redisUrls.filter((url) => /^rediss:/i.test(url))
+  if (overTls.length === 0) {
+    const openRedisFiles = REDIS_TLS_FILES.filter(isSet)
+    faults.push(
+      ...openRedisFiles.map((name) => `REDIS_URL must begin with rediss:// where ${variable(name)} is set`),
+    )
+  } else if (overTls.length < redisUrls.length) {
+    faults.push('REDIS_URL must have rediss:// for every node of the Cluster or for none')
+  }
+  return faults
+}

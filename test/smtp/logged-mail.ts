@@ -1,0 +1,49 @@
+import { unsealMail } from '#libs/erasure/content.js'
+import type { KeyVault } from '#libs/erasure/key-vault.js'
+import type { EventLog } from '#libs/event-log/event-log.js'
+import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
+import type { InboxEvent, MessageReceived } from '#libs/inbox/events.js'
+import type { Envelope } from '#libs/mail/message.js'
+import type { PlacedEvent } from '#libs/read-model/history.js'
+
+type Log = Pick<EventLog, 'read'>
+type Range = Parameters<EventLog['read']>[0]
+
+export interface ReceivedMail {
+  event: MessageReceived
+  envelope: Envelope
+  raw: Buffer
+}
+
+/** The events of a partition's range, in its order. Rejects where one can't be decoded. */
+export async function eventsIn(log: Log, range: Range): Promise<PlacedEvent<InboxEvent>[]> {
+  const events: PlacedEvent<InboxEvent>[] = []
+  for await (const records of log.read(range)) {
+    for (const record of records) {
+      const result = inboxEventCodec.decode(record)
+      if (result.kind !== 'event') throw new Error(`a record of kind ${result.kind}`)
+      const { id, keyId, event } = result.recorded
+      events.push({ offset: record.offset, id, keyId, event })
+    }
+  }
+  return events
+}
+
+/** The mails of those ranges, opened, in the order of their partition. */
+export async function openedMails(
+  log: Log,
+  vault: Pick<KeyVault, 'find'>,
+  ranges: readonly Range[],
+): Promise<ReceivedMail[]> {
+  const mails: ReceivedMail[] = []
+  for (const range of ranges) {
+    for (const { event } of await eventsIn(log, range)) {
+      if (event.type !== 'MessageReceived') continue
+      const found = await vault.find(event.inboxId)
+      if (found.state !== 'known') throw new Error('the key of a mail is not known')
+      const { envelope, raw } = await unsealMail(found.key, event.inboxId, event.messageId, event.sealed)
+      mails.push({ event, envelope, raw })
+    }
+  }
+  return mails
+}
