@@ -10,6 +10,7 @@ import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
 import { isAnyCatchingUp } from '#libs/read-model/backlog.js'
 import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
 import { Watermark } from '#libs/read-model/watermark.js'
+import { Repetition } from '#libs/timing/repetition.js'
 import { WebhookSender } from '#libs/webhook-sender/webhook-sender.js'
 import { Attempts } from './attempts.js'
 import { Backfill } from './backfill.js'
@@ -41,6 +42,9 @@ export interface Webhooks {
 
 /** Beyond the longest attempt, until its outcome is in the views. */
 const LEASE_SLACK_MS = 15_000
+/** As long as the log has what became of them. */
+const KEPT_MS = 30 * 86_400_000
+const FORGET_EVERY_MS = 3_600_000
 
 export async function startWebhooks({
   engine,
@@ -101,10 +105,20 @@ export async function startWebhooks({
     leaseMs: timeoutMs + LEASE_SLACK_MS,
   })
   await dispatcher.start()
+  const forgetting = new Repetition({
+    everyMs: FORGET_EVERY_MS,
+    work: async () => {
+      await deliveries.removeOld(new Date(now().getTime() - KEPT_MS)).catch((error: unknown) => {
+        logger.error({ err: error }, 'old deliveries could not be forgotten: tried again')
+      })
+    },
+  })
+  forgetting.start()
   return {
     async close() {
       await service.close()
       await dispatcher.stop()
+      await forgetting.stop()
       await sender.close()
     },
   }

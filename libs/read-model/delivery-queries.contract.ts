@@ -95,6 +95,32 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
     })
   })
 
+  describe('deliveries of long ago', () => {
+    it('are forgotten once they are over', async () => {
+      await follower.follow(
+        requested(id, 1, 10),
+        requested(id, 2, 20),
+        requested(id, 3, 30),
+        requested(neighbour, 4),
+      )
+      await follower.follow(answered(id, 2), answered(id, 3, { status: 500 }), answered(neighbour, 4))
+      expect(await made().deliveries.removeOld(moment(30))).toBe(2)
+      expect(await list()).toEqual(ids(1, 3))
+      expect(await list({ state: 'succeeded' })).toEqual([])
+      expect(await list({ webhookId: neighbour })).toEqual([])
+      expect(await claim(1_000)).toEqual(ids(1))
+      expect(await made().deliveries.removeOld(moment(30))).toBe(0)
+    })
+
+    it('are forgotten however many there are', async () => {
+      const many = Array.from({ length: 1_200 }, (_, n) => n + 1)
+      await follower.follow(...many.map((n) => requested(id, n)))
+      await follower.follow(...many.map((n) => answered(id, n)))
+      expect(await made().deliveries.removeOld(moment(1))).toBe(1_200)
+      expect(await list()).toEqual([])
+    })
+  })
+
   describe('how a webhook has done lately', () => {
     it('says since when it has failed, until it succeeds', async () => {
       expect(await health(id)).toBeNull()

@@ -166,4 +166,6 @@ export interface DueDeliveries {
    * that are catching up: what is due there may long have been delivered.
    */
   claimDue(claim: DueClaim): Promise<DeliveryRow[]>
+  /** Forgets deliveries asked for before then that are over; resolves with how many. */
+  removeOld(before: Date): Promise<number>
 }

@@ -2,7 +2,8 @@ import type { Delivery } from '#libs/webhook/delivery.js'
 import { commit } from '#libs/lmdb-file/lmdb-file.js'
 import type { DeliveryId, WebhookId } from '#libs/typeid/typeid.js'
 import type { DeliveryRow, WebhookHealth } from '../views.js'
-import type { DueDeliveryKey, Tables } from './tables.js'
+import { isOver } from '../old-deliveries.js'
+import type { DeliveryOrderKey, DueDeliveryKey, Tables } from './tables.js'
 
 const REMOVED_AT_ONCE = 500
 const FIRST_ID = 'dlv_' as DeliveryId
@@ -44,20 +45,42 @@ export async function removeDeliveries(tables: Tables, partition: number): Promi
   }
 }
 
+/** Removes those that are over and were asked for before then, a little at a time; resolves with how many. */
+export async function removeOldDeliveries(tables: Tables, before: Date): Promise<number> {
+  let count = 0
+  for (const webhookId of [...tables.webhookHealth.getKeys({})]) {
+    let removed = REMOVED_AT_ONCE
+    while (removed === REMOVED_AT_ONCE) {
+      removed = await commit(tables.root, () => {
+        const old = oldestOf(tables, webhookId).filter((row) => isOver(row, before))
+        for (const row of old) removeRow(tables, row)
+        return old.length
+      })
+      count += removed
+    }
+  }
+  return count
+}
+
+function oldestOf(tables: Tables, webhookId: WebhookId): DeliveryRow[] {
+  const start: DeliveryOrderKey = [webhookId, 0]
+  const end: DeliveryOrderKey = [webhookId, Infinity]
+  const ids = tables.deliveryOrder.getRange({ start, end, limit: REMOVED_AT_ONCE })
+  return [...ids].flatMap(({ value }) => tables.deliveries.get([webhookId, value]) ?? [])
+}
+
+function removeRow(tables: Tables, { delivery, offset }: DeliveryRow): void {
+  const { id, webhookId, state, dueAt } = delivery
+  tables.deliveryStates.removeSync([webhookId, state, offset])
+  if (dueAt !== null) tables.dueDeliveries.removeSync([webhookId, dueAt.getTime(), id])
+  tables.deliveries.removeSync([webhookId, id])
+  tables.deliveryOrder.removeSync([webhookId, offset])
+}
+
 /** Whether there are more. A webhook is forgotten last, so that a process killed midway leads the next one to the rest. */
 function removeSome(tables: Tables, webhookId: WebhookId): boolean {
-  const range = { start: [webhookId, 0], end: [webhookId, Infinity], limit: REMOVED_AT_ONCE } as const
-  const some = [...tables.deliveryOrder.getRange({ ...range, start: [...range.start], end: [...range.end] })]
-  for (const { key, value: id } of some) {
-    const row = tables.deliveries.get([webhookId, id])
-    if (row !== undefined) {
-      const { state, dueAt } = row.delivery
-      tables.deliveryStates.removeSync([webhookId, state, row.offset])
-      if (dueAt !== null) tables.dueDeliveries.removeSync([webhookId, dueAt.getTime(), id])
-      tables.deliveries.removeSync([webhookId, id])
-    }
-    tables.deliveryOrder.removeSync(key)
-  }
+  const some = oldestOf(tables, webhookId)
+  for (const row of some) removeRow(tables, row)
   if (some.length === REMOVED_AT_ONCE) return true
   putEarliest(tables, webhookId)
   tables.webhookHealth.removeSync(webhookId)

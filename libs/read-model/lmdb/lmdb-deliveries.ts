@@ -2,7 +2,7 @@ import type { DeliveryId, WebhookId } from '#libs/typeid/typeid.js'
 import type { DeliveryKey } from '../projection-store.js'
 import type { DeliveryListQuery, DeliveryQueries, DueClaim, DueDeliveries } from '../queries.js'
 import type { DeliveryRow } from '../views.js'
-import { dueRangeOf } from './delivery-changes.js'
+import { dueRangeOf, removeOldDeliveries } from './delivery-changes.js'
 import type { DueWebhookKey, Tables } from './tables.js'
 
 const FIRST_WEBHOOK = 'whk_' as WebhookId
@@ -44,6 +44,10 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
       if (claimed.length >= limit) break
     }
     return Promise.resolve(claimed)
+  }
+
+  removeOld(before: Date): Promise<number> {
+    return removeOldDeliveries(this.tables, before)
   }
 
   private isCatchingUp(): boolean {

@@ -1,6 +1,8 @@
+import { answersOf } from '#libs/redis-client/answer.js'
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import type { DeliveryId, WebhookId } from '#libs/typeid/typeid.js'
 import type { DeliveryKey } from '../projection-store.js'
+import { isOver } from '../old-deliveries.js'
 import type { DeliveryListQuery, DeliveryQueries, DueClaim, DueDeliveries } from '../queries.js'
 import type { DeliveryRow } from '../views.js'
 import type { ViewKeys } from './keys.js'
@@ -11,6 +13,7 @@ import { CLAIM_DUE, DUE_WEBHOOKS } from './scripts.js'
 
 const TOPIC = 'webhook-events'
 const WEBHOOKS_AT_ONCE = 500
+const REMOVED_AT_ONCE = 500
 
 /** Deliveries among many processes: who leases one in its partition's script has it. Leases end by the callers' clocks. */
 export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
@@ -58,6 +61,42 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
       some.map((webhookId) => this.claimOf(webhookId, claim, Math.min(each, room(webhookId)))),
     )
     return claimed.flat()
+  }
+
+  async removeOld(before: Date): Promise<number> {
+    let count = 0
+    for (const partition of this.keys.everyPartition()) {
+      let cursor = '0'
+      do {
+        const key = this.keys.webhookHealth(partition)
+        const [next, fields] = await reach(() => this.client.hscan(key, cursor, 'COUNT', WEBHOOKS_AT_ONCE))
+        // The hash holds a row behind each id.
+        const ids = fields.filter((_, index) => index % 2 === 0) as WebhookId[]
+        for (const webhookId of ids) count += await this.removeOldOf(webhookId, before)
+        cursor = next
+      } while (cursor !== '0')
+    }
+    return count
+  }
+
+  /** What leads to them goes last: killed midway, the next one finds the rest. */
+  private async removeOldOf(webhookId: WebhookId, before: Date): Promise<number> {
+    const { client, keys } = this
+    for (let count = 0; ;) {
+      const range = { webhookId, state: null, order: 'asc', from: 0, to: Number.MAX_SAFE_INTEGER } as const
+      const oldest = await this.listDeliveries({ ...range, limit: REMOVED_AT_ONCE })
+      const old = oldest
+        .filter((row) => isOver(row, before))
+        .map(({ delivery: { id, state } }) => ({ id, state }))
+      if (old.length === 0) return count
+      const pipeline = client.pipeline()
+      const ids = old.map(({ id }) => id)
+      pipeline.hdel(keys.deliveries(webhookId), ...ids)
+      for (const { id, state } of old) pipeline.zrem(keys.deliveriesIn(webhookId, state), id)
+      pipeline.zrem(keys.deliveryOrder(webhookId), ...ids)
+      await reach(() => answersOf(pipeline))
+      count += old.length
+    }
   }
 
   /** Webhooks of a partition that have room for more, as many as one claim may need. */
