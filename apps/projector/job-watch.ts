@@ -1,7 +1,7 @@
 import type { AccountId } from '#libs/typeid/typeid.js'
 import type { ParseAllowance } from './parse-allowance.js'
 import { ordinaryMs } from './parse-budget.js'
-import type { ParseJob } from './parse-job.js'
+import type { ParseJob, SeenMail } from './parse-job.js'
 import type { WaitingMail } from './waiting-mail.js'
 
 export interface JobWatchOptions {
@@ -59,12 +59,11 @@ export class JobWatch {
 
   private look(): void {
     for (const job of this.jobs) {
-      const ms = job.msAtCurrent()
-      const { current } = job
-      if (ms < SLOW_AFTER_MS || job.cut !== null) continue
-      if (!job.isSlow && ms > STALLED_AFTER_MS) this.markSlow(job)
-      if (current !== null && ms > this.options.allowance.patienceMs(current.task)) this.cut(job)
-      else if (!job.isAsking) void this.weigh(job)
+      const seen = job.look()
+      if (seen === null || seen.ms < SLOW_AFTER_MS || job.cut !== null) continue
+      if (!job.isSlow && seen.ms > STALLED_AFTER_MS) this.markSlow(job)
+      if (seen.ms > this.options.allowance.patienceMs(seen.mail.task)) this.cut(job, seen.mail)
+      else if (!job.isAsking) void this.weigh(job, seen)
     }
     this.options.onLooked()
   }
@@ -72,37 +71,35 @@ export class JobWatch {
   private markSlow(job: ParseJob): void {
     job.isSlow = true
     job.thread.stop()
-    this.options.onLeft(job.unsettledBut(job.current))
+    this.options.onLeft(job.handOn())
   }
 
   /** Charges the mail under way with what it takes, and ends it where nobody pays for it. */
-  private async weigh(job: ParseJob): Promise<void> {
-    const { thread, current } = job
-    const { index } = thread
+  private async weigh(job: ParseJob, { mail, index }: SeenMail): Promise<void> {
+    const { thread } = job
     job.isAsking = true
     const cpuMs = await thread.cpuMs()
     job.isAsking = false
-    if (cpuMs === null || current === null || thread.index !== index || current.isSettled) return
+    if (cpuMs === null || thread.index !== index || mail.isSettled) return
     if (cpuMs < SLOW_AFTER_MS && !job.isSlow) return
     if (!job.isSlow) this.markSlow(job)
-    const excessMs = cpuMs - ordinaryMs(current.task.size)
-    if (current.defeat !== null) {
-      if (current.defeat.shows === 'header' && excessMs > HEADER_MS) this.cut(job)
+    const excessMs = cpuMs - ordinaryMs(mail.task.size)
+    if (mail.defeat !== null) {
+      if (mail.defeat.shows === 'header' && excessMs > HEADER_MS) this.cut(job, mail)
       return
     }
     if (excessMs > job.chargedMs) {
-      this.options.allowance.charge(current.task, excessMs - job.chargedMs)
+      this.options.allowance.charge(mail.task, excessMs - job.chargedMs)
       job.chargedMs = excessMs
       // What it has taken is spent, so that nothing is left is what counts.
-      if (this.options.allowance.isOver(current.task, excessMs)) this.cut(job)
+      if (this.options.allowance.isOver(mail.task, excessMs)) this.cut(job, mail)
     }
   }
 
-  private cut(job: ParseJob): void {
-    const { current } = job
-    if (job.cut !== null || current === null || current.defeat?.shows === 'nothing') return
-    job.cut = { mail: current, reason: TIMEOUT }
-    this.options.allowance.chargeAll(current.task)
+  private cut(job: ParseJob, mail: WaitingMail): void {
+    if (job.cut !== null || mail.defeat?.shows === 'nothing') return
+    job.cut = { mail, reason: TIMEOUT }
+    this.options.allowance.chargeAll(mail.task)
     void job.thread.end()
   }
 }

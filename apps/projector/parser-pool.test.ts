@@ -1,33 +1,7 @@
-import { bodyContext, packSource, sealMail, unsealJson } from '#libs/erasure/content.js'
-import { makeSecretKey } from '#libs/erasure/seal.js'
-import type { ParsedMail } from '#libs/mail/message.js'
 import { mintId } from '#libs/typeid/mint.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
-import type { ParseTask } from './parse-task.js'
+import { manyRecipients, smallMail, taskOf } from './parse-task.arbitrary.js'
 import { ParserPool, type ParserPoolOptions } from './parser-pool.js'
-
-async function taskOf(
-  raw: Buffer,
-  { accountId = mintId('acc'), inboxId = mintId('inb'), receivedAt = new Date() }: Partial<ParseTask> = {},
-): Promise<ParseTask & { open: (body: Uint8Array | undefined) => ParsedMail }> {
-  const [messageId, key] = [mintId('msg'), makeSecretKey()]
-  const sealed = sealMail(key, inboxId, messageId, anyEnvelope, await packSource(raw))
-  const open = (body: Uint8Array | undefined) => {
-    if (body === undefined) throw new Error('the mail got no answer')
-    return unsealJson(key, bodyContext(inboxId, messageId), body) as ParsedMail
-  }
-  return { accountId, inboxId, messageId, receivedAt, key, size: raw.length, sealed, open }
-}
-
-function smallMail(subject: string): Buffer {
-  return Buffer.from(`From: a@example.com\r\nSubject: ${subject}\r\n\r\nHello.\r\n`)
-}
-
-/** Few bytes that become many objects. */
-function manyRecipients(count: number): Buffer {
-  const recipients = Array.from({ length: count }, (_, n) => `${n}@a.b`).join(',\r\n ')
-  return Buffer.from(`To: ${recipients}\r\nCc: ${recipients}\r\nSubject: many\r\n\r\nHello.\r\n`)
-}
 
 async function withPool(
   options: Partial<ParserPoolOptions>,
@@ -102,6 +76,20 @@ describe('the pool of parsing threads', () => {
         recipient: anyEnvelope.rcptTo,
         warnings: [{ code: 'parse-out-of-memory' }],
       })
+    })
+  })
+
+  it.each([
+    { of: 'lines', charset: 'us-ascii', piece: ':\r\n', begins: ':\n:' },
+    { of: 'yen signs', charset: 'iso-2022-jp', piece: '\x1b(J\\~', begins: '¥‾¥' },
+  ])('reads millions of $of in a bounded memory', async ({ charset, piece, begins }) => {
+    const head = `Subject: many\r\nContent-Type: text/plain; charset=${charset}\r\n\r\n`
+    const many = await taskOf(Buffer.concat([Buffer.from(head), Buffer.alloc(15 * 1024 * 1024, piece)]))
+    await withPool({ memoryMib: 256 }, async (pool) => {
+      const { open, ...task } = many
+      const { text, warnings } = open((await pool.parse([task], going)).get(task.messageId))
+      expect(text?.slice(0, 3)).toBe(begins)
+      expect(warnings).toMatchObject([{ code: 'text-truncated' }])
     })
   })
 

@@ -178,8 +178,7 @@ export class ParserPool {
   /** Of a thread that is gone: the mail that it was at did it, the others are read by another one. */
   private recover(job: ParseJob, error: unknown): void {
     const culprit = job.cut?.mail ?? job.current
-    // Those of a slow job have been handed on before.
-    if (!job.isSlow) this.readAgain(job.unsettledBut(culprit))
+    this.readAgain(job.unanswered().filter((mail) => mail !== culprit))
     if (culprit === null || culprit.isSettled) return
     const reason = job.cut?.reason ?? (isOutOfMemory(error) ? OUT_OF_MEMORY : null)
     if (this.isClosed) culprit.fail(new PoolClosedError())

@@ -4,6 +4,7 @@ import { readProxyHeader } from './proxy-header.js'
 const SIGNATURE = [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a]
 const IPV6_SOURCE = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 const IPV6_DESTINATION = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]
+const WITHIN_IPV6 = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1]
 const TCP4 = [192, 0, 2, 1, 198, 51, 100, 7, 0xdc, 0x04, 0x00, 0x19]
 
 function v2(command: number, family: number, body: readonly number[]): Buffer {
@@ -27,11 +28,26 @@ const WHOLE = [
   {
     name: 'TCP6 of version 2',
     bytes: v2(0x21, 0x21, [...IPV6_SOURCE, ...IPV6_DESTINATION, 0x00, 0x50, 0x00, 0x19]),
-    source: { address: '2001:0db8:0000:0000:0000:0000:0000:0001', port: 80 },
+    source: { address: '2001:db8::1', port: 80 },
   },
   {
     name: 'TCP4 of version 2 with a type-length-value behind it',
     bytes: v2(0x21, 0x11, [...TCP4, 0x04, 0x00, 0x02, 0xaa, 0xbb]),
+    source: { address: '192.0.2.1', port: 56_324 },
+  },
+  {
+    name: 'IPv4 within IPv6 of version 1',
+    bytes: Buffer.from('PROXY TCP6 ::ffff:192.0.2.1 ::ffff:198.51.100.7 56324 25\r\n'),
+    source: { address: '192.0.2.1', port: 56_324 },
+  },
+  {
+    name: 'IPv4 within IPv6 of version 1, in another form',
+    bytes: Buffer.from('PROXY TCP6 0:0:0:0:0:FFFF:C000:0201 ::1 56324 25\r\n'),
+    source: { address: '192.0.2.1', port: 56_324 },
+  },
+  {
+    name: 'IPv4 within IPv6 of version 2',
+    bytes: v2(0x21, 0x21, [...WITHIN_IPV6, ...IPV6_DESTINATION, 0xdc, 0x04, 0x00, 0x19]),
     source: { address: '192.0.2.1', port: 56_324 },
   },
   { name: 'LOCAL', bytes: v2(0x20, 0x00, []), source: null },

@@ -1,4 +1,5 @@
-import { isIPv4, isIPv6 } from 'node:net'
+import { isIPv4, isIPv6, SocketAddress } from 'node:net'
+import { plainAddress } from './remote-address.js'
 
 /**
  * What a balancer says of the connection that it passes on. `source` is null where it says nothing: the connection
@@ -50,7 +51,15 @@ function readV1(bytes: Buffer): ProxyHeader {
   const isIP = family === 'TCP4' ? isIPv4 : family === 'TCP6' ? isIPv6 : null
   if (isIP === null || address === undefined || destination === undefined || more.length > 0) return MALFORMED
   if (!isIP(address) || !isIP(destination) || !isPort(port) || !isPort(destinationPort)) return MALFORMED
-  return { state: 'whole', bytes: length, source: { address, port: Number(port) } }
+  return { state: 'whole', bytes: length, source: { address: shortest(address), port: Number(port) } }
+}
+
+/**
+ * An address in the one form that it has everywhere (RFC 5952): a balancer that listens on both families passes IPv4
+ * addresses on within IPv6 ones, and each is to be its own in the limits.
+ */
+function shortest(address: string): string {
+  return isIPv6(address) ? plainAddress(new SocketAddress({ address, family: 'ipv6' }).address) : address
 }
 
 function isPort(text: string | undefined): boolean {
@@ -75,6 +84,6 @@ function readV2(bytes: Buffer): ProxyHeader {
   return {
     state: 'whole',
     bytes: length,
-    source: { address, port: bytes.readUInt16BE(V2_HEAD_BYTES + 2 * addressBytes) },
+    source: { address: shortest(address), port: bytes.readUInt16BE(V2_HEAD_BYTES + 2 * addressBytes) },
   }
 }

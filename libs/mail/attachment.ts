@@ -1,6 +1,6 @@
 import { defaultMailLimits, type MailLimits } from './limits.js'
 import type { Attachment } from './message.js'
-import { readMime } from './mime.js'
+import { readAttachments } from './mime.js'
 
 /**
  * One attachment's decoded bytes, by the index that `parseMail` gave it under the same limits; null if there is
@@ -12,7 +12,7 @@ export async function readAttachment(
   limits: MailLimits = defaultMailLimits,
 ): Promise<{ meta: Attachment; content: Buffer } | null> {
   const pieces: Buffer[] = []
-  const { attachments } = await readMime(raw, limits, (at, piece) => {
+  const attachments = await readAttachments(raw, limits, (at, piece) => {
     if (at === index) pieces.push(piece)
   })
   const meta = attachments[index]

@@ -1,6 +1,7 @@
 import { decodeBase64 } from './base64.js'
 import { decodeText } from './charset.js'
 import { unflow } from './flowed-text.js'
+import { replaceEach } from './long-text.js'
 import type { Warning } from './message.js'
 import type { PartHeader } from './part-header.js'
 import { decodeQuotedPrintable } from './quoted-printable.js'
@@ -19,7 +20,7 @@ export function bodyText(header: PartHeader, encoded: Buffer, warnings: Warning[
     const declared = charset ? `declared as "${charset.slice(0, 40).toWellFormed()}"` : 'without a charset'
     warnings.push({ code: 'charset-guessed', detail: `A text ${declared} was read as ${guessed}.` })
   }
-  const lines = text.includes('\r') ? text.replaceAll('\r\n', '\n') : text
+  const lines = replaceEach(text, '\r\n', '\n')
   return header.isFlowed && header.type === 'text/plain' ? unflow(lines, header.deletesSpace) : lines
 }
 

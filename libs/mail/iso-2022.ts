@@ -1,4 +1,5 @@
 import iconv from 'iconv-lite'
+import { replaceEach } from './long-text.js'
 
 const ESCAPE = 0x1b
 const SHIFT_OUT = 0x0e
@@ -60,7 +61,7 @@ export function decodeIso2022Jp(bytes: Buffer): string {
     } else euc[length++] = byte
   }
   const text = iconv.decode(euc.subarray(0, length), 'euc-jp')
-  return hasRoman ? text.replaceAll('\x0e', '¥').replaceAll('\x0f', '‾') : text
+  return hasRoman ? replaceEach(replaceEach(text, '\x0e', '¥'), '\x0f', '‾') : text
 }
 
 function escapeAt(bytes: Buffer, at: number): { set: CharacterSet; length: number } | null {

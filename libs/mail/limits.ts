@@ -14,9 +14,9 @@ export interface MailLimits {
   maxAttachments: number
   maxLinks: number
   maxCodes: number
-  /** UTF-8 bytes of `text`. */
+  /** Bytes of `text` as JSON has it: what it costs to store, open and give out. */
   maxTextBytes: number
-  /** UTF-8 bytes of `html`. */
+  /** The same of `html`. */
   maxHtmlBytes: number
 }
 
@@ -40,3 +40,31 @@ export function cutToBytes(text: string, maxBytes: number): string {
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--
   return bytes.toString('utf8', 0, end)
 }
+
+/** The longest prefix of a text that takes at most so many bytes within a JSON string (RFC 8259, section 7) in UTF-8. */
+export function cutToJsonBytes(text: string, maxBytes: number): string {
+  if (text.length * MOST_JSON_BYTES <= maxBytes) return text
+  let bytes = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at)
+    const isPair = unit >= 0xd800 && unit < 0xdc00
+    bytes += isPair ? 4 : jsonBytesOf(unit)
+    if (bytes > maxBytes) return text.slice(0, at)
+    if (isPair) at += 1
+  }
+  return text
+}
+
+/** A control character's, which is written as its number. */
+const MOST_JSON_BYTES = 6
+
+function jsonBytesOf(unit: number): number {
+  if (unit >= 0x800) return 3
+  if (unit >= 0x80) return 2
+  if (unit >= 0x20) return unit === QUOTE || unit === BACKSLASH ? 2 : 1
+  // \b, \t, \n, \f and \r.
+  return unit >= 0x08 && unit <= 0x0d && unit !== 0x0b ? 2 : MOST_JSON_BYTES
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c

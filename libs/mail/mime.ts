@@ -37,11 +37,28 @@ const parserOptions = {
 
 type OnContent = (index: number, piece: Buffer) => void
 
+interface MimeParts extends Pick<MimeContent, 'attachments' | 'warnings'> {
+  tree: MimeNode | false
+}
+
+/** Resolves once the whole source is read. Rejects with an Error if the parser is defeated. */
+export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeContent> {
+  return contentOf(await readParts(raw, limits))
+}
+
 /**
- * Resolves once the whole source is read. Calls `onContent` with each piece of every listed attachment, in
- * order, before its entry is made. Rejects with an Error if the parser is defeated.
+ * The listed attachments of a source. Calls `onContent` with each piece of every one, in order, before its entry is made.
+ * What else the mail says is not decoded. Rejects as `readMime` does.
  */
-export async function readMime(raw: Buffer, limits: MailLimits, onContent?: OnContent): Promise<MimeContent> {
+export async function readAttachments(
+  raw: Buffer,
+  limits: MailLimits,
+  onContent: OnContent,
+): Promise<Attachment[]> {
+  return (await readParts(raw, limits, onContent)).attachments
+}
+
+async function readParts(raw: Buffer, limits: MailLimits, onContent?: OnContent): Promise<MimeParts> {
   const warnings: Warning[] = []
   const source = prepareSource(raw, limits, warnings)
   const options = { ...parserOptions, maxChildNodes: limits.maxParts + 1 }
@@ -64,7 +81,7 @@ export async function readMime(raw: Buffer, limits: MailLimits, onContent?: OnCo
       detail: `Parts nested deeper than ${limits.maxDepth} were left out.`,
     })
   }
-  return contentOf(parser, attachments, warnings)
+  return { tree: parser.tree, attachments, warnings }
 }
 
 /** Lists attachments while the parser comes by them. */
@@ -102,11 +119,11 @@ function readAll(parser: TreeParser, source: Buffer): Promise<void> {
   })
 }
 
-function contentOf(parser: TreeParser, attachments: Attachment[], warnings: Warning[]): MimeContent {
+function contentOf({ tree, attachments, warnings }: MimeParts): MimeContent {
   const texts: string[] = []
   const htmls: string[] = []
-  if (parser.tree) collectText(parser.tree, texts, htmls, warnings)
-  const header = parser.tree ? parser.tree.node.header : undefined
+  if (tree) collectText(tree, texts, htmls, warnings)
+  const header = tree ? tree.node.header : undefined
   const fields = header?.fields ?? []
   const charset = header?.charset ?? null
   const mailboxesOf = (found: Field[]) =>

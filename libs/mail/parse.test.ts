@@ -120,6 +120,12 @@ const overruns: { send: string; limits: Partial<MailLimits>; warning: string; ke
       kept: { text: 'aaä' },
     },
     {
+      send: 'Content-Type: text/plain; charset=utf-8\n\na\0b"c\\d',
+      limits: { maxTextBytes: 11 },
+      warning: 'text-truncated',
+      kept: { text: 'a\0b"c' },
+    },
+    {
       send: 'Content-Type: text/html\n\n<p>Hello</p>',
       limits: { maxHtmlBytes: 5 },
       warning: 'html-truncated',
@@ -138,6 +144,13 @@ test.each(overruns)('past a limit: $warning with $limits', async ({ send, limits
   expect(mail).toMatchObject(kept)
   expect(mail.warnings.map(({ code }) => code)).toEqual([warning])
   expect((await parse(send)).warnings).toEqual([])
+})
+
+test('line breaks are LF wherever they stand in a long text, and a lone CR stays', async () => {
+  for (let length = 65_533; length <= 65_537; length += 1) {
+    const long = 'x'.repeat(length)
+    expect((await parse(`\n${long}\r\ny\r\r\n\n\r`)).text).toBe(`${long}\ny\r\n\n\r`)
+  }
 })
 
 test('attachments past the limit are neither listed nor read', async () => {

@@ -3,7 +3,7 @@ import { findCodes } from './codes.js'
 import { readDate } from './date.js'
 import { firstValue } from './headers.js'
 import { maxHrefLength } from './html-links.js'
-import { cutToBytes, defaultMailLimits, type MailLimits } from './limits.js'
+import { cutToJsonBytes, defaultMailLimits, type MailLimits } from './limits.js'
 import { findLinks } from './links.js'
 import type { Envelope, ParsedMail, Warning } from './message.js'
 import { readMime } from './mime.js'
@@ -65,9 +65,9 @@ function joinParts(
 ): string | null {
   if (parts.length === 0) return null
   const whole = parts.join('\n').toWellFormed()
-  const kept = cutToBytes(whole, maxBytes)
+  const kept = cutToJsonBytes(whole, maxBytes)
   if (kept.length < whole.length)
-    warnings.push({ code, detail: `Only the first ${maxBytes} bytes are kept.` })
+    warnings.push({ code, detail: `Only what takes ${maxBytes} bytes in JSON is kept.` })
   return kept
 }
 

@@ -46,13 +46,16 @@ describe('what belongs to a tenant', () => {
     otherEnvironment = as(mayfly, await issueKey(admin, { environment: 'production', scopes }))
     otherAccount = as(mayfly, await issueKey(as(mayfly, another.key), { environment: 'staging', scopes }))
     const inbox = await inboxWith(owner, mail('private'))
-    const webhook = await registerWebhook(owner, '/v1/webhooks')
+    // Nothing is sent there: a sample of it is refused.
+    const webhook = await registerWebhook(owner, '/v1/webhooks', { url: 'http://127.0.0.1:9/' })
+    const sample = await call<{ id: string }>(owner, 'POST', `/v1/webhooks/${webhook.id}/test`)
     const message = only(await messagesOf(owner, inbox.id, 1))
     places = {
       inboxId: { own: inbox.id, unknown: `inb_${SUFFIX}` },
       messageId: { own: message.id, unknown: message.id },
       index: { own: '0', unknown: '0' },
       webhookId: { own: webhook.id, unknown: `whk_${SUFFIX}` },
+      deliveryId: { own: sample.body.id, unknown: `dlv_${SUFFIX}` },
       keyId: { own: key.id, unknown: `key_${SUFFIX}` },
       accountId: { own: account.id, unknown: `acc_${SUFFIX}` },
     }

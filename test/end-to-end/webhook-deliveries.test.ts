@@ -1,15 +1,20 @@
 import { Webhook } from 'standardwebhooks'
-import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
+import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import { call, createInbox, mail, messagesOf, pagesFrom, send, type InboxJson } from '#test/harness/client.js'
 import { startEndpoint, type HttpEndpoint, type ReceivedRequest } from '#test/harness/endpoint.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
+import { registerWebhook, type NewWebhookJson, type WebhookJson } from '#test/harness/webhooks.js'
 
-interface WebhookJson {
+interface DeliveryJson {
   id: string
   state: string
-  disabled_reason: string | null
-  secret: string
+  abandoned_reason: string | null
+  attempts: { status: number | null; answer: string | null; error: string | null }[]
 }
+
+const NOT_FOUND = { status: 404, code: 'not-found' }
 
 interface Told {
   type: string
@@ -44,11 +49,7 @@ describe('a webhook', () => {
     })
   }
 
-  async function register(path: string, body: object): Promise<WebhookJson> {
-    const answer = await call<WebhookJson>(mayfly, 'POST', path, { body })
-    expect(answer.status).toBe(201)
-    return answer.body
-  }
+  const register = (path: string, body: object) => registerWebhook(mayfly, path, body)
 
   const registerAt = ({ id }: InboxJson, { url }: HttpEndpoint, facts: object = {}) =>
     register(`/v1/inboxes/${id}/webhooks`, { url, ...facts })
@@ -156,7 +157,9 @@ describe('a webhook', () => {
     const endpoint = await saying(200)
     const inbox = await createInbox(mayfly)
     const { id, secret } = await registerAt(inbox, endpoint)
-    const rotated = await call<WebhookJson>(mayfly, 'POST', `/v1/webhooks/${id}/secret/rotate`, { body: {} })
+    const rotated = await call<NewWebhookJson>(mayfly, 'POST', `/v1/webhooks/${id}/secret/rotate`, {
+      body: {},
+    })
     await send(mayfly, inbox.address, mail('signed twice'))
     await told(endpoint, 1)
     const [request] = endpoint.requests
@@ -176,5 +179,99 @@ describe('a webhook', () => {
     await send(mayfly, other.address, mail('heard'))
     const bodies = await told(good, 1)
     expect(bodies[0]?.data.subject).toBe('heard')
+  })
+
+  describe('has a log of deliveries', () => {
+    const deliveriesOf = async (id: string, query = '') =>
+      (await call<DeliveryJson[]>(mayfly, 'GET', `/v1/webhooks/${id}/deliveries${query}`)).body
+    const untilIn = (state: string, id: string) =>
+      until(`a delivery that has ${state}`, async () => (await deliveriesOf(id, `?state=${state}`))[0])
+
+    it('with each attempt, and what the endpoint answered', async () => {
+      const endpoint = await saying(500, 201)
+      const inbox = await createInbox(mayfly)
+      const { id } = await registerAt(inbox, endpoint)
+      await send(mayfly, inbox.address, mail('logged'))
+      const [message] = await messagesOf(mayfly, inbox.id, 1)
+      const delivery = await untilIn('succeeded', id)
+      expect(delivery).toMatchObject({
+        ...{ webhook_id: id, event: 'message.received', inbox_id: inbox.id, message_id: message?.id },
+        ...{ replay_id: null, abandoned_reason: null, next_attempt_at: null },
+        attempts: [
+          { status: 500, error: 'answered 500', answer: 'what the endpoint said' },
+          { status: 201, error: null, answer: 'what the endpoint said' },
+        ],
+      })
+      expect(endpoint.requests[0]?.headers['webhook-id']).toBe(delivery?.id)
+      const one = await call<DeliveryJson>(
+        mayfly,
+        'GET',
+        `/v1/webhooks/${id}/deliveries/${delivery?.id ?? ''}`,
+      )
+      expect(one.body).toEqual(delivery)
+    })
+
+    it('page by page, and by state', async () => {
+      const endpoint = await saying(200)
+      const inbox = await createInbox(mayfly)
+      const { id } = await registerAt(inbox, endpoint)
+      for (let n = 0; n < 5; n += 1) await send(mayfly, inbox.address, mail(`page ${n}`))
+      await until(
+        'five that have succeeded',
+        async () => (await deliveriesOf(id, '?state=succeeded')).length === 5,
+      )
+      const newest = (await deliveriesOf(id)).map((each) => each.id)
+      const pages = await pagesFrom<DeliveryJson>(mayfly, `/v1/webhooks/${id}/deliveries?limit=2&order=asc`)
+      expect(pages.map(({ body }) => body.length)).toEqual([2, 2, 1])
+      expect(pages.flatMap(({ body }) => body.map((each) => each.id))).toEqual(newest.toReversed())
+      expect(await deliveriesOf(id, '?state=failed')).toEqual([])
+    })
+
+    it('which says what was abandoned, and keeps no answer of an inbox that has ended', async () => {
+      const endpoint = await saying(500)
+      const inbox = await createInbox(mayfly)
+      const { id } = await registerAt(inbox, endpoint)
+      await send(mayfly, inbox.address, mail('too late'))
+      await told(endpoint, 1)
+      await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`)
+      const delivery = await untilIn('abandoned', id)
+      expect(delivery).toMatchObject({
+        abandoned_reason: 'inbox-ended',
+        attempts: [{ status: 500, answer: null }],
+      })
+      expect(endpoint.requests).toHaveLength(1)
+    })
+
+    it('of samples too, which are sent once, also where it is disabled', async () => {
+      const endpoint = await saying(500)
+      const { id } = await register('/v1/webhooks', { url: endpoint.url })
+      await call(mayfly, 'PATCH', `/v1/webhooks/${id}`, { body: { state: 'disabled' } })
+      const sample = await call<DeliveryJson>(mayfly, 'POST', `/v1/webhooks/${id}/test`)
+      expect(sample.status).toBe(202)
+      expect(sample.headers.get('location')).toBe(`/v1/webhooks/${id}/deliveries/${sample.body.id}`)
+      expect(await untilIn('failed', id)).toMatchObject({
+        id: sample.body.id,
+        event: 'sample',
+        inbox_id: null,
+      })
+      const [body] = await told(endpoint, 1)
+      expect(body).toMatchObject({ type: 'message.received', data: { subject: 'A sample' } })
+      await call(mayfly, 'DELETE', `/v1/webhooks/${id}`)
+    })
+
+    it('for nobody else', async () => {
+      const inbox = await createInbox(mayfly)
+      const { id } = await registerAt(inbox, await saying(200))
+      const { key } = await openAccount(mayfly, { plan: 'enterprise' })
+      const stranger = as(mayfly, await issueKey(as(mayfly, key), { scopes: ['inboxes', 'admin'] }))
+      for (const path of ['deliveries', 'deliveries/dlv_01jd6b90czf2jb8z0w6s8p1q3r']) {
+        expectProblem(await call(stranger, 'GET', `/v1/webhooks/${id}/${path}`), NOT_FOUND)
+      }
+      expectProblem(await call(stranger, 'POST', `/v1/webhooks/${id}/test`), NOT_FOUND)
+      expectProblem(
+        await call(mayfly, 'GET', `/v1/webhooks/${id}/deliveries/dlv_01jd6b90czf2jb8z0w6s8p1q3r`),
+        NOT_FOUND,
+      )
+    })
   })
 })

@@ -46,8 +46,8 @@ function asError(error: unknown): Error {
 
 function checkValues(mail: ParsedMail, limits: MailLimits): void {
   for (const text of stringsIn(mail)) assert.ok(text.isWellFormed(), 'half a surrogate pair')
-  assert.ok(Buffer.byteLength(mail.text ?? '') <= limits.maxTextBytes, 'text past its limit')
-  assert.ok(Buffer.byteLength(mail.html ?? '') <= limits.maxHtmlBytes, 'html past its limit')
+  assert.ok(jsonBytes(mail.text) <= limits.maxTextBytes, 'text past its limit')
+  assert.ok(jsonBytes(mail.html) <= limits.maxHtmlBytes, 'html past its limit')
   assert.ok(mail.headers.length <= limits.maxHeaders, 'more headers than the limit')
   assert.ok(mail.attachments.length <= limits.maxAttachments, 'more attachments than the limit')
   assert.ok(mail.links.length <= limits.maxLinks, 'more links than the limit')
@@ -89,6 +89,10 @@ async function checkAttachments(raw: Buffer, mail: ParsedMail, limits: MailLimit
     null,
     'an attachment that is not listed',
   )
+}
+
+function jsonBytes(text: string | null): number {
+  return Buffer.byteLength(JSON.stringify(text ?? '')) - 2
 }
 
 function* stringsIn(value: unknown): Generator<string> {

@@ -6,6 +6,7 @@ import { logOptions } from '#libs/event-log/kafka/kafka-log-harness.contract.js'
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
+import { registerWebhook } from '#test/harness/webhooks.js'
 import { Deployment, ROLES } from '../faults/distributed/deployment.js'
 import { mustRefuseEach } from './refused-starts.js'
 import {
@@ -122,6 +123,9 @@ describeWith('kafka', 'redis-server')('servers that ask for credentials', () => 
         await send(target, inbox.address, mail('second'))
         const messages = await messagesOf(target, inbox.id, 2)
         expect(messages.map(({ subject }) => subject)).toEqual(['first', 'second'])
+        const webhook = await registerWebhook(target, `/v1/inboxes/${inbox.id}/webhooks`)
+        expect((await call(target, 'GET', `/v1/inboxes/${inbox.id}/webhooks`)).status).toBe(200)
+        expect((await call(target, 'DELETE', `/v1/webhooks/${webhook.id}`)).status).toBe(200)
         await call(target, 'DELETE', `/v1/inboxes/${inbox.id}`)
         const headers = { 'idempotency-key': 'kept', 'mayfly-inbox-password': 'wrong' }
         const body = { password_protected: true }

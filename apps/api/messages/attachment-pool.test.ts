@@ -1,0 +1,30 @@
+import { AttachmentPool } from './attachment-pool.js'
+
+const MIB = 1024 * 1024
+
+/** An attachment before a text of nothing but short lines: what takes the most memory to be shown. */
+function source(): Buffer {
+  const head = [
+    'Content-Type: multipart/mixed; boundary=part',
+    '',
+    '--part',
+    'Content-Disposition: attachment; filename=a.txt',
+    '',
+    'Hello.',
+    '--part',
+    'Content-Type: text/plain; format=flowed',
+    '',
+    '',
+  ]
+  return Buffer.concat([Buffer.from(head.join('\r\n')), Buffer.alloc(24 * MIB, ' \r\n')])
+}
+
+it('takes no memory for what else a mail says', async () => {
+  const pool = new AttachmentPool(() => undefined)
+  try {
+    const found = await pool.read(() => Promise.resolve(source()), 0)
+    expect(Buffer.from(found?.content ?? []).toString()).toBe('Hello.')
+  } finally {
+    await pool.onApplicationShutdown()
+  }
+})
