@@ -20,6 +20,11 @@ describe('an endpoint that fails', () => {
     expect(circuits.room(other, 10, 0)).toBe(10)
   })
 
+  it('is tried again as soon, however many attempts were under way when it got none', () => {
+    const circuits = failing(20)
+    expect([4_999, 5_000].map((ms) => circuits.room(id, 10, ms))).toEqual([0, 1])
+  })
+
   it('is tried ever less often, but every five minutes', () => {
     const circuits = failing(5)
     const pauses: number[] = []

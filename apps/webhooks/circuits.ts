@@ -31,7 +31,10 @@ export class Circuits {
   }
 
   failed(id: WebhookId, nowMs: number): void {
-    const { failures, pauseMs } = this.circuits.get(id) ?? { failures: 0, pauseMs: PAUSE_MS.first }
+    const circuit = this.circuits.get(id) ?? { failures: 0, openUntilMs: 0, pauseMs: PAUSE_MS.first }
+    // What was under way when it opened says nothing new.
+    if (nowMs < circuit.openUntilMs) return
+    const { failures, pauseMs } = circuit
     const isOpen = failures + 1 >= OPENS_AFTER
     this.circuits.delete(id)
     this.circuits.set(id, {

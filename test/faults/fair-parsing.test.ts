@@ -1,5 +1,5 @@
 import { messagesOf, type Target } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { startMayfly, type EngineName, type Mayfly } from '#test/harness/mayfly.js'
 import { describeOn } from '#test/harness/servers.js'
 import { startBombing } from '#test/hostile/bombing.js'
 import { showingTimes } from '#test/hostile/showing-times.js'
@@ -21,15 +21,11 @@ describeOn('kafka', 'redis')('one account’s bombs, on Kafka and Redis', () => 
   delaysNobodyElse('distributed')
 })
 
-function delaysNobodyElse(engine: 'embedded' | 'distributed'): void {
+function delaysNobodyElse(engine: EngineName): void {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    const before = process.env.TEST_ENGINE
-    process.env.TEST_ENGINE = engine
-    mayfly = await startMayfly()
-    if (before === undefined) delete process.env.TEST_ENGINE
-    else process.env.TEST_ENGINE = before
+    mayfly = await startMayfly({ engine })
   })
   afterAll(() => mayfly.dispose())
 

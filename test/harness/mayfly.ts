@@ -36,6 +36,8 @@ export interface StartOptions {
   through?: ProcessOptions['through']
   /** Runs the webhooks too, which on the distributed engine are a process of their own. */
   hasWebhooks?: boolean
+  /** In place of the one that the suite runs on. */
+  engine?: EngineName
 }
 
 export type EngineName = 'embedded' | 'distributed'
@@ -58,8 +60,7 @@ export function engineUnderTest(): EngineName {
 export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'mayfly-')))
   const apiKey = options.apiKey ?? 'a-key-for-the-end-to-end-suites'
-  const { user, through, hasWebhooks = false } = options
-  const engine = engineUnderTest()
+  const { user, through, hasWebhooks = false, engine = engineUnderTest() } = options
   const env = {
     MAYFLY_DATA_DIR: dataDir,
     MAYFLY_HTTP_PORT: '0',
