@@ -202,12 +202,8 @@ describe('a webhook', () => {
           { status: 201, error: null, answer: 'what the endpoint said' },
         ],
       })
-      expect(endpoint.requests[0]?.headers['webhook-id']).toBe(delivery?.id)
-      const one = await call<DeliveryJson>(
-        mayfly,
-        'GET',
-        `/v1/webhooks/${id}/deliveries/${delivery?.id ?? ''}`,
-      )
+      expect(endpoint.requests[0]?.headers['webhook-id']).toBe(delivery.id)
+      const one = await call<DeliveryJson>(mayfly, 'GET', `/v1/webhooks/${id}/deliveries/${delivery.id}`)
       expect(one.body).toEqual(delivery)
     })
 
