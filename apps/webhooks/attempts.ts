@@ -6,11 +6,13 @@ import type { Recorder } from '#libs/event-log/recorder.js'
 import type { WebhookQueries } from '#libs/read-model/queries.js'
 import type { AttemptFacts, DeliveryAbandoned, DeliveryEvent } from '#libs/webhook/delivery-events.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
+import type { WebhookDisabled } from '#libs/webhook/events.js'
 import { nextAttemptAt } from '#libs/webhook/schedule.js'
 import { secretsInForce, type Webhook } from '#libs/webhook/webhook.js'
 import type { AttemptOutcome } from '#libs/webhook-sender/outcome.js'
 import type { WebhookSender } from '#libs/webhook-sender/webhook-sender.js'
 import { notificationIdOf } from './delivery-id.js'
+import type { Disabling } from './disabling.js'
 import type { NotificationBodies } from './notification-body.js'
 
 export interface AttemptsOptions {
@@ -22,6 +24,7 @@ export interface AttemptsOptions {
   bodies: NotificationBodies
   sender: Pick<WebhookSender, 'post'>
   recorder: Pick<Recorder, 'recordDeliveryEvent'>
+  disabling: Pick<Disabling, 'afterFailure'>
   /** At least 0, less than 1. */
   random: () => number
   now: () => Date
@@ -30,7 +33,14 @@ export interface AttemptsOptions {
 /** What became of an attempt, of which the log has been told. */
 export type MadeAttempt =
   | { result: 'abandoned'; reason: DeliveryAbandoned['reason'] }
-  | { result: 'succeeded' | 'failed'; webhook: Webhook; outcome: AttemptOutcome; nextAttemptAt: Date | null }
+  | { result: 'succeeded'; outcome: AttemptOutcome }
+  | {
+      result: 'failed'
+      outcome: AttemptOutcome
+      nextAttemptAt: Date | null
+      /** Why the webhook was disabled for it; null where it was not. */
+      disabledFor: WebhookDisabled['reason'] | null
+    }
 
 const GONE = 410
 
@@ -59,14 +69,17 @@ export class Attempts {
     const success = successOf(outcome)
     if (success !== null) {
       await this.record(delivery, { ...facts, type: 'DeliverySucceeded', status: success.status })
-      return { result: 'succeeded', webhook, outcome, nextAttemptAt: null }
+      return { result: 'succeeded', outcome }
     }
     const { status } = outcome
     const next = this.nextOf(delivery, facts.attempt, outcome)
     const error =
       outcome.kind === 'answered' ? `answered ${outcome.status}` : `${outcome.reason}: ${outcome.detail}`
+    // Ahead of the attempt's record: of a process killed in between the attempt is made again, and finds it disabled.
+    const isSample = delivery.notification.type === 'sample'
+    const disabledFor = isSample ? null : await this.options.disabling.afterFailure(webhook, status)
     await this.record(delivery, { ...facts, type: 'DeliveryFailed', status, error, nextAttemptAt: next })
-    return { result: 'failed', webhook, outcome, nextAttemptAt: next }
+    return { result: 'failed', outcome, nextAttemptAt: next, disabledFor }
   }
 
   private async webhookOf({

@@ -21,10 +21,10 @@ export class Disabling {
 
   constructor(private readonly options: DisablingOptions) {}
 
-  /** Resolves, once the log has been told, with whether it was: where the endpoint is gone, or has failed for days. */
+  /** Resolves, once the log has been told, with why: where the endpoint is gone, or has failed for days; else null. */
   async afterFailure(webhook: Webhook, status: number | null): Promise<WebhookDisabled['reason'] | null> {
     const reason = status === GONE ? 'gone' : (await this.hasFailedForDays(webhook)) ? 'failing' : null
-    if (reason === null || this.isJustDisabled(webhook.id)) return null
+    if (reason === null || this.isJustDisabled(webhook)) return null
     const { recorder, now } = this.options
     const { accountId, environment, id: webhookId } = webhook
     const disabledAt = now()
@@ -43,13 +43,14 @@ export class Disabling {
     return now().getTime() - sinceMs >= FAILING_FOR_MS
   }
 
-  private isJustDisabled(id: WebhookId): boolean {
+  /** One that its owner has enabled since is disabled again. */
+  private isJustDisabled({ id, activeSince }: Webhook): boolean {
     const nowMs = this.options.now().getTime()
     for (const [other, atMs] of this.disabledAtMs) {
       if (atMs > nowMs - SHOWN_AFTER_MS) break
       this.disabledAtMs.delete(other)
     }
-    return this.disabledAtMs.has(id)
+    return (this.disabledAtMs.get(id) ?? -Infinity) >= activeSince.getTime()
   }
 }
 

@@ -10,13 +10,11 @@ import type { DeliveryId, WebhookId } from '#libs/typeid/typeid.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
 import type { Attempts, MadeAttempt } from './attempts.js'
 import { Circuits } from './circuits.js'
-import type { Disabling } from './disabling.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
 export interface DispatcherOptions {
   deliveries: DueDeliveries
   attempts: Pick<Attempts, 'make'>
-  disabling: Pick<Disabling, 'afterFailure'>
   signals: Signals
   log: Pick<EventLog, 'partitionCount'>
   /** Attempts under way at most. */
@@ -111,7 +109,7 @@ export class Dispatcher {
     try {
       const made = await attempts.make(delivery)
       this.remember(delivery)
-      await this.conclude(delivery, made)
+      this.conclude(delivery, made)
     } catch (error) {
       metrics.ended('unknown', null)
       this.options.logger.error(
@@ -125,39 +123,28 @@ export class Dispatcher {
     }
   }
 
-  private async conclude(delivery: Delivery, made: MadeAttempt): Promise<void> {
-    const { metrics, logger, disabling, now } = this.options
-    const { id: deliveryId, webhookId } = delivery
+  private conclude(delivery: Delivery, made: MadeAttempt): void {
+    const { metrics, logger, now } = this.options
+    const { id: deliveryId, webhookId, notification } = delivery
     const facts = { deliveryId, webhookId, attempt: delivery.attempts.length + 1, result: made.result }
     if (made.result === 'abandoned') {
       metrics.ended(made.result, null)
       logger.info({ ...facts, reason: made.reason }, 'delivery abandoned')
       return
     }
-    const { outcome, nextAttemptAt } = made
-    const { status, latencyMs } = outcome
+    const { status, latencyMs } = made.outcome
     metrics.ended(made.result, latencyMs)
-    const failure = outcome.kind === 'failed' ? { reason: outcome.reason } : {}
-    logger.info(
-      { ...facts, ...failure, status, latencyMs: Math.round(latencyMs), nextAttemptAt },
-      'attempt made',
-    )
+    const failure = made.outcome.kind === 'failed' ? { reason: made.outcome.reason } : {}
+    const next = made.result === 'failed' ? { nextAttemptAt: made.nextAttemptAt } : {}
+    logger.info({ ...facts, ...failure, ...next, status, latencyMs: Math.round(latencyMs) }, 'attempt made')
     if (made.result === 'succeeded') {
       this.circuits.succeeded(webhookId)
       return
     }
-    this.circuits.failed(webhookId, now().getTime())
-    try {
-      const reason = await disabling.afterFailure(made.webhook, status)
-      if (reason === null) return
-      metrics.disabled.inc()
-      logger.warn({ webhookId, reason }, 'webhook disabled')
-    } catch (error) {
-      logger.error(
-        { err: error, webhookId },
-        'a webhook could not be disabled: tried again after its next failure',
-      )
-    }
+    if (notification.type !== 'sample') this.circuits.failed(webhookId, now().getTime())
+    if (made.disabledFor === null) return
+    metrics.disabled.inc()
+    logger.warn({ webhookId, reason: made.disabledFor }, 'webhook disabled')
   }
 
   private remember({ id, attempts }: Delivery): void {

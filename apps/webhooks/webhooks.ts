@@ -95,11 +95,22 @@ export async function startWebhooks({
   }
   const bodies = new NotificationBodies({ inboxes, vault, now })
   const random = () => Math.random()
-  const ports = { webhooks, mustKnowWebhooks, vault, secrets, bodies, sender, recorder, random, now }
+  const disabling = new Disabling({ store: projections, recorder, now })
+  const ports = {
+    webhooks,
+    mustKnowWebhooks,
+    vault,
+    secrets,
+    bodies,
+    sender,
+    recorder,
+    disabling,
+    random,
+    now,
+  }
   const dispatcher = new Dispatcher({
     ...{ deliveries, signals, log, now, logger, metrics },
     attempts: new Attempts(ports),
-    disabling: new Disabling({ store: projections, recorder, now }),
     mostAttempts: settings.webhookConcurrency,
     mostOfWebhook: settings.webhookEndpointConcurrency,
     leaseMs: timeoutMs + LEASE_SLACK_MS,

@@ -18,6 +18,7 @@ const REMOVED_AT_ONCE = 500
 /** Deliveries among many processes: who leases one in its partition's script has it. Leases end by the callers' clocks. */
 export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
   private readonly rows: RowReader
+  private turn = 0
 
   constructor(
     private readonly client: RedisClient,
@@ -53,7 +54,7 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
 
   async claimDue(claim: DueClaim): Promise<DeliveryRow[]> {
     const { limit, room } = claim
-    const partitions = this.keys.everyPartition()
+    const partitions = this.partitionsInTurn()
     const due = (await Promise.all(partitions.map((partition) => this.dueIn(partition, claim)))).flat()
     const some = due.slice(0, limit)
     const each = Math.max(Math.floor(limit / Math.max(some.length, 1)), 1)
@@ -97,6 +98,13 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
       await reach(() => answersOf(pipeline))
       count += old.length
     }
+  }
+
+  /** Each begins now and then: where more is due than may be claimed, none comes always last. */
+  private partitionsInTurn(): number[] {
+    const all = this.keys.everyPartition()
+    this.turn = (this.turn + 1) % all.length
+    return [...all.slice(this.turn), ...all.slice(0, this.turn)]
   }
 
   /** Webhooks of a partition that have room for more, as many as one claim may need. */
