@@ -3,17 +3,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
-import { readMessageCursor, writeMessageCursor } from '../http/cursor.js'
 import { Describe } from '../openapi/describe.js'
-import { linkNext } from '../http/link.js'
+import { offsetPageOf } from '../http/offset-page.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { Event } from './history-schemas.js'
 import { historyJson } from './history-json.js'
 import { ListHistory } from './list-history.dto.js'
-
-/** Behind every offset. */
-const END = Number.MAX_SAFE_INTEGER
 
 /** What has happened to an inbox, also after its end, without content. Both families of paths come here. */
 @Controller(['v1/inboxes/:inboxId/history', 'v1/emails/:inboxId/history'])
@@ -40,20 +36,13 @@ export class HistoryController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { order, limit } = query
     const { id } = (await this.inboxes.find(principal, inboxId)).inbox
-    const { from, to } =
-      query.cursor === undefined ? { from: 0, to: null } : readMessageCursor(id, query.cursor)
-    const range = { order, from, to: to ?? END, limit: limit + 1 }
-    const found = await this.views.inboxes.history({ inboxId: id, ...range })
-    // Behind the look: of views that are being rebuilt it is only the beginning.
-    await this.views.mustKnow(id)
-    const page = found.slice(0, limit)
-    const last = page.at(-1)
-    if (found.length > limit && last !== undefined) {
-      const next = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
-      linkNext(request, reply, writeMessageCursor(id, { ...next, end: null }))
-    }
+    const page = await offsetPageOf(id, query, { request, reply }, async (range) => {
+      const found = await this.views.inboxes.history({ inboxId: id, ...range })
+      // Behind the look: of views that are being rebuilt it is only the beginning.
+      await this.views.mustKnow(id)
+      return found
+    })
     const partition = this.views.partitionOf(id)
     return page.map((entry) => historyJson(entry, id, partition))
   }

@@ -4,17 +4,13 @@ import Type from 'typebox'
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
-import { readMessageCursor, writeMessageCursor } from '../http/cursor.js'
-import { linkNext } from '../http/link.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
+import { offsetPageOf } from '../http/offset-page.js'
 import { Describe } from '../openapi/describe.js'
 import { Deliveries } from './deliveries.service.js'
 import { DeliverySchema } from './delivery-schemas.js'
 import { ListDeliveries } from './list-deliveries.dto.js'
 import { CHANGING, LOOKING, Webhooks } from './webhooks.service.js'
-
-/** Behind every offset. */
-const END = Number.MAX_SAFE_INTEGER
 
 /** What became of what a webhook was to be told. */
 @Controller('v1/webhooks/:webhookId')
@@ -71,17 +67,11 @@ export class DeliveriesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { order, limit, state = null, cursor } = query
+    const { state = null } = query
     const { id: webhookId } = await this.webhooks.find(principal, id, LOOKING)
-    const { from, to } = cursor === undefined ? { from: 0, to: null } : readMessageCursor(webhookId, cursor)
-    const range = { order, from, to: to ?? END, limit: limit + 1 }
-    const found = await this.deliveries.list({ webhookId, state, ...range })
-    const page = found.slice(0, limit)
-    const last = page.at(-1)
-    if (found.length > limit && last !== undefined) {
-      const next = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
-      linkNext(request, reply, writeMessageCursor(webhookId, { ...next, end: null }))
-    }
+    const page = await offsetPageOf(webhookId, query, { request, reply }, (range) =>
+      this.deliveries.list({ webhookId, state, ...range }),
+    )
     return this.deliveries.json(page.map(({ delivery }) => delivery))
   }
 
