@@ -60,12 +60,11 @@ export class LmdbProjectionStore implements ProjectionStore {
   }
 
   webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]> {
-    const rows = ids.map((id) => this.tables.webhookHealth.get(id))
-    return Promise.resolve(
-      rows
-        .map((row) => row && { webhookId: row.webhookId, failingSince: row.failingSince })
-        .map((row) => row ?? null),
-    )
+    const healthOf = (webhookId: WebhookId) => {
+      const row = this.tables.webhookHealth.get(webhookId)
+      return row === undefined ? null : { webhookId, failingSince: row.failingSince }
+    }
+    return Promise.resolve(ids.map(healthOf))
   }
 
   accountSlice({ accountId, keyId, webhookId }: AccountSliceKey): Promise<AccountSlice> {

@@ -3,6 +3,7 @@ import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import { answersOf } from '#libs/redis-client/answer.js'
 import type { MessageKey } from '../projection-store.js'
 import type { MessageContent } from '../views.js'
+import { idsIn } from './hash-ids.js'
 import type { ViewKeys } from './keys.js'
 import { reach, reachBulk, runsOf } from './reach.js'
 
@@ -51,16 +52,9 @@ export class Contents {
 
   /** Every message of an inbox, deleted ones too, run by run; one may come twice. */
   async *messagesOf(inboxId: InboxId): AsyncGenerator<MessageKey[]> {
-    const key = this.keys.messages(inboxId)
-    let cursor = '0'
-    do {
-      const [next, fields] = await reach(() => this.client.hscan(key, cursor, 'COUNT', MOST_KEYS))
-      // The hash holds a row behind each id.
-      yield fields
-        .filter((_, index) => index % 2 === 0)
-        .map((id) => ({ inboxId, messageId: id as MessageId }))
-      cursor = next
-    } while (cursor !== '0')
+    for await (const ids of idsIn<MessageId>(this.client, this.keys.messages(inboxId), MOST_KEYS)) {
+      yield ids.map((messageId) => ({ inboxId, messageId }))
+    }
   }
 
   private *runsByBytes(contents: readonly MessageContent[]): Generator<MessageContent[]> {

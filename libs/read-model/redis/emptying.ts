@@ -3,6 +3,7 @@ import type { InboxId, WebhookId } from '#libs/typeid/typeid.js'
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import { dropMessages } from './changes.js'
 import type { Contents } from './contents.js'
+import { idsIn } from './hash-ids.js'
 import type { ViewKeys } from './keys.js'
 import { reach } from './reach.js'
 import { EMPTY } from './scripts.js'
@@ -24,11 +25,7 @@ export async function emptyInboxes(
 ): Promise<boolean> {
   const slot = keys.slot(place)
   const inboxes = keys.inboxes(place.partition)
-  let cursor = '0'
-  do {
-    const [next, fields] = await reach(() => client.hscan(inboxes, cursor, 'COUNT', INBOXES_AT_ONCE))
-    // The hash holds a row behind each id.
-    const ids = fields.filter((_, index) => index % 2 === 0) as InboxId[]
+  for await (const ids of idsIn<InboxId>(client, inboxes, INBOXES_AT_ONCE)) {
     const writes = new StepWrites()
     const sizes = await reach(() => Promise.all(ids.map((inboxId) => client.hlen(keys.messages(inboxId)))))
     for (const inboxId of ids.filter((_, index) => sizes[index] !== 0)) {
@@ -47,8 +44,7 @@ export async function emptyInboxes(
       writes.add('HDEL', inboxes, inboxId)
     }
     if (ids.length > 0 && !(await write(writes))) return false
-    cursor = next
-  } while (cursor !== '0')
+  }
   return true
 
   function write(some: StepWrites): Promise<boolean> {
@@ -59,19 +55,14 @@ export async function emptyInboxes(
 /** The same of what belongs to single webhooks. */
 export async function emptyWebhooks(client: RedisClient, keys: ViewKeys, place: Partition): Promise<boolean> {
   const known = keys.webhookHealth(place.partition)
-  let cursor = '0'
-  do {
-    const [next, fields] = await reach(() => client.hscan(known, cursor, 'COUNT', WEBHOOKS_AT_ONCE))
-    // The hash holds a row behind each id.
-    const ids = fields.filter((_, index) => index % 2 === 0) as WebhookId[]
+  for await (const ids of idsIn<WebhookId>(client, known, WEBHOOKS_AT_ONCE)) {
     const writes = new StepWrites()
     for (const webhookId of ids) {
       for (const key of keys.everyKeyOf(webhookId)) writes.add('UNLINK', key)
       writes.add('HDEL', known, webhookId)
     }
     if (ids.length > 0 && !(await empty(client, keys.slot(place), writes))) return false
-    cursor = next
-  } while (cursor !== '0')
+  }
   return true
 }
 

@@ -5,6 +5,7 @@ import type { DeliveryKey } from '../projection-store.js'
 import { isOver } from '../old-deliveries.js'
 import type { DeliveryListQuery, DeliveryQueries, DueClaim, DueDeliveries } from '../queries.js'
 import type { DeliveryRow } from '../views.js'
+import { idsIn } from './hash-ids.js'
 import type { ViewKeys } from './keys.js'
 import { reach } from './reach.js'
 import { RowReader } from './row-reader.js'
@@ -67,15 +68,10 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
   async removeOld(before: Date): Promise<number> {
     let count = 0
     for (const partition of this.keys.everyPartition()) {
-      let cursor = '0'
-      do {
-        const key = this.keys.webhookHealth(partition)
-        const [next, fields] = await reach(() => this.client.hscan(key, cursor, 'COUNT', WEBHOOKS_AT_ONCE))
-        // The hash holds a row behind each id.
-        const ids = fields.filter((_, index) => index % 2 === 0) as WebhookId[]
+      const known = this.keys.webhookHealth(partition)
+      for await (const ids of idsIn<WebhookId>(this.client, known, WEBHOOKS_AT_ONCE)) {
         for (const webhookId of ids) count += await this.removeOldOf(webhookId, before)
-        cursor = next
-      } while (cursor !== '0')
+      }
     }
     return count
   }
