@@ -12,7 +12,7 @@ import { secretsInForce, type Webhook } from '#libs/webhook/webhook.js'
 import type { AttemptOutcome } from '#libs/webhook-sender/outcome.js'
 import type { WebhookSender } from '#libs/webhook-sender/webhook-sender.js'
 import { notificationIdOf } from './delivery-id.js'
-import type { Disabling } from './disabling.js'
+import { GONE, type Disabling } from './disabling.js'
 import type { NotificationBodies } from './notification-body.js'
 
 export interface AttemptsOptions {
@@ -41,8 +41,6 @@ export type MadeAttempt =
       /** Why the webhook was disabled for it; null where it was not. */
       disabledFor: WebhookDisabled['reason'] | null
     }
-
-const GONE = 410
 
 /** Makes one attempt of a delivery and tells the log how it went. */
 export class Attempts {

@@ -2,17 +2,17 @@ import { decodeBatch } from '#libs/event-log/decode-batch.js'
 import type { EventLog, PartitionRange } from '#libs/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
-import { ReadModelUnavailableError, type InboxQueries } from '#libs/read-model/queries.js'
+import type { InboxQueries } from '#libs/read-model/queries.js'
 import type { Watermark } from '#libs/read-model/watermark.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Webhook } from '#libs/webhook/webhook.js'
-import { happeningIn } from './matching.js'
+import { happeningsIn } from './matching.js'
 import type { Requests } from './requests.js'
 
 export interface BackfillOptions {
   log: Pick<EventLog, 'topology' | 'read' | 'partitionCount'>
   inboxes: Pick<InboxQueries, 'inbox' | 'listInboxes' | 'listMessages'>
-  watermark: Pick<Watermark, 'hasPassed'>
+  watermark: Pick<Watermark, 'mustHavePassed'>
   requests: Requests
   now: () => Date
 }
@@ -45,8 +45,7 @@ export class Backfill {
   /** What is told is read from the views. */
   private async mustShow({ topic, partition, end }: PartitionRange): Promise<void> {
     if (end === 0) return
-    if (await this.options.watermark.hasPassed({ topic, partition, offset: end - 1 }, SHOWN_WITHIN_MS)) return
-    throw new ReadModelUnavailableError('the views do not show yet what a webhook is to be told')
+    await this.options.watermark.mustHavePassed({ topic, partition, offset: end - 1 }, SHOWN_WITHIN_MS)
   }
 
   private async askForRange(webhook: Webhook, range: PartitionRange): Promise<void> {
@@ -56,9 +55,7 @@ export class Backfill {
     for await (const records of log.read(range)) {
       const batch = { topic, partition, from: range.first, next: range.end, records }
       const { events } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
-      const happenings = events.flatMap(
-        ({ offset, recorded }) => happeningIn(recorded, { partition, offset }) ?? [],
-      )
+      const happenings = happeningsIn(events, partition)
       await requests.ask(happenings, [webhook])
     }
   }

@@ -1,8 +1,12 @@
 import type { Recorder } from '#libs/event-log/recorder.js'
 import type { ProjectionStore } from '#libs/read-model/projection-store.js'
 import type { WebhookId } from '#libs/typeid/typeid.js'
+import { decide } from '#libs/webhook/decide.js'
 import type { WebhookDisabled } from '#libs/webhook/events.js'
 import type { Webhook } from '#libs/webhook/webhook.js'
+
+/** No more is to be sent there (RFC 9110, section 15.5.11). */
+export const GONE = 410
 
 /** Nothing but failures for so long disables a webhook. */
 const FAILING_FOR_MS = 5 * 86_400_000
@@ -27,10 +31,12 @@ export class Disabling {
     if (reason === null || this.isJustDisabled(webhook)) return null
     const { recorder, now } = this.options
     const { accountId, environment, id: webhookId } = webhook
-    const disabledAt = now()
-    const event: WebhookDisabled = { type: 'WebhookDisabled', accountId, webhookId, reason, disabledAt }
-    await recorder.recordAccountEvent(event, { accountId, environment, keyId: null })
-    this.disabledAtMs.set(webhookId, disabledAt.getTime())
+    const command = { type: 'DisableWebhook', accountId, webhookId, reason, now: now() } as const
+    const { events } = decide(webhook, command)
+    for (const event of events) {
+      await recorder.recordAccountEvent(event, { accountId, environment, keyId: null })
+    }
+    this.disabledAtMs.set(webhookId, command.now.getTime())
     return reason
   }
 
@@ -53,5 +59,3 @@ export class Disabling {
     return (this.disabledAtMs.get(id) ?? -Infinity) >= activeSince.getTime()
   }
 }
-
-const GONE = 410

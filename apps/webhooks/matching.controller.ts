@@ -4,9 +4,9 @@ import { decodeBatch } from '#libs/event-log/decode-batch.js'
 import type { BatchOutcome, EventLog, RecordBatch } from '#libs/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
 import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'
-import { ReadModelUnavailableError, type WebhookQueries } from '#libs/read-model/queries.js'
+import type { WebhookQueries } from '#libs/read-model/queries.js'
 import type { Watermark } from '#libs/read-model/watermark.js'
-import { happeningIn } from './matching.js'
+import { happeningsIn } from './matching.js'
 import type { Requests } from './requests.js'
 import { WebhookMetrics } from './webhook-metrics.js'
 
@@ -14,7 +14,7 @@ import { WebhookMetrics } from './webhook-metrics.js'
 export abstract class MatchingPorts {
   abstract readonly log: Pick<EventLog, 'partitionCount'>
   abstract readonly webhooks: Pick<WebhookQueries, 'webhooksFor'>
-  abstract readonly watermark: Pick<Watermark, 'hasPassed'>
+  abstract readonly watermark: Pick<Watermark, 'mustHavePassed'>
   abstract readonly requests: Requests
 }
 
@@ -38,18 +38,14 @@ export class MatchingController {
     const { topic, partition } = batch
     // What can't be decoded the projector sets aside.
     const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
-    const happenings = events.flatMap(
-      ({ offset, recorded }) => happeningIn(recorded, { partition, offset }) ?? [],
-    )
+    const happenings = happeningsIn(events, partition)
     const last = happenings.at(-1)
     if (last === undefined) return outcome
     const concerned = await webhooks.webhooksFor(happenings.map(({ inbox }) => inbox))
     if (concerned.length === 0) return outcome
     // What is told is read from the views, and whether an inbox has a password stands there.
     const { offset } = last.position
-    if (!(await watermark.hasPassed({ topic, partition, offset }, SHOWN_WITHIN_MS))) {
-      throw new ReadModelUnavailableError('the views do not show yet what webhooks are to be told')
-    }
+    await watermark.mustHavePassed({ topic, partition, offset }, SHOWN_WITHIN_MS)
     this.metrics.requested.inc(await requests.ask(happenings, concerned))
     return outcome
   }

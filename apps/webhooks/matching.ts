@@ -15,6 +15,14 @@ export interface Happening {
   notification: Exclude<Notification, { type: 'sample' }>
 }
 
+/** In the order of a partition's events, without those that no webhook is told of. */
+export function happeningsIn(
+  events: readonly { offset: number; recorded: Recorded<InboxEvent> }[],
+  partition: number,
+): Happening[] {
+  return events.flatMap(({ offset, recorded }) => happeningIn(recorded, { partition, offset }) ?? [])
+}
+
 /** Null for what no webhook is told of. */
 export function happeningIn(
   { accountId, environment, event }: Recorded<InboxEvent>,

@@ -4,7 +4,7 @@ import { accountEventCodec } from '#libs/event-log/account-events.js'
 import { decodeBatch } from '#libs/event-log/decode-batch.js'
 import type { BatchOutcome, EventLog, RecordBatch } from '#libs/event-log/event-log.js'
 import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'
-import { ReadModelUnavailableError, type WebhookQueries } from '#libs/read-model/queries.js'
+import type { WebhookQueries } from '#libs/read-model/queries.js'
 import type { Watermark } from '#libs/read-model/watermark.js'
 import type { Backfill } from './backfill.js'
 
@@ -12,7 +12,7 @@ import type { Backfill } from './backfill.js'
 export abstract class RegistrationPorts {
   abstract readonly log: Pick<EventLog, 'partitionCount'>
   abstract readonly webhooks: Pick<WebhookQueries, 'webhook'>
-  abstract readonly watermark: Pick<Watermark, 'hasPassed'>
+  abstract readonly watermark: Pick<Watermark, 'mustHavePassed'>
   abstract readonly backfill: Backfill
 }
 
@@ -32,9 +32,7 @@ export class RegistrationsController {
     for (const { offset, recorded } of events) {
       const { event } = recorded
       if (event.type !== 'WebhookRegistered') continue
-      if (!(await watermark.hasPassed({ topic, partition, offset }, SHOWN_WITHIN_MS))) {
-        throw new ReadModelUnavailableError(`the views do not show ${event.webhookId} yet`)
-      }
+      await watermark.mustHavePassed({ topic, partition, offset }, SHOWN_WITHIN_MS)
       const webhook = await webhooks.webhook(event.webhookId)
       if (webhook?.state === 'active') await backfill.run(webhook)
     }

@@ -1,7 +1,7 @@
 import type { Partition, Position } from '#libs/event-log/event-log.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
 import type { Signals } from '#libs/signals/signals.js'
-import type { InboxQueries } from './queries.js'
+import { ReadModelUnavailableError, type InboxQueries } from './queries.js'
 
 /** Signalled when a partition's views have moved. */
 export function movedChannel({ topic, partition }: Partition): string {
@@ -34,6 +34,13 @@ export class Watermark {
     } finally {
       unsubscribe()
     }
+  }
+
+  /** Rejects with ReadModelUnavailableError where the views did not come past a position within the time given. */
+  async mustHavePassed(position: Position, withinMs: number): Promise<void> {
+    if (await this.hasPassed(position, withinMs)) return
+    const { topic, partition, offset } = position
+    throw new ReadModelUnavailableError(`the views do not show ${topic}/${partition}/${offset} yet`)
   }
 
   private async isPast(position: Position): Promise<boolean> {
