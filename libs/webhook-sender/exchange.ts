@@ -54,7 +54,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     headers: Readonly<Record<string, string | string[] | undefined>>,
   ): void {
     // Interim answers come before the one (RFC 9110, section 15.2).
-    if (this.isOver || status < 200) return
+    if (this.isOver || (status >= 100 && status < 200)) return
     const said = headers['retry-after']
     const retryAfter = Array.isArray(said) ? said[0] : said
     this.response = { status, latencyMs: this.elapsedMs(), retryAfter }
@@ -99,6 +99,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (response === null) {
       if (fault instanceof AttemptFault) this.settled.resolve(failed(fault, this.elapsedMs()))
       else this.settled.reject(fault)
+    } else if (response.status < 100 || response.status > 599) {
+      // RFC 9110, section 15.
+      const invalid = new AttemptFault('protocol', 'the answer has a status that there is none of')
+      this.settled.resolve(failed(invalid, response.latencyMs))
     } else if (response.status >= 300 && response.status < 400) {
       const redirect = new AttemptFault('redirect', `it answered ${response.status}, which is not followed`)
       this.settled.resolve({ ...failed(redirect, response.latencyMs), status: response.status })

@@ -199,6 +199,9 @@ describe('an endpoint that speaks no HTTP', () => {
     `${OK}a b\r\n\r\n`,
     'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n',
     'HTTP/1.1 100 Continue\r\n\r\n',
+    'HTTP/1.1 099 Early\r\ncontent-length: 0\r\n\r\n',
+    'HTTP/1.1 600 Beyond\r\ncontent-length: 0\r\n\r\n',
+    'HTTP/1.1 999 Beyond\r\ncontent-length: 0\r\n\r\n',
   ])('but %j has failed', async (said) => {
     const endpoint = await here(startSaying(said))
     expect(await attempt(endpoint.url)).toMatchObject({ kind: 'failed', reason: 'protocol' })

@@ -3,7 +3,7 @@ export type AttemptOutcome = AnsweredAttempt | FailedAttempt
 
 export interface AnsweredAttempt {
   kind: 'answered'
-  /** 200 to 299, or 400 to 999. */
+  /** 200 to 299, or 400 to 599. */
   status: number
   /** From the beginning of the attempt, the look-up included, to the answer's headers. */
   latencyMs: number
