@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { readSettings, unknownVariables, type Settings } from '#libs/config/settings.js'
+import { endProcess } from './end-process.js'
 import { explain } from './explain.js'
 import { makeLogger } from './logger.js'
 
@@ -31,7 +32,7 @@ export async function runProcess(start: (context: ProcessContext) => Promise<Run
     await live(start)
   } catch (error) {
     process.stderr.write(`mayfly: ${explain(error)}\n`)
-    process.exit(1)
+    endProcess(1)
   }
 }
 
@@ -47,7 +48,7 @@ async function live(start: (context: ProcessContext) => Promise<Running>): Promi
     // Nothing was taken in yet: what has started is as safe to end as by a kill.
     starting.catch((error: unknown) => logger.debug({ err: error }, 'the start failed'))
     logger.info({ signal: running }, 'ended before it had started')
-    logger.flush(() => process.exit(0))
+    logger.flush(() => endProcess(0))
     return
   }
   logger.info(running.listening, 'listening')
@@ -59,7 +60,7 @@ async function live(start: (context: ProcessContext) => Promise<Running>): Promi
   await running.close()
   clearTimeout(timer)
   logger.info('ended')
-  logger.flush(() => process.exit(0))
+  logger.flush(() => endProcess(0))
 }
 
 /** Resolves at the first signal to end; at a second one the process ends at once. */
@@ -68,7 +69,7 @@ function endedBySignal(): Promise<NodeJS.Signals> {
     if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(() => resolve('SIGTERM'))
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       process.once(signal, () => {
-        process.once(signal, () => process.exit(1))
+        process.once(signal, () => endProcess(1))
         resolve(signal)
       })
     }
@@ -87,5 +88,5 @@ function whenOrphaned(end: () => void): void {
 
 function giveUp(logger: Logger): void {
   logger.fatal('draining took too long: ended without it; what was acknowledged is durable')
-  logger.flush(() => process.exit(1))
+  logger.flush(() => endProcess(1))
 }
