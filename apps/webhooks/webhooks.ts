@@ -57,7 +57,7 @@ export async function startWebhooks({
   registry,
 }: WebhooksOptions): Promise<Webhooks> {
   const { log, inboxes, webhooks, deliveries, replays, projections, vault, secrets, signals } = engine
-  const metrics = new WebhookMetrics(registry)
+  const metrics = new WebhookMetrics(registry, () => deliveries.earliestDue(), now)
   const recorder = new Recorder(log, '/mayfly/webhooks', now)
   const watermark = new Watermark(inboxes, signals)
   const requests = new Requests({ inboxes, recorder, now })

@@ -167,6 +167,8 @@ export interface DueDeliveries {
    * that are catching up: what is due there may long have been delivered.
    */
   claimDue(claim: DueClaim): Promise<DeliveryRow[]>
+  /** When the attempt is due, or was, that has been for longest or comes next, under way or not; null for none. */
+  earliestDue(): Promise<Date | null>
   /** Forgets deliveries asked for before then that are over; resolves with how many. */
   removeOld(before: Date): Promise<number>
 }

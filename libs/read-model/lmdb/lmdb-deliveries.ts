@@ -47,6 +47,11 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     return Promise.resolve(claimed)
   }
 
+  earliestDue(): Promise<Date | null> {
+    const [first] = this.tables.dueWebhooks.getKeys({ limit: 1 })
+    return Promise.resolve(first === undefined ? null : new Date(first[0]))
+  }
+
   removeOld(before: Date): Promise<number> {
     return removeOldDeliveries(this.tables, before)
   }
