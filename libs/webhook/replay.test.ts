@@ -1,6 +1,6 @@
-import fc from 'fast-check'
-import { idFromBytes, type ReplayId } from '#libs/typeid/typeid.js'
+import { idFromBytes } from '#libs/typeid/typeid.js'
 import type { Delivery } from './delivery.js'
+import { expectIdempotence } from './idempotence.contract.js'
 import { anyReplayEvent } from './replay-events.arbitrary.js'
 import type { ReplayEvent, ReplayPlace, ReplayRequested } from './replay-events.js'
 import { countDelivery, evolve, isAsking, stateOf, type Replay } from './replay.js'
@@ -104,34 +104,6 @@ describe('a replay', () => {
   })
 
   it('is the same after any event twice, and after any part of its history again', () => {
-    fc.assert(
-      fc.property(fc.array(anyReplayEvent), fc.nat(), fc.nat(), (events, one, other) => {
-        const history = thatChange(events)
-        const once = allAfter(history)
-        expect(allAfter(history.flatMap((event) => [event, event]))).toEqual(once)
-        const from = one % (history.length + 1)
-        const to = from + (other % (history.length + 1 - from))
-        expect(allAfter([...history.slice(0, to), ...history.slice(from)])).toEqual(once)
-      }),
-    )
+    expectIdempotence(anyReplayEvent, { idOf: ({ replayId }) => replayId, evolve })
   })
 })
-
-function allAfter(history: readonly ReplayEvent[]): Map<ReplayId, Replay | null> {
-  const replays = new Map<ReplayId, Replay | null>()
-  for (const event of history) {
-    replays.set(event.replayId, evolve(replays.get(event.replayId) ?? null, event))
-  }
-  return replays
-}
-
-/** What is left out, such as a step ahead of the one before it, no instance appends. */
-function thatChange(events: readonly ReplayEvent[]): ReplayEvent[] {
-  const replays = new Map<ReplayId, Replay | null>()
-  return events.filter((event) => {
-    const before = replays.get(event.replayId) ?? null
-    const next = evolve(before, event)
-    replays.set(event.replayId, next)
-    return next !== before
-  })
-}
