@@ -104,10 +104,10 @@ export class Dispatcher {
     const { id, webhookId, dueAt } = delivery
     const { attempts, now, metrics } = this.options
     this.underWay.set(id, webhookId)
-    this.countOf.set(webhookId, (this.countOf.get(webhookId) ?? 0) + 1)
+    const leave = this.enter(webhookId)
     metrics.begun(now().getTime() - (dueAt ?? now()).getTime())
     try {
-      const made = await attempts.make(delivery)
+      const made = await attempts.make(delivery, leave)
       this.remember(delivery)
       this.conclude(delivery, made)
     } catch (error) {
@@ -118,7 +118,7 @@ export class Dispatcher {
       )
     } finally {
       this.underWay.delete(id)
-      this.leave(webhookId)
+      leave()
       this.bell.ring()
     }
   }
@@ -156,9 +156,21 @@ export class Dispatcher {
     }
   }
 
-  private leave(webhookId: WebhookId): void {
-    const left = (this.countOf.get(webhookId) ?? 1) - 1
-    if (left > 0) this.countOf.set(webhookId, left)
-    else this.countOf.delete(webhookId)
+  /**
+   * Takes one of a webhook's places; gives back how to leave it, which is harmless to repeat. One is left as soon as
+   * the endpoint has taken the delivery: that the log is still to be told keeps it from no more. After a failure it is
+   * not, so that its circuit is known first.
+   */
+  private enter(webhookId: WebhookId): () => void {
+    this.countOf.set(webhookId, (this.countOf.get(webhookId) ?? 0) + 1)
+    let hasLeft = false
+    return () => {
+      if (hasLeft) return
+      hasLeft = true
+      const left = (this.countOf.get(webhookId) ?? 1) - 1
+      if (left > 0) this.countOf.set(webhookId, left)
+      else this.countOf.delete(webhookId)
+      this.bell.ring()
+    }
   }
 }
