@@ -9,6 +9,8 @@ import type { DueWebhookKey, Tables } from './tables.js'
 import { Turns } from './turns.js'
 
 const FIRST_WEBHOOK = 'whk_' as WebhookId
+/** Webhooks that a claim is shared out among, earliest first: it looks through no more of them. */
+const MOST_IN_TURN = 1_000
 const BEHIND_WEBHOOKS = 'whk_~' as WebhookId
 
 export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
@@ -32,10 +34,7 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     if (isCatchingUpWith(this.tables, 'webhook-events')) return Promise.resolve([])
     const nowMs = now.getTime()
     this.leases.forgetOver(nowMs)
-    const due = [...this.dueWebhooks(nowMs)].flatMap(([, id]) => {
-      const most = room(id)
-      return most > 0 ? [{ id, most }] : []
-    })
+    const due = this.dueWithRoom(nowMs, room)
     const some = this.turns.inTurn(due, ({ id }) => id).slice(0, limit)
     const claimed: DeliveryRow[] = []
     for (const [index, { id, most }] of some.entries()) {
@@ -60,6 +59,16 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
 
   private dueWebhooks(untilMs: number): Iterable<DueWebhookKey> {
     return this.tables.dueWebhooks.getKeys({ start: [0, FIRST_WEBHOOK], end: [untilMs, BEHIND_WEBHOOKS] })
+  }
+
+  private dueWithRoom(nowMs: number, room: DueClaim['room']): { id: WebhookId; most: number }[] {
+    const found: { id: WebhookId; most: number }[] = []
+    for (const [, id] of this.dueWebhooks(nowMs)) {
+      const most = room(id)
+      if (most > 0) found.push({ id, most })
+      if (found.length === MOST_IN_TURN) break
+    }
+    return found
   }
 
   private dueOf(webhookId: WebhookId, untilMs: number, most: number): DeliveryRow[] {
