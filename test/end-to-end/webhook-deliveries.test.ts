@@ -5,14 +5,13 @@ import { startEndpoint, type HttpEndpoint, type ReceivedRequest } from '#test/ha
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
-import { registerWebhook, type NewWebhookJson, type WebhookJson } from '#test/harness/webhooks.js'
-
-interface DeliveryJson {
-  id: string
-  state: string
-  abandoned_reason: string | null
-  attempts: { status: number | null; answer: string | null; error: string | null }[]
-}
+import {
+  deliveriesOf,
+  registerWebhook,
+  type DeliveryJson,
+  type NewWebhookJson,
+  type WebhookJson,
+} from '#test/harness/webhooks.js'
 
 const NOT_FOUND = { status: 404, code: 'not-found' }
 
@@ -182,10 +181,11 @@ describe('a webhook', () => {
   })
 
   describe('has a log of deliveries', () => {
-    const deliveriesOf = async (id: string, query = '') =>
-      (await call<DeliveryJson[]>(mayfly, 'GET', `/v1/webhooks/${id}/deliveries${query}`)).body
     const untilIn = (state: string, id: string) =>
-      until(`a delivery that has ${state}`, async () => (await deliveriesOf(id, `?state=${state}`))[0])
+      until(
+        `a delivery that has ${state}`,
+        async () => (await deliveriesOf(mayfly, id, `?state=${state}`))[0],
+      )
 
     it('with each attempt, and what the endpoint answered', async () => {
       const endpoint = await saying(500, 201)
@@ -214,13 +214,13 @@ describe('a webhook', () => {
       for (let n = 0; n < 5; n += 1) await send(mayfly, inbox.address, mail(`page ${n}`))
       await until(
         'five that have succeeded',
-        async () => (await deliveriesOf(id, '?state=succeeded')).length === 5,
+        async () => (await deliveriesOf(mayfly, id, '?state=succeeded')).length === 5,
       )
-      const newest = (await deliveriesOf(id)).map((each) => each.id)
+      const newest = (await deliveriesOf(mayfly, id)).map((each) => each.id)
       const pages = await pagesFrom<DeliveryJson>(mayfly, `/v1/webhooks/${id}/deliveries?limit=2&order=asc`)
       expect(pages.map(({ body }) => body.length)).toEqual([2, 2, 1])
       expect(pages.flatMap(({ body }) => body.map((each) => each.id))).toEqual(newest.toReversed())
-      expect(await deliveriesOf(id, '?state=failed')).toEqual([])
+      expect(await deliveriesOf(mayfly, id, '?state=failed')).toEqual([])
     })
 
     it('which says what was abandoned, and keeps no answer of an inbox that has ended', async () => {
