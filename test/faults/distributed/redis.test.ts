@@ -21,7 +21,7 @@ describeOn('kafka', 'redis')('Redis', () => {
 
   beforeAll(async () => {
     redis = await startRedis({ persistence: 'dump' })
-    deployment = await Deployment.start({ env: { REDIS_URL: redis.url } })
+    deployment = await Deployment.start({ hasWebhooks: true, env: { REDIS_URL: redis.url } })
   }, TRIAL_MS)
   afterAll(async () => {
     await deployment.dispose()
