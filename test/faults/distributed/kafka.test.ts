@@ -32,7 +32,8 @@ describeOn('kafka', 'redis')('one broker', () => {
 
   beforeAll(async () => {
     kafka = await startKafka()
-    deployment = await Deployment.start({ env: { KAFKA_BROKERS: kafka.brokers.join(',') } })
+    const env = { KAFKA_BROKERS: kafka.brokers.join(',') }
+    deployment = await Deployment.start({ hasWebhooks: true, env })
   }, TRIAL_MS)
   afterAll(async () => {
     await deployment.dispose()
