@@ -19,7 +19,8 @@ import { until } from '#test/harness/until.js'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Kafka, logLevel, type Admin, type Message, type Producer } from 'kafkajs'
 import { Deployment, ROLES } from './deployment.js'
-import { IS_LONG, Trial, untilAllIsShown } from './trial.js'
+import { IS_LONG } from './long.js'
+import { Trial, untilAllIsShown } from './trial.js'
 
 /** As the topic has it, for the largest mail. */
 const LARGEST_RECORD_BYTES = 26 << 20

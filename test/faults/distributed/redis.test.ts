@@ -9,7 +9,8 @@ import { until } from '#test/harness/until.js'
 import { Redis } from 'ioredis'
 import { everyAnswer, untilReady } from '../answers.js'
 import { Deployment } from './deployment.js'
-import { IS_LONG, Trial } from './trial.js'
+import { IS_LONG } from './long.js'
+import { Trial } from './trial.js'
 
 const TRIAL_MS = 240_000
 const WHOLE_WITHIN_MS = 120_000

@@ -5,9 +5,6 @@ import { startLoad, type Load } from '../load.js'
 import type { Deployment } from './deployment.js'
 import { Told } from './told.js'
 
-/** Whether faults last as long as they may, and not as short as they can be told by. */
-export const IS_LONG = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 0) >= 20
-
 const ENOUGH = 40
 export const RECOVERS_WITHIN_MS = 90_000
 
@@ -35,7 +32,7 @@ export class Trial {
     return trial
   }
 
-  /** Where the deployment has webhooks, one of its inboxes is told to an endpoint. */
+  /** Where the deployment has webhooks, an endpoint is told of its mail. */
   private async listen(): Promise<void> {
     const [metrics] = this.deployment.metricsOf('webhooks')
     const [inbox] = this.ledger.inboxes.values()
