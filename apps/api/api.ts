@@ -52,6 +52,9 @@ import { ApiMetrics } from './operations/api-metrics.js'
 import { DeliveriesController } from './webhooks/deliveries.controller.js'
 import { Deliveries, DeliveriesContext } from './webhooks/deliveries.service.js'
 import { InboxWebhooksController } from './webhooks/inbox-webhooks.controller.js'
+import { ReplaysController } from './webhooks/replays.controller.js'
+import { Replays, ReplaysContext } from './webhooks/replays.service.js'
+import { WebhookViews } from './webhooks/webhook-views.js'
 import { WebhooksController } from './webhooks/webhooks.controller.js'
 import { Webhooks, WebhooksContext } from './webhooks/webhooks.service.js'
 import { ApiDocument } from './openapi/api-document.js'
@@ -138,9 +141,10 @@ export async function startApi({
   const inboxContext: InboxContext = { recorder, now, mailDomain: settings.mailDomain }
   const { maxMessageBytes } = settings
   const accountsContext: AccountsContext = { recorder, now, plans, keyUse, knownKeys, maxMessageBytes }
-  const { webhooks, secrets, deliveries } = engine
+  const { webhooks, secrets, deliveries, replays } = engine
   const webhooksContext: WebhooksContext = { recorder, now, log, webhooks, secrets }
-  const deliveriesContext: DeliveriesContext = { recorder, now, log, deliveries }
+  const deliveriesContext: DeliveriesContext = { recorder, now, deliveries }
+  const replaysContext: ReplaysContext = { recorder, now, replays }
   const operationsContext: OperationsContext = {
     log,
     registry,
@@ -159,6 +163,7 @@ export async function startApi({
     InboxWebhooksController,
     WebhooksController,
     DeliveriesController,
+    ReplaysController,
     OperationsController,
     DocsController,
   ]
@@ -183,6 +188,9 @@ export async function startApi({
       Webhooks,
       { provide: DeliveriesContext, useValue: deliveriesContext },
       Deliveries,
+      { provide: ReplaysContext, useValue: replaysContext },
+      Replays,
+      WebhookViews,
       { provide: OpenStreams, useValue: streams },
       { provide: Authenticator, useValue: authenticator },
       InboxFeed,

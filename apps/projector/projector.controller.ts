@@ -11,7 +11,7 @@ import type {
   StoredRecord,
 } from '#libs/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
-import { deliveryEventCodec } from '#libs/event-log/webhook-events.js'
+import { webhookEventCodec } from '#libs/event-log/webhook-events.js'
 import { PassErrorsOn, type HandedBatch } from '#libs/log-transport/event-log-strategy.js'
 import { projectAccountEvent, sliceConcerned } from '#libs/read-model/account-projection.js'
 import { beginViews } from '#libs/read-model/beginning.js'
@@ -19,7 +19,7 @@ import { inboxChannel } from '#libs/read-model/inbox-channel.js'
 import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
 import type { Signals } from '#libs/signals/signals.js'
-import { DeliveryProjector } from './delivery-projector.js'
+import { WebhookProjector } from './webhook-projector.js'
 import { firstStepOf, InboxProjector } from './inbox-projector.js'
 import { ProjectorMetrics } from './projector-metrics.js'
 
@@ -41,7 +41,7 @@ export class ProjectorController {
   constructor(
     private readonly ports: ProjectorPorts,
     private readonly inboxes: InboxProjector,
-    private readonly deliveries: DeliveryProjector,
+    private readonly deliveries: WebhookProjector,
     private readonly metrics: ProjectorMetrics,
   ) {}
 
@@ -90,7 +90,7 @@ export class ProjectorController {
   @EventPattern('webhook-events')
   async projectDeliveries(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
     const started = performance.now()
-    const step = decodeBatch(deliveryEventCodec, batch, this.partitionsOf(batch))
+    const step = decodeBatch(webhookEventCodec, batch, this.partitionsOf(batch))
     await this.setAside(batch, step.undecodable)
     const applied = await this.deliveries.project(batch, step)
     return this.conclude(batch, applied, step.outcome, started)

@@ -7,7 +7,7 @@ import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { beginViews } from '#libs/read-model/beginning.js'
 import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
-import { DeliveryProjector } from './delivery-projector.js'
+import { WebhookProjector } from './webhook-projector.js'
 import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
 import { ProjectorMetrics } from './projector-metrics.js'
@@ -58,7 +58,7 @@ export async function startProjector({
     providers: [
       { provide: ProjectorPorts, useValue: { ...engine, logger } },
       { provide: InboxProjector, useValue: new InboxProjector(engine.projections, engine.vault, parser) },
-      { provide: DeliveryProjector, useValue: new DeliveryProjector(engine.projections) },
+      { provide: WebhookProjector, useValue: new WebhookProjector(engine.projections) },
       { provide: ProjectorMetrics, useValue: metrics },
     ],
   })

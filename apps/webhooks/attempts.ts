@@ -3,10 +3,11 @@ import type { KeyVault } from '#libs/erasure/key-vault.js'
 import { seal } from '#libs/erasure/seal.js'
 import type { WebhookSecrets } from '#libs/erasure/webhook-secrets.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
-import type { WebhookQueries } from '#libs/read-model/queries.js'
+import type { ReplayQueries, WebhookQueries } from '#libs/read-model/queries.js'
 import type { AttemptFacts, DeliveryAbandoned, DeliveryEvent } from '#libs/webhook/delivery-events.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
 import type { WebhookDisabled } from '#libs/webhook/events.js'
+import { stateOf } from '#libs/webhook/replay.js'
 import { nextAttemptAt } from '#libs/webhook/schedule.js'
 import { secretsInForce, type Webhook } from '#libs/webhook/webhook.js'
 import type { AttemptOutcome } from '#libs/webhook-sender/outcome.js'
@@ -17,13 +18,14 @@ import type { NotificationBodies } from './notification-body.js'
 
 export interface AttemptsOptions {
   webhooks: Pick<WebhookQueries, 'webhook'>
+  replays: Pick<ReplayQueries, 'replay'>
   /** Throws where the views may lack a webhook that there is. */
   mustKnowWebhooks: () => Promise<void>
   vault: Pick<KeyVault, 'find'>
   secrets: Pick<WebhookSecrets, 'open'>
   bodies: NotificationBodies
   sender: Pick<WebhookSender, 'post'>
-  recorder: Pick<Recorder, 'recordDeliveryEvent'>
+  recorder: Pick<Recorder, 'recordWebhookEvent'>
   disabling: Pick<Disabling, 'afterFailure'>
   /** At least 0, less than 1. */
   random: () => number
@@ -54,6 +56,7 @@ export class Attempts {
     const { bodies, secrets, sender, now } = this.options
     const webhook = await this.webhookOf(delivery)
     if (typeof webhook === 'string') return this.abandon(delivery, webhook)
+    if (await this.isCancelled(delivery)) return this.abandon(delivery, 'replay-cancelled')
     const body = await bodies.write(delivery)
     if ('gone' in body) return this.abandon(delivery, body.gone)
     const attemptedAt = now()
@@ -93,6 +96,12 @@ export class Attempts {
     return isToBeTold ? webhook : 'webhook-disabled'
   }
 
+  private async isCancelled({ webhookId, replayId }: Delivery): Promise<boolean> {
+    if (replayId === null) return false
+    const replay = await this.options.replays.replay({ webhookId, replayId })
+    return replay !== null && stateOf(replay) === 'cancelled'
+  }
+
   private nextOf(delivery: Delivery, attempt: number, outcome: AttemptOutcome): Date | null {
     const { now, random } = this.options
     // A sample says at once how it went.
@@ -127,7 +136,7 @@ export class Attempts {
   }
 
   private async record({ accountId, environment }: Delivery, event: DeliveryEvent): Promise<void> {
-    await this.options.recorder.recordDeliveryEvent(event, { accountId, environment, keyId: null })
+    await this.options.recorder.recordWebhookEvent(event, { accountId, environment, keyId: null })
   }
 }
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { idFromBytes, type DeliveryId, type ReplayId, type WebhookId } from '#libs/typeid/typeid.js'
+import type { Delivery } from '#libs/webhook/delivery.js'
 import type { Notification } from '#libs/webhook/notification.js'
 
 const ID_BYTES = 16
@@ -24,4 +25,14 @@ export function notificationIdOf(
   told: Notification,
 ): DeliveryId {
   return told.type === 'sample' ? deliveryId : deliveryIdOf(webhookId, told, null)
+}
+
+/** Whether a delivery is not of a replay, but the one which told it as it happened, or of what was there before. */
+export function isFirstTelling({ id, webhookId, notification }: Delivery): boolean {
+  return id === deliveryIdOf(webhookId, notification, null)
+}
+
+/** Of the replay that tells a new webhook what its inboxes hold: the same however often it is asked for. */
+export function firstReplayIdOf(webhookId: WebhookId): ReplayId {
+  return idFromBytes('rpl', hash('sha256', `held ${webhookId}`, 'buffer').subarray(0, ID_BYTES))
 }

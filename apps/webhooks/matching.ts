@@ -2,9 +2,9 @@ import type { Recorded } from '#libs/event-log/cloud-event.js'
 import type { Position } from '#libs/event-log/event-log.js'
 import type { InboxEvent } from '#libs/inbox/events.js'
 import type { WebhookedInbox } from '#libs/read-model/queries.js'
-import type { ReplayId } from '#libs/typeid/typeid.js'
 import type { DeliveryRequested } from '#libs/webhook/delivery-events.js'
 import type { Notification } from '#libs/webhook/notification.js'
+import type { Replay } from '#libs/webhook/replay.js'
 import type { Webhook } from '#libs/webhook/webhook.js'
 import { deliveryIdOf } from './delivery-id.js'
 
@@ -68,12 +68,19 @@ export function isTold(
   return since !== undefined && position.offset >= since.offset
 }
 
+/** `replay`: what asks for it; null for what is told as it happens. */
 export function requestOf(
   { id: webhookId, accountId, environment }: Pick<Webhook, 'id' | 'accountId' | 'environment'>,
   notification: Notification,
-  { replayId, now }: { replayId: ReplayId | null; now: Date },
+  { replay, now }: { replay: Pick<Replay, 'id' | 'selection'> | null; now: Date },
 ): DeliveryRequested {
-  const deliveryId = deliveryIdOf(webhookId, notification, replayId)
+  const replayId = replay?.id ?? null
+  // What was there before the webhook is told for the first time.
+  const deliveryId = deliveryIdOf(
+    webhookId,
+    notification,
+    replay?.selection.kind === 'held' ? null : replayId,
+  )
   const whose = { webhookId, deliveryId, accountId, environment }
   return { type: 'DeliveryRequested', ...whose, notification, replayId, requestedAt: now }
 }

@@ -34,7 +34,7 @@ export class RegistrationsController {
       if (event.type !== 'WebhookRegistered') continue
       await watermark.mustHavePassed({ topic, partition, offset }, SHOWN_WITHIN_MS)
       const webhook = await webhooks.webhook(event.webhookId)
-      if (webhook?.state === 'active') await backfill.run(webhook)
+      if (webhook !== null) await backfill.run(webhook)
     }
     return outcome
   }

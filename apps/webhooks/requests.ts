@@ -2,6 +2,7 @@ import type { Recorder } from '#libs/event-log/recorder.js'
 import type { InboxQueries } from '#libs/read-model/queries.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Notification } from '#libs/webhook/notification.js'
+import type { Replay } from '#libs/webhook/replay.js'
 import type { Webhook } from '#libs/webhook/webhook.js'
 import { isTold, requestOf, type Happening } from './matching.js'
 
@@ -10,7 +11,7 @@ const AT_ONCE = 1_000
 
 export interface RequestsOptions {
   inboxes: Pick<InboxQueries, 'inbox'>
-  recorder: Pick<Recorder, 'recordDeliveryEvent'>
+  recorder: Pick<Recorder, 'recordWebhookEvent'>
   now: () => Date
 }
 
@@ -35,15 +36,18 @@ export class Requests {
     return asked.length
   }
 
-  /** Resolves once every request is durable. */
-  async append(asked: readonly { webhook: Webhook; notification: Notification }[]): Promise<void> {
+  /** Resolves once every request is durable. `replay`: what asks for them; null for what is told as it happens. */
+  async append(
+    asked: readonly { webhook: Webhook; notification: Notification }[],
+    replay: Pick<Replay, 'id' | 'selection'> | null = null,
+  ): Promise<void> {
     const { recorder, now } = this.options
     for (let at = 0; at < asked.length; at += AT_ONCE) {
       await Promise.all(
         asked.slice(at, at + AT_ONCE).map(({ webhook, notification }) => {
-          const request = requestOf(webhook, notification, { replayId: null, now: now() })
+          const request = requestOf(webhook, notification, { replay, now: now() })
           const { accountId, environment } = webhook
-          return recorder.recordDeliveryEvent(request, { accountId, environment, keyId: null })
+          return recorder.recordWebhookEvent(request, { accountId, environment, keyId: null })
         }),
       )
     }

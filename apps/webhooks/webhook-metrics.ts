@@ -12,8 +12,19 @@ export class WebhookMetrics {
   private readonly lateness: Histogram
   private readonly underWay: Gauge
 
-  constructor(registry: Registry) {
+  /** `earliestDue`: when what has been due for longest was to be attempted; null where nothing is to be. */
+  constructor(registry: Registry, earliestDue: () => Promise<Date | null>, now: () => Date) {
     const registers = [registry]
+    new Gauge({
+      name: 'mayfly_webhook_oldest_due_seconds',
+      help: 'For how long the attempt that has waited longest has been due, under way or not; 0 where none is due.',
+      registers,
+      async collect() {
+        const dueAt = await earliestDue().catch(() => undefined)
+        if (dueAt === undefined) this.set(Number.NaN)
+        else this.set(dueAt === null ? 0 : Math.max(now().getTime() - dueAt.getTime(), 0) / 1_000)
+      },
+    })
     this.requested = new Counter({
       name: 'mayfly_webhook_deliveries_requested_total',
       help: 'Deliveries that were asked for, those asked for again included.',

@@ -6,6 +6,7 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
+import { SOURCE_TOPICS, type SourceTopic } from '#libs/event-log/topics.js'
 import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
 import { isAnyCatchingUp } from '#libs/read-model/backlog.js'
 import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
@@ -19,6 +20,8 @@ import { Dispatcher } from './dispatcher.js'
 import { MatchingController, MatchingPorts } from './matching.controller.js'
 import { NotificationBodies } from './notification-body.js'
 import { RegistrationPorts, RegistrationsController } from './registrations.controller.js'
+import { ReplayPages } from './replay-pages.js'
+import { ReplayRunner } from './replay-runner.js'
 import { Requests } from './requests.js'
 import { WebhookMetrics } from './webhook-metrics.js'
 
@@ -53,12 +56,12 @@ export async function startWebhooks({
   logger,
   registry,
 }: WebhooksOptions): Promise<Webhooks> {
-  const { log, inboxes, webhooks, deliveries, projections, vault, secrets, signals } = engine
-  const metrics = new WebhookMetrics(registry)
+  const { log, inboxes, webhooks, deliveries, replays, projections, vault, secrets, signals } = engine
+  const metrics = new WebhookMetrics(registry, () => deliveries.earliestDue(), now)
   const recorder = new Recorder(log, '/mayfly/webhooks', now)
   const watermark = new Watermark(inboxes, signals)
   const requests = new Requests({ inboxes, recorder, now })
-  const backfill = new Backfill({ log, inboxes, watermark, requests, now })
+  const backfill = new Backfill({ log, watermark, requests, recorder, now })
   const timeoutMs = settings.webhookTimeoutMs
   const sender = new WebhookSender({
     allowPrivate: settings.webhookAllowPrivate,
@@ -89,15 +92,17 @@ export async function startWebhooks({
     abortOnError: false,
   })
   await service.listen()
-  const mustKnowWebhooks = async () => {
-    if (!(await isAnyCatchingUp(log, inboxes, 'account-events'))) return
-    throw new ReadModelUnavailableError('the views of webhooks are catching up')
+  const mustKnow = async (topic: SourceTopic) => {
+    if (!(await isAnyCatchingUp(log, inboxes, topic))) return
+    throw new ReadModelUnavailableError(`the views of ${topic} are catching up`)
   }
+  const mustKnowWebhooks = () => mustKnow('account-events')
   const bodies = new NotificationBodies({ inboxes, vault, now })
   const random = () => Math.random()
   const disabling = new Disabling({ store: projections, recorder, now })
   const ports = {
     webhooks,
+    replays,
     mustKnowWebhooks,
     vault,
     secrets,
@@ -116,18 +121,30 @@ export async function startWebhooks({
     leaseMs: timeoutMs + LEASE_SLACK_MS,
   })
   await dispatcher.start()
+  const runner = new ReplayRunner({
+    ...{ replays, webhooks, requests, recorder, watermark, now, logger, metrics },
+    pages: new ReplayPages({ deliveries, inboxes, log, now }),
+    mustKnowAll: async () => {
+      await Promise.all(SOURCE_TOPICS.map(mustKnow))
+    },
+    perSecond: settings.webhookReplayRate,
+  })
+  runner.start()
   const forgetting = new Repetition({
     everyMs: FORGET_EVERY_MS,
     work: async () => {
-      await deliveries.removeOld(new Date(now().getTime() - KEPT_MS)).catch((error: unknown) => {
-        logger.error({ err: error }, 'old deliveries could not be forgotten: tried again')
-      })
+      const before = new Date(now().getTime() - KEPT_MS)
+      await Promise.all([deliveries.removeOld(before), replays.removeOldReplays(before)]).catch(
+        (error: unknown) =>
+          logger.error({ err: error }, 'old deliveries could not be forgotten: tried again'),
+      )
     },
   })
   forgetting.start()
   return {
     async close() {
       await service.close()
+      await runner.stop()
       await dispatcher.stop()
       await forgetting.stop()
       await sender.close()

@@ -52,6 +52,8 @@ def make_acceptable(case):
                 case.body["url"] = "https://ci.example/mail"
             if case.body.get("start_from") not in (None, "now", "beginning"):
                 case.body["start_from"] = "2026-11-21T08:00:00Z"
+            if "from" in case.body and "to" in case.body:
+                case.body["from"], case.body["to"] = "2026-11-21T08:00:00Z", "2026-11-22T08:00:00Z"
 
 
 def wait_no_longer(case):

@@ -27,4 +27,12 @@ export const WEBHOOK_SETTINGS = {
     { least: 1, most: 10_000 },
     { default: 10, help: 'The same for one webhook, so that a slow endpoint leaves places to others.' },
   ),
+  webhookReplayRate: kind.wholeNumber(
+    'MAYFLY_WEBHOOK_REPLAY_RATE',
+    { least: 1, most: 100_000 },
+    {
+      default: 200,
+      help: 'Deliveries that replays ask for in a second, all of them together, in one process.',
+    },
+  ),
 } as const

@@ -75,6 +75,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       queries: views,
       accounts,
       deliveries,
+      replays,
       webhooks,
     } = redisReadModel({ client, bulk, prefix, partitions })
     const { progress, doubt } = rememberProgress(views, log)
@@ -101,6 +102,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       inboxes: queries,
       accounts,
       deliveries,
+      replays,
       webhooks,
       keyUse,
       signals,

@@ -74,7 +74,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     opened.defer(() => keyUseStore.close())
     const keyUse = new GatheredKeyUse(keyUseStore, (error) => onError(error, 'storing when keys were used'))
     opened.defer(() => keyUse.close())
-    const { store: projections, queries: inboxes, accounts, webhooks, deliveries } = readModel
+    const { store: projections, queries: inboxes, accounts, webhooks, deliveries, replays } = readModel
     const secrets = webhookSecrets(masterKeys)
     const signals = new InProcessSignals()
     opened.defer(() => signals.close())
@@ -101,6 +101,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       accounts,
       webhooks,
       deliveries,
+      replays,
       keyUse,
       signals,
       limits,

@@ -8,10 +8,12 @@ import type { IdempotencyStore } from '#libs/idempotency/idempotency-store.js'
 import type { RateLimits } from '#libs/rate-limit/rate-limits.js'
 import type {
   AccountQueries,
+  AskingReplays,
   DeliveryQueries,
   DueDeliveries,
   DueInboxes,
   InboxQueries,
+  ReplayQueries,
   WebhookQueries,
 } from '#libs/read-model/queries.js'
 import type { Signals } from '#libs/signals/signals.js'
@@ -24,6 +26,7 @@ export interface Engine {
   inboxes: InboxQueries & DueInboxes
   accounts: AccountQueries
   deliveries: DeliveryQueries & DueDeliveries
+  replays: ReplayQueries & AskingReplays
   webhooks: WebhookQueries
   secrets: WebhookSecrets
   keyUse: KeyUse

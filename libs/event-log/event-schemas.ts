@@ -2,7 +2,7 @@ import { ACCOUNT_EVENT_FORMS } from './account-events.js'
 import { INBOX_EVENT_FORMS } from './inbox-events.js'
 import { INBOX_KEY_EVENT_FORMS } from './inbox-key-events.js'
 import type { LogTopic } from './topics.js'
-import { DELIVERY_EVENT_FORMS } from './webhook-events.js'
+import { WEBHOOK_EVENT_FORMS } from './webhook-events.js'
 
 /** What another language's consumer must know of one type of event. */
 export interface EventSchema {
@@ -18,7 +18,7 @@ export interface EventSchema {
 const FORMS = {
   'inbox-events': INBOX_EVENT_FORMS,
   'account-events': ACCOUNT_EVENT_FORMS,
-  'webhook-events': DELIVERY_EVENT_FORMS,
+  'webhook-events': WEBHOOK_EVENT_FORMS,
   'inbox-keys': INBOX_KEY_EVENT_FORMS,
 } as const satisfies Record<LogTopic, object>
 

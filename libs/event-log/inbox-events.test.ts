@@ -6,10 +6,11 @@ import { anyAccountEvent } from '#libs/account/account-events.arbitrary.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
 import type { DeliveryEvent } from '#libs/webhook/delivery-events.js'
 import { anyDeliveryEvent } from '#libs/webhook/delivery-events.arbitrary.js'
+import { anyReplayEvent } from '#libs/webhook/replay-events.arbitrary.js'
 import { accountEventCodec } from './account-events.js'
 import type { Recorded } from './cloud-event.js'
 import { inboxEventCodec } from './inbox-events.js'
-import { deliveryEventCodec } from './webhook-events.js'
+import { webhookEventCodec } from './webhook-events.js'
 
 function anyRecorded<Event>(event: fc.Arbitrary<Event>): fc.Arbitrary<Recorded<Event>> {
   return fc.record({
@@ -44,11 +45,20 @@ describe('every event comes back from its record as it was', () => {
   it('of a delivery', () => {
     fc.assert(
       fc.property(anyRecorded(anyDeliveryEvent), (recorded) => {
-        const decoded = deliveryEventCodec.decode(deliveryEventCodec.encode(recorded))
+        const decoded = webhookEventCodec.decode(webhookEventCodec.encode(recorded))
         expect(decoded).toEqual({
           kind: 'event',
           recorded: { ...recorded, event: withBuffer(recorded.event) },
         })
+      }),
+    )
+  })
+
+  it('of a replay', () => {
+    fc.assert(
+      fc.property(anyRecorded(anyReplayEvent), (recorded) => {
+        const decoded = webhookEventCodec.decode(webhookEventCodec.encode(recorded))
+        expect(decoded).toEqual({ kind: 'event', recorded })
       }),
     )
   })

@@ -1,12 +1,12 @@
 import type { AccountEvent } from '#libs/account/events.js'
 import type { InboxEvent } from '#libs/inbox/events.js'
 import { mintId } from '#libs/typeid/mint.js'
-import type { DeliveryEvent } from '#libs/webhook/delivery-events.js'
+import type { WebhookEvent } from '#libs/webhook/webhook-events.js'
 import { accountEventCodec } from './account-events.js'
 import type { Recorded } from './cloud-event.js'
 import type { EventLog, Position } from './event-log.js'
 import { inboxEventCodec } from './inbox-events.js'
-import { deliveryEventCodec } from './webhook-events.js'
+import { webhookEventCodec } from './webhook-events.js'
 
 /** Whom an event concerns and who caused it. */
 export type Attribution = Pick<Recorded<unknown>, 'accountId' | 'environment' | 'keyId'>
@@ -30,8 +30,8 @@ export class Recorder {
   }
 
   /** Resolves with the event's position once it is durable. */
-  recordDeliveryEvent(event: DeliveryEvent, attribution: Attribution): Promise<Position> {
-    return this.log.append('webhook-events', deliveryEventCodec.encode(this.recorded(event, attribution)))
+  recordWebhookEvent(event: WebhookEvent, attribution: Attribution): Promise<Position> {
+    return this.log.append('webhook-events', webhookEventCodec.encode(this.recorded(event, attribution)))
   }
 
   private recorded<Event>(event: Event, { accountId, environment, keyId }: Attribution): Recorded<Event> {

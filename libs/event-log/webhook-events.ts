@@ -9,10 +9,12 @@ import {
   type DeliverySucceeded,
 } from '#libs/webhook/delivery-events.js'
 import { WEBHOOK_EVENT_TYPES } from '#libs/webhook/events.js'
+import type { WebhookEvent } from '#libs/webhook/webhook-events.js'
 import type { Notification } from '#libs/webhook/notification.js'
 import { brand } from '#libs/typeid/typeid.js'
 import { EventCodec, readTime, type EventForm } from './cloud-event.js'
 import { Count, eventForm, IdText, SealedText, Text, Time } from './event-form.js'
+import { REPLAY_EVENT_FORMS } from './replay-event-forms.js'
 
 const Status = Type.Integer({ minimum: 100, maximum: 599 })
 
@@ -171,15 +173,15 @@ function readNotification(data: Type.Static<typeof Told>): Notification {
   return { type, inboxId, messageId: brand('msg', data.message_id ?? ''), occurredAt }
 }
 
-/** How each event of the topic webhook-events is written. */
-export const DELIVERY_EVENT_FORMS = {
+/** How the events of deliveries are written. */
+const DELIVERY_EVENT_FORMS = {
   DeliveryRequested: deliveryRequested,
   DeliverySucceeded: deliverySucceeded,
   DeliveryFailed: deliveryFailed,
   DeliveryAbandoned: deliveryAbandoned,
 } satisfies { [Type in DeliveryEvent['type']]: EventForm<Extract<DeliveryEvent, { type: Type }>> }
 
-export const deliveryEventCodec = new EventCodec<DeliveryEvent>(
-  DELIVERY_EVENT_FORMS,
-  (event) => event.webhookId,
-)
+/** How each event of the topic webhook-events is written. */
+export const WEBHOOK_EVENT_FORMS = { ...DELIVERY_EVENT_FORMS, ...REPLAY_EVENT_FORMS }
+
+export const webhookEventCodec = new EventCodec<WebhookEvent>(WEBHOOK_EVENT_FORMS, (event) => event.webhookId)

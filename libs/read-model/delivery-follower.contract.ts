@@ -1,10 +1,12 @@
 import { partitionOf } from '#libs/event-log/partitioner.js'
 import { idFromBytes, type DeliveryId, type WebhookId } from '#libs/typeid/typeid.js'
 import type { DeliveryEvent, DeliveryRequested } from '#libs/webhook/delivery-events.js'
+import type { WebhookEvent } from '#libs/webhook/webhook-events.js'
 import { beginViews } from './beginning.js'
-import { deliveryRowsConcerned, projectDeliveryEvents } from './delivery-projection.js'
 import type { ProjectionStore, StepOutcome } from './projection-store.js'
 import { LOG_ID, PARTITIONS } from './read-model-harness.contract.js'
+import { projectWebhookEvents } from './webhook-projection.js'
+import { webhookRowsBefore } from './webhook-rows.js'
 
 /** Milliseconds after the example's beginning, which lies in the past. */
 export function moment(ms: number): Date {
@@ -79,17 +81,10 @@ export class DeliveryFollower {
   }
 
   /** Applies events in one step, each at an offset of its own, and moves on. */
-  async follow(...events: DeliveryEvent[]): Promise<StepOutcome> {
+  async follow(...events: WebhookEvent[]): Promise<StepOutcome> {
     const { store, partition, position: from } = this
     const placed = events.map((event, index) => ({ offset: from + index, event }))
-    const { deliveryKeys, webhookIds } = deliveryRowsConcerned(placed)
-    const [rows, health] = await Promise.all([
-      store.deliveries(deliveryKeys),
-      store.webhookHealth(webhookIds),
-    ])
-    const deliveries = new Map(rows.flatMap((row) => (row === null ? [] : [[row.delivery.id, row] as const])))
-    const healthById = new Map(health.flatMap((row) => (row === null ? [] : [[row.webhookId, row] as const])))
-    const changes = projectDeliveryEvents({ deliveries, health: healthById }, placed)
+    const changes = projectWebhookEvents(await webhookRowsBefore(store, placed), placed)
     const to = from + events.length
     const outcome = await store.apply({ topic: 'webhook-events', partition, from, to, changes, contents: [] })
     if (outcome === 'applied') this.position = to

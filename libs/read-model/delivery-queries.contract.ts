@@ -192,6 +192,17 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       expect(await claim(0, { limit: 7 })).toHaveLength(6)
     })
 
+    it('says since when something is, or from when on something will be', async () => {
+      const earliest = () => made().deliveries.earliestDue()
+      expect(await earliest()).toBeNull()
+      await follower.follow(requested(id, 1, 2_000), requested(neighbour, 2, 1_000), requested(id, 3, 3_000))
+      expect(await earliest()).toEqual(moment(1_000))
+      expect(await claim(1_000, { leaseMs: 500 })).toEqual(ids(2))
+      await follower.follow(answered(neighbour, 2))
+      expect(await claim(1_500)).toEqual([])
+      expect(await earliest()).toEqual(moment(2_000))
+    })
+
     it('waits until the views have caught up: it may long have been delivered', async () => {
       const behind = await DeliveryFollower.begin(made().store, 1, { logId: 'another-log', end: 3 })
       await behind.follow(requested(id, 1), requested(id, 2))

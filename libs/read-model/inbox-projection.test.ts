@@ -54,6 +54,7 @@ class Views {
         case 'put-account':
         case 'put-key':
         case 'put-delivery':
+        case 'put-replay':
         case 'put-webhook-health':
         case 'put-webhook':
         case 'remove-webhook':

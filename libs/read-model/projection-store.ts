@@ -1,6 +1,15 @@
 import type { AccountSlice } from '#libs/account/account.js'
 import type { Partition, PartitionRange } from '#libs/event-log/event-log.js'
-import type { AccountId, DeliveryId, InboxId, KeyId, MessageId, WebhookId } from '#libs/typeid/typeid.js'
+import type {
+  AccountId,
+  DeliveryId,
+  InboxId,
+  KeyId,
+  MessageId,
+  ReplayId,
+  WebhookId,
+} from '#libs/typeid/typeid.js'
+import type { Replay } from '#libs/webhook/replay.js'
 import type { Change, DeliveryRow, InboxRow, MessageContent, MessageRow, WebhookHealth } from './views.js'
 
 /**
@@ -27,6 +36,11 @@ export interface DeliveryKey {
   deliveryId: DeliveryId
 }
 
+export interface ReplayKey {
+  webhookId: WebhookId
+  replayId: ReplayId
+}
+
 /** Whose rows an account event is judged by. */
 export interface AccountSliceKey {
   accountId: AccountId
@@ -49,6 +63,7 @@ export interface ProjectionStore {
   inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]>
   messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]>
   deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]>
+  replays(keys: readonly ReplayKey[]): Promise<(Replay | null)[]>
   /** Null for a webhook that nothing has been asked of. */
   webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]>
   accountSlice(key: AccountSliceKey): Promise<AccountSlice>

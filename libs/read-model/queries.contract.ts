@@ -4,6 +4,7 @@ import { describeHistoryQueries } from './history-queries.contract.js'
 import { describeInboxQueries } from './inbox-queries.contract.js'
 import { describeMessageQueries } from './message-queries.contract.js'
 import type { ReadModelHarness } from './read-model-harness.contract.js'
+import { describeReplayQueries } from './replay-queries.contract.js'
 import { describeWebhookQueries } from './webhook-queries.contract.js'
 
 export function describeQueries(
@@ -23,6 +24,7 @@ export function describeQueries(
     describe('of history', () => describeHistoryQueries(() => harness))
     describe('of accounts', () => describeAccountQueries(() => harness))
     describe('of deliveries', () => describeDeliveryQueries(() => harness))
+    describe('of replays', () => describeReplayQueries(() => harness))
     describe('of webhooks', () => describeWebhookQueries(() => harness))
   })
 }

@@ -2,11 +2,12 @@ import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { Partition } from '#libs/event-log/event-log.js'
 import type { Address } from '#libs/inbox/address.js'
-import type { AccountId, InboxId, KeyId, WebhookId } from '#libs/typeid/typeid.js'
+import type { AccountId, InboxId, KeyId, ReplayId, WebhookId } from '#libs/typeid/typeid.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
+import type { Replay } from '#libs/webhook/replay.js'
 import type { Webhook } from '#libs/webhook/webhook.js'
 import type { HistoryEntry } from './history.js'
-import type { DeliveryKey, MessageKey } from './projection-store.js'
+import type { DeliveryKey, MessageKey, ReplayKey } from './projection-store.js'
 import type { DeliveryRow, InboxRow, MessageRow } from './views.js'
 
 /**
@@ -166,6 +167,27 @@ export interface DueDeliveries {
    * that are catching up: what is due there may long have been delivered.
    */
   claimDue(claim: DueClaim): Promise<DeliveryRow[]>
+  /** When the attempt is due, or was, that has been for longest or comes next, under way or not; null for none. */
+  earliestDue(): Promise<Date | null>
   /** Forgets deliveries asked for before then that are over; resolves with how many. */
   removeOld(before: Date): Promise<number>
+}
+
+export interface ReplayQueries {
+  replay(key: ReplayKey): Promise<Replay | null>
+  /** Ordered by id, which is the order of asking. */
+  listReplays(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]>
+}
+
+/** Replays that have more to ask for: one process at a time has one, for a while. */
+export interface AskingReplays {
+  /**
+   * The one that has waited longest, which no other caller is given until its lease ends; null where there is none.
+   * None of partitions that are catching up.
+   */
+  claimReplay(claim: { now: Date; leaseMs: number }): Promise<Replay | null>
+  /** Gives one back, to be claimed again from a moment on. */
+  releaseReplay(key: ReplayKey, at: Date): Promise<void>
+  /** Forgets replays asked for before then, whether they are through or not; resolves with how many. */
+  removeOldReplays(before: Date): Promise<number>
 }

@@ -11,10 +11,12 @@ import { projectInboxEvents, rowsConcerned } from './inbox-projection.js'
 import type { ProjectionStore, Step, StepOutcome } from './projection-store.js'
 import type {
   AccountQueries,
+  AskingReplays,
   DeliveryQueries,
   DueDeliveries,
   DueInboxes,
   InboxQueries,
+  ReplayQueries,
   WebhookQueries,
 } from './queries.js'
 import type { MessageContent } from './views.js'
@@ -25,6 +27,7 @@ export interface ReadModelHarness {
   queries: InboxQueries & DueInboxes
   accounts: AccountQueries
   deliveries: DeliveryQueries & DueDeliveries
+  replays: ReplayQueries & AskingReplays
   webhooks: WebhookQueries
   close(): Promise<void>
 }

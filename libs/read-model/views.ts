@@ -2,6 +2,7 @@ import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox, Message } from '#libs/inbox/inbox.js'
 import type { InboxId, MessageId, WebhookId } from '#libs/typeid/typeid.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
+import type { Replay } from '#libs/webhook/replay.js'
 import type { Webhook } from '#libs/webhook/webhook.js'
 import type { HistoryEntry } from './history.js'
 
@@ -56,6 +57,7 @@ export type Change =
   | { type: 'put-account'; account: Account }
   | { type: 'put-key'; key: ApiKey }
   | { type: 'put-delivery'; row: DeliveryRow; previous: Delivery | null }
+  | { type: 'put-replay'; replay: Replay; previous: Replay | null }
   | { type: 'put-webhook-health'; health: WebhookHealth }
   | { type: 'put-webhook'; webhook: Webhook }
   /** Leaves a mark behind, so that the webhook does not come again. */

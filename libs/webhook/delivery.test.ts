@@ -1,8 +1,8 @@
-import fc from 'fast-check'
-import { idFromBytes, type DeliveryId } from '#libs/typeid/typeid.js'
+import { idFromBytes } from '#libs/typeid/typeid.js'
 import { anyDeliveryEvent } from './delivery-events.arbitrary.js'
 import type { DeliveryEvent, DeliveryRequested } from './delivery-events.js'
 import { evolve, type Delivery } from './delivery.js'
+import { expectIdempotence } from './idempotence.contract.js'
 
 const second = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1_000)
 const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))
@@ -76,34 +76,6 @@ describe('a delivery', () => {
   })
 
   it('is the same after any event twice, and after any part of its history again', () => {
-    fc.assert(
-      fc.property(fc.array(anyDeliveryEvent), fc.nat(), fc.nat(), (events, one, other) => {
-        const history = thatChange(events)
-        const once = allAfter(history)
-        expect(allAfter(history.flatMap((event) => [event, event]))).toEqual(once)
-        const from = one % (history.length + 1)
-        const to = from + (other % (history.length + 1 - from))
-        expect(allAfter([...history.slice(0, to), ...history.slice(from)])).toEqual(once)
-      }),
-    )
+    expectIdempotence(anyDeliveryEvent, { idOf: ({ deliveryId }) => deliveryId, evolve })
   })
 })
-
-function allAfter(history: readonly DeliveryEvent[]): Map<DeliveryId, Delivery | null> {
-  const deliveries = new Map<DeliveryId, Delivery | null>()
-  for (const event of history) {
-    deliveries.set(event.deliveryId, evolve(deliveries.get(event.deliveryId) ?? null, event))
-  }
-  return deliveries
-}
-
-/** What is left out, such as an attempt ahead of the one before it, no instance appends. */
-function thatChange(events: readonly DeliveryEvent[]): DeliveryEvent[] {
-  const deliveries = new Map<DeliveryId, Delivery | null>()
-  return events.filter((event) => {
-    const before = deliveries.get(event.deliveryId) ?? null
-    const next = evolve(before, event)
-    deliveries.set(event.deliveryId, next)
-    return next !== before
-  })
-}

@@ -53,6 +53,12 @@ export function evolve(delivery: Delivery | null, event: DeliveryEvent): Deliver
   return { ...delivery, attempts, state: dueAt === null ? 'failed' : 'pending', dueAt }
 }
 
+/** Whether its endpoint has not taken it so far: also one whose next attempt is still to come. */
+export function hasFailed({ state, attempts, abandonedFor }: Delivery): boolean {
+  if (state === 'abandoned') return abandonedFor === 'webhook-disabled' || abandonedFor === 'replay-cancelled'
+  return state === 'failed' || (state === 'pending' && attempts.length > 0)
+}
+
 function attemptOf(event: DeliverySucceeded | DeliveryFailed): Attempt {
   const { attemptedAt, latencyMs, answer, status } = event
   const hasSucceeded = event.type === 'DeliverySucceeded'

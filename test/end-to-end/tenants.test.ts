@@ -15,6 +15,7 @@ const BODIES: Readonly<Record<string, object>> = {
   'POST /v1/inboxes/:inboxId/webhooks': { url: 'https://ci.example/' },
   'POST /v1/emails/:inboxId/webhooks': { url: 'https://ci.example/' },
   'PATCH /v1/webhooks/:webhookId': { state: 'disabled' },
+  'POST /v1/webhooks/:webhookId/replays': { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
 }
 
 interface Place {
@@ -49,6 +50,9 @@ describe('what belongs to a tenant', () => {
     // Nothing is sent there: a sample of it is refused.
     const webhook = await registerWebhook(owner, '/v1/webhooks', { url: 'http://127.0.0.1:9/' })
     const sample = await call<{ id: string }>(owner, 'POST', `/v1/webhooks/${webhook.id}/test`)
+    const replay = await call<{ id: string }>(owner, 'POST', `/v1/webhooks/${webhook.id}/replays`, {
+      body: BODIES['POST /v1/webhooks/:webhookId/replays'],
+    })
     const message = only(await messagesOf(owner, inbox.id, 1))
     places = {
       inboxId: { own: inbox.id, unknown: `inb_${SUFFIX}` },
@@ -56,6 +60,7 @@ describe('what belongs to a tenant', () => {
       index: { own: '0', unknown: '0' },
       webhookId: { own: webhook.id, unknown: `whk_${SUFFIX}` },
       deliveryId: { own: sample.body.id, unknown: `dlv_${SUFFIX}` },
+      replayId: { own: replay.body.id, unknown: `rpl_${SUFFIX}` },
       keyId: { own: key.id, unknown: `key_${SUFFIX}` },
       accountId: { own: account.id, unknown: `acc_${SUFFIX}` },
     }

@@ -16,3 +16,10 @@ export function parseMoment(text: string): Date | null {
   const moment = new Date(text.toUpperCase())
   return IN_UTC.test(moment.toISOString()) ? moment : null
 }
+
+/** The moment that a text which was judged to be right names. */
+export function readMoment(text: string): Date {
+  const moment = parseMoment(text)
+  if (moment === null) throw new TypeError(`not a moment: ${text}`)
+  return moment
+}

@@ -52,9 +52,11 @@ export interface SchemaJson {
   $ref?: string
   type?: string | string[]
   anyOf?: SchemaJson[]
+  oneOf?: SchemaJson[]
   items?: SchemaJson
   properties?: Record<string, SchemaJson>
   required?: string[]
+  dependentRequired?: Record<string, string[]>
   additionalProperties?: boolean | SchemaJson
   description?: string
   enum?: unknown[]

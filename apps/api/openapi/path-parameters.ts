@@ -56,6 +56,14 @@ const PARAMETERS: readonly (readonly [under: string, name: string, parameter: Pa
       schema: { type: 'string', pattern: idPattern('dlv'), examples: ['dlv_01jd6b90czf2jb8z0w6s8p1q3r'] },
     },
   ],
+  [
+    '/v1/webhooks',
+    'replay_id',
+    {
+      description: 'The id of a replay of the webhook.',
+      schema: { type: 'string', pattern: idPattern('rpl'), examples: ['rpl_01jd6b9t3mf2ka7xw5v1n8q4se'] },
+    },
+  ],
   ['/v1/', 'index', { description: "The attachment's `index`.", schema: { type: 'integer', minimum: 0 } }],
   [
     '/problems',

@@ -2,44 +2,41 @@ import { Injectable } from '@nestjs/common'
 import type { Static } from 'typebox'
 import { answerContext } from '#libs/erasure/content.js'
 import { unseal, type SecretKey } from '#libs/erasure/seal.js'
-import type { EventLog } from '#libs/event-log/event-log.js'
-import { partitionOf } from '#libs/event-log/partitioner.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
-import { isCatchingUp, type DeliveryListQuery, type DeliveryQueries } from '#libs/read-model/queries.js'
+import type { DeliveryListQuery, DeliveryQueries } from '#libs/read-model/queries.js'
 import type { DeliveryRow } from '#libs/read-model/views.js'
 import { isId, type InboxId, type WebhookId } from '#libs/typeid/typeid.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
 import type { Webhook } from '#libs/webhook/webhook.js'
 import type { Principal } from '../access/authenticator.js'
 import type { Minting } from '../access/minting.js'
-import { notFound, unavailable, type Problem } from '../http/problems.js'
+import { notFound, type Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import type { DeliverySchema } from './delivery-schemas.js'
+import { WebhookViews } from './webhook-views.js'
 
 /** What the handlers of deliveries need to know of this instance. */
 export abstract class DeliveriesContext {
   abstract readonly recorder: Recorder
   abstract readonly now: () => Date
-  abstract readonly log: Pick<EventLog, 'partitionCount'>
   abstract readonly deliveries: DeliveryQueries
 }
 
 type DeliveryJson = Static<typeof DeliverySchema>
-
-const TOPIC = 'webhook-events'
 
 /** What became of what webhooks were to be told. Who may ask is judged with the webhook. */
 @Injectable()
 export class Deliveries {
   constructor(
     private readonly views: Views,
+    private readonly known: WebhookViews,
     private readonly context: DeliveriesContext,
   ) {}
 
   /** Throws catching-up where some may be missing. */
   async list(query: DeliveryListQuery): Promise<DeliveryRow[]> {
     const rows = await this.context.deliveries.listDeliveries(query)
-    await this.mustKnow(query.webhookId)
+    await this.known.mustKnow(query.webhookId)
     return rows
   }
 
@@ -59,7 +56,7 @@ export class Deliveries {
     const { recorder, now } = this.context
     const requestedAt = now()
     const deliveryId = minting.id('dlv')
-    const position = await recorder.recordDeliveryEvent(
+    const position = await recorder.recordWebhookEvent(
       {
         ...{
           type: 'DeliveryRequested',
@@ -89,18 +86,8 @@ export class Deliveries {
     })
   }
 
-  private async look(webhookId: WebhookId, deliveryId: Delivery['id']): Promise<DeliveryRow | null> {
-    const find = () => this.context.deliveries.delivery({ webhookId, deliveryId })
-    const found = await find()
-    if (found !== null) return found
-    await this.mustKnow(webhookId)
-    return find()
-  }
-
-  private async mustKnow(webhookId: WebhookId): Promise<void> {
-    const partition = partitionOf(webhookId, this.context.log.partitionCount(TOPIC))
-    if (!isCatchingUp(await this.views.inboxes.progress({ topic: TOPIC, partition }))) return
-    throw unavailable('catching-up', 'What became of deliveries can not be told yet.')
+  private look(webhookId: WebhookId, deliveryId: Delivery['id']): Promise<DeliveryRow | null> {
+    return this.known.look(webhookId, () => this.context.deliveries.delivery({ webhookId, deliveryId }))
   }
 
   private async keysOf(deliveries: readonly Delivery[]): Promise<Map<InboxId, SecretKey>> {

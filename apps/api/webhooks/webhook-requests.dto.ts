@@ -3,7 +3,8 @@ import { WEBHOOK_EVENT_TYPES, type StartFrom, type WebhookEventType } from '#lib
 import { faultOfUrl, MOST_URL_CHARACTERS, URL_FORM } from '#libs/webhook/url.js'
 import { GRACE_SCHEMA, IsGrace } from '../http/grace.js'
 import { IfGiven } from '../http/if-given.js'
-import { MOMENT_FORM, parseMoment } from '../http/moment.js'
+import { MOMENT_RULE } from '../http/is-moment.js'
+import { MOMENT_FORM, parseMoment, readMoment } from '../http/moment.js'
 import { Needs, Says } from '../openapi/describe.js'
 
 const URL_SCHEMA = {
@@ -69,9 +70,7 @@ export class RotateWebhookSecret {
 /** Of a text that was judged to be right. */
 export function readStart(text: string): StartFrom {
   if (text === 'now' || text === 'beginning') return text
-  const moment = parseMoment(text)
-  if (moment === null) throw new TypeError(`not a moment: ${text}`)
-  return moment
+  return readMoment(text)
 }
 
 function IsEndpoint(): PropertyDecorator {
@@ -106,8 +105,7 @@ function IsStart(): PropertyDecorator {
     validator: {
       validate: (value) =>
         typeof value === 'string' && (/^(now|beginning)$/.test(value) || parseMoment(value) !== null),
-      defaultMessage: () =>
-        '$property must be "now", "beginning", or a moment as RFC 3339 has it: "2026-11-21T08:00:00Z"',
+      defaultMessage: () => `$property must be "now", "beginning", or ${MOMENT_RULE}`,
     },
   })
 }

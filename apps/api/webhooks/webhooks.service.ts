@@ -33,7 +33,7 @@ import {
 export abstract class WebhooksContext {
   abstract readonly recorder: Recorder
   abstract readonly now: () => Date
-  abstract readonly log: Pick<EventLog, 'topology'>
+  abstract readonly log: Pick<EventLog, 'topology' | 'partitionCount'>
   abstract readonly webhooks: WebhookQueries
   abstract readonly secrets: WebhookSecrets
 }

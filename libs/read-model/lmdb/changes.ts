@@ -4,6 +4,7 @@ import type { InboxId } from '#libs/typeid/typeid.js'
 import { REMOVED, type Webhook } from '#libs/webhook/webhook.js'
 import type { Change, InboxRow, MessageContent, MessageRow } from '../views.js'
 import { putDelivery, putWebhookHealth } from './delivery-changes.js'
+import { putReplay } from './replay-changes.js'
 import { historyRangeOf, messageRangesOf, type LabelKey, type ListKey, type Tables } from './tables.js'
 
 /** Writes one change; to be called within a transaction. */
@@ -29,6 +30,9 @@ export function applyChange(tables: Tables, partition: number, change: Change): 
       return
     case 'put-delivery':
       putDelivery(tables, change.row, change.previous)
+      return
+    case 'put-replay':
+      putReplay(tables, change.replay)
       return
     case 'put-webhook-health':
       putWebhookHealth(tables, partition, change.health)

@@ -3,6 +3,7 @@ import { commit } from '#libs/lmdb-file/lmdb-file.js'
 import type { DeliveryId, WebhookId } from '#libs/typeid/typeid.js'
 import type { DeliveryRow, WebhookHealth } from '../views.js'
 import { isOver } from '../old-deliveries.js'
+import { removeReplaysOf } from './replay-changes.js'
 import type { DeliveryOrderKey, DueDeliveryKey, Tables } from './tables.js'
 
 const REMOVED_AT_ONCE = 500
@@ -83,6 +84,7 @@ function removeSome(tables: Tables, webhookId: WebhookId): boolean {
   for (const row of some) removeRow(tables, row)
   if (some.length === REMOVED_AT_ONCE) return true
   putEarliest(tables, webhookId)
+  removeReplaysOf(tables, webhookId)
   tables.webhookHealth.removeSync(webhookId)
   return false
 }

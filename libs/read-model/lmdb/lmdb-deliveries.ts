@@ -2,6 +2,7 @@ import type { DeliveryId, WebhookId } from '#libs/typeid/typeid.js'
 import type { DeliveryKey } from '../projection-store.js'
 import type { DeliveryListQuery, DeliveryQueries, DueClaim, DueDeliveries } from '../queries.js'
 import type { DeliveryRow } from '../views.js'
+import { isCatchingUpWith } from './catching-up.js'
 import { dueRangeOf, removeOldDeliveries } from './delivery-changes.js'
 import type { DueWebhookKey, Tables } from './tables.js'
 
@@ -31,7 +32,7 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
   }
 
   claimDue({ now, leaseMs, limit, room }: DueClaim): Promise<DeliveryRow[]> {
-    if (this.isCatchingUp()) return Promise.resolve([])
+    if (isCatchingUpWith(this.tables, 'webhook-events')) return Promise.resolve([])
     const nowMs = now.getTime()
     for (const [id, { untilMs }] of this.leases) if (untilMs <= nowMs) this.leases.delete(id)
     const claimed: DeliveryRow[] = []
@@ -46,17 +47,13 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     return Promise.resolve(claimed)
   }
 
-  removeOld(before: Date): Promise<number> {
-    return removeOldDeliveries(this.tables, before)
+  earliestDue(): Promise<Date | null> {
+    const [first] = this.tables.dueWebhooks.getKeys({ limit: 1 })
+    return Promise.resolve(first === undefined ? null : new Date(first[0]))
   }
 
-  private isCatchingUp(): boolean {
-    const slots = this.tables.slots.getRange({
-      start: ['webhook-events', 0],
-      end: ['webhook-events', Infinity],
-    })
-    for (const { value } of slots) if (value.position < value.target) return true
-    return false
+  removeOld(before: Date): Promise<number> {
+    return removeOldDeliveries(this.tables, before)
   }
 
   private dueWebhooks(untilMs: number): Iterable<DueWebhookKey> {

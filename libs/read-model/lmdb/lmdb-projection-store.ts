@@ -2,11 +2,13 @@ import type { AccountSlice } from '#libs/account/account.js'
 import type { PartitionRange } from '#libs/event-log/event-log.js'
 import type { InboxId, WebhookId } from '#libs/typeid/typeid.js'
 import { commit } from '#libs/lmdb-file/lmdb-file.js'
+import type { Replay } from '#libs/webhook/replay.js'
 import type {
   AccountSliceKey,
   DeliveryKey,
   MessageKey,
   ProjectionStore,
+  ReplayKey,
   Step,
   StepOutcome,
 } from '../projection-store.js'
@@ -56,6 +58,12 @@ export class LmdbProjectionStore implements ProjectionStore {
   deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]> {
     return Promise.resolve(
       keys.map(({ webhookId, deliveryId }) => this.tables.deliveries.get([webhookId, deliveryId]) ?? null),
+    )
+  }
+
+  replays(keys: readonly ReplayKey[]): Promise<(Replay | null)[]> {
+    return Promise.resolve(
+      keys.map(({ webhookId, replayId }) => this.tables.replays.get([webhookId, replayId]) ?? null),
     )
   }
 

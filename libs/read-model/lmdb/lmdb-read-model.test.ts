@@ -15,6 +15,7 @@ async function makeReadModel() {
     queries: views.queries,
     accounts: views.accounts,
     deliveries: views.deliveries,
+    replays: views.replays,
     webhooks: views.webhooks,
     async close() {
       await views.close()

@@ -3,6 +3,7 @@ import { LmdbAccountQueries } from './lmdb-account-queries.js'
 import { LmdbDeliveries } from './lmdb-deliveries.js'
 import { LmdbProjectionStore } from './lmdb-projection-store.js'
 import { LmdbQueries } from './lmdb-queries.js'
+import { LmdbReplays } from './lmdb-replays.js'
 import { LmdbWebhookQueries } from './lmdb-webhook-queries.js'
 import { openTables } from './tables.js'
 
@@ -11,6 +12,7 @@ export interface LmdbReadModel {
   queries: LmdbQueries
   accounts: LmdbAccountQueries
   deliveries: LmdbDeliveries
+  replays: LmdbReplays
   webhooks: LmdbWebhookQueries
   close(): Promise<void>
 }
@@ -23,6 +25,7 @@ export async function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
     queries: new LmdbQueries(tables),
     accounts: new LmdbAccountQueries(tables),
     deliveries: new LmdbDeliveries(tables),
+    replays: new LmdbReplays(tables),
     webhooks: new LmdbWebhookQueries(tables),
     close: () => closeLmdbFile(tables.root),
   }

@@ -1,8 +1,17 @@
 import type { Database, RootDatabase } from 'lmdb'
 import type { Account, ApiKey } from '#libs/account/account.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
-import type { AccountId, DeliveryId, InboxId, KeyId, MessageId, WebhookId } from '#libs/typeid/typeid.js'
+import type {
+  AccountId,
+  DeliveryId,
+  InboxId,
+  KeyId,
+  MessageId,
+  ReplayId,
+  WebhookId,
+} from '#libs/typeid/typeid.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
+import type { Replay } from '#libs/webhook/replay.js'
 import type { REMOVED, Webhook } from '#libs/webhook/webhook.js'
 import { openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import type { ActiveKey } from '../queries.js'
@@ -55,6 +64,7 @@ export type DeliveryRowKey = [webhook: WebhookId, delivery: DeliveryId]
 export type DeliveryOrderKey = [webhook: WebhookId, offset: number]
 export type DeliveryStateKey = [webhook: WebhookId, state: Delivery['state'], offset: number]
 export type DueDeliveryKey = [webhook: WebhookId, dueAtMs: number, delivery: DeliveryId]
+export type ReplayRowKey = [webhook: WebhookId, replay: ReplayId]
 export type DueWebhookKey = [dueAtMs: number, webhook: WebhookId]
 
 export interface Tables {
@@ -76,7 +86,7 @@ export interface Tables {
   keyHashes: Database<KeyId, string>
   accountKeys: Database<true, AccountKeyKey>
   activeKeys: Database<ActiveKey, AccountKeyKey>
-  /** Of every webhook that has had a delivery. */
+  /** Of every webhook that has had a delivery or a replay. */
   webhookHealth: Database<PartitionedHealth, WebhookId>
   deliveries: Database<DeliveryRow, DeliveryRowKey>
   deliveryOrder: Database<DeliveryId, DeliveryOrderKey>
@@ -85,6 +95,9 @@ export interface Tables {
   /** Of a webhook that has something due, now or later: when the earliest of it is. */
   earliestDue: Database<number, WebhookId>
   dueWebhooks: Database<true, DueWebhookKey>
+  replays: Database<Replay, ReplayRowKey>
+  /** Those that have more to ask for. */
+  askingReplays: Database<true, ReplayRowKey>
   /** Removed ones as marks. */
   webhooks: Database<Webhook | typeof REMOVED, WebhookId>
   inboxWebhooks: Database<true, InboxWebhookKey>
@@ -131,6 +144,8 @@ function tablesIn(root: RootDatabase<unknown, string>): Tables {
     dueDeliveries: root.openDB({ name: 'due-deliveries' }),
     earliestDue: root.openDB({ name: 'earliest-due' }),
     dueWebhooks: root.openDB({ name: 'due-webhooks' }),
+    replays: root.openDB({ name: 'replays', ...asMap }),
+    askingReplays: root.openDB({ name: 'asking-replays' }),
     webhooks: root.openDB({ name: 'webhooks', ...asMap }),
     inboxWebhooks: root.openDB({ name: 'inbox-webhooks' }),
     environmentWebhooks: root.openDB({ name: 'environment-webhooks' }),
@@ -163,5 +178,12 @@ export function messageRangesOf(inboxId: InboxId): {
   }
 }
 
+/** The range that holds a webhook's replays, in both of their tables. */
+export function replayRangeOf(webhookId: WebhookId): { start: ReplayRowKey; end: ReplayRowKey } {
+  return { start: [webhookId, FIRST_REPLAY_ID], end: [webhookId, BEHIND_REPLAY_IDS] }
+}
+
+const FIRST_REPLAY_ID = 'rpl_' as ReplayId
+const BEHIND_REPLAY_IDS = 'rpl_~' as ReplayId
 const FIRST_MESSAGE_ID = 'msg_' as MessageId
 const BEHIND_MESSAGE_IDS = 'msg_~' as MessageId

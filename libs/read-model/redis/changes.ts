@@ -3,8 +3,9 @@ import type { Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
 import type { Change, DeliveryRow, InboxRow, MessageRow } from '../views.js'
+import { isAsking, type Replay } from '#libs/webhook/replay.js'
 import { REMOVED, type Webhook } from '#libs/webhook/webhook.js'
-import { keyListMember, webhookListMember, writeActiveKey } from './key-lists.js'
+import { askingMember, keyListMember, webhookListMember, writeActiveKey } from './key-lists.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
 import { encodeHistoryEntry, encodeRow } from './rows.js'
 import { scopeOf } from '../webhook-scopes.js'
@@ -36,6 +37,9 @@ export function addChange(writes: StepWrites, keys: ViewKeys, change: Change): v
       return
     case 'put-delivery':
       putDelivery(writes, keys, change.row, change.previous)
+      return
+    case 'put-replay':
+      putReplay(writes, keys, change.replay, change.previous)
       return
     case 'put-webhook-health': {
       const { webhookId } = change.health
@@ -103,6 +107,17 @@ function putDelivery(writes: StepWrites, keys: ViewKeys, row: DeliveryRow, previ
   }
   writes.add('ZADD', keys.dueDeliveries(webhookId), dueAt.getTime(), id)
   writes.add('ZADD LT', keys.dueWebhooks(keys.partitionOf(webhookId)), dueAt.getTime(), webhookId)
+}
+
+function putReplay(writes: StepWrites, keys: ViewKeys, replay: Replay, previous: Replay | null): void {
+  const { id, webhookId } = replay
+  const asking = keys.askingReplays(keys.partitionOf(webhookId))
+  const member = askingMember({ webhookId, replayId: id })
+  writes.add('HSET', keys.replays(webhookId), id, encodeRow(replay))
+  if (previous === null) writes.add('ZADD', keys.replayList(webhookId), 0, id)
+  // One that is leased stays so.
+  if (isAsking(replay)) writes.add('ZADD NX', asking, 0, member)
+  else writes.add('ZREM', asking, member)
 }
 
 function putWebhook(writes: StepWrites, keys: ViewKeys, webhook: Webhook): void {

@@ -1,11 +1,12 @@
 import type { ApiKey } from '#libs/account/account.js'
 import { SCOPES } from '#libs/account/scope.js'
 import { brand, type AccountId } from '#libs/typeid/typeid.js'
+import type { ReplayKey } from '../projection-store.js'
 import type { ActiveKey, WebhookScope } from '../queries.js'
 
 /*
- * Members of the lists of keys and webhooks, in the order of what they belong to and of their ids. Nothing in them
- * changes in the life of a key or webhook, which so says itself which member to remove.
+ * Members of the lists of keys, webhooks and replays, in the order of what they belong to and of their ids. Nothing in them
+ * changes in the life of one of these, which so says itself which member to remove.
  */
 
 /** `keyId` may be any text that begins as one: an end of a range. */
@@ -27,4 +28,13 @@ export function readActiveKey(member: string): ActiveKey {
   const [, id = '', environment = '', scopes = ''] = member.split(' ')
   const held = scopes.split(',')
   return { id: brand('key', id), environment, scopes: SCOPES.filter((scope) => held.includes(scope)) }
+}
+
+export function askingMember({ webhookId, replayId }: ReplayKey): string {
+  return `${webhookId} ${replayId}`
+}
+
+export function readAskingMember(member: string): ReplayKey {
+  const [webhookId = '', replayId = ''] = member.split(' ')
+  return { webhookId: brand('whk', webhookId), replayId: brand('rpl', replayId) }
 }

@@ -25,12 +25,15 @@ import type { MessageKey } from '../projection-store.js'
  * | {p<n>}:raw:<message id>          | string     | sealed envelope and source; expires                       |
  * | {p<n>}:history:<inbox id>        | sorted set | an event of the inbox, by its offset                      |
  * | {p<n>}:slot:webhook-events       | hash       | as above                                                  |
- * | {p<n>}:webhook-health            | hash       | webhook id → row, of each that has had a delivery          |
+ * | {p<n>}:webhook-health            | hash       | webhook id → row, of each with a delivery or a replay      |
  * | {p<n>}:due-webhooks              | sorted set | webhook id, by when something of it is due, or earlier    |
  * | {p<n>}:deliveries:<webhook id>   | hash       | delivery id → row                                         |
  * | {p<n>}:delivery-order:<webhook>  | sorted set | delivery id, by its offset                                |
  * | {p<n>}:delivery-<state>:<webhook>| sorted set | the same of those in a state                              |
  * | {p<n>}:due:<webhook id>          | sorted set | delivery id, by its due time, leased ones by the lease's end |
+ * | {p<n>}:replays:<webhook id>      | hash       | replay id → row                                           |
+ * | {p<n>}:replay-list:<webhook id>  | sorted set | replay id                                                 |
+ * | {p<n>}:asking-replays            | sorted set | webhook id and replay id, by when it may be claimed        |
  * | {accounts}:slot:account-events   | hash       | as above                                                  |
  * | {accounts}:accounts              | hash       | account id → row                                          |
  * | {accounts}:keys                  | hash       | key id → row                                              |
@@ -93,6 +96,8 @@ export class ViewKeys {
   webhookHealth = (partition: number): string => `${this.tag(partition)}:webhook-health`
   dueWebhooks = (partition: number): string => `${this.tag(partition)}:due-webhooks`
 
+  askingReplays = (partition: number): string => `${this.tag(partition)}:asking-replays`
+
   /** What is emptied at once; keys of single inboxes and webhooks go before. */
   tables({ topic, partition }: Partition): string[] {
     if (topic === 'account-events') {
@@ -103,7 +108,9 @@ export class ViewKeys {
         ...[webhooks, webhookList, activeWebhooks],
       ]
     }
-    if (topic === 'webhook-events') return [this.webhookHealth(partition), this.dueWebhooks(partition)]
+    if (topic === 'webhook-events') {
+      return [this.webhookHealth, this.dueWebhooks, this.askingReplays].map((key) => key(partition))
+    }
     const { inboxes, addresses, listing, labels, due, leases } = this
     return [inboxes, addresses, listing, labels, due, leases].map((key) => key(partition))
   }
@@ -144,6 +151,14 @@ export class ViewKeys {
     return this.ofWebhook(webhookId, 'due')
   }
 
+  replays(webhookId: WebhookId): string {
+    return this.ofWebhook(webhookId, 'replays')
+  }
+
+  replayList(webhookId: WebhookId): string {
+    return this.ofWebhook(webhookId, 'replay-list')
+  }
+
   /** All that a webhook has of its own. */
   everyKeyOf(webhookId: WebhookId): string[] {
     const inStates = DELIVERY_STATES.map((state) => this.deliveriesIn(webhookId, state))
@@ -151,6 +166,8 @@ export class ViewKeys {
       this.deliveries(webhookId),
       this.deliveryOrder(webhookId),
       this.dueDeliveries(webhookId),
+      this.replays(webhookId),
+      this.replayList(webhookId),
       ...inStates,
     ]
   }

@@ -65,6 +65,19 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
     return claimed.flat()
   }
 
+  async earliestDue(): Promise<Date | null> {
+    const { client, keys } = this
+    const firsts = await reach(() =>
+      Promise.all(
+        keys
+          .everyPartition()
+          .map((partition) => client.zrange(keys.dueWebhooks(partition), '0', '0', 'WITHSCORES')),
+      ),
+    )
+    const times = firsts.flatMap(([, dueAtMs]) => (dueAtMs === undefined ? [] : [Number(dueAtMs)]))
+    return times.length === 0 ? null : new Date(Math.min(...times))
+  }
+
   async removeOld(before: Date): Promise<number> {
     let count = 0
     for (const partition of this.keys.everyPartition()) {

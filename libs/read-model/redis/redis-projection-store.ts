@@ -2,11 +2,13 @@ import type { AccountSlice } from '#libs/account/account.js'
 import type { PartitionRange } from '#libs/event-log/event-log.js'
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import type { InboxId, WebhookId } from '#libs/typeid/typeid.js'
+import type { Replay } from '#libs/webhook/replay.js'
 import type {
   AccountSliceKey,
   DeliveryKey,
   MessageKey,
   ProjectionStore,
+  ReplayKey,
   Step,
   StepOutcome,
 } from '../projection-store.js'
@@ -66,6 +68,10 @@ export class RedisProjectionStore implements ProjectionStore {
 
   deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]> {
     return this.rows.deliveries(keys)
+  }
+
+  replays(keys: readonly ReplayKey[]): Promise<(Replay | null)[]> {
+    return this.rows.replays(keys)
   }
 
   webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]> {

@@ -21,6 +21,7 @@ export function makeReadModel(
     queries: views.queries,
     accounts: views.accounts,
     deliveries: views.deliveries,
+    replays: views.replays,
     webhooks: views.webhooks,
     async close() {
       for (const key of await keysUnder(client, prefix)) await client.unlink(key)

@@ -2,10 +2,12 @@ import type { RedisClient } from '#libs/redis-client/redis-client.js'
 import type { ProjectionStore } from '../projection-store.js'
 import type {
   AccountQueries,
+  AskingReplays,
   DeliveryQueries,
   DueDeliveries,
   DueInboxes,
   InboxQueries,
+  ReplayQueries,
   WebhookQueries,
 } from '../queries.js'
 import { ViewKeys } from './keys.js'
@@ -14,6 +16,7 @@ import { RedisDeliveries } from './redis-deliveries.js'
 import { RedisDueInboxes } from './redis-due.js'
 import { RedisInboxQueries } from './redis-inbox-queries.js'
 import { RedisProjectionStore } from './redis-projection-store.js'
+import { RedisReplays } from './redis-replays.js'
 import { RedisWebhookQueries } from './redis-webhook-queries.js'
 
 /*
@@ -39,6 +42,7 @@ export interface RedisReadModel {
   queries: InboxQueries & DueInboxes
   accounts: AccountQueries
   deliveries: DeliveryQueries & DueDeliveries
+  replays: ReplayQueries & AskingReplays
   webhooks: WebhookQueries
 }
 
@@ -63,6 +67,7 @@ export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadMo
     },
     accounts: new RedisAccountQueries(client, keys),
     deliveries: new RedisDeliveries(client, keys),
+    replays: new RedisReplays(client, keys),
     webhooks: new RedisWebhookQueries(client, keys),
   }
 }

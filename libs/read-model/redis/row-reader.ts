@@ -1,10 +1,11 @@
 import type { RedisClient } from '#libs/redis-client/redis-client.js'
-import type { DeliveryId, InboxId, MessageId, WebhookId } from '#libs/typeid/typeid.js'
-import type { DeliveryKey, MessageKey } from '../projection-store.js'
+import type { InboxId, WebhookId } from '#libs/typeid/typeid.js'
+import type { Replay } from '#libs/webhook/replay.js'
+import type { DeliveryKey, MessageKey, ReplayKey } from '../projection-store.js'
 import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '../views.js'
 import type { ViewKeys } from './keys.js'
 import { reach, runsOf } from './reach.js'
-import { decodeDelivery, decodeHealth, decodeInbox, decodeMessage } from './rows.js'
+import { decodeDelivery, decodeHealth, decodeInbox, decodeMessage, decodeReplay } from './rows.js'
 
 const ROWS_AT_ONCE = 500
 
@@ -24,28 +25,23 @@ export class RowReader {
 
   /** In the order of the keys. */
   async messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]> {
-    const byInbox = new Map<string, MessageId[]>()
-    for (const [hash, some] of Map.groupBy(keys, ({ inboxId }) => this.keys.messages(inboxId))) {
-      byInbox.set(
-        hash,
-        some.map(({ messageId }) => messageId),
-      )
-    }
-    const rows = await this.read(byInbox, decodeMessage)
+    const byHash = idsByHash(keys, ({ inboxId }) => this.keys.messages(inboxId), 'messageId')
+    const rows = await this.read(byHash, decodeMessage)
     return keys.map(({ messageId }) => rows.get(messageId) ?? null)
   }
 
   /** In the order of the keys. */
   async deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]> {
-    const byWebhook = new Map<string, DeliveryId[]>()
-    for (const [hash, some] of Map.groupBy(keys, ({ webhookId }) => this.keys.deliveries(webhookId))) {
-      byWebhook.set(
-        hash,
-        some.map(({ deliveryId }) => deliveryId),
-      )
-    }
-    const rows = await this.read(byWebhook, decodeDelivery)
+    const byHash = idsByHash(keys, ({ webhookId }) => this.keys.deliveries(webhookId), 'deliveryId')
+    const rows = await this.read(byHash, decodeDelivery)
     return keys.map(({ deliveryId }) => rows.get(deliveryId) ?? null)
+  }
+
+  /** In the order of the keys. */
+  async replays(keys: readonly ReplayKey[]): Promise<(Replay | null)[]> {
+    const byHash = idsByHash(keys, ({ webhookId }) => this.keys.replays(webhookId), 'replayId')
+    const rows = await this.read(byHash, decodeReplay)
+    return keys.map(({ replayId }) => rows.get(replayId) ?? null)
   }
 
   /** In the order of the ids. */
@@ -81,4 +77,20 @@ export class RowReader {
       if (bytes !== null) rows.set(id, decode(bytes))
     }
   }
+}
+
+/** The ids to be read from each hash. */
+function idsByHash<Key extends object, Name extends keyof Key>(
+  keys: readonly Key[],
+  hashOf: (key: Key) => string,
+  name: Name,
+): Map<string, Key[Name][]> {
+  const byHash = new Map<string, Key[Name][]>()
+  for (const [hash, some] of Map.groupBy(keys, hashOf)) {
+    byHash.set(
+      hash,
+      some.map((key) => key[name]),
+    )
+  }
+  return byHash
 }

@@ -1,5 +1,6 @@
 import { Encoder } from 'cbor-x'
 import type { Account, ApiKey } from '#libs/account/account.js'
+import type { Replay } from '#libs/webhook/replay.js'
 import type { REMOVED, Webhook } from '#libs/webhook/webhook.js'
 import type { HistoryEntry } from '../history.js'
 import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '../views.js'
@@ -8,7 +9,7 @@ import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '../views.
 const cbor = new Encoder({ useRecords: false, tagUint8Array: false })
 
 type WebhookRow = Webhook | typeof REMOVED
-type Row = InboxRow | MessageRow | Account | ApiKey | WebhookRow | DeliveryRow | WebhookHealth
+type Row = InboxRow | MessageRow | Account | ApiKey | WebhookRow | DeliveryRow | Replay | WebhookHealth
 
 export function encodeRow(row: Row): Buffer {
   return cbor.encode(row)
@@ -22,6 +23,7 @@ export const decodeApiKey = (bytes: Buffer): ApiKey => cbor.decode(bytes) as Api
 export const decodeWebhook = (bytes: Buffer): WebhookRow => cbor.decode(bytes) as WebhookRow
 
 export const decodeDelivery = (bytes: Buffer): DeliveryRow => cbor.decode(bytes) as DeliveryRow
+export const decodeReplay = (bytes: Buffer): Replay => cbor.decode(bytes) as Replay
 export const decodeHealth = (bytes: Buffer): WebhookHealth => cbor.decode(bytes) as WebhookHealth
 
 type HistoryFields = [

@@ -132,6 +132,19 @@ if earliest[2] then redis.call('ZADD', KEYS[2], earliest[2], ARGV[1]) else redis
 return rows
 `)
 
+/**
+ * Leases the replay that has waited longest (of the second key) and answers it; nothing where the slot (the first) is
+ * catching up. Arguments: now, the lease's end.
+ */
+export const CLAIM_REPLAY = new Script(`
+local position, target = unpack(redis.call('HMGET', KEYS[1], 'position', 'target'))
+if not position or tonumber(position) < tonumber(target) then return false end
+local member = redis.call('ZRANGE', KEYS[2], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, 1)[1]
+if not member then return false end
+redis.call('ZADD', KEYS[2], ARGV[2], member)
+return member
+`)
+
 /** The rows of all webhooks in a list (the first key) that stand behind the given beginnings of its members. */
 export const ACTIVE_WEBHOOKS = new Script(`
 local rows = {}

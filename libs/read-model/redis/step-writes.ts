@@ -3,8 +3,8 @@ import type { ScriptArgument } from '#libs/redis-client/script.js'
 /** Values to one command: Lua hands no more than some thousands to a call. */
 const MOST_VALUES = 1_000
 
-/** `ZADD LT` sets a member's score only where it has none or a higher one. */
-type Command = 'HSET' | 'HDEL' | 'ZADD' | 'ZADD LT' | 'ZREM' | 'UNLINK'
+/** `ZADD LT` sets a member's score only where it has none or a higher one, `ZADD NX` only where it has none. */
+type Command = 'HSET' | 'HDEL' | 'ZADD' | 'ZADD LT' | 'ZADD NX' | 'ZREM' | 'UNLINK'
 
 /** A full Redis refuses a script whose first write could take memory: an inbox's end, which gives some back, goes on. */
 const REMOVALS: ReadonlySet<Command> = new Set(['HDEL', 'ZREM', 'UNLINK'])

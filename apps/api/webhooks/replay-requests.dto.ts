@@ -1,0 +1,52 @@
+import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsBoolean, Matches } from 'class-validator'
+import { IfGiven } from '../http/if-given.js'
+import { IsMoment, MOMENT_SCHEMA } from '../http/is-moment.js'
+import { Needs, Says } from '../openapi/describe.js'
+import { idPattern } from '../openapi/schema-parts.js'
+
+/** As many as a page of them has. */
+const MOST_DELIVERIES = 100
+const IDS = `delivery_ids must be an array of 1 to ${MOST_DELIVERIES} ids of deliveries, each once`
+
+/** The body of POST /v1/webhooks/{id}/replays: a range of time, or deliveries. */
+@Needs({
+  oneOf: [{ required: ['from', 'to'] }, { required: ['delivery_ids'] }],
+  dependentRequired: { from: ['to'], to: ['from'] },
+})
+export class RequestReplay {
+  @Says('What happened from then on (RFC 3339), with `to`.', MOMENT_SCHEMA)
+  @IfGiven()
+  @IsMoment()
+  from?: string
+
+  @Says('Up to, not including, then; at most up to now.', MOMENT_SCHEMA)
+  @IfGiven()
+  @IsMoment()
+  to?: string
+
+  @Says('Deliveries of the webhook, in place of a range. Samples are left out.', {
+    examples: [['dlv_01jd6b90czf2jb8z0w6s8p1q3r']],
+  })
+  @IfGiven()
+  @AreDeliveryIds()
+  delivery_ids?: string[]
+
+  @Says(
+    'Only what its delivery has not told so far: one that failed for good, that waits for another attempt after a failed one, or that was abandoned since the webhook was disabled.',
+  )
+  @IsBoolean({ message: 'only_failed must be true or false' })
+  only_failed: boolean = false
+}
+
+function AreDeliveryIds(): PropertyDecorator {
+  const rules = [
+    Matches(new RegExp(idPattern('dlv')), { each: true, message: IDS }),
+    ArrayUnique({ message: IDS }),
+    ArrayMaxSize(MOST_DELIVERIES, { message: IDS }),
+    ArrayMinSize(1, { message: IDS }),
+    IsArray({ message: IDS }),
+  ]
+  return (target, property) => {
+    for (const rule of rules.toReversed()) rule(target, property)
+  }
+}

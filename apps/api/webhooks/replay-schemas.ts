@@ -1,0 +1,41 @@
+import Type from 'typebox'
+import { REPLAY_STATES } from '#libs/webhook/replay.js'
+import { Count, IdOf, Time } from '../openapi/schema-parts.js'
+
+export const ReplaySchema = Type.Object(
+  {
+    id: IdOf('rpl', 'Stays with it.'),
+    webhook_id: IdOf('whk', 'To which webhook.'),
+    state: Type.Unsafe<(typeof REPLAY_STATES)[number]>({
+      type: 'string',
+      enum: REPLAY_STATES,
+      description: '`completed` once everything has been asked for, and every delivery is over.',
+    }),
+    requested: Count('Deliveries that it has asked for.'),
+    done: Count('Those of them that are over: delivered, failed for good, or abandoned.'),
+    created_at: Time('When it was asked for.'),
+  },
+  {
+    $id: 'Replay',
+    description: 'What a webhook is told once more.',
+    examples: [
+      {
+        id: 'rpl_01jd6b9t3mf2ka7xw5v1n8q4se',
+        webhook_id: 'whk_01jd6b2k8nf3gq6r9t2w5y8z1c',
+        state: 'running',
+        requested: 400,
+        done: 360,
+        created_at: '2026-11-21T09:31:12.004Z',
+      } satisfies ReplayJson,
+    ],
+  },
+)
+
+export interface ReplayJson {
+  id: string
+  webhook_id: string
+  state: (typeof REPLAY_STATES)[number]
+  requested: number
+  done: number
+  created_at: string
+}

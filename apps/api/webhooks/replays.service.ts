@@ -1,0 +1,127 @@
+import { Injectable } from '@nestjs/common'
+import type { Recorder } from '#libs/event-log/recorder.js'
+import type { ListQuery, ReplayQueries } from '#libs/read-model/queries.js'
+import { isId, type ReplayId, type WebhookId } from '#libs/typeid/typeid.js'
+import { hasFailed } from '#libs/webhook/delivery.js'
+import type { ReplaySelection } from '#libs/webhook/replay-events.js'
+import { isAsking, MOST_RUNNING_REPLAYS, stateOf, type Replay } from '#libs/webhook/replay.js'
+import type { Webhook } from '#libs/webhook/webhook.js'
+import type { Principal } from '../access/authenticator.js'
+import type { Minting } from '../access/minting.js'
+import { readMoment } from '../http/moment.js'
+import { invalid, notFound, type Problem } from '../http/problems.js'
+import { Views } from '../http/views.js'
+import { Deliveries } from './deliveries.service.js'
+import type { RequestReplay } from './replay-requests.dto.js'
+import type { ReplayJson } from './replay-schemas.js'
+import { WebhookViews } from './webhook-views.js'
+
+/** What the handlers of replays need to know of this instance. */
+export abstract class ReplaysContext {
+  abstract readonly recorder: Recorder
+  abstract readonly now: () => Date
+  abstract readonly replays: ReplayQueries
+}
+
+/** Among so many of a webhook's last replays those that run are counted. */
+const LAST_REPLAYS = 100
+
+/** What webhooks are told once more. Who may ask is judged with the webhook. */
+@Injectable()
+export class Replays {
+  constructor(
+    private readonly views: Views,
+    private readonly known: WebhookViews,
+    private readonly deliveries: Deliveries,
+    private readonly context: ReplaysContext,
+  ) {}
+
+  /** Resolves once the replay is durable and can be looked at. Throws invalid-request, and not-found for a delivery. */
+  async request(
+    webhook: Webhook,
+    wanted: RequestReplay,
+    principal: Principal,
+    minting: Minting,
+  ): Promise<Replay> {
+    const { id: webhookId, accountId, environment } = webhook
+    const { replays, recorder, now } = this.context
+    const replayId = minting.id('rpl')
+    const requestedAt = now()
+    const selection = await this.selectionOf(webhook, wanted, requestedAt)
+    const last = await replays.listReplays(webhookId, { order: 'desc', after: null, limit: LAST_REPLAYS })
+    await this.known.mustKnow(webhookId)
+    // One that is there already was asked for by this very request, which is being repeated.
+    const others = last.filter((replay) => isAsking(replay) && replay.id !== replayId)
+    if (others.length >= MOST_RUNNING_REPLAYS) {
+      const detail = `a webhook may have ${MOST_RUNNING_REPLAYS} replays running: let one end, or cancel one`
+      throw invalid({ detail, pointer: '' })
+    }
+    const position = await recorder.recordWebhookEvent(
+      { type: 'ReplayRequested', webhookId, replayId, accountId, environment, selection, requestedAt },
+      principal,
+    )
+    await this.views.mustShow(position)
+    return this.find(webhook, replayId)
+  }
+
+  /** Throws not-found, and catching-up where it may yet be there. */
+  async find({ id: webhookId }: Webhook, id: string): Promise<Replay> {
+    const find = (replayId: ReplayId) => () => this.context.replays.replay({ webhookId, replayId })
+    const replay = isId('rpl', id) ? await this.known.look(webhookId, find(id)) : null
+    if (replay === null) throw noReplay(id)
+    return replay
+  }
+
+  /** Throws catching-up where some may be missing. */
+  async list(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]> {
+    const found = await this.context.replays.listReplays(webhookId, query)
+    await this.known.mustKnow(webhookId)
+    return found
+  }
+
+  /** Resolves once it asks for nothing more here; one that is through stays so. Throws as `find` does. */
+  async cancel(webhook: Webhook, id: string, principal: Principal): Promise<Replay> {
+    const replay = await this.find(webhook, id)
+    if (stateOf(replay) !== 'running') return replay
+    const { recorder, now } = this.context
+    const { webhookId, id: replayId } = replay
+    const event = { type: 'ReplayCancelled', webhookId, replayId, cancelledAt: now() } as const
+    await this.views.mustShow(await recorder.recordWebhookEvent(event, principal))
+    return this.find(webhook, replayId)
+  }
+
+  private async selectionOf(
+    webhook: Webhook,
+    { from, to, delivery_ids: ids, only_failed: onlyFailed }: RequestReplay,
+    now: Date,
+  ): Promise<ReplaySelection> {
+    if (ids !== undefined && from === undefined && to === undefined) {
+      const found = await Promise.all(ids.map((id) => this.deliveries.find(webhook, id)))
+      const some = onlyFailed ? found.filter(hasFailed) : found
+      return { kind: 'deliveries', deliveryIds: some.map(({ id }) => id) }
+    }
+    if (ids !== undefined || from === undefined || to === undefined) {
+      throw invalid({ detail: 'either from and to, or delivery_ids must be given', pointer: '' })
+    }
+    const [first, end] = [readMoment(from), readMoment(to)]
+    if (first >= end) throw invalid({ detail: 'from must be before to', pointer: '/from' })
+    // What comes from now on is told as it happens.
+    return { kind: 'range', from: first, to: end > now ? now : end, onlyFailed }
+  }
+}
+
+export function replayJson(replay: Replay): ReplayJson {
+  const { id, webhookId, requested, done, requestedAt } = replay
+  return {
+    id,
+    webhook_id: webhookId,
+    state: stateOf(replay),
+    requested,
+    done,
+    created_at: requestedAt.toISOString(),
+  }
+}
+
+function noReplay(id: string): Problem {
+  return notFound(`There is no replay ${id.slice(0, 60)} of this webhook.`)
+}

@@ -1,0 +1,116 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Recorder } from '#libs/event-log/recorder.js'
+import type { AskingReplays, WebhookQueries } from '#libs/read-model/queries.js'
+import type { Watermark } from '#libs/read-model/watermark.js'
+import { Repetition } from '#libs/timing/repetition.js'
+import type { Replay } from '#libs/webhook/replay.js'
+import type { Webhook } from '#libs/webhook/webhook.js'
+import type { ReplayPage, ReplayPages } from './replay-pages.js'
+import type { Requests } from './requests.js'
+import type { WebhookMetrics } from './webhook-metrics.js'
+
+export interface ReplayRunnerOptions {
+  replays: AskingReplays
+  webhooks: Pick<WebhookQueries, 'webhook'>
+  pages: Pick<ReplayPages, 'page'>
+  requests: Pick<Requests, 'append'>
+  recorder: Pick<Recorder, 'recordWebhookEvent'>
+  watermark: Pick<Watermark, 'mustHavePassed'>
+  /** Throws where the views may lack what a replay is to tell. */
+  mustKnowAll: () => Promise<void>
+  /** Deliveries that this process asks for in a second, for all replays together. */
+  perSecond: number
+  now: () => Date
+  logger: Logger
+  metrics: WebhookMetrics
+}
+
+const LOOK_EVERY_MS = 250
+/** In which a step is on the log and in the views, or another process makes it again. */
+const LEASE_MS = 15_000
+const SHOWN_WITHIN_MS = 10_000
+/** Of one replay without an attempt: what its webhook is told as it happens has no more than these ahead of it. */
+const MOST_WAITING = 50
+const WHILE_WAITING_MS = 200
+const WHILE_DISABLED_MS = 5_000
+const AFTER_ERROR_MS = 1_000
+
+/**
+ * Asks for the deliveries of replays, a step at a time and replay by replay. A step is made again where a process was
+ * killed within it: its deliveries have the same ids then.
+ */
+export class ReplayRunner {
+  private readonly looking: Repetition
+
+  constructor(private readonly options: ReplayRunnerOptions) {
+    this.looking = new Repetition({ everyMs: LOOK_EVERY_MS, work: (signal) => this.runAll(signal) })
+  }
+
+  start(): void {
+    this.looking.start()
+  }
+
+  /** Resolves once the step under way is over. */
+  stop(): Promise<void> {
+    return this.looking.stop()
+  }
+
+  private async runAll(signal: AbortSignal): Promise<void> {
+    const { replays, now, logger, perSecond } = this.options
+    try {
+      while (!signal.aborted) {
+        const replay = await replays.claimReplay({ now: now(), leaseMs: LEASE_MS })
+        if (replay === null) return
+        const asked = await this.step(replay)
+        await pause((asked * 1_000) / perSecond)
+      }
+    } catch (error) {
+      logger.error({ err: error }, 'replays could not be looked for: tried again')
+    }
+  }
+
+  /** How many deliveries it has asked for. */
+  private async step(replay: Replay): Promise<number> {
+    const { replays, now, logger } = this.options
+    const key = { webhookId: replay.webhookId, replayId: replay.id }
+    const { asked, againInMs } = await this.advance(replay).catch((error: unknown) => {
+      logger.error({ err: error, ...key }, 'a replay did not get on: tried again')
+      return { asked: 0, againInMs: AFTER_ERROR_MS }
+    })
+    await replays.releaseReplay(key, new Date(now().getTime() + againInMs))
+    return asked
+  }
+
+  private async advance(replay: Replay): Promise<{ asked: number; againInMs: number }> {
+    const { requests, recorder, watermark, metrics, now } = this.options
+    const webhook = await this.options.webhooks.webhook(replay.webhookId)
+    if (webhook?.state === 'disabled') return { asked: 0, againInMs: WHILE_DISABLED_MS }
+    const room = MOST_WAITING - (replay.requested - replay.begun)
+    if (room <= 0) return { asked: 0, againInMs: WHILE_WAITING_MS }
+    const { notifications, next } = await this.pageOf(webhook, replay, room)
+    // Judged behind the look: what was rebuilt meanwhile may have been incomplete.
+    await this.options.mustKnowAll()
+    if (webhook !== null) {
+      await requests.append(
+        notifications.map((notification) => ({ webhook, notification })),
+        replay,
+      )
+      metrics.requested.inc(notifications.length)
+    }
+    const { id: replayId, webhookId, accountId, environment } = replay
+    const step = replay.steps + 1
+    const position = await recorder.recordWebhookEvent(
+      { type: 'ReplayAdvanced', webhookId, replayId, step, next, advancedAt: now() },
+      { accountId, environment, keyId: null },
+    )
+    await watermark.mustHavePassed(position, SHOWN_WITHIN_MS)
+    return { asked: notifications.length, againInMs: 0 }
+  }
+
+  /** A webhook that is gone has nothing more to be told. */
+  private pageOf(webhook: Webhook | null, replay: Replay, most: number): Promise<ReplayPage> {
+    if (webhook === null) return Promise.resolve({ notifications: [], next: null })
+    return this.options.pages.page(webhook, replay, most)
+  }
+}

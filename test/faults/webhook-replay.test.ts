@@ -1,0 +1,82 @@
+import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
+import { startEndpoint, type HttpEndpoint } from '#test/harness/endpoint.js'
+import { startMayfly, type EngineName, type Mayfly } from '#test/harness/mayfly.js'
+import { describeOn } from '#test/harness/servers.js'
+import { until } from '#test/harness/until.js'
+import { registerWebhook } from '#test/harness/webhooks.js'
+
+const KILLS = { embedded: 3, distributed: 1 }
+const INBOXES = 3
+const MAILS_EACH = 60
+const ENOUGH = 20
+const ATTEMPTS_AT_ONCE = 10
+/** Past a lease, on the engine where leases outlive who held them. */
+const ROUND_MS = 60_000
+
+interface ReplayJson {
+  id: string
+  state: string
+  requested: number
+  done: number
+}
+
+describe('a replay, killed on one machine', () => {
+  resume('embedded')
+})
+
+describeOn('kafka', 'redis')('a replay, killed with every other role on Kafka and Redis', () => {
+  resume('distributed')
+})
+
+function resume(engine: EngineName): void {
+  const kills = Number(process.env.MAYFLY_FAULT_ROUNDS ?? KILLS[engine])
+  let mayfly: Mayfly
+  let endpoint: HttpEndpoint
+
+  beforeAll(async () => {
+    endpoint = await startEndpoint()
+    const env = {
+      MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true',
+      MAYFLY_WEBHOOK_REPLAY_RATE: '60',
+      MAYFLY_WEBHOOK_TIMEOUT_MS: '2000',
+    }
+    mayfly = await startMayfly({ engine, env, hasWebhooks: true })
+  })
+  afterAll(async () => {
+    await mayfly.dispose()
+    await endpoint.dispose()
+  })
+
+  it(
+    'goes on where it was, and asks for no delivery twice',
+    async () => {
+      const inboxes: InboxJson[] = []
+      for (let count = 0; count < INBOXES; count += 1) inboxes.push(await createInbox(mayfly))
+      await Promise.all(
+        inboxes.map(async ({ id, address }) => {
+          for (let n = 0; n < MAILS_EACH; n += 1) await send(mayfly, address, mail(`${id} ${n}`))
+          await messagesOf(mayfly, id, MAILS_EACH)
+        }),
+      )
+      const { id } = await registerWebhook(mayfly, '/v1/webhooks', { url: endpoint.url })
+      const body = { from: '2020-01-01T00:00:00Z', to: '2999-01-01T00:00:00Z' }
+      const asked = await call<ReplayJson>(mayfly, 'POST', `/v1/webhooks/${id}/replays`, { body })
+      expect(asked.status).toBe(202)
+      const path = `/v1/webhooks/${id}/replays/${asked.body.id}`
+      for (let round = 0; round < kills; round += 1) {
+        const before = endpoint.requests.length
+        await until('the replay to be under way', () => endpoint.requests.length - before >= ENOUGH, ROUND_MS)
+        await mayfly.end('SIGKILL')
+        mayfly = await mayfly.startAgain()
+      }
+      const look = async () => (await call<ReplayJson>(mayfly, 'GET', path)).body
+      await until('the replay to be through', async () => (await look()).state === 'completed', ROUND_MS)
+      const all = INBOXES * MAILS_EACH
+      expect(await look()).toMatchObject({ requested: all, done: all })
+      const ids = endpoint.requests.map(({ headers }) => headers['webhook-id'])
+      expect(new Set(ids).size).toBe(all)
+      expect(ids.length - all).toBeLessThanOrEqual(kills * ATTEMPTS_AT_ONCE)
+    },
+    (kills + 1) * ROUND_MS,
+  )
+}
