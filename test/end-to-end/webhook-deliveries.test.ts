@@ -1,7 +1,13 @@
 import { Webhook } from 'standardwebhooks'
 import { as, issueKey, openAccount } from '#test/harness/accounts.js'
 import { call, createInbox, mail, messagesOf, pagesFrom, send, type InboxJson } from '#test/harness/client.js'
-import { startEndpoint, type HttpEndpoint, type ReceivedRequest } from '#test/harness/endpoint.js'
+import {
+  startEndpoint,
+  startTcpEndpoint,
+  type Endpoint,
+  type HttpEndpoint,
+  type ReceivedRequest,
+} from '#test/harness/endpoint.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
@@ -13,6 +19,8 @@ import {
   type WebhookJson,
 } from '#test/harness/webhooks.js'
 
+const GIGABYTE = 1_073_741_824
+const LONGEST_ATTEMPT_MS = 15_000
 const NOT_FOUND = { status: 404, code: 'not-found' }
 
 interface Told {
@@ -23,7 +31,7 @@ interface Told {
 
 describe('a webhook', () => {
   let mayfly: Mayfly
-  const endpoints: HttpEndpoint[] = []
+  const endpoints: Endpoint[] = []
 
   beforeAll(async () => {
     mayfly = await startMayfly({ hasWebhooks: true, env: { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' } })
@@ -50,7 +58,7 @@ describe('a webhook', () => {
 
   const register = (path: string, body: object) => registerWebhook(mayfly, path, body)
 
-  const registerAt = ({ id }: InboxJson, { url }: HttpEndpoint, facts: object = {}) =>
+  const registerAt = ({ id }: InboxJson, { url }: Pick<Endpoint, 'url'>, facts: object = {}) =>
     register(`/v1/inboxes/${id}/webhooks`, { url, ...facts })
 
   const told = ({ requests }: HttpEndpoint, count: number) =>
@@ -205,6 +213,56 @@ describe('a webhook', () => {
       expect(endpoint.requests[0]?.headers['webhook-id']).toBe(delivery.id)
       const one = await call<DeliveryJson>(mayfly, 'GET', `/v1/webhooks/${id}/deliveries/${delivery.id}`)
       expect(one.body).toEqual(delivery)
+    })
+
+    it('with what each endpoint that misbehaves did, and when it is tried again', async () => {
+      const flood = await startTcpEndpoint((socket) => {
+        socket.once('data', () => {
+          socket.write(`HTTP/1.1 500 No\r\ncontent-length: ${GIGABYTE}\r\n\r\n`)
+          const piece = Buffer.alloc(65_536, '.')
+          const more = () => {
+            while (!socket.destroyed && socket.write(piece));
+          }
+          socket.on('drain', more)
+          more()
+        })
+      })
+      const reset = await startTcpEndpoint((socket) => socket.once('data', () => socket.resetAndDestroy()))
+      endpoints.push(flood, reset)
+      const busy = await listening((response) =>
+        response.writeHead(429, { 'retry-after': '3600' }).end('busy'),
+      )
+      const moved = await listening((response) => response.writeHead(301, { location: '/' }).end())
+      const plain = await saying(200)
+      const noTls = { ...plain, url: plain.url.replace('http:', 'https:') }
+      const expected: [endpoint: Endpoint, attempt: object, waitsMs: number][] = [
+        [flood, { status: 500, error: 'answered 500', answer: '.'.repeat(1_024) }, 5_000],
+        [
+          reset,
+          { status: null, error: 'reset: the connection ended before the answer', answer: null },
+          5_000,
+        ],
+        [busy, { status: 429, error: 'answered 429', answer: 'busy' }, 3_600_000],
+        [moved, { status: 301, error: 'redirect: it answered 301, which is not followed' }, 5_000],
+        [noTls, { status: null, error: expect.stringMatching(/^tls: /) as string }, 5_000],
+      ]
+      const inbox = await createInbox(mayfly)
+      const ids = await Promise.all(expected.map(async ([{ url }]) => (await registerAt(inbox, { url })).id))
+      await send(mayfly, inbox.address, mail('to all of them'))
+      for (const [index, [, attempt, waitsMs]] of expected.entries()) {
+        const delivery = await until('the first attempt', async () => {
+          const [only] = await deliveriesOf(mayfly, ids[index] ?? '')
+          return only !== undefined && only.attempts.length > 0 ? only : null
+        })
+        const [first] = delivery.attempts
+        expect(first).toMatchObject(attempt)
+        if (delivery.attempts.length > 1) continue
+        const waits = Date.parse(delivery.next_attempt_at ?? '') - Date.parse(first?.time ?? '')
+        expect(waits).toBeGreaterThanOrEqual(waitsMs)
+        expect(waits).toBeLessThan(waitsMs * 1.1 + LONGEST_ATTEMPT_MS)
+      }
+      expect(plain.requests).toHaveLength(0)
+      await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`)
     })
 
     it('page by page, and by state', async () => {
