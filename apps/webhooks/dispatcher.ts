@@ -86,14 +86,15 @@ export class Dispatcher {
 
   /** Whether more may be due, and there is room for it. */
   private async claim(): Promise<boolean> {
-    const { deliveries, mostOfWebhook, leaseMs, now } = this.options
-    const { limit, room } = this.places.offer()
+    const { deliveries, mostAttempts, mostOfWebhook, leaseMs, now } = this.options
+    const { limit: offered, room } = this.places.offer()
+    const limit = Math.min(offered, mostAttempts - this.underWay.size)
     if (limit <= 0) return false
     const at = now()
     const mostOf = (id: WebhookId) => this.circuits.room(id, mostOfWebhook, at.getTime())
     const rows = await deliveries.claimDue({ now: at, leaseMs, limit, room: (id) => room(id, mostOf(id)) })
     for (const row of rows) if (!this.isKnown(row)) void this.attempt(row.delivery)
-    return rows.length === limit && this.places.free > 0
+    return rows.length === limit && this.places.free > 0 && this.underWay.size < mostAttempts
   }
 
   private isKnown({ delivery: { id, attempts } }: DeliveryRow): boolean {
@@ -103,13 +104,12 @@ export class Dispatcher {
   private async attempt(delivery: Delivery): Promise<void> {
     const { id, webhookId, dueAt } = delivery
     const { attempts, now, metrics } = this.options
-    let tookMs: number | null = null
     this.underWay.add(id)
-    this.places.take(webhookId)
+    const leave = this.enter(webhookId)
     metrics.begun(now().getTime() - (dueAt ?? now()).getTime())
     try {
-      const made = await attempts.make(delivery)
-      if (made.result !== 'abandoned') ({ tookMs } = made.outcome)
+      const made = await attempts.make(delivery, leave)
+      if (made.result !== 'abandoned') this.places.learn(webhookId, made.outcome.tookMs)
       this.remember(delivery)
       this.conclude(delivery, made)
     } catch (error) {
@@ -120,7 +120,7 @@ export class Dispatcher {
       )
     } finally {
       this.underWay.delete(id)
-      this.places.leave(webhookId, tookMs)
+      leave()
       this.bell.ring()
     }
   }
@@ -155,6 +155,22 @@ export class Dispatcher {
     for (const oldest of this.made.keys()) {
       if (this.made.size <= MOST_REMEMBERED) break
       this.made.delete(oldest)
+    }
+  }
+
+  /**
+   * Takes one of a webhook's places; gives back how to leave it, which is harmless to repeat. One is left as soon as
+   * the endpoint has taken the delivery: that the log is still to be told keeps it from no more. After a failure it is
+   * not, so that its circuit is known first.
+   */
+  private enter(webhookId: WebhookId): () => void {
+    this.places.take(webhookId)
+    let hasLeft = false
+    return () => {
+      if (hasLeft) return
+      hasLeft = true
+      this.places.leave(webhookId)
+      this.bell.ring()
     }
   }
 }

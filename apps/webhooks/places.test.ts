@@ -32,7 +32,8 @@ function made(places: Places, ids: readonly WebhookId[], times: number, tookMs: 
   for (const each of ids) {
     for (let n = 0; n < times; n += 1) {
       places.take(each)
-      places.leave(each, tookMs)
+      places.leave(each)
+      if (tookMs !== null) places.learn(each, tookMs)
     }
   }
 }

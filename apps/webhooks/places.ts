@@ -56,16 +56,15 @@ export class Places {
     this.taken.set(id, (this.taken.get(id) ?? 0) + 1)
   }
 
-  /** `tookMs`: for how long the endpoint was waited for; null where it was not. */
-  leave(id: WebhookId, tookMs: number | null): void {
+  leave(id: WebhookId): void {
     this.countTaken -= 1
     const left = (this.taken.get(id) ?? 1) - 1
     if (left > 0) this.taken.set(id, left)
     else this.taken.delete(id)
-    if (tookMs !== null) this.learn(id, tookMs)
   }
 
-  private learn(id: WebhookId, tookMs: number): void {
+  /** `tookMs`: for how long the endpoint was waited for. */
+  learn(id: WebhookId, tookMs: number): void {
     const earned = this.earnedBy(id)
     this.earned.delete(id)
     // Where one place is all that may be had, a second one says that it is quick.
