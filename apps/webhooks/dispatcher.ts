@@ -108,8 +108,11 @@ export class Dispatcher {
     const leave = this.enter(webhookId)
     metrics.begun(now().getTime() - (dueAt ?? now()).getTime())
     try {
-      const made = await attempts.make(delivery, leave)
-      if (made.result !== 'abandoned') this.places.learn(webhookId, made.outcome.tookMs)
+      const made = await attempts.make(delivery, (tookMs) => {
+        this.places.learn(webhookId, tookMs)
+        leave()
+      })
+      if (made.result === 'failed') this.places.learn(webhookId, made.outcome.tookMs)
       this.remember(delivery)
       this.conclude(delivery, made)
     } catch (error) {
