@@ -2,7 +2,6 @@ import { answerContext } from '#libs/erasure/content.js'
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import { seal } from '#libs/erasure/seal.js'
 import type { WebhookSecrets } from '#libs/erasure/webhook-secrets.js'
-import type { Recorder } from '#libs/event-log/recorder.js'
 import type { ReplayQueries, WebhookQueries } from '#libs/read-model/queries.js'
 import type { AttemptFacts, DeliveryAbandoned, DeliveryEvent } from '#libs/webhook/delivery-events.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
@@ -15,17 +14,20 @@ import type { WebhookSender } from '#libs/webhook-sender/webhook-sender.js'
 import { notificationIdOf } from './delivery-id.js'
 import { GONE, type Disabling } from './disabling.js'
 import type { NotificationBodies } from './notification-body.js'
+import type { Outcomes } from './outcomes.js'
+import type { ShownRegistrations } from './shown-registrations.js'
 
 export interface AttemptsOptions {
   webhooks: Pick<WebhookQueries, 'webhook'>
   replays: Pick<ReplayQueries, 'replay'>
-  /** Throws where the views may lack a webhook that there is. */
+  registrations: Pick<ShownRegistrations, 'look'>
+  /** Throws while the views of webhooks are being rebuilt. */
   mustKnowWebhooks: () => Promise<void>
   vault: Pick<KeyVault, 'find'>
   secrets: Pick<WebhookSecrets, 'open'>
   bodies: NotificationBodies
   sender: Pick<WebhookSender, 'post'>
-  recorder: Pick<Recorder, 'recordWebhookEvent'>
+  outcomes: Pick<Outcomes, 'tell'>
   disabling: Pick<Disabling, 'afterFailure'>
   /** At least 0, less than 1. */
   random: () => number
@@ -89,9 +91,10 @@ export class Attempts {
     webhookId,
     notification,
   }: Delivery): Promise<Webhook | DeliveryAbandoned['reason']> {
-    const { webhooks, mustKnowWebhooks } = this.options
-    const webhook = await webhooks.webhook(webhookId)
-    // One that was put back from an older copy could be active, or not be there yet.
+    const { webhooks, mustKnowWebhooks, registrations } = this.options
+    const look = () => webhooks.webhook(webhookId)
+    const webhook = (await look()) ?? (await registrations.look(look))
+    // One that was put back from an older copy could be active.
     await mustKnowWebhooks()
     if (webhook === null) return 'webhook-removed'
     const isToBeTold = webhook.state === 'active' || notification.type === 'sample'
@@ -112,7 +115,7 @@ export class Attempts {
     return nextAttemptAt({ attempt, failedAt: now(), retryAfterMs, random: random() })
   }
 
-  /** An answer may repeat the mail: without the inbox's key it is not kept. */
+  /** An answer may repeat the mail: without the inbox's key, or where that is out of reach, it is not kept. */
   private async factsOf(
     { id: deliveryId, webhookId, attempts, notification }: Delivery,
     attemptedAt: Date,
@@ -121,7 +124,8 @@ export class Attempts {
     const attempt = attempts.length + 1
     const bytes = outcome.kind === 'answered' && outcome.answer.length > 0 ? outcome.answer : null
     const { inboxId } = notification
-    const found = bytes === null || inboxId === null ? null : await this.options.vault.find(inboxId)
+    const { vault } = this.options
+    const found = bytes === null || inboxId === null ? null : await vault.find(inboxId).catch(() => null)
     const answer =
       bytes !== null && found?.state === 'known'
         ? seal(found.key, answerContext(deliveryId, attempt), bytes)
@@ -138,7 +142,7 @@ export class Attempts {
   }
 
   private async record({ accountId, environment }: Delivery, event: DeliveryEvent): Promise<void> {
-    await this.options.recorder.recordWebhookEvent(event, { accountId, environment, keyId: null })
+    await this.options.outcomes.tell(event, { accountId, environment, keyId: null })
   }
 }
 

@@ -11,11 +11,13 @@ import type { Delivery } from '#libs/webhook/delivery.js'
 import type { Attempts, MadeAttempt } from './attempts.js'
 import { Circuits } from './circuits.js'
 import { Places } from './places.js'
+import type { Outcomes } from './outcomes.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
 export interface DispatcherOptions {
   deliveries: DueDeliveries
   attempts: Pick<Attempts, 'make'>
+  outcomes: Pick<Outcomes, 'isLogAway' | 'giveUp'>
   signals: Signals
   log: Pick<EventLog, 'partitionCount'>
   /** Attempts under way at most. */
@@ -62,12 +64,13 @@ export class Dispatcher {
     this.loop = this.run()
   }
 
-  /** Resolves once the attempts under way are over and on the log. */
+  /** Resolves once the attempts under way are over, and on the log unless that is away. */
   async stop(): Promise<void> {
     this.isStopping = true
     for (const end of this.unsubscribe) end()
     this.bell.ring()
     await this.loop
+    this.options.outcomes.giveUp()
     while (this.underWay.size > 0) await this.bell.wait(LOOK_EVERY_MS)
   }
 
@@ -86,7 +89,8 @@ export class Dispatcher {
 
   /** Whether more may be due, and there is room for it. */
   private async claim(): Promise<boolean> {
-    const { deliveries, mostAttempts, mostOfWebhook, leaseMs, now } = this.options
+    const { deliveries, outcomes, mostAttempts, mostOfWebhook, leaseMs, now } = this.options
+    if (outcomes.isLogAway) return false
     const { limit: offered, room } = this.places.offer()
     const limit = Math.min(offered, mostAttempts - this.underWay.size)
     if (limit <= 0) return false

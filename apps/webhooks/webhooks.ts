@@ -19,10 +19,12 @@ import { Disabling } from './disabling.js'
 import { Dispatcher } from './dispatcher.js'
 import { MatchingController, MatchingPorts } from './matching.controller.js'
 import { NotificationBodies } from './notification-body.js'
+import { Outcomes } from './outcomes.js'
 import { RegistrationPorts, RegistrationsController } from './registrations.controller.js'
 import { ReplayPages } from './replay-pages.js'
 import { ReplayRunner } from './replay-runner.js'
 import { Requests } from './requests.js'
+import { ShownRegistrations } from './shown-registrations.js'
 import { WebhookMetrics } from './webhook-metrics.js'
 
 /*
@@ -60,6 +62,8 @@ export async function startWebhooks({
   const metrics = new WebhookMetrics(registry, () => deliveries.earliestDue(), now)
   const recorder = new Recorder(log, '/mayfly/webhooks', now)
   const watermark = new Watermark(inboxes, signals)
+  const registrations = new ShownRegistrations({ log, watermark })
+  const outcomes = new Outcomes({ recorder, logger })
   const requests = new Requests({ inboxes, recorder, now })
   const backfill = new Backfill({ log, watermark, requests, recorder, now })
   const timeoutMs = settings.webhookTimeoutMs
@@ -73,7 +77,7 @@ export async function startWebhooks({
   @Module({
     controllers: [MatchingController, RegistrationsController],
     providers: [
-      { provide: MatchingPorts, useValue: { log, webhooks, watermark, requests } },
+      { provide: MatchingPorts, useValue: { log, webhooks, registrations, watermark, requests } },
       { provide: RegistrationPorts, useValue: { log, webhooks, watermark, backfill } },
       { provide: WebhookMetrics, useValue: metrics },
     ],
@@ -108,13 +112,14 @@ export async function startWebhooks({
     secrets,
     bodies,
     sender,
-    recorder,
+    registrations,
+    outcomes,
     disabling,
     random,
     now,
   }
   const dispatcher = new Dispatcher({
-    ...{ deliveries, signals, log, now, logger, metrics },
+    ...{ deliveries, outcomes, signals, log, now, logger, metrics },
     attempts: new Attempts(ports),
     mostAttempts: settings.webhookConcurrency,
     mostOfWebhook: settings.webhookEndpointConcurrency,
