@@ -50,9 +50,10 @@ export class Attempts {
 
   /**
    * Resolves once the log has been told. Rejects where it could not be, or the views can't say what to send: the
-   * attempt is made (again) once its lease has ended.
+   * attempt is made (again) once its lease has ended. `onTaken` is called once the endpoint has taken it,
+   * ahead of the record of that, with for how long it was waited for.
    */
-  async make(delivery: Delivery): Promise<MadeAttempt> {
+  async make(delivery: Delivery, onTaken: (tookMs: number) => void): Promise<MadeAttempt> {
     const { bodies, secrets, sender, now } = this.options
     const webhook = await this.webhookOf(delivery)
     if (typeof webhook === 'string') return this.abandon(delivery, webhook)
@@ -66,8 +67,9 @@ export class Attempts {
       body: body.text,
       secrets: secretsInForce(webhook, attemptedAt).map((sealed) => secrets.open(webhook.id, sealed)),
     })
-    const facts = await this.factsOf(delivery, attemptedAt, outcome)
     const success = successOf(outcome)
+    if (success !== null) onTaken(outcome.tookMs)
+    const facts = await this.factsOf(delivery, attemptedAt, outcome)
     if (success !== null) {
       await this.record(delivery, { ...facts, type: 'DeliverySucceeded', status: success.status })
       return { result: 'succeeded', outcome }

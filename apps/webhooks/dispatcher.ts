@@ -10,6 +10,7 @@ import type { DeliveryId, WebhookId } from '#libs/typeid/typeid.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
 import type { Attempts, MadeAttempt } from './attempts.js'
 import { Circuits } from './circuits.js'
+import { Places } from './places.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
 export interface DispatcherOptions {
@@ -38,8 +39,8 @@ const MOST_REMEMBERED = 100_000
 /** Claims what is due and has it attempted, many at once, none of them in another webhook's way. */
 export class Dispatcher {
   private readonly bell = new Doorbell()
-  private readonly underWay = new Map<DeliveryId, WebhookId>()
-  private readonly countOf = new Map<WebhookId, number>()
+  private readonly underWay = new Set<DeliveryId>()
+  private readonly places: Places
   private readonly circuits = new Circuits()
   /** How many attempts of a delivery this process has made: the views may not show the last one when its lease ends. */
   private readonly made = new Map<DeliveryId, number>()
@@ -47,7 +48,9 @@ export class Dispatcher {
   private isStopping = false
   private loop: Promise<void> = Promise.resolve()
 
-  constructor(private readonly options: DispatcherOptions) {}
+  constructor(private readonly options: DispatcherOptions) {
+    this.places = new Places(options.mostAttempts, options.mostOfWebhook)
+  }
 
   async start(): Promise<void> {
     const { signals, log } = this.options
@@ -83,17 +86,15 @@ export class Dispatcher {
 
   /** Whether more may be due, and there is room for it. */
   private async claim(): Promise<boolean> {
-    const { deliveries, mostAttempts, leaseMs, now } = this.options
-    const limit = mostAttempts - this.underWay.size
+    const { deliveries, mostAttempts, mostOfWebhook, leaseMs, now } = this.options
+    const { limit: offered, room } = this.places.offer()
+    const limit = Math.min(offered, mostAttempts - this.underWay.size)
     if (limit <= 0) return false
-    const rows = await deliveries.claimDue({ now: now(), leaseMs, limit, room: (id) => this.room(id) })
+    const at = now()
+    const mostOf = (id: WebhookId) => this.circuits.room(id, mostOfWebhook, at.getTime())
+    const rows = await deliveries.claimDue({ now: at, leaseMs, limit, room: (id) => room(id, mostOf(id)) })
     for (const row of rows) if (!this.isKnown(row)) void this.attempt(row.delivery)
-    return rows.length === limit && this.underWay.size < mostAttempts
-  }
-
-  private room(id: WebhookId): number {
-    const most = this.circuits.room(id, this.options.mostOfWebhook, this.options.now().getTime())
-    return Math.max(most - (this.countOf.get(id) ?? 0), 0)
+    return rows.length === limit && this.places.free > 0 && this.underWay.size < mostAttempts
   }
 
   private isKnown({ delivery: { id, attempts } }: DeliveryRow): boolean {
@@ -103,11 +104,15 @@ export class Dispatcher {
   private async attempt(delivery: Delivery): Promise<void> {
     const { id, webhookId, dueAt } = delivery
     const { attempts, now, metrics } = this.options
-    this.underWay.set(id, webhookId)
-    this.countOf.set(webhookId, (this.countOf.get(webhookId) ?? 0) + 1)
+    this.underWay.add(id)
+    const leave = this.enter(webhookId)
     metrics.begun(now().getTime() - (dueAt ?? now()).getTime())
     try {
-      const made = await attempts.make(delivery)
+      const made = await attempts.make(delivery, (tookMs) => {
+        this.places.learn(webhookId, tookMs)
+        leave()
+      })
+      if (made.result === 'failed') this.places.learn(webhookId, made.outcome.tookMs)
       this.remember(delivery)
       this.conclude(delivery, made)
     } catch (error) {
@@ -118,7 +123,7 @@ export class Dispatcher {
       )
     } finally {
       this.underWay.delete(id)
-      this.leave(webhookId)
+      leave()
       this.bell.ring()
     }
   }
@@ -156,9 +161,19 @@ export class Dispatcher {
     }
   }
 
-  private leave(webhookId: WebhookId): void {
-    const left = (this.countOf.get(webhookId) ?? 1) - 1
-    if (left > 0) this.countOf.set(webhookId, left)
-    else this.countOf.delete(webhookId)
+  /**
+   * Takes one of a webhook's places; gives back how to leave it, which is harmless to repeat. One is left as soon as
+   * the endpoint has taken the delivery: that the log is still to be told keeps it from no more. After a failure it is
+   * not, so that its circuit is known first.
+   */
+  private enter(webhookId: WebhookId): () => void {
+    this.places.take(webhookId)
+    let hasLeft = false
+    return () => {
+      if (hasLeft) return
+      hasLeft = true
+      this.places.leave(webhookId)
+      this.bell.ring()
+    }
   }
 }

@@ -1,23 +1,25 @@
 import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import { decodeBatch } from '#libs/event-log/decode-batch.js'
-import type { BatchOutcome, EventLog, RecordBatch } from '#libs/event-log/event-log.js'
+import type { BatchOutcome, EventLog, PartitionRange, RecordBatch } from '#libs/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
 import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'
-import type { WebhookQueries } from '#libs/read-model/queries.js'
+import type { WebhookedInbox, WebhookQueries } from '#libs/read-model/queries.js'
 import type { Watermark } from '#libs/read-model/watermark.js'
+import type { Webhook } from '#libs/webhook/webhook.js'
 import { happeningsIn } from './matching.js'
 import type { Requests } from './requests.js'
 import { WebhookMetrics } from './webhook-metrics.js'
 
 /** What matching works with, made by who composes it. */
 export abstract class MatchingPorts {
-  abstract readonly log: Pick<EventLog, 'partitionCount'>
+  abstract readonly log: Pick<EventLog, 'partitionCount' | 'topology'>
   abstract readonly webhooks: Pick<WebhookQueries, 'webhooksFor'>
   abstract readonly watermark: Pick<Watermark, 'mustHavePassed'>
   abstract readonly requests: Requests
 }
 
+const REGISTRATIONS = 'account-events'
 const SHOWN_WITHIN_MS = 10_000
 
 /**
@@ -34,19 +36,39 @@ export class MatchingController {
 
   @EventPattern('inbox-events')
   async match(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
-    const { log, webhooks, watermark, requests } = this.ports
+    const { log, watermark, requests } = this.ports
     const { topic, partition } = batch
     // What can't be decoded the projector sets aside.
     const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
     const happenings = happeningsIn(events, partition)
     const last = happenings.at(-1)
     if (last === undefined) return outcome
-    const concerned = await webhooks.webhooksFor(happenings.map(({ inbox }) => inbox))
+    const concerned = await this.webhooksFor(happenings.map(({ inbox }) => inbox))
     if (concerned.length === 0) return outcome
     // What is told is read from the views, and whether an inbox has a password stands there.
     const { offset } = last.position
     await watermark.mustHavePassed({ topic, partition, offset }, SHOWN_WITHIN_MS)
     this.metrics.requested.inc(await requests.ask(happenings, concerned))
     return outcome
+  }
+
+  /** From views that show every registration: lost ones, or an older copy put back, would leave its events untold. */
+  private async webhooksFor(inboxes: readonly WebhookedInbox[]): Promise<Webhook[]> {
+    const { log, webhooks } = this.ports
+    const { partitions } = await log.topology(REGISTRATIONS)
+    await this.mustShow(partitions, SHOWN_WITHIN_MS)
+    const found = await webhooks.webhooksFor(inboxes)
+    // They may have been lost since.
+    await this.mustShow(partitions, 0)
+    return found
+  }
+
+  private async mustShow(partitions: readonly PartitionRange[], withinMs: number): Promise<void> {
+    const { watermark } = this.ports
+    const shown = partitions.map(async ({ partition, end }) => {
+      if (end > 0)
+        await watermark.mustHavePassed({ topic: REGISTRATIONS, partition, offset: end - 1 }, withinMs)
+    })
+    await Promise.all(shown)
   }
 }

@@ -185,6 +185,17 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       expect(claimed).toHaveLength(6)
     })
 
+    it('of one webhook is not behind all that is due of another one', async () => {
+      const other = await DeliveryFollower.begin(made().store, 2)
+      await follower.follow(...Array.from({ length: 50 }, (_, n) => requested(id, n + 10)))
+      await other.follow(requested(elsewhere, 1, 500))
+      const claimed: string[] = []
+      while (!claimed.includes(deliveryIdOf(1)) && claimed.length < 30) {
+        claimed.push(...(await claim(1_000, { limit: 2 })))
+      }
+      expect(claimed).toContain(deliveryIdOf(1))
+    })
+
     it('is no more than the limit', async () => {
       await follower.follow(...Array.from({ length: 20 }, (_, n) => requested(id, n + 1)))
       expect(await claim(0, { limit: 7 })).toHaveLength(7)

@@ -96,21 +96,22 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.isOver = true
     clearTimeout(this.timer)
     const { response } = this
+    const tookMs = this.elapsedMs()
     if (response === null) {
-      if (fault instanceof AttemptFault) this.settled.resolve(failed(fault, this.elapsedMs()))
+      if (fault instanceof AttemptFault) this.settled.resolve(failed(fault, tookMs))
       else this.settled.reject(fault)
     } else if (response.status < 100 || response.status > 599) {
       // RFC 9110, section 15.
       const invalid = new AttemptFault('protocol', 'the answer has a status that there is none of')
-      this.settled.resolve(failed(invalid, response.latencyMs))
+      this.settled.resolve(failed(invalid, response.latencyMs, tookMs))
     } else if (response.status >= 300 && response.status < 400) {
       const redirect = new AttemptFault('redirect', `it answered ${response.status}, which is not followed`)
-      this.settled.resolve({ ...failed(redirect, response.latencyMs), status: response.status })
+      this.settled.resolve({ ...failed(redirect, response.latencyMs, tookMs), status: response.status })
     } else {
       const { status, latencyMs, retryAfter } = response
       const answer = Buffer.concat(this.kept)
       const waitMs = retryAfterMs(retryAfter, new Date())
-      this.settled.resolve({ kind: 'answered', status, latencyMs, answer, retryAfterMs: waitMs })
+      this.settled.resolve({ kind: 'answered', status, latencyMs, tookMs, answer, retryAfterMs: waitMs })
     }
   }
 
@@ -119,7 +120,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** `latencyMs` from the beginning of the attempt. */
-export function failed({ reason, detail }: AttemptFault, latencyMs: number) {
-  return { kind: 'failed', reason, detail, latencyMs, status: null } as const
+/** Times from the beginning of the attempt. */
+export function failed({ reason, detail }: AttemptFault, latencyMs: number, tookMs = latencyMs) {
+  return { kind: 'failed', reason, detail, latencyMs, tookMs, status: null } as const
 }

@@ -7,6 +7,8 @@ export interface AnsweredAttempt {
   status: number
   /** From the beginning of the attempt, the look-up included, to the answer's headers. */
   latencyMs: number
+  /** The same to the end of what was read of it. */
+  tookMs: number
   /** The first kilobyte of its content as it came, in its encoding; less where the rest did not come in time. */
   answer: Buffer
   /** 0 to 24 h, where Retry-After says so. */
@@ -18,8 +20,10 @@ export interface FailedAttempt {
   reason: FailureReason
   /** A short sentence, without addresses. */
   detail: string
-  /** From the beginning of the attempt to the failure. */
+  /** From the beginning of the attempt to the failure; of a redirect, to the answer's headers. */
   latencyMs: number
+  /** From the beginning of the attempt to its end. */
+  tookMs: number
   /** Of a redirect; else null. */
   status: number | null
 }

@@ -19,6 +19,7 @@ import { starting } from './starting.js'
 import { tableOf } from './table.js'
 import { underBombs } from './under-bombs.js'
 import { waking } from './waking.js'
+import { webhooks } from './webhooks.js'
 
 /*
  * The benchmark: the standalone build on the embedded engine, or one process of each role with a Kafka and a Redis
@@ -36,7 +37,7 @@ const ON_BOTH = {
   waking,
 }
 const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> = {
-  embedded: { ...ON_BOTH, extraction, footprint, crowd, 'many-inboxes': manyInboxes, starting },
+  embedded: { ...ON_BOTH, extraction, footprint, crowd, 'many-inboxes': manyInboxes, webhooks, starting },
   distributed: { ...ON_BOTH, rebuilding },
 }
 

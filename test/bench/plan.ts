@@ -23,6 +23,10 @@ export interface Plan {
   rebuiltMails: number
   /** SMTP connections that are open and say nothing. */
   idleConnections: number
+  /** Mails of one round that several webhooks are told of. */
+  toldMails: number
+  /** Deliveries that are due at once. */
+  dueDeliveries: { few: number; many: number }
 }
 
 const DEFAULT: Plan = {
@@ -39,6 +43,8 @@ const DEFAULT: Plan = {
   manyInboxesMails: 3_000,
   rebuiltMails: 10_000,
   idleConnections: 10_000,
+  toldMails: 300,
+  dueDeliveries: { few: 10_000, many: 100_000 },
 }
 
 const FULL: Plan = {
@@ -55,6 +61,8 @@ const FULL: Plan = {
   manyInboxesMails: 10_000,
   rebuiltMails: 100_000,
   idleConnections: 10_000,
+  toldMails: 1_000,
+  dueDeliveries: { few: 10_000, many: 1_000_000 },
 }
 
 export interface Command {

@@ -29,6 +29,14 @@ export class Subject {
     return new Subject(await startMayfly({ env: { ...env, NODE_OPTIONS: flags } }))
   }
 
+  /** Ends it, does what it is given with its folder, and starts it on that again: as another subject. */
+  async startedAgainAfter(work: (dataDir: string) => Promise<void>): Promise<Subject> {
+    await this.http.destroy()
+    await this.mayfly.end('SIGTERM')
+    await work(this.mayfly.dataDir)
+    return new Subject(await this.mayfly.startAgain())
+  }
+
   async createInbox(): Promise<InboxHandle> {
     const { status, text } = await this.request('POST', '/v1/inboxes', '{}')
     if (status !== 201) throw new Error(`no inbox: ${status} ${text}`)

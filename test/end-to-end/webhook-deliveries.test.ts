@@ -1,19 +1,26 @@
 import { Webhook } from 'standardwebhooks'
 import { as, issueKey, openAccount } from '#test/harness/accounts.js'
 import { call, createInbox, mail, messagesOf, pagesFrom, send, type InboxJson } from '#test/harness/client.js'
-import { startEndpoint, type HttpEndpoint, type ReceivedRequest } from '#test/harness/endpoint.js'
+import {
+  startEndpoint,
+  startTcpEndpoint,
+  type Endpoint,
+  type HttpEndpoint,
+  type ReceivedRequest,
+} from '#test/harness/endpoint.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
-import { registerWebhook, type NewWebhookJson, type WebhookJson } from '#test/harness/webhooks.js'
+import {
+  deliveriesOf,
+  registerWebhook,
+  type DeliveryJson,
+  type NewWebhookJson,
+  type WebhookJson,
+} from '#test/harness/webhooks.js'
 
-interface DeliveryJson {
-  id: string
-  state: string
-  abandoned_reason: string | null
-  attempts: { status: number | null; answer: string | null; error: string | null }[]
-}
-
+const GIGABYTE = 1_073_741_824
+const LONGEST_ATTEMPT_MS = 15_000
 const NOT_FOUND = { status: 404, code: 'not-found' }
 
 interface Told {
@@ -24,7 +31,7 @@ interface Told {
 
 describe('a webhook', () => {
   let mayfly: Mayfly
-  const endpoints: HttpEndpoint[] = []
+  const endpoints: Endpoint[] = []
 
   beforeAll(async () => {
     mayfly = await startMayfly({ hasWebhooks: true, env: { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' } })
@@ -51,7 +58,7 @@ describe('a webhook', () => {
 
   const register = (path: string, body: object) => registerWebhook(mayfly, path, body)
 
-  const registerAt = ({ id }: InboxJson, { url }: HttpEndpoint, facts: object = {}) =>
+  const registerAt = ({ id }: InboxJson, { url }: Pick<Endpoint, 'url'>, facts: object = {}) =>
     register(`/v1/inboxes/${id}/webhooks`, { url, ...facts })
 
   const told = ({ requests }: HttpEndpoint, count: number) =>
@@ -175,17 +182,18 @@ describe('a webhook', () => {
     for (let n = 0; n < 3; n += 1) await registerAt(one, silent)
     await registerAt(other, good)
     for (let n = 0; n < 20; n += 1) await send(mayfly, one.address, mail(`silence ${n}`))
-    await told(silent, 10)
+    await told(silent, 3)
     await send(mayfly, other.address, mail('heard'))
     const bodies = await told(good, 1)
     expect(bodies[0]?.data.subject).toBe('heard')
   })
 
   describe('has a log of deliveries', () => {
-    const deliveriesOf = async (id: string, query = '') =>
-      (await call<DeliveryJson[]>(mayfly, 'GET', `/v1/webhooks/${id}/deliveries${query}`)).body
     const untilIn = (state: string, id: string) =>
-      until(`a delivery that has ${state}`, async () => (await deliveriesOf(id, `?state=${state}`))[0])
+      until(
+        `a delivery that has ${state}`,
+        async () => (await deliveriesOf(mayfly, id, `?state=${state}`))[0],
+      )
 
     it('with each attempt, and what the endpoint answered', async () => {
       const endpoint = await saying(500, 201)
@@ -207,6 +215,56 @@ describe('a webhook', () => {
       expect(one.body).toEqual(delivery)
     })
 
+    it('with what each endpoint that misbehaves did, and when it is tried again', async () => {
+      const flood = await startTcpEndpoint((socket) => {
+        socket.once('data', () => {
+          socket.write(`HTTP/1.1 500 No\r\ncontent-length: ${GIGABYTE}\r\n\r\n`)
+          const piece = Buffer.alloc(65_536, '.')
+          const more = () => {
+            while (!socket.destroyed && socket.write(piece));
+          }
+          socket.on('drain', more)
+          more()
+        })
+      })
+      const reset = await startTcpEndpoint((socket) => socket.once('data', () => socket.resetAndDestroy()))
+      endpoints.push(flood, reset)
+      const busy = await listening((response) =>
+        response.writeHead(429, { 'retry-after': '3600' }).end('busy'),
+      )
+      const moved = await listening((response) => response.writeHead(301, { location: '/' }).end())
+      const plain = await saying(200)
+      const noTls = { ...plain, url: plain.url.replace('http:', 'https:') }
+      const expected: [endpoint: Endpoint, attempt: object, waitsMs: number][] = [
+        [flood, { status: 500, error: 'answered 500', answer: '.'.repeat(1_024) }, 5_000],
+        [
+          reset,
+          { status: null, error: 'reset: the connection ended before the answer', answer: null },
+          5_000,
+        ],
+        [busy, { status: 429, error: 'answered 429', answer: 'busy' }, 3_600_000],
+        [moved, { status: 301, error: 'redirect: it answered 301, which is not followed' }, 5_000],
+        [noTls, { status: null, error: expect.stringMatching(/^tls: /) as string }, 5_000],
+      ]
+      const inbox = await createInbox(mayfly)
+      const ids = await Promise.all(expected.map(async ([{ url }]) => (await registerAt(inbox, { url })).id))
+      await send(mayfly, inbox.address, mail('to all of them'))
+      for (const [index, [, attempt, waitsMs]] of expected.entries()) {
+        const delivery = await until('the first attempt', async () => {
+          const [only] = await deliveriesOf(mayfly, ids[index] ?? '')
+          return only !== undefined && only.attempts.length > 0 ? only : null
+        })
+        const [first] = delivery.attempts
+        expect(first).toMatchObject(attempt)
+        if (delivery.attempts.length > 1) continue
+        const waits = Date.parse(delivery.next_attempt_at ?? '') - Date.parse(first?.time ?? '')
+        expect(waits).toBeGreaterThanOrEqual(waitsMs)
+        expect(waits).toBeLessThan(waitsMs * 1.1 + LONGEST_ATTEMPT_MS)
+      }
+      expect(plain.requests).toHaveLength(0)
+      await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`)
+    })
+
     it('page by page, and by state', async () => {
       const endpoint = await saying(200)
       const inbox = await createInbox(mayfly)
@@ -214,13 +272,13 @@ describe('a webhook', () => {
       for (let n = 0; n < 5; n += 1) await send(mayfly, inbox.address, mail(`page ${n}`))
       await until(
         'five that have succeeded',
-        async () => (await deliveriesOf(id, '?state=succeeded')).length === 5,
+        async () => (await deliveriesOf(mayfly, id, '?state=succeeded')).length === 5,
       )
-      const newest = (await deliveriesOf(id)).map((each) => each.id)
+      const newest = (await deliveriesOf(mayfly, id)).map((each) => each.id)
       const pages = await pagesFrom<DeliveryJson>(mayfly, `/v1/webhooks/${id}/deliveries?limit=2&order=asc`)
       expect(pages.map(({ body }) => body.length)).toEqual([2, 2, 1])
       expect(pages.flatMap(({ body }) => body.map((each) => each.id))).toEqual(newest.toReversed())
-      expect(await deliveriesOf(id, '?state=failed')).toEqual([])
+      expect(await deliveriesOf(mayfly, id, '?state=failed')).toEqual([])
     })
 
     it('which says what was abandoned, and keeps no answer of an inbox that has ended', async () => {

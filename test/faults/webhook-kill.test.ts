@@ -1,8 +1,11 @@
-import { call, createInbox } from '#test/harness/client.js'
+import type { ServerResponse } from 'node:http'
+import { call, createInbox, mail, only, send } from '#test/harness/client.js'
+import { startDns } from '#test/harness/dns.js'
 import { startEndpoint, type HttpEndpoint } from '#test/harness/endpoint.js'
 import { startMayfly, type EngineName, type Mayfly } from '#test/harness/mayfly.js'
 import { describeOn } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
+import { deliveriesOf, registerWebhook } from '#test/harness/webhooks.js'
 import { Ledger } from './ledger.js'
 import { startLoad } from './load.js'
 
@@ -19,6 +22,52 @@ describe('webhooks, killed under load on one machine', () => {
 
 describeOn('kafka', 'redis')('webhooks, killed under load with every other role on Kafka and Redis', () => {
   keepEveryPromise('distributed')
+})
+
+describe('webhooks, killed in the middle of an attempt', () => {
+  const running: { dispose: () => void | Promise<void> }[] = []
+
+  afterAll(async () => {
+    for (const each of running.toReversed()) await each.dispose()
+  })
+
+  it('before the POST and behind it are told after the start, the second again, under its id', async () => {
+    const silent = { 'hook.test': { isSilent: true } }
+    const dns = await startDns(silent)
+    const held: ServerResponse[] = []
+    const before = await startEndpoint()
+    const behind = await startEndpoint((response) => held.push(response))
+    running.push(dns, before, behind)
+    const env = { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true', MAYFLY_DNS_SERVERS: dns.address }
+    let mayfly = await startMayfly({ env, hasWebhooks: true })
+    running.push({ dispose: () => mayfly.dispose() })
+    const inbox = await createInbox(mayfly)
+    const urls = [`http://hook.test:${before.port}/`, behind.url]
+    const ids: string[] = []
+    for (const url of urls) {
+      ids.push((await registerWebhook(mayfly, `/v1/inboxes/${inbox.id}/webhooks`, { url })).id)
+    }
+    await send(mayfly, inbox.address, mail('told'))
+    await until('both attempts', () => dns.asked.includes('A hook.test') && held.length === 1)
+    await mayfly.end('SIGKILL')
+    expect(before.requests).toHaveLength(0)
+    dns.zone = { 'hook.test': { A: ['127.0.0.1'] } }
+    mayfly = await mayfly.startAgain()
+    await until('the second POST again', () => held.length === 2)
+    held[1]?.end()
+    for (const id of ids) {
+      const log = await until('the delivery', async () => {
+        const deliveries = await deliveriesOf(mayfly, id)
+        return deliveries.every(({ state }) => state === 'succeeded') ? deliveries : null
+      })
+      expect(only(log).attempts).toMatchObject([{ status: 200, error: null }])
+    }
+    expect(before.requests).toHaveLength(1)
+    const [first, again] = behind.requests
+    expect(behind.requests).toHaveLength(2)
+    expect(again?.headers['webhook-id']).toBe(first?.headers['webhook-id'])
+    expect(again?.body).toBe(first?.body)
+  })
 })
 
 function keepEveryPromise(engine: EngineName): void {

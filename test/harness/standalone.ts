@@ -19,7 +19,11 @@ const API_KEY = 'a-key-for-the-end-to-end-suites'
 const MAIN = join(process.cwd(), 'dist/test/harness/roles-process.js')
 
 /** Resolves once all roles run. */
-export async function startRoles(dataDir: string, nowMs: number): Promise<Roles> {
+export async function startRoles(
+  dataDir: string,
+  nowMs: number,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Roles> {
   const child = fork(MAIN, {
     env: {
       ...COMPILE_CACHE,
@@ -30,6 +34,7 @@ export async function startRoles(dataDir: string, nowMs: number): Promise<Roles>
       MAYFLY_SMTP_PORT: '0',
       MAYFLY_PARSE_THREADS: '1',
       MAYFLY_BOOTSTRAP_API_KEY: API_KEY,
+      ...env,
     },
     execArgv: ['--disable-warning=ExperimentalWarning'],
   })

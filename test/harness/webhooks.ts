@@ -14,6 +14,16 @@ export interface NewWebhookJson extends WebhookJson {
   secret: string
 }
 
+export interface DeliveryJson {
+  id: string
+  event: string
+  message_id: string | null
+  state: 'pending' | 'succeeded' | 'failed' | 'abandoned'
+  abandoned_reason: string | null
+  next_attempt_at: string | null
+  attempts: { time: string; status: number | null; answer: string | null; error: string | null }[]
+}
+
 /** Registers a webhook under a path, `/v1/webhooks` or an inbox's; fails on any answer but 201. */
 export async function registerWebhook(
   target: Target,
@@ -24,4 +34,12 @@ export async function registerWebhook(
   const answer = await call<NewWebhookJson>(target, 'POST', path, { body: wanted })
   if (answer.status !== 201) throw new OtherAnswerError('no webhook', answer.status, answer.body)
   return answer.body
+}
+
+/** The log of a webhook's deliveries, newest first unless the query says otherwise. */
+export async function deliveriesOf(target: Target, webhookId: string, query = ''): Promise<DeliveryJson[]> {
+  const path = `/v1/webhooks/${webhookId}/deliveries${query}`
+  const { status, body } = await call<DeliveryJson[]>(target, 'GET', path)
+  if (status !== 200) throw new OtherAnswerError(path, status, body)
+  return body
 }

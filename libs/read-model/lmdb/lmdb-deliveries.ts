@@ -4,19 +4,18 @@ import type { DeliveryListQuery, DeliveryQueries, DueClaim, DueDeliveries } from
 import type { DeliveryRow } from '../views.js'
 import { isCatchingUpWith } from './catching-up.js'
 import { dueRangeOf, removeOldDeliveries } from './delivery-changes.js'
+import { Leases } from './leases.js'
 import type { DueWebhookKey, Tables } from './tables.js'
+import { Turns } from './turns.js'
 
 const FIRST_WEBHOOK = 'whk_' as WebhookId
+/** Webhooks that a claim is shared out among, earliest first: it looks through no more of them. */
+const MOST_IN_TURN = 1_000
 const BEHIND_WEBHOOKS = 'whk_~' as WebhookId
 
-interface Lease {
-  untilMs: number
-  dueAtMs: number | undefined
-}
-
 export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
-  /** Of one attempt each. One process holds the folder, so nobody else need know of them. */
-  private readonly leases = new Map<DeliveryId, Lease>()
+  private readonly leases = new Leases()
+  private readonly turns = new Turns()
 
   constructor(private readonly tables: Tables) {}
 
@@ -34,15 +33,17 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
   claimDue({ now, leaseMs, limit, room }: DueClaim): Promise<DeliveryRow[]> {
     if (isCatchingUpWith(this.tables, 'webhook-events')) return Promise.resolve([])
     const nowMs = now.getTime()
-    for (const [id, { untilMs }] of this.leases) if (untilMs <= nowMs) this.leases.delete(id)
+    this.leases.forgetOver(nowMs)
+    const due = this.dueWithRoom(nowMs, room)
+    const some = this.turns.inTurn(due, ({ id }) => id).slice(0, limit)
     const claimed: DeliveryRow[] = []
-    for (const [, webhookId] of this.dueWebhooks(nowMs)) {
-      const most = Math.min(room(webhookId), limit - claimed.length)
-      for (const row of this.dueOf(webhookId, nowMs, most)) {
-        this.leases.set(row.delivery.id, { untilMs: nowMs + leaseMs, dueAtMs: row.delivery.dueAt?.getTime() })
-        claimed.push(row)
-      }
-      if (claimed.length >= limit) break
+    for (const [index, { id, most }] of some.entries()) {
+      const share = Math.ceil((limit - claimed.length) / (some.length - index))
+      const wanted = Math.min(share, most)
+      const rows = this.dueOf(id, nowMs, wanted)
+      this.turns.had(id, rows.length === wanted)
+      for (const { delivery } of rows) this.leases.take(delivery, nowMs + leaseMs)
+      claimed.push(...rows)
     }
     return Promise.resolve(claimed)
   }
@@ -60,11 +61,21 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     return this.tables.dueWebhooks.getKeys({ start: [0, FIRST_WEBHOOK], end: [untilMs, BEHIND_WEBHOOKS] })
   }
 
+  private dueWithRoom(nowMs: number, room: DueClaim['room']): { id: WebhookId; most: number }[] {
+    const found: { id: WebhookId; most: number }[] = []
+    for (const [, id] of this.dueWebhooks(nowMs)) {
+      const most = room(id)
+      if (most > 0) found.push({ id, most })
+      if (found.length === MOST_IN_TURN) break
+    }
+    return found
+  }
+
   private dueOf(webhookId: WebhookId, untilMs: number, most: number): DeliveryRow[] {
     const rows: DeliveryRow[] = []
     if (most <= 0) return rows
     for (const [, dueAtMs, id] of this.tables.dueDeliveries.getKeys(dueRangeOf(webhookId, untilMs))) {
-      if (this.leases.get(id)?.dueAtMs === dueAtMs) continue
+      if (this.leases.has(id, dueAtMs, untilMs)) continue
       const row = this.tables.deliveries.get([webhookId, id])
       if (row !== undefined) rows.push(row)
       if (rows.length === most) break

@@ -7,11 +7,13 @@ import { startProcess, type MayflyProcess } from '#test/harness/mayfly-process.j
 import { distributedEnvironment } from '#test/harness/mayfly.js'
 
 export const ROLES = ['projector', 'lifecycle', 'api', 'smtp'] as const
-export type Role = (typeof ROLES)[number]
+export type Role = (typeof ROLES)[number] | 'webhooks'
 
 export interface DeploymentOptions {
   /** How many of each role. */
   instances?: number
+  /** Runs one process of webhooks too: trials are then told to an endpoint. */
+  hasWebhooks?: boolean
   env?: Readonly<Record<string, string>>
 }
 
@@ -22,6 +24,9 @@ interface Instance {
 }
 
 const API_KEY = 'a-key-for-the-fault-suites'
+
+/** What nobody knows the outcome of is made again so much later, and 15 s. */
+const WEBHOOKS_ENV = { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true', MAYFLY_WEBHOOK_TIMEOUT_MS: '2000' }
 
 /** Every role as processes of their own, each of which keeps its port when it is started again. */
 export class Deployment {
@@ -36,7 +41,11 @@ export class Deployment {
     readonly topicPrefix: string,
   ) {}
 
-  static async start({ instances = 1, env = {} }: DeploymentOptions = {}): Promise<Deployment> {
+  static async start({
+    instances = 1,
+    hasWebhooks = false,
+    env = {},
+  }: DeploymentOptions = {}): Promise<Deployment> {
     const folder = await mkdtemp(join(tmpdir(), 'mayfly-'))
     const name = basename(folder)
     const common = {
@@ -46,7 +55,7 @@ export class Deployment {
       ...env,
     }
     const ports = await freePorts(instances * 2)
-    const metricsPorts = await freePorts(instances * ROLES.length)
+    const metricsPorts = await freePorts(instances * ROLES.length + 1)
     const targets: Target[] = []
     const running: Instance[] = []
     const start = async (role: Role, index: number, own: Record<string, string>) => {
@@ -59,6 +68,7 @@ export class Deployment {
     try {
       await start('projector', 0, {})
       const starts: Promise<void>[] = []
+      if (hasWebhooks) starts.push(start('webhooks', 0, WEBHOOKS_ENV))
       for (let index = 0; index < instances; index += 1) {
         const [httpPort = 0, smtpPort = 0] = ports.slice(index * 2)
         if (index > 0) starts.push(start('projector', index, {}))

@@ -19,7 +19,8 @@ import { until } from '#test/harness/until.js'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Kafka, logLevel, type Admin, type Message, type Producer } from 'kafkajs'
 import { Deployment, ROLES } from './deployment.js'
-import { IS_LONG, Trial, untilAllIsShown } from './trial.js'
+import { IS_LONG } from './long.js'
+import { Trial, untilAllIsShown } from './trial.js'
 
 /** As the topic has it, for the largest mail. */
 const LARGEST_RECORD_BYTES = 26 << 20
@@ -32,7 +33,8 @@ describeOn('kafka', 'redis')('one broker', () => {
 
   beforeAll(async () => {
     kafka = await startKafka()
-    deployment = await Deployment.start({ env: { KAFKA_BROKERS: kafka.brokers.join(',') } })
+    const env = { KAFKA_BROKERS: kafka.brokers.join(',') }
+    deployment = await Deployment.start({ hasWebhooks: true, env })
   }, TRIAL_MS)
   afterAll(async () => {
     await deployment.dispose()

@@ -6,7 +6,8 @@ import { distributedEnvironment } from '#test/harness/mayfly.js'
 import { describeOn, kafkaBrokers, redisUrl } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
 import { Deployment, ROLES } from './deployment.js'
-import { IS_LONG, Trial } from './trial.js'
+import { IS_LONG } from './long.js'
+import { Trial } from './trial.js'
 
 const ROUNDS = IS_LONG ? 3 : 1
 const TRIAL_MS = 180_000

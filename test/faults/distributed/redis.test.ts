@@ -9,7 +9,8 @@ import { until } from '#test/harness/until.js'
 import { Redis } from 'ioredis'
 import { everyAnswer, untilReady } from '../answers.js'
 import { Deployment } from './deployment.js'
-import { IS_LONG, Trial } from './trial.js'
+import { IS_LONG } from './long.js'
+import { Trial } from './trial.js'
 
 const TRIAL_MS = 240_000
 const WHOLE_WITHIN_MS = 120_000
@@ -21,7 +22,7 @@ describeOn('kafka', 'redis')('Redis', () => {
 
   beforeAll(async () => {
     redis = await startRedis({ persistence: 'dump' })
-    deployment = await Deployment.start({ env: { REDIS_URL: redis.url } })
+    deployment = await Deployment.start({ hasWebhooks: true, env: { REDIS_URL: redis.url } })
   }, TRIAL_MS)
   afterAll(async () => {
     await deployment.dispose()

@@ -3,9 +3,7 @@ import { until } from '#test/harness/until.js'
 import { Ledger } from '../ledger.js'
 import { startLoad, type Load } from '../load.js'
 import type { Deployment } from './deployment.js'
-
-/** Whether faults last as long as they may, and not as short as they can be told by. */
-export const IS_LONG = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 0) >= 20
+import { Told } from './told.js'
 
 const ENOUGH = 40
 export const RECOVERS_WITHIN_MS = 90_000
@@ -14,6 +12,7 @@ export const RECOVERS_WITHIN_MS = 90_000
 export class Trial {
   readonly ledger = new Ledger()
   private loads: Load[] = []
+  private told: Told | null = null
 
   private constructor(readonly deployment: Deployment) {}
 
@@ -23,6 +22,7 @@ export class Trial {
       const inbox = await createInbox(deployment.target)
       trial.ledger.inboxes.set(inbox.id, inbox)
     }
+    await trial.listen()
     trial.loads = deployment.targets.map((target) =>
       startLoad(target, trial.ledger, { senders: 3, creators: 1, readers: 1, isPersistent: true }),
     )
@@ -30,6 +30,15 @@ export class Trial {
     deployment.users.push(...trial.loads)
     await trial.goesOn()
     return trial
+  }
+
+  /** Where the deployment has webhooks, an endpoint is told of its mail. */
+  private async listen(): Promise<void> {
+    const [metrics] = this.deployment.metricsOf('webhooks')
+    const [inbox] = this.ledger.inboxes.values()
+    if (metrics === undefined || inbox === undefined) return
+    this.told = await Told.begin(this.deployment.target, inbox.id, metrics)
+    this.deployment.users.push(this.told)
   }
 
   get promises(): number {
@@ -42,7 +51,7 @@ export class Trial {
     await until(`${ENOUGH} more promises`, () => this.promises >= enough, RECOVERS_WITHIN_MS)
   }
 
-  /** Ends the load; everything promised is there, once and unchanged, and was never denied meanwhile. */
+  /** Ends the load; everything promised is there, once and unchanged, was never denied meanwhile, and was told. */
   async end(): Promise<void> {
     await Promise.all(this.loads.map((load) => load.stop()))
     expect(this.loads.flatMap((load) => load.denials()).map(String)).toEqual([])
@@ -51,6 +60,7 @@ export class Trial {
       await this.ledger.mustHold(target)
     }
     await this.ledger.sourcesMustHold(this.deployment.target, [...this.ledger.accepted.keys()].slice(-50))
+    await this.told?.mustHold(this.ledger)
   }
 }
 
