@@ -1,9 +1,11 @@
 import { hash } from 'node:crypto'
-import { idFromBytes, type DeliveryId, type ReplayId, type WebhookId } from '#libs/typeid/typeid.js'
+import { bytesOf, idFromBytes, type DeliveryId, type ReplayId, type WebhookId } from '#libs/typeid/typeid.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
 import type { Notification } from '#libs/webhook/notification.js'
 
 const ID_BYTES = 16
+/** Of a UUIDv7: milliseconds since 1970. */
+const TIME_BYTES = 6
 
 /**
  * The same for the same webhook, event and replay, whoever asks for it and how often: what is asked for twice is
@@ -32,7 +34,12 @@ export function isFirstTelling({ id, webhookId, notification }: Delivery): boole
   return id === deliveryIdOf(webhookId, notification, null)
 }
 
-/** Of the replay that tells a new webhook what its inboxes hold: the same however often it is asked for. */
+/**
+ * Of the replay that tells a new webhook what its inboxes hold: the same however often it is asked for. It has the
+ * webhook's time (RFC 9562, section 5.7), and so comes before all others of it.
+ */
 export function firstReplayIdOf(webhookId: WebhookId): ReplayId {
-  return idFromBytes('rpl', hash('sha256', `held ${webhookId}`, 'buffer').subarray(0, ID_BYTES))
+  const time = bytesOf(webhookId).subarray(0, TIME_BYTES)
+  const rest = hash('sha256', `held ${webhookId}`, 'buffer').subarray(TIME_BYTES, ID_BYTES)
+  return idFromBytes('rpl', Buffer.concat([time, rest]))
 }

@@ -26,7 +26,7 @@ type IsMailWanted = (offset: number, receivedAt: Date) => boolean
 type Range = Extract<ReplaySelection, { kind: 'range' }>
 
 const ROWS_AT_ONCE = 200
-/** One step ends soon, also where it finds nothing. */
+/** One step ends soon, also where it finds nothing: on one machine nobody else has a turn meanwhile. */
 const MOST_ROWS_OF_STEP = 2_000
 const MOST_INBOXES_OF_STEP = 200
 const WITHOUT_END = Number.MAX_SAFE_INTEGER
@@ -99,19 +99,22 @@ export class ReplayPages {
   ): Promise<ReplayPage> {
     const notifications: Notification[] = []
     if (!webhook.events.includes('message.received')) return NOTHING_MORE
-    let looked = 0
+    let inboxesLeft = MOST_INBOXES_OF_STEP
+    let rowsLeft = MOST_ROWS_OF_STEP
     for await (const inboxId of this.inboxesFrom(webhook, place.inboxId)) {
       const from = inboxId === place.inboxId ? place.offset : 0
-      if (notifications.length === most || looked === MOST_INBOXES_OF_STEP) {
+      if (notifications.length === most || inboxesLeft === 0 || rowsLeft <= 0) {
         return { notifications, next: { stage: 'held', inboxId, offset: from } }
       }
-      looked += 1
+      inboxesLeft -= 1
       const row = await this.options.inboxes.inbox(inboxId)
       if (row?.inbox.state !== 'active') continue
       if (webhook.inboxId === null && row.inbox.isProtected) continue
       const isWanted = mailWantedBy(selection, this.beginningOf(webhook, inboxId))
-      const mail = await this.mailOf(inboxId, from, most - notifications.length, isWanted)
+      const bounds = { most: most - notifications.length, mostRows: rowsLeft }
+      const mail = await this.mailOf(inboxId, from, bounds, isWanted)
       notifications.push(...mail.notifications)
+      rowsLeft -= mail.looked
       if (mail.goesOnAt !== null) {
         return { notifications, next: { stage: 'held', inboxId, offset: mail.goesOnAt } }
       }
@@ -146,25 +149,27 @@ export class ReplayPages {
   private async mailOf(
     inboxId: InboxId,
     first: number,
-    most: number,
+    { most, mostRows }: { most: number; mostRows: number },
     isWanted: IsMailWanted,
-  ): Promise<{ notifications: Notification[]; goesOnAt: number | null }> {
+  ): Promise<{ notifications: Notification[]; looked: number; goesOnAt: number | null }> {
     const notifications: Notification[] = []
     const query = { inboxId, order: 'asc', to: WITHOUT_END, limit: ROWS_AT_ONCE } as const
+    let looked = 0
     let from = first
-    for (let looked = 0; looked < MOST_ROWS_OF_STEP; looked += ROWS_AT_ONCE) {
+    while (looked < mostRows) {
       const rows = await this.options.inboxes.listMessages({ ...query, from })
+      looked += rows.length
       for (const row of rows) {
-        if (notifications.length === most) return { notifications, goesOnAt: row.offset }
+        if (notifications.length === most) return { notifications, looked, goesOnAt: row.offset }
         from = row.offset + 1
         if (row.message.state !== 'present') continue
         const { id: messageId, receivedAt: occurredAt } = row.message
         if (!isWanted(row.offset, occurredAt)) continue
         notifications.push({ type: 'message.received', inboxId, messageId, occurredAt })
       }
-      if (rows.length < ROWS_AT_ONCE) return { notifications, goesOnAt: null }
+      if (rows.length < ROWS_AT_ONCE) return { notifications, looked, goesOnAt: null }
     }
-    return { notifications, goesOnAt: from }
+    return { notifications, looked, goesOnAt: from }
   }
 }
 

@@ -1,8 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import type { AskingReplays, WebhookQueries } from '#libs/read-model/queries.js'
 import type { Watermark } from '#libs/read-model/watermark.js'
+import { pauseUntilAborted } from '#libs/timing/pause.js'
 import { Repetition } from '#libs/timing/repetition.js'
 import type { Replay } from '#libs/webhook/replay.js'
 import type { Webhook } from '#libs/webhook/webhook.js'
@@ -63,7 +63,7 @@ export class ReplayRunner {
         const replay = await replays.claimReplay({ now: now(), leaseMs: LEASE_MS })
         if (replay === null) return
         const asked = await this.step(replay)
-        await pause((asked * 1_000) / perSecond)
+        await pauseUntilAborted((asked * 1_000) / perSecond, signal)
       }
     } catch (error) {
       logger.error({ err: error }, 'replays could not be looked for: tried again')
@@ -86,7 +86,7 @@ export class ReplayRunner {
     const { requests, recorder, watermark, metrics, now } = this.options
     const webhook = await this.options.webhooks.webhook(replay.webhookId)
     if (webhook?.state === 'disabled') return { asked: 0, againInMs: WHILE_DISABLED_MS }
-    const room = MOST_WAITING - (replay.requested - replay.begun)
+    const room = Math.min(MOST_WAITING - (replay.requested - replay.begun), this.options.perSecond)
     if (room <= 0) return { asked: 0, againInMs: WHILE_WAITING_MS }
     const { notifications, next } = await this.pageOf(webhook, replay, room)
     // Judged behind the look: what was rebuilt meanwhile may have been incomplete.

@@ -148,7 +148,7 @@ export interface DeliveryListQuery {
 
 export interface DeliveryQueries {
   delivery(key: DeliveryKey): Promise<DeliveryRow | null>
-  /** In the order in which they were asked for. */
+  /** In the order in which they were asked for: fewer than the limit only where the range has no more. */
   listDeliveries(query: DeliveryListQuery): Promise<DeliveryRow[]>
 }
 

@@ -30,6 +30,11 @@ export function idFromBytes<Prefix extends string>(prefix: Prefix, bytes: Uint8A
   return brand(prefix, TypeID.fromUUIDBytes(prefix, bytes).toString())
 }
 
+/** The sixteen bytes of an id. */
+export function bytesOf(id: Id<string>): Uint8Array {
+  return TypeID.fromString(id).toUUIDBytes()
+}
+
 export function brand<Prefix extends string>(prefix: Prefix, text: string): Id<Prefix> {
   if (!isId(prefix, text)) throw new TypeError(`not a TypeID with prefix "${prefix}": ${text}`)
   return text

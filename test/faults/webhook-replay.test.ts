@@ -21,6 +21,23 @@ interface ReplayJson {
   done: number
 }
 
+it('a replay asks for no more in a second than it may, and keeps no process from ending', async () => {
+  const endpoint = await startEndpoint()
+  const env = { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true', MAYFLY_WEBHOOK_REPLAY_RATE: '1' }
+  const mayfly = await startMayfly({ engine: 'embedded', env, hasWebhooks: true })
+  const { id, address } = await createInbox(mayfly)
+  const subjects = Array.from({ length: ENOUGH }, (_, index) => `mail ${index}`)
+  for (const subject of subjects) await send(mayfly, address, mail(subject))
+  await messagesOf(mayfly, id, ENOUGH)
+  const start = { url: endpoint.url, start_from: 'beginning' }
+  await registerWebhook(mayfly, `/v1/inboxes/${id}/webhooks`, start)
+  await until('the replay to be under way', () => endpoint.requests.length >= 2, ROUND_MS)
+  expect(await mayfly.end('SIGTERM')).toBe(0)
+  expect(endpoint.requests.length).toBeLessThan(ENOUGH)
+  await mayfly.dispose()
+  await endpoint.dispose()
+})
+
 describe('a replay, killed on one machine', () => {
   resume('embedded')
 })

@@ -2,6 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { messageId } from '#libs/inbox/given-when-then.js'
+import { idFromBytes } from '#libs/typeid/typeid.js'
+import type { ReplayRequested } from '#libs/webhook/replay-events.js'
+import { DeliveryFollower, moment, requested, webhookIdIn } from '../delivery-follower.contract.js'
 import { describeProjectionStore } from '../projection-store.contract.js'
 import { describeQueries } from '../queries.contract.js'
 import { Follower, followerOf, inboxIdIn, mail, makeInbox } from '../read-model-harness.contract.js'
@@ -28,6 +31,27 @@ describeProjectionStore('LMDB', makeReadModel)
 describeQueries('LMDB', makeReadModel)
 
 describe('LMDB read model', () => {
+  it('hands out replays one by one at little cost, however many wait', async () => {
+    const views = await makeReadModel()
+    const webhookId = webhookIdIn(1)
+    const follower = await DeliveryFollower.begin(views.store, 1)
+    const requestedAt = moment(0)
+    const many = Array.from({ length: 5_000 }, (_, n): ReplayRequested => {
+      const bytes = Buffer.alloc(16)
+      bytes.writeUInt32BE(n)
+      const { accountId, environment } = requested(webhookId, 1)
+      const whose = { webhookId, replayId: idFromBytes('rpl', bytes), accountId, environment }
+      return { type: 'ReplayRequested', ...whose, selection: { kind: 'held', since: null }, requestedAt }
+    })
+    await follower.follow(...many)
+    const claim = () => views.replays.claimReplay({ now: requestedAt, leaseMs: 60_000 })
+    const claimed = new Set<string | undefined>()
+    for (const _ of many) claimed.add((await claim())?.id)
+    expect(claimed.size).toBe(many.length)
+    expect(await claim()).toBeNull()
+    await views.close()
+  }, 10_000)
+
   it('goes on after a restart with what it held', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
     const path = join(dir, 'views.mdb')

@@ -4,11 +4,14 @@ import type { ReplayKey } from '../projection-store.js'
 import type { AskingReplays, ListQuery, ReplayQueries } from '../queries.js'
 import { isCatchingUpWith } from './catching-up.js'
 import { removeOldReplays } from './replay-changes.js'
-import { replayRangeOf, type Tables } from './tables.js'
+import { replayRangeOf, type ReplayRowKey, type Tables } from './tables.js'
 
 export class LmdbReplays implements ReplayQueries, AskingReplays {
   /** From when on each may be claimed again. One process holds the folder, so nobody else need know of them. */
   private readonly freeFrom = new Map<ReplayId, number>()
+
+  /** Those that were free at the last look at all; the one that had waited longest is the last. */
+  private free: ReplayRowKey[] = []
 
   constructor(private readonly tables: Tables) {}
 
@@ -28,13 +31,13 @@ export class LmdbReplays implements ReplayQueries, AskingReplays {
   claimReplay({ now, leaseMs }: { now: Date; leaseMs: number }): Promise<Replay | null> {
     const nowMs = now.getTime()
     if (isCatchingUpWith(this.tables, 'webhook-events')) return Promise.resolve(null)
-    let earliest: { key: [WebhookId, ReplayId]; ms: number } | null = null
-    for (const key of this.tables.askingReplays.getKeys({})) {
-      const ms = this.freeFrom.get(key[1]) ?? 0
-      if (ms <= nowMs && (earliest === null || ms < earliest.ms)) earliest = { key, ms }
+    let key = this.nextFree(nowMs)
+    if (key === null) {
+      this.lookForFree(nowMs)
+      key = this.nextFree(nowMs)
     }
-    if (earliest === null) return Promise.resolve(null)
-    const [webhookId, replayId] = earliest.key
+    if (key === null) return Promise.resolve(null)
+    const [webhookId, replayId] = key
     this.freeFrom.set(replayId, nowMs + leaseMs)
     return this.replay({ webhookId, replayId })
   }
@@ -47,5 +50,26 @@ export class LmdbReplays implements ReplayQueries, AskingReplays {
 
   removeOldReplays(before: Date): Promise<number> {
     return removeOldReplays(this.tables, before)
+  }
+
+  private nextFree(nowMs: number): ReplayRowKey | null {
+    for (let key = this.free.pop(); key !== undefined; key = this.free.pop()) {
+      if (this.freeFromMs(key) <= nowMs && this.tables.askingReplays.doesExist(key)) return key
+    }
+    return null
+  }
+
+  /** One look serves as many claims as it finds free ones: any number of them may wait. */
+  private lookForFree(nowMs: number): void {
+    const asking = [...this.tables.askingReplays.getKeys({})]
+    const ids = new Set(asking.map(([, id]) => id))
+    for (const id of this.freeFrom.keys()) if (!ids.has(id)) this.freeFrom.delete(id)
+    this.free = asking
+      .filter((key) => this.freeFromMs(key) <= nowMs)
+      .sort((one, other) => this.freeFromMs(other) - this.freeFromMs(one))
+  }
+
+  private freeFromMs([, replayId]: ReplayRowKey): number {
+    return this.freeFrom.get(replayId) ?? 0
   }
 }

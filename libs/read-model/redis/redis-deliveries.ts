@@ -33,6 +33,7 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
     return row ?? null
   }
 
+  /** What is forgotten between the look at the order and that at the rows is made up for by what follows it. */
   async listDeliveries({
     webhookId,
     state,
@@ -41,16 +42,18 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
     to,
     limit,
   }: DeliveryListQuery): Promise<DeliveryRow[]> {
-    const { client, keys } = this
+    const { keys } = this
     const key = state === null ? keys.deliveryOrder(webhookId) : keys.deliveriesIn(webhookId, state)
-    const [first, last] = [String(from), `(${to}`]
-    const ids = await reach(() =>
-      order === 'asc'
-        ? client.zrange(key, first, last, 'BYSCORE', 'LIMIT', 0, limit)
-        : client.zrange(key, last, first, 'BYSCORE', 'REV', 'LIMIT', 0, limit),
-    )
-    const rows = await this.rows.deliveries(ids.map((id) => ({ webhookId, deliveryId: id as DeliveryId })))
-    return rows.filter((row) => row !== null)
+    const found: DeliveryRow[] = []
+    for (let range = { from, to }; ;) {
+      const wanted = limit - found.length
+      const places = await this.placesIn(key, { order, ...range, limit: wanted })
+      const rows = await this.rows.deliveries(places.map(({ deliveryId }) => ({ webhookId, deliveryId })))
+      found.push(...rows.filter((row) => row !== null))
+      const last = places.at(-1)
+      if (last === undefined || places.length < wanted || found.length === limit) return found
+      range = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
+    }
   }
 
   async claimDue(claim: DueClaim): Promise<DeliveryRow[]> {
@@ -107,6 +110,23 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
       await reach(() => answersOf(pipeline))
       count += old.length
     }
+  }
+
+  private async placesIn(
+    key: string,
+    { order, from, to, limit }: Pick<DeliveryListQuery, 'order' | 'from' | 'to' | 'limit'>,
+  ): Promise<{ deliveryId: DeliveryId; offset: number }[]> {
+    const { client } = this
+    const [first, last] = [String(from), `(${to}`]
+    const found = await reach(() =>
+      order === 'asc'
+        ? client.zrange(key, first, last, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
+        : client.zrange(key, last, first, 'BYSCORE', 'REV', 'LIMIT', 0, limit, 'WITHSCORES'),
+    )
+    // Each id is followed by its score.
+    return found.flatMap((id, index) =>
+      index % 2 === 0 ? [{ deliveryId: id as DeliveryId, offset: Number(found[index + 1]) }] : [],
+    )
   }
 
   /** Each begins now and then: where more is due than may be claimed, none comes always last. */

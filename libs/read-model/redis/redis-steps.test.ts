@@ -12,6 +12,7 @@ import {
   makeInbox,
   PARTITIONS,
 } from '../read-model-harness.contract.js'
+import { deliveryIdOf, DeliveryFollower, requested, webhookIdIn } from '../delivery-follower.contract.js'
 import { CONTENT_SLACK_MS, Contents } from './contents.js'
 import { emptyInboxes } from './emptying.js'
 import { ViewKeys } from './keys.js'
@@ -57,6 +58,20 @@ describe.each([
         const expected = order === 'asc' ? [messageId(1), messageId(3)] : [messageId(5), messageId(3)]
         expect(rows.map(({ message }) => message.id)).toEqual(expected)
       }
+    })
+
+    it('list a whole page also where deliveries are forgotten between the two looks', async () => {
+      const { store, deliveries, prefix } = harness
+      const webhookId = webhookIdIn(1)
+      const follower = await DeliveryFollower.begin(store, 1)
+      await follower.follow(...[1, 2, 3, 4].map((n) => requested(webhookId, n)))
+      const rows = new ViewKeys(prefix, PARTITIONS).deliveries(webhookId)
+      await client.hdel(rows, deliveryIdOf(1), deliveryIdOf(3))
+      const query = { webhookId, state: null, from: 0, to: 100, limit: 2 } as const
+      const list = async (order: 'asc' | 'desc') =>
+        (await deliveries.listDeliveries({ ...query, order })).map(({ delivery }) => delivery.id)
+      expect(await list('asc')).toEqual([2, 4].map(deliveryIdOf))
+      expect(await list('desc')).toEqual([4, 2].map(deliveryIdOf))
     })
 
     it('leave nothing behind of a step from where they no longer stand', async () => {

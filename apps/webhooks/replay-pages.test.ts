@@ -1,0 +1,78 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { created, minute } from '#libs/inbox/given-when-then.js'
+import { openLmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
+import {
+  followerOf,
+  inboxIdIn,
+  mail,
+  makeInbox,
+  PARTITIONS,
+} from '#libs/read-model/read-model-harness.contract.js'
+import { idFromBytes, type MessageId } from '#libs/typeid/typeid.js'
+import type { Replay } from '#libs/webhook/replay.js'
+import type { Webhook } from '#libs/webhook/webhook.js'
+import { ReplayPages } from './replay-pages.js'
+
+const { accountId, environment } = created
+const webhook: Webhook = {
+  ...{ id: idFromBytes('whk', Buffer.alloc(16, 1)), accountId, environment, inboxId: null },
+  ...{ url: 'https://ci.example/', events: ['message.received'], state: 'active', disabledReason: null },
+  ...{ activeSince: minute(0), former: null, rotation: 0, startFrom: 'now', positions: [] },
+  ...{ secret: { masterKeyId: '', sealed: Buffer.alloc(0) }, createdAt: minute(0) },
+}
+const INBOXES = 4
+const MAILS_EACH = 900
+
+/** As many as one step looks at in a few milliseconds. */
+const MOST_ROWS = 2_000
+
+it('a step of a replay ends soon, also where many inboxes hold nothing of its time', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
+  const views = await openLmdbReadModel(join(dir, 'views.mdb'))
+  const follower = await followerOf(views.store, 1)
+  for (let inbox = 0; inbox < INBOXES; inbox += 1) {
+    const id = inboxIdIn(1, inbox)
+    const mails = Array.from({ length: MAILS_EACH }, (_, index) => mail(id, messageIdOf(inbox, index)))
+    await follower.follow(makeInbox(id, { isProtected: false, maxMessages: MAILS_EACH }), ...mails)
+  }
+  let looked = 0
+  const { deliveries, queries } = views
+  const inboxes = {
+    inbox: queries.inbox.bind(queries),
+    listInboxes: queries.listInboxes.bind(queries),
+    listMessages: async (query: Parameters<typeof queries.listMessages>[0]) => {
+      const rows = await queries.listMessages(query)
+      looked += rows.length
+      return rows
+    },
+  }
+  const log = { partitionCount: () => PARTITIONS }
+  const pages = new ReplayPages({ deliveries, inboxes, log, now: () => minute(2) })
+  const replay: Replay = {
+    ...{ id: idFromBytes('rpl', Buffer.alloc(16, 1)), webhookId: webhook.id, accountId, environment },
+    selection: { kind: 'range', from: minute(-2), to: minute(-1), onlyFailed: false },
+    ...{ requestedAt: minute(2), steps: 0, next: { stage: 'held', inboxId: null, offset: 0 } },
+    ...{ requested: 0, begun: 0, done: 0, cancelledAt: null },
+  }
+  const asked: number[] = []
+  for (let next: Replay['next'] = replay.next; next !== null;) {
+    looked = 0
+    const page = await pages.page(webhook, { ...replay, next }, 50)
+    asked.push(looked)
+    next = page.next
+  }
+  expect(asked.reduce((sum, each) => sum + each)).toBe(INBOXES * MAILS_EACH)
+  // The last page of one inbox may begin just short of it.
+  expect(Math.max(...asked)).toBeLessThan(MOST_ROWS + 200)
+  await views.close()
+  await rm(dir, { recursive: true })
+})
+
+function messageIdOf(inbox: number, index: number): MessageId {
+  const bytes = Buffer.alloc(16)
+  bytes.writeUInt32BE(inbox, 8)
+  bytes.writeUInt32BE(index, 12)
+  return idFromBytes('msg', bytes)
+}
