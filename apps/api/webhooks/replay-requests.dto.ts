@@ -32,7 +32,7 @@ export class RequestReplay {
   delivery_ids?: string[]
 
   @Says(
-    'Only what its delivery has not told so far: one that failed for good, that waits for another attempt after a failed one, or that was abandoned since the webhook was disabled.',
+    'Only what its delivery has not told so far: one that failed for good, that waits for another attempt after a failed one, or that was abandoned since the webhook was disabled or its replay cancelled.',
   )
   @IsBoolean({ message: 'only_failed must be true or false' })
   only_failed: boolean = false
