@@ -48,10 +48,13 @@ describe('the page about the API', () => {
   })
 
   it('tells of every operation, schema, header and problem', async () => {
-    const { paths, components } = (await call<Document>(mayfly, 'GET', '/openapi.json')).body
-    const operations = Object.entries(paths)
+    const { paths, webhooks, components } = (await call<Document>(mayfly, 'GET', '/openapi.json')).body
+    const taken = Object.entries(paths)
       .filter(([path]) => !path.startsWith('/v1/emails'))
       .flatMap(([, methods]) => Object.values(methods))
+    const sent = Object.values(webhooks).map(({ post }) => post)
+    expect(sent).toHaveLength(4)
+    const operations = [...taken, ...sent]
     for (const { operationId } of operations) expect(page.ids).toContain(operationId)
     for (const name of Object.keys(components.schemas)) expect(page.ids).toContain(name)
     for (const code of PROBLEM_CODES) expect(page.ids).toContain(code)

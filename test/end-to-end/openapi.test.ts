@@ -2,11 +2,15 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import type { Document, Operation, SchemaJson } from '#apps/api/openapi/openapi-json.js'
 import { PROBLEMS } from '#apps/api/http/problems.js'
+import { WEBHOOK_EVENT_TYPES } from '#libs/webhook/events.js'
 import { call, createInbox, messagesOf, only, send } from '#test/harness/client.js'
 import { Contract, ContractError } from '#test/harness/contract.js'
+import { startEndpoint } from '#test/harness/endpoint.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { richMail } from '#test/harness/rich-mail.js'
 import { registeredRoutes } from '#test/harness/routes.js'
+import { until } from '#test/harness/until.js'
+import { registerWebhook } from '#test/harness/webhooks.js'
 
 /** What the server needs beside an example. */
 const NEEDED: Readonly<Record<string, object>> = {
@@ -22,7 +26,8 @@ describe('the OpenAPI document', () => {
   let document: Document
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ env: { LOG_LEVEL: 'debug' } })
+    const env = { LOG_LEVEL: 'debug', MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' }
+    mayfly = await startMayfly({ hasWebhooks: true, env })
     document = (await call<Document>(mayfly, 'GET', '/openapi.json')).body
   })
   afterAll(() => mayfly.dispose())
@@ -36,7 +41,8 @@ describe('the OpenAPI document', () => {
   })
 
   it('names each operation once, and the two families apart', () => {
-    const ids = operationsOf(document).map(({ operation }) => operation.operationId)
+    const sent = Object.values(document.webhooks).map(({ post }) => post.operationId)
+    const ids = [...operationsOf(document).map(({ operation }) => operation.operationId), ...sent]
     expect(new Set(ids).size).toBe(ids.length)
     for (const name of ['createInbox', 'createEmail', 'listInboxes', 'listEmails'])
       expect(ids).toContain(name)
@@ -151,6 +157,46 @@ describe('the OpenAPI document', () => {
       }
     }
     expect(taken).toBeGreaterThan(8)
+  })
+
+  it('has what webhooks are sent, each event by its name', async () => {
+    expect(Object.keys(document.webhooks)).toEqual([...WEBHOOK_EVENT_TYPES])
+    const endpoint = await startEndpoint()
+    try {
+      const inbox = await createInbox(mayfly)
+      const { id } = await registerWebhook(mayfly, `/v1/inboxes/${inbox.id}/webhooks`, {
+        url: endpoint.url,
+        events: WEBHOOK_EVENT_TYPES,
+      })
+      await call(mayfly, 'POST', `/v1/webhooks/${id}/secret/rotate`)
+      await send(mayfly, inbox.address, richMail(inbox.address))
+      const message = only(await messagesOf(mayfly, inbox.id, 1))
+      await until('the mail is told', () => endpoint.requests.length === 1)
+      await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}/messages/${message.id}`)
+      await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`)
+      await until('the ends are told', () => endpoint.requests.length === 3)
+    } finally {
+      await endpoint.dispose()
+    }
+    const ajv = new Ajv2020({ strict: false })
+    formats.default(ajv)
+    ajv.addSchema(document, 'document')
+    const told = endpoint.requests.map(({ headers, body }) => {
+      const { type } = JSON.parse(body) as { type: string }
+      const { parameters = [] } = document.webhooks[type]?.post ?? {}
+      const at = `document#/webhooks/${type}/post`
+      const validate = ajv.compile({ $ref: `${at}/requestBody/content/application~1json/schema` })
+      expect({ type, isValid: validate(JSON.parse(body)), errors: validate.errors }).toMatchObject({
+        isValid: true,
+      })
+      expect(parameters).toHaveLength(3)
+      parameters.forEach(({ name }, index) => {
+        const isHeader = ajv.compile({ $ref: `${at}/parameters/${index}/schema` })
+        expect({ name, isRight: isHeader(headers[name]) }).toEqual({ name, isRight: true })
+      })
+      return type
+    })
+    expect(told.toSorted()).toEqual(['inbox.deleted', 'message.deleted', 'message.received'])
   })
 
   it('is what the other suites hold answers against: each slip is noticed', async () => {

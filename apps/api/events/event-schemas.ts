@@ -1,4 +1,5 @@
 import Type, { type TSchema } from 'typebox'
+import type { WebhookEventType } from '#libs/webhook/events.js'
 import { DeletedInbox } from '../inboxes/inbox-schemas.js'
 import { Header, MESSAGE_PROPERTIES } from '../messages/message-schemas.js'
 import { OrNull, Time } from '../openapi/schema-parts.js'
@@ -43,11 +44,19 @@ const eventOf = <Data extends TSchema>(types: [string, ...string[]], data: Data)
     data,
   })
 
+/** What a webhook is sent, by the event that it is told of. */
+export const SENT_BODIES = {
+  'message.received': eventOf(['message.received'], EventMessage),
+  'message.deleted': eventOf(['message.deleted'], EventDeletedMessage),
+  'inbox.expired': eventOf(['inbox.expired'], EventEndedInbox),
+  'inbox.deleted': eventOf(['inbox.deleted'], EventEndedInbox),
+} satisfies Record<WebhookEventType, TSchema>
+
 /** What an event in a stream has in `data`. */
 const EventBody = Type.Union(
   [
-    eventOf(['message.received'], EventMessage),
-    eventOf(['message.deleted'], EventDeletedMessage),
+    SENT_BODIES['message.received'],
+    SENT_BODIES['message.deleted'],
     eventOf(['inbox.expired', 'inbox.deleted'], EventEndedInbox),
   ],
   {

@@ -37,16 +37,23 @@ export const CONTENT_SECURITY_POLICY = `default-src 'none'; style-src 'sha256-${
 
 interface Entry {
   method: string
-  path: string
+  /** Null of what is posted to the URLs of webhooks. */
+  path: string | null
   operation: Operation
 }
 
 /** The page that a browser shows. */
 export function docsPage(document: Document): string {
   const { title, description } = document.info
-  const entries = Object.entries(document.paths).flatMap(([path, methods]) =>
+  const taken = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   )
+  const sent = Object.values(document.webhooks).map(({ post }) => ({
+    method: 'POST',
+    path: null,
+    operation: post,
+  }))
+  const entries: Entry[] = [...taken, ...sent]
   // The other family's operations are the same ones.
   const groups = document.tags.filter(({ name }) => name !== 'Emails')
   const within = (tag: string) => entries.filter(({ operation }) => operation.tags.includes(tag))
@@ -90,10 +97,13 @@ ${Object.entries(document.components.schemas)
 `
 }
 
+/** In place of a path. */
+const TO_WEBHOOK = 'to the URL of a webhook'
+
 function contents(tag: string, entries: readonly Entry[]): string {
   const rows = entries.map(
     ({ method, path, operation }) =>
-      `<li><a href="#${operation.operationId}">${escaped(operation.summary)}</a> <span class="faint">${method} ${escaped(path)}</span></li>`,
+      `<li><a href="#${operation.operationId}">${escaped(operation.summary)}</a> <span class="faint">${method} ${escaped(path ?? TO_WEBHOOK)}</span></li>`,
   )
   return `<p><a href="#${anchor(tag)}">${escaped(tag)}</a></p>\n<ul>\n${rows.join('\n')}\n</ul>`
 }
@@ -101,11 +111,15 @@ function contents(tag: string, entries: readonly Entry[]): string {
 function operationPart({ method, path, operation }: Entry, document: Document): string {
   const scopes = operation.security.flatMap(({ apiKey }) => apiKey)
   const key =
-    scopes.length === 0 ? 'No key is needed.' : `Scope ${scopes.map((scope) => `\`${scope}\``).join(' or ')}.`
+    path === null
+      ? 'Sent by Mayfly.'
+      : scopes.length === 0
+        ? 'No key is needed.'
+        : `Scope ${scopes.map((scope) => `\`${scope}\``).join(' or ')}.`
   const body = operation.requestBody?.content['application/json']
   return `<section id="${operation.operationId}">
 <h3>${escaped(operation.summary)}</h3>
-<p class="path"><span class="method">${method}</span><code>${escaped(path)}</code></p>
+<p class="path"><span class="method">${method}</span>${path === null ? TO_WEBHOOK : `<code>${escaped(path)}</code>`}</p>
 <p class="faint">${inline(key)}</p>
 ${operation.description === undefined ? '' : paragraphs(operation.description)}
 ${operation.parameters.length === 0 ? '' : `<h4>Parameters</h4>\n${parameterTable(operation)}`}

@@ -8,6 +8,7 @@ import type { Document, Operation, Parameter, ResponseJson } from './openapi-jso
 import { parameterOf } from './path-parameters.js'
 import { headerRef, Problem, problemResponse, problemResponseName } from './problem-schemas.js'
 import { routesOf, type Route } from './routes.js'
+import { describeSent } from './sent-events.js'
 
 /** The second name of all that is under /v1/inboxes. */
 const OTHER_FAMILY = '/v1/emails'
@@ -27,12 +28,14 @@ export function describeApi(controllers: readonly Type[], publicUrl: string): Do
     })
     paths[route.path] = { ...paths[route.path], [route.method]: operation }
   }
+  const webhooks = describeSent(schemas)
   return {
     openapi: '3.1.1',
     info: INFO,
     servers: [{ url: publicUrl }],
     tags: [...Object.entries(TAGS), EMAILS].map(([name, description]) => ({ name, description })),
     paths,
+    webhooks,
     components: {
       schemas: schemas.all(),
       responses: Object.fromEntries(responses),

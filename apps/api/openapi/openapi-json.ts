@@ -7,6 +7,8 @@ export interface Document {
   servers: { url: string }[]
   tags: { name: string; description: string }[]
   paths: Record<string, Partial<Record<Method, Operation>>>
+  /** What is posted to others, by the name of the event. */
+  webhooks: Record<string, { post: Operation }>
   components: {
     schemas: Record<string, SchemaJson>
     responses: Record<string, ResponseJson>
