@@ -15,7 +15,7 @@ const Attempt = Type.Object(
     latency_ms: Count('From its beginning to the answer, or the failure.'),
     answer: OrNull(
       Type.String(),
-      'The beginning of the answer, at most 1 kB, read as UTF-8; null where there was none, of a sample, and where the inbox has ended.',
+      'The beginning of the answer, at most 1 kB, read as UTF-8; null where there was none, of a sample or a redirect, and where the inbox has ended.',
     ),
     error: OrNull(Type.String(), 'Why it failed; null where it succeeded.'),
   },
