@@ -50,4 +50,5 @@ const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.webhook.delivery-requested', ['replay_id']],
   ['mayfly.webhook.delivery-succeeded', ['answer']],
   ['mayfly.webhook.delivery-failed', ['answer', 'status', 'next_attempt_at']],
+  ['mayfly.webhook.replay-advanced', ['next']],
 ])
