@@ -126,6 +126,7 @@ function watchOf(
   return new ViewsWatch({
     log,
     queries: inboxes,
+    handledTo: (partition) => strategy.handledTo(partition),
     locateAgain: (partition) => strategy.locateAgain(partition),
     onLost: (partition) => logger.warn(partition, 'the views were lost or put back: they are rebuilt'),
     onError: (error) => logger.debug({ err: error }, 'whether the views are there could not be told'),

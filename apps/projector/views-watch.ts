@@ -7,6 +7,8 @@ import { Repetition } from '#libs/timing/repetition.js'
 export interface ViewsWatchOptions {
   log: Pick<EventLog, 'partitionCount'>
   queries: Pick<InboxQueries, 'progress'>
+  /** How far this process has taken a partition's views; null for one that is another's. */
+  handledTo: (partition: Partition) => number | null
   /** Lets the partition's consumer, where that is this process's, ask for its start position anew. */
   locateAgain: (partition: Partition) => void
   onLost: (partition: Partition) => void
@@ -49,9 +51,11 @@ export class ViewsWatch {
   }
 
   private async lookAt(place: Partition): Promise<void> {
-    const { queries, locateAgain, onLost } = this.options
+    const { queries, handledTo, locateAgain, onLost } = this.options
     const name = movedChannel(place)
-    const before = this.positions.get(name)
+    const seen = this.positions.get(name)
+    // They may have moved on, and been put back, since they were last seen.
+    const before = seen === null ? null : Math.max(seen ?? 0, handledTo(place) ?? 0)
     const position = (await queries.progress(place))?.position ?? null
     this.positions.set(name, position)
     if (position !== null && position >= (before ?? 0)) return

@@ -57,6 +57,12 @@ export class EventLogStrategy extends Server implements CustomTransportStrategy 
     this.consumers.get(topic)?.locateAgain(partition)
   }
 
+  /** The offset behind all that was handled of a partition; null where it is not this instance's. */
+  handledTo({ topic, partition }: Partition): number | null {
+    const own = this.consumers.get(topic)?.positions() ?? []
+    return own.find((position) => position.partition === partition)?.offset ?? null
+  }
+
   override on(): never {
     throw new Error('the event log has no events of its own')
   }
