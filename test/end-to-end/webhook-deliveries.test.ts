@@ -2,7 +2,7 @@ import { Webhook } from 'standardwebhooks'
 import { as, issueKey, openAccount } from '#test/harness/accounts.js'
 import { call, createInbox, mail, messagesOf, pagesFrom, send, type InboxJson } from '#test/harness/client.js'
 import {
-  startEndpoint,
+  endpointsOfTests,
   startTcpEndpoint,
   type Endpoint,
   type HttpEndpoint,
@@ -31,21 +31,13 @@ interface Told {
 
 describe('a webhook', () => {
   let mayfly: Mayfly
-  const endpoints: Endpoint[] = []
+  const endpoints = endpointsOfTests()
+  const listening = endpoints.start
 
   beforeAll(async () => {
     mayfly = await startMayfly({ hasWebhooks: true, env: { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' } })
   })
-  afterEach(async () => {
-    await Promise.all(endpoints.splice(0).map((endpoint) => endpoint.dispose()))
-  })
   afterAll(() => mayfly.dispose())
-
-  async function listening(...answers: Parameters<typeof startEndpoint>): Promise<HttpEndpoint> {
-    const endpoint = await startEndpoint(...answers)
-    endpoints.push(endpoint)
-    return endpoint
-  }
 
   /** Answers these statuses in turn, the last one from then on. */
   function saying(...statuses: [number, ...number[]]): Promise<HttpEndpoint> {
@@ -228,7 +220,7 @@ describe('a webhook', () => {
         })
       })
       const reset = await startTcpEndpoint((socket) => socket.once('data', () => socket.resetAndDestroy()))
-      endpoints.push(flood, reset)
+      endpoints.add(flood, reset)
       const busy = await listening((response) =>
         response.writeHead(429, { 'retry-after': '3600' }).end('busy'),
       )

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
-import { startEndpoint, type HttpEndpoint, type ReceivedRequest } from '#test/harness/endpoint.js'
+import { endpointsOfTests, type HttpEndpoint, type ReceivedRequest } from '#test/harness/endpoint.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
@@ -29,21 +29,13 @@ const EVERYTHING = { from: LONG_AGO, to: FAR_AHEAD }
 
 describe('a replay', () => {
   let mayfly: Mayfly
-  const endpoints: HttpEndpoint[] = []
+  const endpoints = endpointsOfTests()
+  const listening = endpoints.start
 
   beforeAll(async () => {
     mayfly = await startMayfly({ hasWebhooks: true, env: { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' } })
   })
-  afterEach(async () => {
-    await Promise.all(endpoints.splice(0).map((endpoint) => endpoint.dispose()))
-  })
   afterAll(() => mayfly.dispose())
-
-  async function listening(...answers: Parameters<typeof startEndpoint>): Promise<HttpEndpoint> {
-    const endpoint = await startEndpoint(...answers)
-    endpoints.push(endpoint)
-    return endpoint
-  }
 
   async function inboxWithMail(...subjects: string[]): Promise<InboxJson> {
     const inbox = await createInbox(mayfly)

@@ -67,6 +67,22 @@ export async function startEndpoint(
   return { ...endpoint, requests }
 }
 
+/** As `startEndpoint`, of a suite: each is gone after the test that started it, with those that are handed in. */
+export function endpointsOfTests(): { start: typeof startEndpoint; add: (...more: Endpoint[]) => void } {
+  const endpoints: Endpoint[] = []
+  afterEach(async () => {
+    await Promise.all(endpoints.splice(0).map((endpoint) => endpoint.dispose()))
+  })
+  return {
+    async start(...wanted) {
+      const endpoint = await startEndpoint(...wanted)
+      endpoints.push(endpoint)
+      return endpoint
+    },
+    add: (...more) => void endpoints.push(...more),
+  }
+}
+
 /** One that does with a connection whatever it likes. */
 export async function startTcpEndpoint(
   onConnection: (socket: Socket) => void,
