@@ -26,16 +26,7 @@ export const ReplaySchema = Type.Object(
         requested: 400,
         done: 360,
         created_at: '2026-11-21T09:31:12.004Z',
-      } satisfies ReplayJson,
+      },
     ],
   },
 )
-
-export interface ReplayJson {
-  id: string
-  webhook_id: string
-  state: (typeof REPLAY_STATES)[number]
-  requested: number
-  done: number
-  created_at: string
-}

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common'
+import type { Static } from 'typebox'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import type { ListQuery, ReplayQueries } from '#libs/read-model/queries.js'
 import { isId, type ReplayId, type WebhookId } from '#libs/typeid/typeid.js'
@@ -13,7 +14,7 @@ import { invalid, notFound, type Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Deliveries } from './deliveries.service.js'
 import type { RequestReplay } from './replay-requests.dto.js'
-import type { ReplayJson } from './replay-schemas.js'
+import type { ReplaySchema } from './replay-schemas.js'
 import { WebhookViews } from './webhook-views.js'
 
 /** What the handlers of replays need to know of this instance. */
@@ -110,7 +111,7 @@ export class Replays {
   }
 }
 
-export function replayJson(replay: Replay): ReplayJson {
+export function replayJson(replay: Replay): Static<typeof ReplaySchema> {
   const { id, webhookId, requested, done, requestedAt } = replay
   return {
     id,
