@@ -10,7 +10,7 @@ import type { Requests } from './requests.js'
 
 export interface BackfillOptions {
   log: Pick<EventLog, 'topology' | 'read' | 'partitionCount'>
-  watermark: Pick<Watermark, 'mustHavePassed'>
+  watermark: Pick<Watermark, 'mustHavePassedAll'>
   requests: Requests
   recorder: Pick<Recorder, 'recordWebhookEvent'>
   now: () => Date
@@ -34,15 +34,10 @@ export class Backfill {
       const since = webhook.positions.find((position) => position.partition === partition)
       return since === undefined ? [] : [{ topic: TOPIC, partition, first: since.offset, end } as const]
     })
-    await Promise.all(behind.map((range) => this.mustShow(range)))
+    // What is told is read from the views.
+    await this.options.watermark.mustHavePassedAll(behind, SHOWN_WITHIN_MS)
     for (const range of behind) await this.askForRange(webhook, range)
     if (webhook.startFrom !== 'now') await this.askForHeld(webhook)
-  }
-
-  /** What is told is read from the views. */
-  private async mustShow({ topic, partition, end }: PartitionRange): Promise<void> {
-    if (end === 0) return
-    await this.options.watermark.mustHavePassed({ topic, partition, offset: end - 1 }, SHOWN_WITHIN_MS)
   }
 
   private async askForRange(webhook: Webhook, range: PartitionRange): Promise<void> {

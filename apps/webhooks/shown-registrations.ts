@@ -1,9 +1,9 @@
-import type { EventLog, PartitionRange } from '#libs/event-log/event-log.js'
+import type { EventLog } from '#libs/event-log/event-log.js'
 import type { Watermark } from '#libs/read-model/watermark.js'
 
 export interface ShownRegistrationsOptions {
   log: Pick<EventLog, 'topology'>
-  watermark: Pick<Watermark, 'mustHavePassed'>
+  watermark: Pick<Watermark, 'mustHavePassedAll'>
 }
 
 const TOPIC = 'account-events'
@@ -15,19 +15,12 @@ export class ShownRegistrations {
 
   /** What a look has found. Rejects where the views did not show all before it, or do not behind it. */
   async look<Found>(find: () => Promise<Found>): Promise<Found> {
-    const { partitions } = await this.options.log.topology(TOPIC)
-    await this.mustShow(partitions, SHOWN_WITHIN_MS)
+    const { log, watermark } = this.options
+    const { partitions } = await log.topology(TOPIC)
+    await watermark.mustHavePassedAll(partitions, SHOWN_WITHIN_MS)
     const found = await find()
     // They may have been lost since.
-    await this.mustShow(partitions, 0)
+    await watermark.mustHavePassedAll(partitions, 0)
     return found
-  }
-
-  private async mustShow(partitions: readonly PartitionRange[], withinMs: number): Promise<void> {
-    const { watermark } = this.options
-    const shown = partitions.map(async ({ partition, end }) => {
-      if (end > 0) await watermark.mustHavePassed({ topic: TOPIC, partition, offset: end - 1 }, withinMs)
-    })
-    await Promise.all(shown)
   }
 }

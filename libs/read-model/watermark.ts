@@ -1,4 +1,4 @@
-import type { Partition, Position } from '#libs/event-log/event-log.js'
+import type { Partition, PartitionRange, Position } from '#libs/event-log/event-log.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
 import type { Signals } from '#libs/signals/signals.js'
 import { ReadModelUnavailableError, type InboxQueries } from './queries.js'
@@ -41,6 +41,16 @@ export class Watermark {
     if (await this.hasPassed(position, withinMs)) return
     const { topic, partition, offset } = position
     throw new ReadModelUnavailableError(`the views do not show ${topic}/${partition}/${offset} yet`)
+  }
+
+  /** As `mustHavePassed`, for all that these ranges hold. */
+  async mustHavePassedAll(ranges: readonly PartitionRange[], withinMs: number): Promise<void> {
+    const held = ranges.filter(({ end }) => end > 0)
+    await Promise.all(
+      held.map(({ topic, partition, end }) =>
+        this.mustHavePassed({ topic, partition, offset: end - 1 }, withinMs),
+      ),
+    )
   }
 
   private async isPast(position: Position): Promise<boolean> {
