@@ -1,4 +1,4 @@
-import { SOURCE_TOPICS } from '#libs/event-log/topics.js'
+import { VIEWED_TOPICS } from '#libs/event-log/topics.js'
 import type { Defeat } from './parse-task.js'
 import { Counter, Histogram, type Registry } from 'prom-client'
 
@@ -52,7 +52,7 @@ export class ProjectorMetrics {
       registers: [registry],
     })
     // From zero on, so that the first one shows as an increase.
-    for (const topic of SOURCE_TOPICS) this.deadLetters.inc({ topic }, 0)
+    for (const topic of VIEWED_TOPICS) this.deadLetters.inc({ topic }, 0)
     for (const reason of DEFEATS) this.defeats.inc({ reason }, 0)
   }
 

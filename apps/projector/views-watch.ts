@@ -1,5 +1,5 @@
 import type { EventLog, Partition } from '#libs/event-log/event-log.js'
-import { SOURCE_TOPICS } from '#libs/event-log/topics.js'
+import { VIEWED_TOPICS } from '#libs/event-log/topics.js'
 import type { InboxQueries } from '#libs/read-model/queries.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
 import { Repetition } from '#libs/timing/repetition.js'
@@ -41,7 +41,7 @@ export class ViewsWatch {
   }
 
   private async look(): Promise<void> {
-    for (const topic of SOURCE_TOPICS) {
+    for (const topic of VIEWED_TOPICS) {
       const partitions = Array.from(
         { length: this.options.log.partitionCount(topic) },
         (_, partition) => partition,

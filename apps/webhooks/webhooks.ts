@@ -6,7 +6,7 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
-import { SOURCE_TOPICS, type SourceTopic } from '#libs/event-log/topics.js'
+import { VIEWED_TOPICS, type ViewedTopic } from '#libs/event-log/topics.js'
 import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
 import { isAnyCatchingUp } from '#libs/read-model/backlog.js'
 import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
@@ -96,7 +96,7 @@ export async function startWebhooks({
     abortOnError: false,
   })
   await service.listen()
-  const mustKnow = async (topic: SourceTopic) => {
+  const mustKnow = async (topic: ViewedTopic) => {
     if (!(await isAnyCatchingUp(log, inboxes, topic))) return
     throw new ReadModelUnavailableError(`the views of ${topic} are catching up`)
   }
@@ -130,7 +130,7 @@ export async function startWebhooks({
     ...{ replays, webhooks, requests, recorder, watermark, now, logger, metrics },
     pages: new ReplayPages({ deliveries, inboxes, log, now }),
     mustKnowAll: async () => {
-      await Promise.all(SOURCE_TOPICS.map(mustKnow))
+      await Promise.all(VIEWED_TOPICS.map(mustKnow))
     },
     perSecond: settings.webhookReplayRate,
   })

@@ -20,7 +20,7 @@ const FORMS = {
   'account-events': ACCOUNT_EVENT_FORMS,
   'webhook-events': WEBHOOK_EVENT_FORMS,
   'inbox-keys': INBOX_KEY_EVENT_FORMS,
-} as const satisfies Record<LogTopic, object>
+} as const satisfies Record<Exclude<LogTopic, 'usage-events'>, object>
 
 /** Every type of event, as the written schema (docs/events.md) must have it. */
 export const EVENT_SCHEMAS: readonly EventSchema[] = [

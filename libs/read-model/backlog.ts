@@ -1,6 +1,6 @@
 import type { EventLog } from '#libs/event-log/event-log.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
-import { SOURCE_TOPICS, type SourceTopic } from '#libs/event-log/topics.js'
+import { VIEWED_TOPICS, type ViewedTopic } from '#libs/event-log/topics.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import { isCatchingUp, type InboxQueries } from './queries.js'
 
@@ -16,7 +16,7 @@ export async function measureWholeBacklog(
   log: Pick<EventLog, 'topology'>,
   queries: Pick<InboxQueries, 'progress'>,
 ): Promise<Backlog> {
-  const backlogs = await Promise.all(SOURCE_TOPICS.map((topic) => measureBacklog(log, queries, topic)))
+  const backlogs = await Promise.all(VIEWED_TOPICS.map((topic) => measureBacklog(log, queries, topic)))
   return {
     records: backlogs.reduce((sum, { records }) => sum + records, 0),
     isCatchingUp: backlogs.some(({ isCatchingUp }) => isCatchingUp),
@@ -26,7 +26,7 @@ export async function measureWholeBacklog(
 export async function measureBacklog(
   log: Pick<EventLog, 'topology'>,
   queries: Pick<InboxQueries, 'progress'>,
-  topic: SourceTopic,
+  topic: ViewedTopic,
 ): Promise<Backlog> {
   const { partitions } = await log.topology(topic)
   const backlog: Backlog = { records: 0, isCatchingUp: false }
@@ -55,7 +55,7 @@ export async function isInboxCatchingUp(
 export async function isAnyCatchingUp(
   log: Pick<EventLog, 'partitionCount'>,
   queries: Pick<InboxQueries, 'progress'>,
-  topic: SourceTopic,
+  topic: ViewedTopic,
 ): Promise<boolean> {
   const partitions = Array.from({ length: log.partitionCount(topic) }, (_, partition) => ({
     topic,

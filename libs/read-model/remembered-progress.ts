@@ -1,6 +1,6 @@
 import type { EventLog, Partition } from '#libs/event-log/event-log.js'
 import { SharedRun } from '#libs/timing/shared-run.js'
-import { SOURCE_TOPICS } from '#libs/event-log/topics.js'
+import { VIEWED_TOPICS } from '#libs/event-log/topics.js'
 import { movedChannel } from './watermark.js'
 import type { InboxQueries, Progress } from './queries.js'
 
@@ -41,7 +41,7 @@ export function rememberProgress(
 
   async function settle(): Promise<void> {
     const raised = doubts
-    for (const topic of SOURCE_TOPICS) {
+    for (const topic of VIEWED_TOPICS) {
       const { partitions } = await log.topology(topic)
       for (const { partition, end } of partitions) {
         const name = movedChannel({ topic, partition })

@@ -71,7 +71,7 @@ export class LmdbEventLog implements EventLog {
 
   /** Throws where the file can't be opened or was made with another number of partitions. */
   static async open(options: LmdbEventLogOptions): Promise<LmdbEventLog> {
-    const root = openLmdbFile<unknown, string>({ path: options.path, isSynced: 'before-seen', maxDbs: 16 })
+    const root = openLmdbFile<unknown, string>({ path: options.path, isSynced: 'before-seen', maxDbs: 32 })
     try {
       const meta = root.openDB<string | number, string>({ name: 'meta' })
       if (meta.get('log-id') === undefined) {
