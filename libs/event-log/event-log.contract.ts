@@ -1,4 +1,5 @@
 import { describeAppending } from './appending.contract.js'
+import { describeCommitting } from './committing.contract.js'
 import { describeConsuming } from './consuming.contract.js'
 import type { EventLogHarness } from './event-log-harness.contract.js'
 import { describeRetrying } from './retrying.contract.js'
@@ -26,6 +27,7 @@ export function describeEventLog(name: string, make: () => Promise<EventLogHarne
 
     describe('appending and reading', () => describeAppending(() => harness))
     describe('consuming', () => describeConsuming(() => harness))
+    describe('committing', () => describeCommitting(() => harness))
     describe('retrying', () => describeRetrying(() => harness))
   })
 }

@@ -1,14 +1,16 @@
 import { Catch, type RpcExceptionFilter } from '@nestjs/common'
 import { BaseRpcContext, Server, type CustomTransportStrategy } from '@nestjs/microservices'
 import { lastValueFrom, throwError, type Observable } from 'rxjs'
-import type {
-  BatchOutcome,
-  Consumer,
-  EventLog,
-  Partition,
-  PartitionRange,
-  RecordBatch,
-  StartPosition,
+import {
+  NotAssignedError,
+  type BatchOutcome,
+  type Consumer,
+  type EventLog,
+  type GroupPlace,
+  type Partition,
+  type PartitionRange,
+  type RecordBatch,
+  type StartPosition,
 } from '#libs/event-log/event-log.js'
 import type { SourceTopic } from '#libs/event-log/topics.js'
 
@@ -34,6 +36,8 @@ export interface HandedBatch extends RecordBatch {
 export class EventLogStrategy extends Server implements CustomTransportStrategy {
   override readonly propagatesEventHandlerErrors = true
   private readonly consumers = new Map<string, Consumer>()
+  /** Batches come before a consumer has said that it has begun. */
+  private readonly beginning = new Map<string, Promise<Consumer>>()
 
   constructor(private readonly options: EventLogStrategyOptions) {
     super()
@@ -46,10 +50,25 @@ export class EventLogStrategy extends Server implements CustomTransportStrategy 
     )
   }
 
-  /** Resolves once the batches under way have been handled, or given up. */
-  async close(): Promise<void> {
-    await Promise.all([...this.consumers.values()].map((consumer) => consumer.stop()))
+  /**
+   * Resolves once the batches under way have been handled, or given up. `last` is called for each topic as the
+   * log's consumers call it; where it rejects, so does this, with everything stopped.
+   */
+  async close(last?: (topic: SourceTopic) => Promise<void>): Promise<void> {
+    const stops = [...this.consumers].map(([topic, consumer]) =>
+      consumer.stop(last && (() => last(topic as SourceTopic))),
+    )
+    await Promise.allSettled(stops)
     this.consumers.clear()
+    this.beginning.clear()
+    await Promise.all(stops)
+  }
+
+  /** As the log's consumers commit. Waits for the topic's to have begun: `startAt` must not wait for this. */
+  async commit(topic: SourceTopic, places: readonly GroupPlace[]): Promise<void> {
+    const consumer = await this.beginning.get(topic)
+    if (consumer === undefined) throw new NotAssignedError(`nothing of ${topic} is consumed`)
+    await consumer.commit(places)
   }
 
   /** Asks for a partition's start position anew, where it is this instance's. */
@@ -75,8 +94,9 @@ export class EventLogStrategy extends Server implements CustomTransportStrategy 
     const { log, group, startAt, onError } = this.options
     for (const topic of this.messageHandlers.keys()) {
       const handle = (batch: RecordBatch, signal: AbortSignal) => this.dispatch({ ...batch, signal })
-      const consumer = await log.consume({ group, topic: topic as SourceTopic, startAt, handle, onError })
-      this.consumers.set(topic, consumer)
+      const beginning = log.consume({ group, topic: topic as SourceTopic, startAt, handle, onError })
+      this.beginning.set(topic, beginning)
+      this.consumers.set(topic, await beginning)
     }
   }
 

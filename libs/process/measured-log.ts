@@ -3,6 +3,7 @@ import type {
   Consumer,
   ConsumerSpec,
   EventLog,
+  GroupPlace,
   LogRecord,
   Partition,
   PartitionRange,
@@ -11,7 +12,7 @@ import type {
   Topology,
 } from '#libs/event-log/event-log.js'
 import { beforeDeadline } from '#libs/timing/deadline.js'
-import type { TopicName } from '#libs/event-log/topics.js'
+import type { SourceTopic, TopicName } from '#libs/event-log/topics.js'
 
 /** Whoever scrapes does not wait for long. */
 const LOOK_WITHIN_MS = 2_000
@@ -69,10 +70,8 @@ export class MeasuredLog implements EventLog {
     return {
       positions: () => consumer.positions(),
       locateAgain: (partition) => consumer.locateAgain(partition),
-      stop: async () => {
-        await consumer.stop()
-        this.followed.delete(followed)
-      },
+      commit: (places) => consumer.commit(places),
+      stop: (last) => consumer.stop(last).finally(() => this.followed.delete(followed)),
     }
   }
 
@@ -86,6 +85,10 @@ export class MeasuredLog implements EventLog {
 
   topology(topic: TopicName): Promise<Topology> {
     return this.log.topology(topic)
+  }
+
+  committed(group: string, topic: SourceTopic): Promise<GroupPlace[]> {
+    return this.log.committed(group, topic)
   }
 
   partitionCount(topic: TopicName): number {

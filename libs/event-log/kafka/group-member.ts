@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import type { Consumer, Kafka } from 'kafkajs'
+import { PartitionAssigners, type Cluster, type Consumer, type Kafka } from 'kafkajs'
 import { GrowingPause, pauseUntilAborted } from '#libs/timing/pause.js'
+import { Generation, type Membership } from './generation.js'
 
 export interface GroupMemberSpec {
   /** Makes a client of its own for each membership. */
@@ -12,7 +13,16 @@ export interface GroupMemberSpec {
   onAssigned(partitions: readonly number[], memberId: string): void
   /** The membership has ended: another member may have the partitions. */
   onLost(): void
+  /** It goes on, and what it has may have been another's meanwhile. */
+  onMissed(): void
   onError: (error: unknown) => void
+}
+
+/** Where the group is to go on in a partition, and what the consumer notes of it. */
+export interface MemberPlace {
+  partition: number
+  offset: number
+  note: string
 }
 
 /** A member that died is out of the group after that; its partitions wait as long. */
@@ -30,9 +40,11 @@ const JOIN_AGAIN = { firstMs: 200, mostMs: 5_000 }
  * send heartbeats, whatever the handlers do. Whenever kafkajs gives the membership up, a new one is begun.
  */
 export class GroupMember {
+  private readonly generation = new Generation()
   private readonly leaving = new AbortController()
   private readonly again = new GrowingPause(JOIN_AGAIN)
   private consumer: Consumer | null = null
+  private cluster: Cluster | null = null
   private loop: Promise<void> = Promise.resolve()
 
   constructor(private readonly spec: GroupMemberSpec) {}
@@ -45,6 +57,33 @@ export class GroupMember {
   async commit(partition: number, offset: number): Promise<void> {
     if (this.consumer === null) throw new Error(`${this.spec.groupId} is not in its group`)
     await this.consumer.commitOffsets([{ topic: this.spec.topic, partition, offset: String(offset) }])
+  }
+
+  /** What `commitAs` needs: resolves within about a second of an assignment, rejects where the membership ends. */
+  get membership(): Promise<Membership> {
+    return this.generation.known
+  }
+
+  /**
+   * Makes places the group's, in one request, as what the member was when they were found to be its own. kafkajs's
+   * own commit tries again as what the member has become, by which it could overwrite the place of a partition's next
+   * owner; and it says nothing where it did nothing.
+   */
+  async commitAs({ memberId, generation }: Membership, places: readonly MemberPlace[]): Promise<void> {
+    const { groupId, topic } = this.spec
+    if (this.cluster === null) throw new Error(`${groupId} is not in its group`)
+    const coordinator = await this.cluster.findGroupCoordinator({ groupId })
+    const partitions = places.map(({ partition, offset, note }) => ({
+      partition,
+      offset: String(offset),
+      metadata: note,
+    }))
+    await coordinator.offsetCommit({
+      groupId,
+      memberId,
+      groupGenerationId: generation,
+      topics: [{ topic, partitions }],
+    })
   }
 
   /** Resolves once the group knows that the member has gone, or can't be told. */
@@ -66,8 +105,16 @@ export class GroupMember {
   /** Resolves once the member has left, rejects where its membership broke. */
   private async takePart(signal: AbortSignal): Promise<void> {
     const { groupId, topic } = this.spec
+    const clusters: Cluster[] = []
     const consumer = this.spec.kafka().consumer({
       groupId,
+      // The one public way to the cluster, as in KafkaCluster.
+      partitionAssigners: [
+        (config) => {
+          clusters.push(config.cluster)
+          return PartitionAssigners.roundRobin(config)
+        },
+      ],
       sessionTimeout: SESSION_MS,
       heartbeatInterval: HEARTBEAT_MS,
       rebalanceTimeout: REBALANCE_MS,
@@ -83,16 +130,23 @@ export class GroupMember {
       // Told between the joining and the first fetch.
       consumer.pause([{ topic }])
       this.again.reset()
+      this.generation.assigned(payload.memberId)
       if (!signal.aborted) this.spec.onAssigned(payload.memberAssignment[topic] ?? [], payload.memberId)
+    })
+    consumer.on(consumer.events.HEARTBEAT, ({ payload: { memberId, groupGenerationId: generation } }) => {
+      if (!this.generation.heard({ memberId, generation })) this.spec.onMissed()
     })
     try {
       this.consumer = consumer
+      this.cluster = clusters[0] ?? null
       await consumer.connect()
       await consumer.subscribe({ topics: [topic], fromBeginning: true })
       await consumer.run({ autoCommit: false, eachBatchAutoResolve: false })
       await Promise.race([crashed.promise, abortOf(signal)])
     } finally {
       this.consumer = null
+      this.cluster = null
+      this.generation.end()
       this.spec.onLost()
       await this.leave(consumer)
     }

@@ -1,11 +1,16 @@
 import type { Kafka } from 'kafkajs'
 import {
   LogUnavailableError,
+  NotAssignedError,
   type Consumer,
   type ConsumerSpec,
+  type GroupPlace,
+  type Partition,
   type PartitionRange,
   type Position,
 } from '../event-log.js'
+import { refuseLongNotes } from '../note-size.js'
+import { Stopping } from '../stopping.js'
 import { SharedRun } from '#libs/timing/shared-run.js'
 import { GroupMember } from './group-member.js'
 import type { KafkaCluster } from './kafka-cluster.js'
@@ -24,7 +29,7 @@ export interface KafkaConsumerOptions {
   cluster: KafkaCluster
   ranges: () => Promise<PartitionRange[]>
   /** The group's offsets by partition. */
-  committed: (groupId: string) => Promise<ReadonlyMap<number, number>>
+  committed: () => Promise<ReadonlyMap<number, number>>
   onError: (error: unknown, during: string) => void
 }
 
@@ -38,11 +43,11 @@ export class KafkaConsumer implements Consumer {
   private readonly ends = new Map<number, Promise<void>>()
   private readonly begun = Promise.withResolvers<undefined>()
   private memberId = ''
-  private stopping: Promise<void> | null = null
+  private readonly stopping = new Stopping((last) => this.stopAll(last))
 
   constructor(private readonly options: KafkaConsumerOptions) {
     const { groupId, topic, kafka, cluster, onError } = options
-    const committed = new SharedRun(() => options.committed(groupId), LOOKUPS_APART_MS)
+    const committed = new SharedRun(options.committed, LOOKUPS_APART_MS)
     this.fetcher = new PartitionFetcher(cluster, topic, (error) => onError(error, `fetching of ${topic}`))
     this.member = new GroupMember({
       kafka,
@@ -50,6 +55,7 @@ export class KafkaConsumer implements Consumer {
       topic,
       onAssigned: (partitions, memberId) => this.assign(partitions, memberId),
       onLost: () => this.revokeAll(),
+      onMissed: () => this.giveAnew(),
       onError: (error) => onError(error, `membership in the group ${groupId}`),
     })
     this.place = {
@@ -72,7 +78,7 @@ export class KafkaConsumer implements Consumer {
       `Kafka could not be asked for the leaders of ${topic}`,
       cluster.know(topic),
     )
-    if (this.stopping === null) this.member.start()
+    if (!this.stopping.hasBegun) this.member.start()
     await this.begun.promise
   }
 
@@ -87,35 +93,71 @@ export class KafkaConsumer implements Consumer {
     this.runs.get(partition)?.locateAgain()
   }
 
-  stop(): Promise<void> {
-    this.stopping ??= this.stopAll()
-    return this.stopping
+  async commit(places: readonly GroupPlace[]): Promise<void> {
+    refuseLongNotes(places)
+    if (places.length === 0) return
+    const runs = this.runsOf(places)
+    const what = `Kafka could not be told the places of ${this.options.groupId}`
+    const membership = await within(ANSWER_WITHIN_MS, what, this.member.membership)
+    // Nothing of what was gathered before a partition was given anew may become its place.
+    if (this.runsOf(places).some((run, index) => run !== runs[index])) throw this.lost(places)
+    await within(ANSWER_WITHIN_MS, what, this.member.commitAs(membership, places))
   }
 
-  private async stopAll(): Promise<void> {
+  stop(last?: () => Promise<void>): Promise<void> {
+    return this.stopping.stop(last)
+  }
+
+  private async stopAll(last: () => Promise<void>): Promise<void> {
     this.begun.reject(new LogUnavailableError('the consumer was stopped before it had its partitions'))
     for (const run of this.runs.values()) run.end()
     // The membership goes on until then: heartbeats while the last batches are handled, and their commits.
     await Promise.all([...this.runs.values()].map((run) => run.settled))
+    await last()
     await this.member.stop()
     await Promise.all(this.ends.values())
     await this.fetcher.stop()
   }
 
   private assign(partitions: readonly number[], memberId: string): void {
-    if (this.stopping !== null) return
     // A member under a new name has been out of the group, and what it had may have been another's.
     if (memberId !== this.memberId) this.revokeAll()
     this.memberId = memberId
     for (const partition of [...this.runs.keys()]) {
       if (!partitions.includes(partition)) this.revoke(partition)
     }
+    if (this.stopping.hasBegun) return
     for (const partition of partitions) {
       if (!this.runs.has(partition)) this.begin(partition)
     }
     Promise.all([...this.runs.values()].map((run) => run.settled)).then(
       () => this.begun.resolve(undefined),
       this.begun.reject,
+    )
+  }
+
+  /** What begins where the group's place says has lost nothing by another's having had it; the rest begins again. */
+  private giveAnew(): void {
+    for (const { partition, hasOwnStart } of [...this.runs.values()]) {
+      if (!hasOwnStart) continue
+      this.revoke(partition)
+      if (!this.stopping.hasBegun) this.begin(partition)
+    }
+  }
+
+  /** Throws where not all are this consumer's now. */
+  private runsOf(places: readonly GroupPlace[]): PartitionRun[] {
+    return places.map(({ topic, partition }) => {
+      const run = topic === this.options.spec.topic ? this.runs.get(partition) : undefined
+      if (run === undefined) throw this.lost([{ topic, partition }])
+      return run
+    })
+  }
+
+  private lost(places: readonly Partition[]): NotAssignedError {
+    const names = places.map(({ topic, partition }) => `${topic}/${partition}`)
+    return new NotAssignedError(
+      `not, or no longer, of this consumer of ${this.options.groupId}: ${names.join(', ')}`,
     )
   }
 

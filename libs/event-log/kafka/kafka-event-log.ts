@@ -4,6 +4,7 @@ import {
   type Consumer,
   type ConsumerSpec,
   type EventLog,
+  type GroupPlace,
   type LogRecord,
   type Partition,
   type PartitionRange,
@@ -12,7 +13,7 @@ import {
   type Topology,
 } from '../event-log.js'
 import { SharedRun } from '#libs/timing/shared-run.js'
-import { deadLetterOf, partitionCount, TOPICS, type TopicName } from '../topics.js'
+import { deadLetterOf, partitionCount, TOPICS, type SourceTopic, type TopicName } from '../topics.js'
 import { connectionFault } from './connection-fault.js'
 import { ANSWER_WITHIN_MS, LOOKUPS_APART_MS, makeKafka, type KafkaClientOptions } from './kafka-client.js'
 import { KafkaCluster } from './kafka-cluster.js'
@@ -135,12 +136,15 @@ export class KafkaEventLog implements EventLog {
     const { topicPrefix, onError } = this.options
     const consumer = new KafkaConsumer({
       spec,
-      groupId: `${topicPrefix}${spec.group}.${spec.topic}`,
+      groupId: this.groupIdOf(spec.group, spec.topic),
       topic: topicPrefix + spec.topic,
       kafka: () => makeKafka(this.options),
       cluster: new KafkaCluster(makeKafka(this.options)),
       ranges: () => this.rangesOf(spec.topic),
-      committed: (groupId) => this.committedOf(groupId, topicPrefix + spec.topic),
+      committed: async () => {
+        const places = await this.placesOf(spec.group, spec.topic)
+        return new Map(places.map(({ partition, offset }) => [partition, offset]))
+      },
       onError,
     })
     this.consumers.add(consumer)
@@ -154,10 +158,8 @@ export class KafkaEventLog implements EventLog {
     return {
       positions: () => consumer.positions(),
       locateAgain: (partition) => consumer.locateAgain(partition),
-      stop: async () => {
-        await consumer.stop()
-        this.consumers.delete(consumer)
-      },
+      commit: (places) => consumer.commit(places),
+      stop: (last) => consumer.stop(last).finally(() => this.consumers.delete(consumer)),
     }
   }
 
@@ -174,6 +176,12 @@ export class KafkaEventLog implements EventLog {
     const what = `Kafka could not be asked for the positions of ${topic}`
     const ranges = await within(ANSWER_WITHIN_MS, what, this.rangesOf(topic))
     return { logId: this.logId, partitions: ranges.map((range) => ({ ...range })) }
+  }
+
+  async committed(group: string, topic: SourceTopic): Promise<GroupPlace[]> {
+    if (this.isClosed) throw new LogUnavailableError('the event log is closed')
+    const what = `Kafka could not be asked for the places of ${this.groupIdOf(group, topic)}`
+    return within(ANSWER_WITHIN_MS, what, this.placesOf(group, topic))
   }
 
   async setAside({ topic, partition }: Partition, record: StoredRecord, reason: string): Promise<void> {
@@ -209,15 +217,24 @@ export class KafkaEventLog implements EventLog {
     return lookup.get()
   }
 
-  private async committedOf(groupId: string, topic: string): Promise<Map<number, number>> {
-    const topics = await this.clients.admin.fetchOffsets({ groupId, topics: [topic] })
-    const offsets = topics.flatMap(({ partitions }) => partitions)
-    // Kafka says -1 where nothing was committed.
-    return new Map(
-      offsets
-        .map(({ partition, offset }): [number, number] => [partition, Number(offset)])
-        .filter(([, offset]) => offset >= 0),
+  private groupIdOf(group: string, topic: TopicName): string {
+    return `${this.options.topicPrefix}${group}.${topic}`
+  }
+
+  private async placesOf(group: string, topic: TopicName): Promise<GroupPlace[]> {
+    const groupId = this.groupIdOf(group, topic)
+    const topics = [this.options.topicPrefix + topic]
+    const offsets = (await this.clients.admin.fetchOffsets({ groupId, topics })).flatMap(
+      ({ partitions }) => partitions,
     )
+    const places = offsets.map(({ partition, offset, metadata }) => ({
+      topic,
+      partition,
+      offset: Number(offset),
+      note: metadata ?? '',
+    }))
+    // Kafka says -1 where nothing was committed.
+    return places.filter(({ offset }) => offset >= 0).sort((one, other) => one.partition - other.partition)
   }
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Admin } from 'kafkajs'
 import { kafkaBrokers } from '#test/harness/servers.js'
+import { until } from '#test/harness/until.js'
 import { PARTITIONS } from '../event-log-harness.contract.js'
 import { TOPICS } from '../topics.js'
 import { makeKafka } from './kafka-client.js'
@@ -61,5 +62,9 @@ export async function makeLog(changed: Partial<KafkaEventLogOptions> = {}) {
       expect(errors).toEqual([])
     },
   }
+  // A broker that has just been started takes a while to serve its first group.
+  const isServed = () => harness.log.committed('group', 'inbox-events').catch(() => null)
+  await until('the group to be served', isServed)
+  errors.length = 0
   return harness
 }

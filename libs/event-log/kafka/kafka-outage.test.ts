@@ -31,7 +31,13 @@ describeOn('kafka')('Kafka event log: brokers out of reach', () => {
       const appends = [1, 2, 3, 1].map((partition) =>
         log.append('inbox-events', { ...record(keyIn(partition), 'x'), value: large }),
       )
-      const answers = await Promise.allSettled([...appends, log.topology('inbox-events')])
+      const place = { topic: 'inbox-events', partition: 1, offset: 1, note: 'late' } as const
+      const answers = await Promise.allSettled([
+        ...appends,
+        log.topology('inbox-events'),
+        log.committed('group', 'inbox-events'),
+        consumer.commit([place]),
+      ])
       expect(answers).toMatchObject(answers.map(() => unavailable))
       expect(Date.now() - begunAt).toBeLessThan(BOUND_MS)
       expect(told.length).toBeGreaterThan(0)

@@ -60,6 +60,11 @@ export class PartitionRun implements PartitionReader {
     if (this.isWaiting) this.goOn()
   }
 
+  /** Whether its consumer, not what was committed, says where it begins. */
+  get hasOwnStart(): boolean {
+    return !this.isCommitting
+  }
+
   take(fetched: FetchedPartition): Promise<void> {
     this.isWaiting = false
     this.underWay = this.handle(fetched)

@@ -8,6 +8,7 @@ import {
   type Consumer,
   type ConsumerSpec,
   type EventLog,
+  type GroupPlace,
   type LogRecord,
   type Partition,
   type PartitionRange,
@@ -16,7 +17,9 @@ import {
   type Topology,
 } from '../event-log.js'
 import { partitionOf } from '../partitioner.js'
-import { deadLetterOf, partitionCount, TOPICS, type TopicName } from '../topics.js'
+import { deadLetterOf, partitionCount, TOPICS, type SourceTopic, type TopicName } from '../topics.js'
+import { GroupPlaces } from './group-places.js'
+import { LmdbConsumer } from './lmdb-consumer.js'
 import { PartitionConsumer } from './partition-consumer.js'
 
 /*
@@ -61,8 +64,8 @@ const PRUNE_CHUNK = 1_000
 export class LmdbEventLog implements EventLog {
   private readonly topics = new Map<TopicName, Database<Row, RowKey>>()
   private readonly ranges = new Map<TopicName, PartitionRange[]>()
-  private readonly committed: Database<number, [group: string, topic: string, partition: number]>
-  private readonly consumers = new Set<PartitionConsumer>()
+  private readonly places: GroupPlaces
+  private readonly consumers = new Set<LmdbConsumer>()
   private readonly batcher: Batcher<Append, Position>
   private readonly pruneTimer: NodeJS.Timeout
   private pruning: Promise<void> = Promise.resolve()
@@ -100,7 +103,7 @@ export class LmdbEventLog implements EventLog {
     private readonly options: LmdbEventLogOptions,
   ) {
     this.logId = logId
-    this.committed = root.openDB({ name: 'committed' })
+    this.places = new GroupPlaces(root)
     this.batcher = new Batcher<Append, Position>({
       ...BATCH,
       sizeOf: ({ record }) => record.value.length + RECORD_OVERHEAD_BYTES,
@@ -118,36 +121,33 @@ export class LmdbEventLog implements EventLog {
   }
 
   async consume(spec: ConsumerSpec): Promise<Consumer> {
-    const consumers = await Promise.all(
+    const partitions = await Promise.all(
       this.rangesOf(spec.topic).map(async (range) => {
-        const key: [string, string, number] = [spec.group, spec.topic, range.partition]
         let isCommitting = false
         const locate = async () => {
           const start = await spec.startAt({ ...range })
           isCommitting = start === 'committed'
-          return start === 'committed' ? (this.committed.get(key) ?? range.first) : start.offset
+          if (start !== 'committed') return start.offset
+          return this.places.find(spec.group, range)?.offset ?? range.first
         }
         return new PartitionConsumer(spec, range, await locate(), {
           locate,
           read: (from) => this.readBatch(range, from),
-          commit: async (next) => {
-            if (isCommitting) await commit(this.root, () => this.committed.putSync(key, next))
+          commit: async (offset) => {
+            const { topic, partition } = range
+            if (isCommitting) await this.places.keep(spec.group, [{ topic, partition, offset, note: '' }])
           },
         })
       }),
     )
-    for (const consumer of consumers) {
-      this.consumers.add(consumer)
-      consumer.start()
-    }
+    const consumer = new LmdbConsumer(spec, partitions, this.places)
+    this.consumers.add(consumer)
+    consumer.start()
     return {
-      locateAgain: (partition) =>
-        consumers.find(({ position }) => position.partition === partition)?.locateAgain(),
-      positions: () => consumers.filter((each) => this.consumers.has(each)).map(({ position }) => position),
-      stop: async () => {
-        await Promise.all(consumers.map((consumer) => consumer.stop()))
-        for (const consumer of consumers) this.consumers.delete(consumer)
-      },
+      locateAgain: (partition) => consumer.locateAgain(partition),
+      positions: () => consumer.positions(),
+      commit: (places) => consumer.commit(places),
+      stop: (last) => consumer.stop(last).finally(() => this.consumers.delete(consumer)),
     }
   }
 
@@ -173,6 +173,11 @@ export class LmdbEventLog implements EventLog {
       logId: this.logId,
       partitions: this.rangesOf(topic).map((range) => ({ ...range })),
     })
+  }
+
+  committed(group: string, topic: SourceTopic): Promise<GroupPlace[]> {
+    const places = this.rangesOf(topic).map((range) => this.places.find(group, range))
+    return Promise.resolve(places.filter((place) => place !== null))
   }
 
   async setAside({ topic, partition }: Partition, record: StoredRecord, reason: string): Promise<void> {
@@ -239,8 +244,8 @@ export class LmdbEventLog implements EventLog {
     const all = { start: [partition, 0] as RowKey, end: [partition + 1, 0] as RowKey, limit: 1 }
     const [first] = rows.getKeys(all)
     const [last] = rows.getKeys({ ...all, start: [partition, Infinity], end: [partition, -1], reverse: true })
-    // A pruned partition may be empty and yet have an end, which is kept beside the group offsets.
-    const pruned = this.committed.get(['', topic, partition]) ?? 0
+    // A pruned partition may be empty and yet have an end.
+    const pruned = this.places.prunedTo(topic, partition)
     return { topic, partition, first: first?.[1] ?? pruned, end: last === undefined ? pruned : last[1] + 1 }
   }
 
@@ -309,7 +314,7 @@ export class LmdbEventLog implements EventLog {
     if (last === undefined) return false
     await commit(this.root, () => {
       for (const key of old) rows.removeSync(key)
-      this.committed.putSync(['', range.topic, partition], last[1] + 1)
+      this.places.putPrunedTo(range.topic, partition, last[1] + 1)
     })
     range.first = last[1] + 1
     return old.length === PRUNE_CHUNK
