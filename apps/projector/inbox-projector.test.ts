@@ -23,6 +23,7 @@ function received(offset: number, size: number): DecodedBatch<InboxEvent>['event
         size,
         digest: '',
         sealed: Buffer.alloc(0),
+        inbox: null,
       },
     },
   }

@@ -21,6 +21,7 @@ import { movedChannel } from '#libs/read-model/watermark.js'
 import type { Signals } from '#libs/signals/signals.js'
 import { WebhookProjector } from './webhook-projector.js'
 import { firstStepOf, InboxProjector } from './inbox-projector.js'
+import { ShownMessages } from './shown-messages.js'
 import { ProjectorMetrics } from './projector-metrics.js'
 
 /** What the projector works with, made by who composes it. */
@@ -42,6 +43,7 @@ export class ProjectorController {
     private readonly ports: ProjectorPorts,
     private readonly inboxes: InboxProjector,
     private readonly deliveries: WebhookProjector,
+    private readonly shown: ShownMessages,
     private readonly metrics: ProjectorMetrics,
   ) {}
 
@@ -54,6 +56,7 @@ export class ProjectorController {
     if (applied === 'applied') {
       const inboxIds = new Set(step.events.map(({ recorded }) => recorded.event.inboxId))
       for (const inboxId of inboxIds) this.ports.signals.publish(inboxChannel(inboxId))
+      this.shown.tell(batch, step.events)
     }
     return this.conclude(batch, applied, step.outcome, started)
   }
@@ -122,7 +125,9 @@ export class ProjectorController {
     }
     // Emptied, or put back from an older copy: they are to say that they are catching up.
     logger.warn({ ...place, views: applied }, 'the views were lost or put back: they are rebuilt')
-    return { seekTo: (await beginViews(projections, log, batch)).offset }
+    const { offset } = await beginViews(projections, log, batch)
+    await this.shown.begin(batch)
+    return { seekTo: offset }
   }
 
   /** Before the step that goes past them; where a batch comes again, what has been set aside is not set aside again. */

@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
+import { measuredUsage } from '#libs/process/measured-usage.js'
 import { beginViews } from '#libs/read-model/beginning.js'
 import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
 import { WebhookProjector } from './webhook-projector.js'
@@ -12,6 +13,7 @@ import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
 import { ProjectorMetrics } from './projector-metrics.js'
 import { ProjectorController, ProjectorPorts } from './projector.controller.js'
+import { ShownMessages } from './shown-messages.js'
 import { ViewsWatch } from './views-watch.js'
 
 /*
@@ -31,6 +33,7 @@ export interface ProjectorOptions {
     | 'parseInboxBudgetMs'
     | 'parseAccountBudgetMs'
   >
+  now: () => Date
   logger: Logger
   registry: Registry
 }
@@ -47,11 +50,14 @@ export interface Projector {
 export async function startProjector({
   engine,
   settings,
+  now,
   logger,
   registry,
 }: ProjectorOptions): Promise<Projector> {
   const metrics = new ProjectorMetrics(registry)
   const parser = parserOf(settings, logger, metrics)
+  const usage = measuredUsage({ log: engine.log, source: '/mayfly/projector', now, logger, registry })
+  const shown = new ShownMessages({ usage, queries: engine.inboxes, now })
 
   @Module({
     controllers: [ProjectorController],
@@ -59,12 +65,13 @@ export async function startProjector({
       { provide: ProjectorPorts, useValue: { ...engine, logger } },
       { provide: InboxProjector, useValue: new InboxProjector(engine.projections, engine.vault, parser) },
       { provide: WebhookProjector, useValue: new WebhookProjector(engine.projections) },
+      { provide: ShownMessages, useValue: shown },
       { provide: ProjectorMetrics, useValue: metrics },
     ],
   })
   class ProjectorModule {}
 
-  const strategy = strategyOf(engine, logger)
+  const strategy = strategyOf(engine, shown, logger)
   const service = await NestFactory.createMicroservice<CustomStrategy>(ProjectorModule, {
     strategy,
     logger: false,
@@ -74,6 +81,7 @@ export async function startProjector({
     await Promise.all([service.listen(), parser.warmUp()])
   } catch (error) {
     await parser.close()
+    await usage.close()
     throw error
   }
   const watch = watchOf(engine, strategy, logger)
@@ -83,6 +91,7 @@ export async function startProjector({
       await watch.stop()
       await service.close()
       await parser.close()
+      await usage.close()
     },
   }
 }
@@ -105,12 +114,17 @@ function parserOf(
   })
 }
 
-function strategyOf({ log, projections }: ProjectorOptions['engine'], logger: Logger): EventLogStrategy {
+function strategyOf(
+  { log, projections }: ProjectorOptions['engine'],
+  shown: ShownMessages,
+  logger: Logger,
+): EventLogStrategy {
   return new EventLogStrategy({
     log,
     group: 'projector',
     startAt: async (place) => {
       const { range, offset } = await beginViews(projections, log, place)
+      await shown.begin(place)
       if (offset < range.end) logger.info({ ...range, offset }, 'views are catching up with the log')
       return { offset }
     },

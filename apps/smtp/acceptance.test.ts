@@ -1,7 +1,9 @@
 import { LogUnavailableError } from '#libs/event-log/event-log.js'
 import { Recorder } from '#libs/event-log/recorder.js'
+import type { UsageEvent } from '#libs/usage/events.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
-import { Acceptance, type AcceptanceOptions } from './acceptance.js'
+import { Acceptance, type AcceptanceOptions, type Recipient } from './acceptance.js'
+import { MailUsage } from './mail-usage.js'
 import { MemoryBudget } from './memory-budget.js'
 import { REFUSALS } from './replies.js'
 
@@ -19,6 +21,7 @@ afterEach(() => room.close())
 async function accept(isAway: (append: number) => boolean, withinMs: number) {
   const recorder = new Recorder(room.log, '/mayfly/smtp', room.now)
   let appends = 0
+  const usage: UsageEvent[] = []
   const recordInboxEvent: AcceptanceOptions['recorder']['recordInboxEvent'] = (event, attribution) => {
     appends += 1
     return isAway(appends)
@@ -29,30 +32,37 @@ async function accept(isAway: (append: number) => boolean, withinMs: number) {
     vault: room.vault,
     inboxes: room.views.queries,
     recorder: { recordInboxEvent },
+    usage: new MailUsage({ record: (event) => usage.push(event) }, room.now),
     authenticator: null,
     // Room for one copy at a time.
     sealedBytes: new MemoryBudget(1),
     now: room.now,
     onError: () => undefined,
   })
-  const recipients = []
+  const recipients: Recipient[] = []
   for (let i = 0; i < 3; i += 1) {
     const { id, address } = await room.createInbox()
-    recipients.push({ inboxId: id, rcptTo: address })
+    const row = await room.views.queries.inbox(id)
+    if (row !== null) recipients.push({ inbox: row.inbox, rcptTo: address })
   }
   const deadlineMs = performance.now() + withinMs
-  const raw = Buffer.from('Subject: x\r\n')
+  const raw = Buffer.from('Subject: x\r\nMessage-ID:\r\n <one@test>\r\n\r\nMessage-ID: <two@test>')
   const outcome = await acceptance.accept({ raw, trace: TRACE, recipients, deadlineMs })
-  return { outcome, appends, recipients }
+  return { outcome, appends, recipients, usage }
 }
 
 describe('acceptance', () => {
   it('tries what is missing again once one record is durable, until all are', async () => {
-    const { outcome, recipients } = await accept((append) => append === 2 || append === 4, 10_000)
+    const { outcome, recipients, usage } = await accept((append) => append === 2 || append === 4, 10_000)
     const mails = await room.received()
     const idOf = (inboxId: string) => mails.find(({ event }) => event.inboxId === inboxId)?.event.messageId
-    expect(outcome).toEqual(recipients.map(({ inboxId }) => idOf(inboxId)))
+    expect(outcome).toEqual(recipients.map(({ inbox }) => idOf(inbox.id)))
     expect(mails).toHaveLength(3)
+    // One of each that is durable, however often it was tried; of another inbox the same mail looks another.
+    expect(usage.map(({ type }) => type)).toEqual(Array(3).fill('MailAccepted'))
+    const fingerprints = usage.map((event) => (event.type === 'MailAccepted' ? event.fingerprint : null))
+    expect(new Set(fingerprints).size).toBe(3)
+    for (const each of fingerprints) expect(each).toMatch(/^[0-9a-f]{16}$/)
   })
 
   it('gives up at the deadline, and says that some records stand', async () => {

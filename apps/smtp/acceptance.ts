@@ -9,15 +9,17 @@ import type { Inbox } from '#libs/inbox/inbox.js'
 import type { Envelope } from '#libs/mail/message.js'
 import type { InboxQueries } from '#libs/read-model/queries.js'
 import { mintId } from '#libs/typeid/mint.js'
-import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { MessageId } from '#libs/typeid/typeid.js'
 import { InboxRoom, type Place } from './inbox-room.js'
 import type { Authenticator } from './authenticator.js'
+import { identityOf, type MailUsage } from './mail-usage.js'
 import type { MemoryBudget } from './memory-budget.js'
 import { refusalOf } from './recipients.js'
 import { Refusal, REFUSALS } from './replies.js'
 
 export interface Recipient {
-  inboxId: InboxId
+  /** As it was at RCPT TO. */
+  inbox: Inbox
   rcptTo: string
 }
 
@@ -33,6 +35,7 @@ export interface AcceptanceOptions {
   vault: Pick<KeyVault, 'find'>
   inboxes: Pick<InboxQueries, 'inbox'>
   recorder: Pick<Recorder, 'recordInboxEvent'>
+  usage: MailUsage
   /** Null where nobody is to judge whom mails are from. */
   authenticator: Pick<Authenticator, 'judge'> | null
   /** Sealed copies on their way to the log, of all mails. */
@@ -52,6 +55,10 @@ interface Copy {
 
 interface Sealing {
   source: PackedSource
+  /** What the sender knows the mail by. */
+  identity: string | null
+  /** On the clock of `performance.now()`: the mail was all there. */
+  beganAtMs: number
   receivedAt: Date
   trace: IncomingMail['trace']
 }
@@ -86,7 +93,7 @@ export class Acceptance {
       if (refusal === undefined) return await this.appendAll(copies, { raw, trace, receivedAt, deadlineMs })
       // To try again helps where something changed since RCPT TO, not where the mail's own copies fill an inbox.
       const refused = recipients.filter((_, index) => judged[index] instanceof Refusal)
-      const isItsOwnDoing = refused.every(({ inboxId }) => copies.some(({ inbox }) => inbox.id === inboxId))
+      const isItsOwnDoing = refused.every((one) => copies.some(({ inbox }) => inbox.id === one.inbox.id))
       return copies.length === 0 || isItsOwnDoing ? refusal : REFUSALS.recipientsChanged
     } finally {
       for (const { place } of copies) place.leave()
@@ -97,11 +104,18 @@ export class Acceptance {
     copies: readonly Copy[],
     { raw, trace, receivedAt, deadlineMs }: Omit<IncomingMail, 'recipients'> & { receivedAt: Date },
   ): Promise<MessageId[] | Refusal> {
+    const beganAtMs = performance.now()
     const [source, authentication] = await Promise.all([
       packSource(raw),
       this.options.authenticator?.judge(raw, trace),
     ])
-    const sealing = { source, receivedAt, trace: { ...trace, ...(authentication && { authentication }) } }
+    const sealing = {
+      source,
+      identity: identityOf(raw),
+      beganAtMs,
+      receivedAt,
+      trace: { ...trace, ...(authentication && { authentication }) },
+    }
     let missing = await this.appendEach(copies, sealing)
     if (missing.length === copies.length) return REFUSALS.logUnavailable
     for (let ms = RETRY_MS.first; missing.length > 0; ms = Math.min(ms * 2, RETRY_MS.most)) {
@@ -112,16 +126,23 @@ export class Acceptance {
     return copies.map(({ messageId }) => messageId)
   }
 
-  private async prepare({ inboxId, rcptTo }: Recipient, now: Date): Promise<Copy | Refusal> {
+  private async prepare({ inbox: { id: inboxId }, rcptTo }: Recipient, now: Date): Promise<Copy | Refusal> {
+    const { usage } = this.options
     let place: Place | null = null
     try {
       const row = await this.options.inboxes.inbox(inboxId)
       if (row === null) return REFUSALS.catchingUp
       const { inbox } = row
       const refusal = refusalOf(inbox, now)
-      if (refusal !== null) return refusal
+      if (refusal !== null) {
+        usage.refused(inbox, refusal)
+        return refusal
+      }
       place = this.room.take(row)
-      if (place === null) return REFUSALS.inboxFull
+      if (place === null) {
+        usage.refused(inbox, REFUSALS.inboxFull)
+        return REFUSALS.inboxFull
+      }
       const found = await this.options.vault.find(inboxId)
       if (found.state === 'known') {
         return { inbox, key: found.key, messageId: mintId('msg'), rcptTo, place }
@@ -169,8 +190,9 @@ export class Acceptance {
     return missing
   }
 
-  private async append({ inbox, key, messageId, rcptTo, place }: Copy, sealing: Sealing): Promise<void> {
-    const { source, receivedAt, trace } = sealing
+  private async append(copy: Copy, sealing: Sealing): Promise<void> {
+    const { inbox, key, messageId, rcptTo, place } = copy
+    const { source, identity, beganAtMs, receivedAt, trace } = sealing
     const sealed = sealMail(key, inbox.id, messageId, { ...trace, rcptTo }, source)
     const { events, refusal } = decide(
       { inbox, message: null },
@@ -190,6 +212,8 @@ export class Acceptance {
       const attribution = { accountId, environment, keyId: null }
       const { offset } = await this.options.recorder.recordInboxEvent(event, attribution)
       place.fill(offset)
+      const acceptMs = performance.now() - beganAtMs
+      this.options.usage.accepted(copy, { identity, size: source.size, acceptMs })
     }
   }
 }

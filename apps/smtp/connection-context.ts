@@ -1,4 +1,4 @@
-import type { InboxId } from '#libs/typeid/typeid.js'
+import type { Inbox } from '#libs/inbox/inbox.js'
 import type { RemoteHost } from './connection-limits.js'
 import type { ReceptionContext, ReceptionLimits } from './mail-reception.js'
 import type { Refusal } from './replies.js'
@@ -20,7 +20,7 @@ export interface ConnectionContext extends ReceptionContext, SessionLimits {
   /** Null where mail may come. Never rejects. */
   refusalOfMail: () => Promise<Refusal | null>
   /** The inbox that a mailbox is, or why it takes no mail. Never rejects. */
-  resolve: (mailbox: string) => Promise<InboxId | Refusal>
+  resolve: (mailbox: string) => Promise<Inbox | Refusal>
 }
 
 /** Whom a connection is from. */

@@ -37,7 +37,7 @@ export class Journal {
         connectionId: id,
         remoteAddress,
         recipients: recipients.length,
-        inboxIds: recipients.slice(0, MOST_IDS).map(({ inboxId }) => inboxId),
+        inboxIds: recipients.slice(0, MOST_IDS).map(({ inbox }) => inbox.id),
         messageIds: messageIds.slice(0, MOST_IDS),
         bytes: raw.length,
         isEncrypted: trace.tls !== null,

@@ -4,6 +4,7 @@ import type { IncomingMail } from './acceptance.js'
 import type { CommandStream } from './command-stream.js'
 import type { RemoteHost } from './connection-limits.js'
 import type { Journal, SessionMark } from './journal.js'
+import type { MailUsage } from './mail-usage.js'
 import { MailData } from './mail-data.js'
 import { Refusal, REFUSALS } from './replies.js'
 import type { Transaction } from './transaction.js'
@@ -16,6 +17,7 @@ export interface ReceptionLimits {
 
 export interface ReceptionContext extends ReceptionLimits {
   journal: Journal
+  usage: Pick<MailUsage, 'refused'>
   /** Never rejects. */
   accept: (mail: IncomingMail) => Promise<MessageId[] | Refusal>
   /** A mail has given its memory back, maybe after its connection was closed. */
@@ -89,7 +91,11 @@ export class MailReception {
 
   private async judge({ data, startedAtMs, ...come }: MailUnderWay): Promise<MessageId[] | Refusal> {
     const content = data.content()
-    if (content.state !== 'whole') return REFUSAL_OF_CONTENT[content.state]
+    if (content.state !== 'whole') {
+      const refusal = REFUSAL_OF_CONTENT[content.state]
+      for (const { inbox } of come.transaction.recipients) this.context.usage.refused(inbox, refusal)
+      return refusal
+    }
     const { journal, dataTimeoutMs, accept } = this.context
     const mail = {
       raw: content.raw,

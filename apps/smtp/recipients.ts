@@ -3,8 +3,8 @@ import { addressReached, type Address } from '#libs/inbox/address.js'
 import { asOf, type Inbox } from '#libs/inbox/inbox.js'
 import { isAnyCatchingUp } from '#libs/read-model/backlog.js'
 import type { InboxQueries } from '#libs/read-model/queries.js'
-import type { InboxId } from '#libs/typeid/typeid.js'
 import type { BacklogWatch } from './backlog-watch.js'
+import type { MailUsage } from './mail-usage.js'
 import { Refusal, REFUSALS } from './replies.js'
 
 export interface RecipientsOptions {
@@ -13,6 +13,7 @@ export interface RecipientsOptions {
   backlog: BacklogWatch
   mailDomain: string
   maxBacklog: number
+  usage: Pick<MailUsage, 'refused'>
   now: () => Date
   onError: (error: unknown) => void
 }
@@ -31,16 +32,19 @@ export class Recipients {
   }
 
   /** The inbox that a RCPT TO reaches, or why it takes no mail. */
-  async resolve(recipient: string): Promise<InboxId | Refusal> {
+  async resolve(recipient: string): Promise<Inbox | Refusal> {
     const address = addressReached(recipient, this.options.mailDomain)
     if (address === null) return REFUSALS.unknownRecipient
     return this.orUnavailable(() => this.look(address))
   }
 
-  private async look(address: Address): Promise<InboxId | Refusal> {
+  private async look(address: Address): Promise<Inbox | Refusal> {
     const found = (await this.inboxAt(address)) ?? (await this.lookAgain(address))
     if (found === null) return REFUSALS.unknownRecipient
-    return found instanceof Refusal ? found : (refusalOf(found, this.options.now()) ?? found.id)
+    if (found instanceof Refusal) return found
+    const refusal = refusalOf(found, this.options.now())
+    if (refusal !== null) this.options.usage.refused(found, refusal)
+    return refusal ?? found
   }
 
   /** While they catch up, what the views don't know may yet exist; lost ones may have come back since the first look. */

@@ -8,6 +8,7 @@ import type { Certificate } from './certificate.js'
 import { Connection } from './connection.js'
 import type { ConnectionContext } from './connection-context.js'
 import type { ConnectionLimits } from './connection-limits.js'
+import type { MailUsage } from './mail-usage.js'
 import type { Journal } from './journal.js'
 import { readProxySource } from './proxied-socket.js'
 import type { Recipients } from './recipients.js'
@@ -28,6 +29,7 @@ export interface EdgeServerOptions {
   recipients: Recipients
   acceptance: Acceptance
   journal: Journal
+  usage: Pick<MailUsage, 'refused'>
 }
 
 /** Sockets past the limit that are there to be told so. */
@@ -57,6 +59,7 @@ export class EdgeServer extends SMTPServer {
     this.context = {
       ...sessionLimits(settings),
       journal: edge.journal,
+      usage: edge.usage,
       refusalOfMail: () => edge.recipients.refusalOfMail(),
       resolve: (mailbox) => edge.recipients.resolve(mailbox),
       accept: (mail) => this.accept(mail),

@@ -4,12 +4,14 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
+import { measuredUsage } from '#libs/process/measured-usage.js'
 import { listenError } from '#libs/process/listen-error.js'
 import { Acceptance } from './acceptance.js'
 import { Authenticator } from './authenticator.js'
 import { BacklogWatch } from './backlog-watch.js'
 import { loadCertificate } from './certificate.js'
 import { Journal } from './journal.js'
+import { MailUsage } from './mail-usage.js'
 import { MemoryBudget } from './memory-budget.js'
 import { SmtpMetrics } from './metrics.js'
 import { Recipients } from './recipients.js'
@@ -53,7 +55,10 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const journal = new Journal(options.logger, new SmtpMetrics(options.registry))
   const onError = (error: unknown) => journal.failed(error)
 
+  const recorded = measuredUsage({ log: engine.log, source: '/mayfly/smtp', ...options })
+  const usage = new MailUsage(recorded, now)
   const recipients = new Recipients({
+    usage,
     log: engine.log,
     inboxes: engine.inboxes,
     backlog: new BacklogWatch(engine.log, engine.inboxes),
@@ -68,6 +73,7 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const acceptance = new Acceptance({
     vault: engine.vault,
     inboxes: engine.inboxes,
+    usage,
     recorder: new Recorder(engine.log, '/mayfly/smtp', now),
     authenticator,
     sealedBytes: new MemoryBudget(settings.smtpMemoryBytes / SEALED_SHARE),
@@ -82,7 +88,7 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
     now,
   })
 
-  const server = new EdgeServer({ settings, certificate, recipients, acceptance, journal })
+  const server = new EdgeServer({ settings, certificate, recipients, acceptance, journal, usage })
   const listening = server.listen(settings.smtpPort, settings.smtpHost)
   await once(listening, 'listening').catch((error: unknown) => {
     throw listenError(error, { host: 'MAYFLY_SMTP_HOST', port: 'MAYFLY_SMTP_PORT' })
@@ -91,6 +97,10 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   if (address === null || typeof address === 'string') throw new Error('the SMTP edge listens on no port')
 
   let draining: Promise<void> | null = null
-  const drain = () => server.drain(DRAIN_MS).then(() => authenticator?.close())
+  const drain = async () => {
+    await server.drain(DRAIN_MS)
+    await authenticator?.close()
+    await recorded.close()
+  }
   return { port: address.port, drain: () => (draining ??= drain()) }
 }

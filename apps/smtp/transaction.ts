@@ -1,3 +1,4 @@
+import type { Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Recipient } from './acceptance.js'
 import { readMailParameters, type MailParameters } from './mail-parameters.js'
@@ -9,7 +10,7 @@ export interface TransactionContext {
   maxRecipients: number
   hasRoomFor: (bytes: number) => boolean
   refusalOfMail: () => Promise<Refusal | null>
-  resolve: (mailbox: string) => Promise<InboxId | Refusal>
+  resolve: (mailbox: string) => Promise<Inbox | Refusal>
 }
 
 /** Of one mail in one inbox: each tag of an address is a recipient of its own. */
@@ -66,12 +67,12 @@ export class Transaction {
     const key = mailbox.toLowerCase()
     const isRepeated = this.byMailbox.has(key)
     if (!isRepeated && this.byMailbox.size >= this.context.maxRecipients) return REFUSALS.tooManyRecipients
-    const inboxId = await this.context.resolve(mailbox)
-    if (inboxId instanceof Refusal) return inboxId
-    const copies = (this.copies.get(inboxId) ?? 0) + (isRepeated ? 0 : 1)
+    const inbox = await this.context.resolve(mailbox)
+    if (inbox instanceof Refusal) return inbox
+    const copies = (this.copies.get(inbox.id) ?? 0) + (isRepeated ? 0 : 1)
     if (copies > MOST_COPIES) return REFUSALS.tooManyTags
-    this.copies.set(inboxId, copies)
-    this.byMailbox.set(key, { inboxId, rcptTo: address })
+    this.copies.set(inbox.id, copies)
+    this.byMailbox.set(key, { inbox, rcptTo: address })
     return !isRepeated
   }
 }

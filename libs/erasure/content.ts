@@ -1,3 +1,4 @@
+import { createHmac, createSecretKey } from 'node:crypto'
 import type { Envelope } from '#libs/mail/message.js'
 import type { DeliveryId, InboxId, MessageId } from '#libs/typeid/typeid.js'
 import { pack, packNow, unpack, unpackNow } from './packing.js'
@@ -77,6 +78,14 @@ export function unsealJson(key: SecretKey, context: string, sealed: Uint8Array):
 
 export function unsealJsonText(key: SecretKey, context: string, sealed: Uint8Array): string {
   return unpackNow(unseal(key, context, sealed)).toString()
+}
+
+/**
+ * 16 hex digits (64 bits) that are the same for the same text and key in the same context, and tell nothing of the text
+ * once the key is forgotten (HMAC, RFC 2104).
+ */
+export function fingerprintOf(key: SecretKey, context: string, text: string): string {
+  return createHmac('sha256', createSecretKey(key)).update(`${context}\0${text}`).digest('hex').slice(0, 16)
 }
 
 export function detailsContext(inboxId: InboxId): string {

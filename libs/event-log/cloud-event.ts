@@ -9,7 +9,7 @@ import type { LogRecord } from './event-log.js'
 export interface Occurrence<Event> {
   id: EventId
   time: Date
-  /** What recorded it: `/mayfly/api`, `/mayfly/smtp`, `/mayfly/lifecycle`, `/mayfly/webhooks`, `/mayfly/key-vault`. */
+  /** What recorded it: `/mayfly/api`, `/mayfly/smtp`, `/mayfly/lifecycle`, `/mayfly/webhooks`, `/mayfly/projector`, `/mayfly/key-vault`. */
   source: string
   event: Event
 }

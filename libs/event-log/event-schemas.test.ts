@@ -42,6 +42,7 @@ describe('a written schema', () => {
 
 const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.inbox.created', ['password_protected']],
+  ['mayfly.inbox.message-received', ['inbox_key_id', 'labels']],
   ['mayfly.account.opened', ['limits']],
   ['mayfly.account.plan-changed', ['limits']],
   ['mayfly.account.api-key-issued', ['rate_limit']],
@@ -51,4 +52,6 @@ const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.webhook.delivery-succeeded', ['answer']],
   ['mayfly.webhook.delivery-failed', ['answer', 'status', 'next_attempt_at']],
   ['mayfly.webhook.replay-advanced', ['next']],
+  ['mayfly.usage.api-request-served', ['inbox_id']],
+  ['mayfly.usage.mail-accepted', ['fingerprint']],
 ])

@@ -71,6 +71,9 @@ const messageReceived = eventForm({
     size: Count,
     digest: Sha256,
     sealed: SealedBytes,
+    // Records from before usage was counted lack both.
+    inbox_key_id: Type.Optional(IdText('key')),
+    labels: Type.Optional(Type.Record(Text, Text)),
   },
   toData: (event: MessageReceived) => ({
     inbox_id: event.inboxId,
@@ -79,6 +82,7 @@ const messageReceived = eventForm({
     size: event.size,
     digest: event.digest,
     sealed: event.sealed,
+    ...(event.inbox === null ? {} : { inbox_key_id: event.inbox.keyId, labels: { ...event.inbox.labels } }),
   }),
   fromData: (data): MessageReceived => ({
     type: 'MessageReceived',
@@ -88,6 +92,10 @@ const messageReceived = eventForm({
     size: data.size,
     digest: data.digest,
     sealed: data.sealed,
+    inbox:
+      data.inbox_key_id === undefined
+        ? null
+        : { keyId: brand('key', data.inbox_key_id), labels: data.labels ?? {} },
   }),
 })
 

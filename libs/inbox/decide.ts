@@ -68,7 +68,17 @@ export function decide({ inbox, message }: InboxSlice, command: InboxCommand): D
       if (current.messageCount >= current.maxMessages) {
         return refuse({ code: 'inbox-full', maxMessages: current.maxMessages })
       }
-      return accept({ type: 'MessageReceived', inboxId, messageId, receivedAt: now, size, digest, sealed })
+      const { keyId, labels } = current
+      return accept({
+        type: 'MessageReceived',
+        inboxId,
+        messageId,
+        receivedAt: now,
+        size,
+        digest,
+        sealed,
+        inbox: { keyId, labels },
+      })
     }
     case 'DeleteMessage': {
       if (message === null) return refuse({ code: 'unknown-message' })

@@ -33,6 +33,8 @@ export interface MessageReceived {
   digest: string
   /** Envelope and source, sealed. */
   sealed: Uint8Array
+  /** What usage figures know the inbox by; null in records from before there were any. */
+  inbox: { keyId: KeyId; labels: Readonly<Record<string, string>> } | null
 }
 
 export interface MessageDeleted {

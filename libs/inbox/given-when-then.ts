@@ -87,7 +87,15 @@ export const created: InboxCreated = {
 }
 
 export function received(at: Date, id = MESSAGE_ID): MessageReceived {
-  return { type: 'MessageReceived', inboxId: INBOX_ID, messageId: id, receivedAt: at, ...MAIL }
+  const { labels } = created
+  return {
+    type: 'MessageReceived',
+    inboxId: INBOX_ID,
+    messageId: id,
+    receivedAt: at,
+    ...MAIL,
+    inbox: { keyId: KEY_ID, labels },
+  }
 }
 
 export function messageDeleted(at: Date, id = MESSAGE_ID): MessageDeleted {

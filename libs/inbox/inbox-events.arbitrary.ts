@@ -23,11 +23,13 @@ const anyMessageId = fc.integer({ min: 1, max: 4 }).map(messageId)
 const anyMinute = fc.integer({ min: 0, max: 60 }).map(minute)
 const inboxId = fc.constant(INBOX_ID)
 
+const anyLabels = fc.dictionary(fc.string(), fc.string(), { maxKeys: 4 })
+
 const anyCreated = fc
   .record({
     createdAt: anyMinute,
     expiresAt: anyMinute,
-    labels: fc.dictionary(fc.string(), fc.string(), { maxKeys: 4 }),
+    labels: anyLabels,
     maxMessages: fc.nat(),
     isProtected: fc.boolean(),
     sealed: anyBytes,
@@ -46,6 +48,7 @@ export const anyInboxEvent: fc.Arbitrary<InboxEvent> = fc.oneof(
       size: fc.nat(),
       digest: anyDigest,
       sealed: anyBytes,
+      inbox: fc.option(fc.record({ keyId: anyKeyId, labels: anyLabels })),
     }),
   },
   {

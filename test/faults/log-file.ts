@@ -77,6 +77,7 @@ export async function makeMailRecords(
         size: packed.size,
         digest,
         sealed,
+        inbox: null,
       }),
     )
   }

@@ -1,0 +1,40 @@
+import type { DecodedBatch } from '#libs/event-log/decode-batch.js'
+import type { Partition } from '#libs/event-log/event-log.js'
+import type { InboxEvent } from '#libs/inbox/events.js'
+import type { InboxQueries } from '#libs/read-model/queries.js'
+import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
+
+export interface ShownMessagesOptions {
+  usage: Pick<UsageRecorder, 'record'>
+  queries: Pick<InboxQueries, 'progress'>
+  now: () => Date
+}
+
+/**
+ * Tells whoever counts usage when messages came into the views. Views that are built anew show what had been shown
+ * before: up to their target nothing is told.
+ */
+export class ShownMessages {
+  private readonly targets = new Map<number, number>()
+
+  constructor(private readonly options: ShownMessagesOptions) {}
+
+  /** To be called where a partition's views have been begun. */
+  async begin({ topic, partition }: Partition): Promise<void> {
+    if (topic !== 'inbox-events') return
+    const progress = await this.options.queries.progress({ topic, partition })
+    this.targets.set(partition, progress?.target ?? Infinity)
+  }
+
+  tell({ partition }: Partition, events: DecodedBatch<InboxEvent>['events']): void {
+    const { usage, now } = this.options
+    const target = this.targets.get(partition) ?? Infinity
+    const shownAt = now()
+    for (const { offset, recorded } of events) {
+      const { event } = recorded
+      if (event.type !== 'MessageReceived' || event.inbox === null || offset < target) continue
+      const { inboxId, messageId, receivedAt, inbox } = event
+      usage.record({ type: 'MessageShown', ...inbox, inboxId, messageId, receivedAt, shownAt }, recorded)
+    }
+  }
+}

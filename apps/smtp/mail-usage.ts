@@ -1,0 +1,65 @@
+import { fingerprintOf } from '#libs/erasure/content.js'
+import type { SecretKey } from '#libs/erasure/seal.js'
+import type { Inbox } from '#libs/inbox/inbox.js'
+import type { MessageId } from '#libs/typeid/typeid.js'
+import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
+import type { Refusal } from './replies.js'
+
+/** Where the header section of a mail is looked for its Message-ID: senders put it among the first. */
+const HEAD_BYTES = 64 * 1024
+/** RFC 5322, section 3.6.4, folded or not (section 2.2.3). */
+const MESSAGE_ID = /^message-id:((?:.*)(?:\r?\n[ \t].*)*)/im
+
+export interface AcceptedCopy {
+  inbox: Inbox
+  key: SecretKey
+  messageId: MessageId
+}
+
+/** Tells whoever counts usage what became of mails for known inboxes. */
+export class MailUsage {
+  constructor(
+    private readonly usage: Pick<UsageRecorder, 'record'>,
+    private readonly now: () => Date,
+  ) {}
+
+  accepted(
+    { inbox, key, messageId }: AcceptedCopy,
+    mail: { identity: string | null; size: number; acceptMs: number },
+  ) {
+    const { identity, size, acceptMs } = mail
+    this.usage.record(
+      {
+        type: 'MailAccepted',
+        ...aboutOf(inbox),
+        messageId,
+        size,
+        acceptMs: Math.round(acceptMs * 1_000) / 1_000,
+        fingerprint: identity === null ? null : fingerprintOf(key, `message-id:${inbox.id}`, identity),
+        acceptedAt: this.now(),
+      },
+      inbox,
+    )
+  }
+
+  refused(inbox: Inbox, { reason, responseCode: code }: Refusal): void {
+    this.usage.record({ type: 'MailRefused', ...aboutOf(inbox), reason, code, refusedAt: this.now() }, inbox)
+  }
+}
+
+function aboutOf({
+  id: inboxId,
+  keyId,
+  labels,
+}: Inbox): Pick<Inbox, 'keyId' | 'labels'> & { inboxId: Inbox['id'] } {
+  return { keyId, inboxId, labels }
+}
+
+/** What a sender knows a mail by; null where it says nothing. */
+export function identityOf(raw: Buffer): string | null {
+  const start = raw.toString('latin1', 0, HEAD_BYTES)
+  const end = /\r?\n\r?\n/.exec(start)?.index ?? start.length
+  const [, value = ''] = MESSAGE_ID.exec(start.slice(0, end)) ?? []
+  const identity = value.replaceAll(/\r?\n/g, '').trim()
+  return identity === '' ? null : identity
+}
