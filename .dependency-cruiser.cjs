@@ -2,7 +2,7 @@
 const pure = '^libs/(inbox|account|webhook|typeid)/'
 // Reads the clock and draws random bits.
 const impure = '^libs/typeid/mint\\.ts$'
-const engines = '(lmdb|in-process|memory|kafka|redis|chdb)'
+const engines = '(lmdb|in-process|memory|kafka|redis|clickhouse)'
 const adapter = `^libs/[^/]+/${engines}/`
 // Tests, contract suites, and what only they are made of: arbitrary events, the words of given, when, then.
 const testOnly = '\\.(test|contract|arbitrary)\\.ts$|/given-when-then\\.ts$'

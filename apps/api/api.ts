@@ -10,6 +10,7 @@ import { Recorder } from '#libs/event-log/recorder.js'
 import type { PlanTable } from '#libs/account/plan.js'
 import { faultLog } from '#libs/process/fault-log.js'
 import { listenError } from '#libs/process/listen-error.js'
+import { measuredUsage } from '#libs/process/measured-usage.js'
 import { measureBacklog } from '#libs/read-model/backlog.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
 import { Authenticator } from './access/authenticator.js'
@@ -38,6 +39,7 @@ import { InboxesController } from './inboxes/inboxes.controller.js'
 import { KeysController } from './keys/keys.controller.js'
 import { Keys } from './keys/keys.service.js'
 import { InboxPasswords } from './inboxes/inbox-passwords.js'
+import { FirstReadings } from './messages/first-readings.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
 import { MessagePages } from './messages/message-page.js'
 import { MessageReader } from './messages/message-reader.js'
@@ -59,6 +61,8 @@ import { WebhooksController } from './webhooks/webhooks.controller.js'
 import { Webhooks, WebhooksContext } from './webhooks/webhooks.service.js'
 import { ApiDocument } from './openapi/api-document.js'
 import { DocsController } from './openapi/docs.controller.js'
+import { UsageController } from './usage/usage.controller.js'
+import { Usage, UsageContext } from './usage/usage.service.js'
 import { OperationsContext, OperationsController } from './operations/operations.controller.js'
 
 /*
@@ -127,6 +131,7 @@ export async function startApi({
       logUnkept(error, 'keeping an answer')
     },
   })
+  const usage = measuredUsage({ log, source: '/mayfly/api', now, logger, registry })
   const methods = new MethodTable()
   const streams = new OpenStreams({
     most: settings.maxStreams,
@@ -145,6 +150,12 @@ export async function startApi({
   const webhooksContext: WebhooksContext = { recorder, now, log, webhooks, secrets }
   const deliveriesContext: DeliveriesContext = { recorder, now, deliveries }
   const replaysContext: ReplaysContext = { recorder, now, replays }
+  const logUntold = faultLog(logger, { then: 'answered without' })
+  const usageContext: UsageContext = {
+    queries: engine.usage?.queries ?? null,
+    now,
+    onUnavailable: (error) => logUntold(error, 'reading usage figures'),
+  }
   const operationsContext: OperationsContext = {
     log,
     registry,
@@ -164,6 +175,7 @@ export async function startApi({
     WebhooksController,
     DeliveriesController,
     ReplaysController,
+    UsageController,
     OperationsController,
     DocsController,
   ]
@@ -185,6 +197,9 @@ export async function startApi({
       { provide: ApiDocument, useValue: new ApiDocument(controllers, () => url) },
       Accounts,
       Keys,
+      { provide: UsageContext, useValue: usageContext },
+      Usage,
+      { provide: FirstReadings, useValue: new FirstReadings(usage, now) },
       Webhooks,
       { provide: DeliveriesContext, useValue: deliveriesContext },
       Deliveries,
@@ -217,6 +232,8 @@ export async function startApi({
     settings,
     logger,
     metrics,
+    usage,
+    now,
     methods,
     isShuttingDown: () => isShuttingDown,
     publicUrl: () => url,
@@ -254,11 +271,13 @@ export async function startApi({
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
         await app.close()
         clearTimeout(timer)
+        await usage.close()
       },
     }
   } catch (error) {
     stopListening()
     await app.close()
+    await usage.close()
     throw error
   }
 }

@@ -1,4 +1,5 @@
 import { join, resolve } from 'node:path'
+import { startAnalytics } from '#apps/analytics/analytics.js'
 import { bootstrapAccount } from '#apps/api/access/bootstrap.js'
 import { startApi } from '#apps/api/api.js'
 import { startLifecycle } from '#apps/lifecycle/lifecycle.js'
@@ -30,12 +31,14 @@ export interface Standalone extends Welcome {
 export function startStandalone({ announce, ...process }: StandaloneOptions): Promise<Standalone> {
   return onEngine('standalone', process, async ({ engine, settings, logger, now, registry, running }) => {
     const plans = readPlans(settings.plansFile)
-    const projector = await startProjector({ engine, settings, logger, registry })
+    const projector = await startProjector({ engine, settings, now, logger, registry })
     running.defer(() => projector.close())
     const lifecycle = await startLifecycle({ engine, now, logger, registry })
     running.defer(() => lifecycle.close())
     const webhooks = await startWebhooks({ engine, settings, now, logger, registry })
     running.defer(() => webhooks.close())
+    const analytics = await startAnalytics({ engine, logger, registry })
+    running.defer(() => analytics.close())
 
     let isStarted = false
     const recorder = new Recorder(engine.log, '/mayfly/api', now)

@@ -108,6 +108,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       signals,
       limits,
       idempotency,
+      usage: null,
       close,
     }
   } catch (cause) {

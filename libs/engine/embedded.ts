@@ -11,6 +11,7 @@ import { LmdbKeyUseStore } from '#libs/key-use/lmdb/lmdb-key-use-store.js'
 import { memoryRateLimits } from '#libs/rate-limit/memory/memory-rate-limits.js'
 import { openLmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
 import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
+import { openChdbUsage } from '#libs/usage/clickhouse/clickhouse-usage.js'
 import { messageOf } from '#libs/fault/message-of.js'
 import { DataDirError, masterKeyText, takeDataDir } from './data-dir.js'
 import type { Engine, EngineOptions } from './engine.js'
@@ -24,6 +25,8 @@ const KEYS_FILE: DataFile = ['keys', 'keys.mdb']
 const VIEWS_FILE: DataFile = ['read-model', 'views.mdb']
 const REQUESTS_FILE: DataFile = ['idempotency', 'requests.mdb']
 const KEY_USE_FILE: DataFile = ['key-use', 'key-use.mdb']
+
+const USAGE_FOLDER = 'usage'
 
 const REWRITE_KEYS_WITHIN_MS = 3_600_000
 
@@ -92,6 +95,9 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       (error) => onError(error, 'opening the answers to repeated requests'),
     )
     opened.defer(() => idempotency.close())
+    // Not removed where it can't be opened: it has figures of events that the log has long lost.
+    const usage = await orDataDirError(() => openChdbUsage(join(dataDir.path, USAGE_FOLDER)))
+    opened.defer(() => usage?.close())
     return {
       log,
       vault,
@@ -106,6 +112,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       signals,
       limits,
       idempotency,
+      usage,
       close,
     }
   } catch (error) {

@@ -17,6 +17,7 @@ import type {
   WebhookQueries,
 } from '#libs/read-model/queries.js'
 import type { Signals } from '#libs/signals/signals.js'
+import type { UsageQueries, UsageSink } from '#libs/usage/usage-store.js'
 
 /** Every port, with the adapters of one engine behind them. */
 export interface Engine {
@@ -33,6 +34,8 @@ export interface Engine {
   signals: Signals
   limits: RateLimits
   idempotency: IdempotencyStore
+  /** Null where the embedded engine has none: chDB does not come for every system. */
+  usage: { sink: UsageSink; queries: UsageQueries } | null
   /** Lets go of every resource; what was acknowledged is durable. */
   close(): Promise<void>
 }

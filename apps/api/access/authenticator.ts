@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { isInForce, type ApiKey } from '#libs/account/account.js'
 import { isMistyped } from '#libs/account/api-key.js'
+import type { Inbox } from '#libs/inbox/inbox.js'
 import type { Plan } from '#libs/account/plan.js'
 import type { Scope } from '#libs/account/scope.js'
 import type { KeyUse } from '#libs/key-use/key-use.js'
@@ -23,6 +24,8 @@ export interface Principal {
   requestsPerMinute: number
   /** What the request gives as the password of the inbox that it is about. */
   inboxPassword: string | null
+  /** The inbox that the request turned out to be about, for what its usage is counted by. */
+  subject: Pick<Inbox, 'id' | 'labels'> | null
 }
 
 const PRINCIPAL = Symbol('principal')
@@ -82,7 +85,7 @@ export class Authenticator {
     const requestsPerMinute = Math.min(rateLimit ?? Infinity, plan.requestsPerMinute)
     const given = headers['mayfly-inbox-password']
     const inboxPassword = typeof given === 'string' ? given : null
-    return { keyId, accountId, environment, scopes, plan, requestsPerMinute, inboxPassword }
+    return { keyId, accountId, environment, scopes, plan, requestsPerMinute, inboxPassword, subject: null }
   }
 }
 

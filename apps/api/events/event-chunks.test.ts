@@ -23,6 +23,7 @@ import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js
 import { Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import type { InboxContext } from '../inboxes/inboxes.service.js'
+import { FirstReadings } from '../messages/first-readings.js'
 import { MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { eventChunks } from './event-chunks.js'
@@ -115,7 +116,8 @@ describe('the text of a stream', () => {
     const partitions = { partitionCount: () => PARTITIONS }
     const views = new Views(partitions, queries, accounts, vault, new InProcessSignals())
     const context = { now: () => now } as InboxContext
-    const feed = new InboxFeed(views, new MessageReader(views, opened), context)
+    const readings = new FirstReadings({ record: () => undefined }, () => now)
+    const feed = new InboxFeed(views, new MessageReader(views, opened), context, readings)
     const { inbox } = evolve({ inbox: null, message: null }, created)
     const bell = new Doorbell()
     const ending = new AbortController()

@@ -8,6 +8,7 @@ import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
 import { writeMessageCursor } from '../http/cursor.js'
 import { Views } from '../http/views.js'
 import { InboxContext, comingToItsEnd } from '../inboxes/inboxes.service.js'
+import { FirstReadings } from '../messages/first-readings.js'
 import { MessageReader } from '../messages/message-reader.js'
 import type { EventText } from './event-stream-text.js'
 
@@ -21,6 +22,7 @@ export class InboxFeed {
     private readonly views: Views,
     private readonly reader: MessageReader,
     private readonly context: InboxContext,
+    private readonly readings: FirstReadings,
   ) {}
 
   /** At most PAGE entries from an offset on. In views that are being rebuilt they are true too, if not all. */
@@ -66,7 +68,9 @@ export class InboxFeed {
     await this.views.mustKnow(inbox.id)
     const opened = entry.messageId === null ? null : await this.open(inbox.id, entry.messageId)
     await this.views.mustKnow(inbox.id)
-    return opened === null ? null : messageBody(entry.time, opened, family)
+    if (opened === null) return null
+    this.readings.note(inbox, [opened])
+    return messageBody(entry.time, opened, family)
   }
 
   private async open(inboxId: InboxId, messageId: MessageId): Promise<OpenedMessage | null> {

@@ -1,11 +1,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { principalOf } from '../access/authenticator.js'
+import { principalOf, type Principal } from '../access/authenticator.js'
+import type { ApiRequestServed } from '#libs/usage/events.js'
+import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
 import type { StreamOutcome } from '../events/event-stream.js'
 import type { ProblemCode } from './problems.js'
 
 /** The status in the log and in metrics of a request whose client left before the answer was through, as nginx has it. */
 const HUNG_UP = 499
+const TOO_MANY_REQUESTS = 429
 const MOST_CHARACTERS = 200
 const ID = /^[a-z]{3}_[0-7][0-9a-hjkmnp-tv-z]{25}$/
 
@@ -32,7 +35,7 @@ function notesOf(request: FastifyRequest): Notes {
  * Writes one line and makes one observation of a request, once its answer is through or its client has left. The line
  * has no secret and no content, and of the URL the route and the ids alone: what a query looks for may be personal.
  */
-export function watchRequest(request: FastifyRequest, reply: FastifyReply, metrics: ApiMetrics): void {
+export function watchRequest(request: FastifyRequest, reply: FastifyReply, watching: Watching): void {
   const { socket } = request.raw
   const writtenBefore = socket.bytesWritten
   reply.raw.once('close', () => {
@@ -40,7 +43,14 @@ export function watchRequest(request: FastifyRequest, reply: FastifyReply, metri
     const status = reply.raw.writableFinished ? reply.statusCode : HUNG_UP
     const { elapsedTime } = reply
     const { problem, stream, bodyBytes = 0 } = notesOf(request)
+    const bytesOut = socket.bytesWritten - writtenBefore
+    const { metrics, usage, now } = watching
     metrics.observe(request.method, route, status, elapsedTime)
+    const principal = principalOf(request)
+    if (principal !== null) {
+      const served = { method: request.method, route, status, ms: elapsedTime, bodyBytes, bytesOut }
+      usage.record(requestServed(principal, served, now()), principal)
+    }
     request.log.info(
       {
         ...who(request),
@@ -53,7 +63,7 @@ export function watchRequest(request: FastifyRequest, reply: FastifyReply, metri
         ms: Math.round(elapsedTime * 100) / 100,
         bytesIn: bodyBytes,
         // All that went down the connection meanwhile.
-        bytesOut: socket.bytesWritten - writtenBefore,
+        bytesOut,
         remoteAddress: socket.remoteAddress,
         userAgent: request.headers['user-agent']?.slice(0, MOST_CHARACTERS),
         clientRequestId: clientRequestIdOf(request),
@@ -61,6 +71,34 @@ export function watchRequest(request: FastifyRequest, reply: FastifyReply, metri
       'request',
     )
   })
+}
+
+export interface Watching {
+  metrics: ApiMetrics
+  usage: Pick<UsageRecorder, 'record'>
+  now: () => Date
+}
+
+function requestServed(
+  { keyId, subject }: Principal,
+  served: { method: string; route: string; status: number; ms: number; bodyBytes: number; bytesOut: number },
+  servedAt: Date,
+): ApiRequestServed {
+  const { method, route, status, ms, bodyBytes, bytesOut } = served
+  return {
+    type: 'ApiRequestServed',
+    keyId,
+    method,
+    route,
+    status,
+    isRefused: status === TOO_MANY_REQUESTS,
+    durationMs: Math.round(ms * 1_000) / 1_000,
+    requestBytes: bodyBytes,
+    responseBytes: bytesOut,
+    inboxId: subject?.id ?? null,
+    labels: subject?.labels ?? {},
+    servedAt,
+  }
 }
 
 function who(request: FastifyRequest): Record<string, string> {

@@ -5,6 +5,7 @@ import { KeyVaultUnavailableError } from '#libs/erasure/key-vault.js'
 import { IdempotencyUnavailableError } from '#libs/idempotency/idempotency-store.js'
 import { LogUnavailableError } from '#libs/event-log/event-log.js'
 import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
+import { UsageUnavailableError } from '#libs/usage/usage-store.js'
 import { note } from './access-log.js'
 import { pathOf } from './link.js'
 import { methodNotAllowed, type MethodTable } from './method-table.js'
@@ -42,6 +43,9 @@ export class ProblemFilter implements ExceptionFilter {
     }
     if (error instanceof ReadModelUnavailableError) {
       return unavailable('read-model-unavailable', 'What is stored can not be read just now.')
+    }
+    if (error instanceof UsageUnavailableError) {
+      return unavailable('read-model-unavailable', 'Usage figures can not be read just now.')
     }
     if (error instanceof IdempotencyUnavailableError) {
       return unavailable(

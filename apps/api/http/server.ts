@@ -3,6 +3,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify'
 import { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import type { Settings } from '#libs/config/settings.js'
+import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
 import { watchRequest } from './access-log.js'
 import { setSafeHeaders } from './answer-headers.js'
@@ -30,6 +31,8 @@ export interface ServerOptions {
   settings: Pick<Settings, 'corsOrigins' | 'httpMaxConnections' | 'httpRequestTimeoutMs'>
   logger: Logger
   metrics: ApiMetrics
+  usage: Pick<UsageRecorder, 'record'>
+  now: () => Date
   methods: MethodTable
   isShuttingDown: () => boolean
   /** What links in problems begin with. */
@@ -46,6 +49,8 @@ export function makeServer({
   settings,
   logger,
   metrics,
+  usage,
+  now,
   methods,
   isShuttingDown,
   publicUrl,
@@ -56,7 +61,7 @@ export function makeServer({
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const cors = new Cors(settings.corsOrigins)
   const welcome = (request: FastifyRequest, reply: FastifyReply): boolean => {
-    watchRequest(request, reply, metrics)
+    watchRequest(request, reply, { metrics, usage, now })
     void reply.header('x-request-id', request.id)
     return cors.mark(request, reply)
   }

@@ -22,6 +22,7 @@ function principal(key: number, inboxPassword: string | null): Principal {
     plan: planNamed('pro'),
     requestsPerMinute: 1,
     inboxPassword,
+    subject: null,
   }
 }
 

@@ -185,6 +185,7 @@ export class Inboxes {
     const row = isId('inb', id) ? await this.views.known(id, () => this.views.inboxes.inbox(id)) : null
     if (row !== null && row.inbox.accountId === accountId && row.inbox.environment === environment) {
       const inbox = asOf(row.inbox, this.context.now())
+      principal.subject = inbox
       if (inbox.state !== 'active') this.opened.forget(inbox.id)
       return { inbox, endOffset: row.endOffset }
     }

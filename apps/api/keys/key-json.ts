@@ -1,9 +1,17 @@
 import type { Static } from 'typebox'
 import type { ApiKey } from '#libs/account/account.js'
+import type { UsageTotals } from '#libs/usage/usage-store.js'
 import type { Key, KeyWithSecret } from './key-schemas.js'
 
-/** A key as the contract has it. `usage` is null until usage is counted. */
-export function keyJson(key: ApiKey, lastUsedAt: Date | null): Static<typeof Key> {
+/** What of a key's use is known elsewhere than in the key. */
+export interface KeyUses {
+  lastUsedAt: Date | null
+  /** Null where it can't be told just now. */
+  usage: UsageTotals | null
+}
+
+/** A key as the contract has it. */
+export function keyJson(key: ApiKey, { lastUsedAt, usage }: KeyUses): Static<typeof Key> {
   return {
     id: key.id,
     name: key.name,
@@ -14,7 +22,7 @@ export function keyJson(key: ApiKey, lastUsedAt: Date | null): Static<typeof Key
     last_used_at: lastUsedAt?.toISOString() ?? null,
     state: key.revokedAt === null ? 'active' : 'revoked',
     rate_limit: key.rateLimit,
-    usage: null,
+    usage,
   }
 }
 
@@ -22,9 +30,9 @@ export function keyJson(key: ApiKey, lastUsedAt: Date | null): Static<typeof Key
 export interface NewKey {
   key: ApiKey
   secret: string
-  lastUsedAt: Date | null
+  uses: KeyUses
 }
 
-export function newKeyJson({ key, secret, lastUsedAt }: NewKey): Static<typeof KeyWithSecret> {
-  return { ...keyJson(key, lastUsedAt), secret }
+export function newKeyJson({ key, secret, uses }: NewKey): Static<typeof KeyWithSecret> {
+  return { ...keyJson(key, uses), secret }
 }

@@ -1,17 +1,9 @@
 import Type from 'typebox'
 import { SCOPES, type Scope } from '#libs/account/scope.js'
-import { Count, IdOf, OrNull, Time } from '../openapi/schema-parts.js'
+import { IdOf, OrNull, Time } from '../openapi/schema-parts.js'
+import { totals } from '../usage/usage-schemas.js'
 
-const Usage = Type.Object(
-  {
-    requests: Count('Requests that were answered.'),
-    refusals: Count('Requests that were answered 429.'),
-    inboxes: Count('Inboxes that it made.'),
-    mails: Count('Mails that came to them.'),
-    bytes: Count('Bytes of those mails.'),
-  },
-  { $id: 'KeyUsage', description: 'What a key was used for.' },
-)
+const Usage = Type.Object(totals, { $id: 'KeyUsage', description: 'What a key was used for.' })
 
 const key = {
   id: IdOf('key', 'Stays with it, whatever its secret.'),
@@ -25,8 +17,13 @@ const key = {
   last_used_at: OrNull(Time(''), 'About when a request was made with it last.'),
   state: Type.Union([Type.Literal('active'), Type.Literal('revoked')], { description: 'Whether it works.' }),
   rate_limit: OrNull(Type.Integer({ minimum: 1 }), "Requests per minute; null for the account's."),
-  usage: OrNull(Usage, 'Null until usage is counted.'),
+  usage: OrNull(
+    Usage,
+    'Since it was issued, a few seconds behind; null where that can not be told just now.',
+  ),
 }
+
+const UNUSED = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
 
 const example = {
   id: 'key_01jd6aycj4e7p8s9v1w3x5z7b2',
@@ -38,7 +35,7 @@ const example = {
   last_used_at: '2026-11-21T09:30:00.000Z',
   state: 'active',
   rate_limit: null,
-  usage: null,
+  usage: { requests: 210, refusals: 3, inboxes: 12, mails: 48, bytes: 251904 },
 }
 
 export const Key = Type.Object(key, {
@@ -54,7 +51,12 @@ export const KeyWithSecret = Type.Object(
     $id: 'KeyWithSecret',
     description: 'A key with its new secret.',
     examples: [
-      { ...example, last_used_at: null, secret: 'mf_staging_4fT9xQ2mZr7LkV0cNp8WsYb1HdJg5EaU_2tPq9B' },
+      {
+        ...example,
+        last_used_at: null,
+        usage: UNUSED,
+        secret: 'mf_staging_4fT9xQ2mZr7LkV0cNp8WsYb1HdJg5EaU_2tPq9B',
+      },
     ],
   },
 )

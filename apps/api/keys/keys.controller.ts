@@ -53,8 +53,8 @@ export class KeysController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const page = await pageOf('key', query, { request, reply }, (asked) => this.keys.list(principal, asked))
-    const lastUses = await this.keys.lastUses(page)
-    return page.map((key, index) => keyJson(key, lastUses[index] ?? null))
+    const uses = await this.keys.usesOf(principal.accountId, page)
+    return page.map((key) => keyJson(key, uses(key)))
   }
 
   @Get(':keyId')
@@ -67,7 +67,7 @@ export class KeysController {
   })
   async get(@Caller() principal: Principal, @Param('keyId') keyId: string, @Query() _query: NoParameters) {
     const key = await this.keys.get(principal, keyId)
-    return keyJson(key, await this.keys.lastUsedAt(key))
+    return keyJson(key, await this.keys.useOf(key))
   }
 
   @Post(':keyId/rotate')
@@ -108,6 +108,6 @@ export class KeysController {
     @Body() _body: NoParameters,
   ) {
     const key = await this.keys.revoke(principal, keyId)
-    return keyJson(key, await this.keys.lastUsedAt(key))
+    return keyJson(key, await this.keys.useOf(key))
   }
 }

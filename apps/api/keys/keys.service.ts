@@ -4,7 +4,7 @@ import { drawSecret, prefixOf } from '#libs/account/api-key.js'
 import { decide } from '#libs/account/decide.js'
 import { parseGrace } from '#libs/account/grace.js'
 import type { ActiveKey, ListQuery } from '#libs/read-model/queries.js'
-import { isId, type KeyId } from '#libs/typeid/typeid.js'
+import { isId, type AccountId, type KeyId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { hashSecret } from '../access/credentials.js'
 import type { Minting } from '../access/minting.js'
@@ -12,10 +12,13 @@ import { AccountsContext } from '../accounts/accounts-context.js'
 import { refused } from '../accounts/refused.js'
 import { notFound, Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
-import type { NewKey } from './key-json.js'
+import { Usage } from '../usage/usage.service.js'
+import type { KeyUses, NewKey } from './key-json.js'
 import type { IssueKey, RotateKey } from './key-requests.dto.js'
 
 type KeyFacts = Pick<ApiKey, 'name' | 'environment' | 'scopes' | 'rateLimit'>
+
+const UNUSED = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
 
 /** Others may rotate the same key at once, each ahead of this one: hardly so often. */
 const MOST_ATTEMPTS = 5
@@ -25,6 +28,7 @@ export class Keys {
   constructor(
     private readonly views: Views,
     private readonly context: AccountsContext,
+    private readonly usage: Usage,
   ) {}
 
   /** Resolves once the key is durable and works on this instance. */
@@ -78,7 +82,7 @@ export class Keys {
     )
     if (refusal !== null) throw refused(refusal, keyId)
     await this.record(events, { accountId, environment, keyId: causedBy })
-    return { key: await this.mustFind(keyId), secret, lastUsedAt: null }
+    return { key: await this.mustFind(keyId), secret, uses: { lastUsedAt: null, usage: UNUSED } }
   }
 
   /** Revoked ones too. */
@@ -103,7 +107,7 @@ export class Keys {
     mayHandOut(principal, key.scopes)
     const { id: keyId, accountId, environment } = key
     // Before the change: a secret that is in force must not be lost for it.
-    const lastUsedAt = await this.lastUsedAt(key)
+    const uses = await this.useOf(key)
     const secret = drawSecret(environment, (count) => minting.bytes(count))
     const secretHash = hashSecret(secret)
     const account = await accounts.account(accountId)
@@ -125,7 +129,7 @@ export class Keys {
       await this.record(events, { accountId, environment, keyId: principal.keyId })
       key = await this.mustFind(keyId)
     }
-    return { key, secret, lastUsedAt }
+    return { key, secret, uses }
   }
 
   /** Resolves once the key no longer works on this instance; a repeat resolves with the same. */
@@ -142,14 +146,21 @@ export class Keys {
     return this.mustFind(keyId)
   }
 
-  async lastUsedAt({ id }: ApiKey): Promise<Date | null> {
-    return (await this.context.keyUse.lastUsedAt([id])).get(id) ?? null
+  async useOf(key: ApiKey): Promise<KeyUses> {
+    return (await this.usesOf(key.accountId, [key]))(key)
   }
 
-  /** In the order of the keys. */
-  async lastUses(keys: readonly ApiKey[]): Promise<(Date | null)[]> {
-    const uses = await this.context.keyUse.lastUsedAt(keys.map(({ id }) => id))
-    return keys.map(({ id }) => uses.get(id) ?? null)
+  /** Of keys of one account. */
+  async usesOf(accountId: AccountId, keys: readonly ApiKey[]): Promise<(key: ApiKey) => KeyUses> {
+    const ids = keys.map(({ id }) => id)
+    const [lastUses, totals] = await Promise.all([
+      this.context.keyUse.lastUsedAt(ids),
+      this.usage.totals(accountId, ids),
+    ])
+    return ({ id }) => ({
+      lastUsedAt: lastUses.get(id) ?? null,
+      usage: totals === null ? null : (totals.get(id) ?? UNUSED),
+    })
   }
 
   private async record(

@@ -4,6 +4,7 @@ import type { OpenInbox } from '../inboxes/inboxes.service.js'
 import type { ListMessages } from './list-messages.dto.js'
 import { matches } from './match.js'
 import { messageJson, type OpenedMessage } from '#libs/contract/message-json.js'
+import { FirstReadings } from './first-readings.js'
 import { MessageReader } from './message-reader.js'
 import { OpenedMail, type WrittenPage } from './opened-mail.js'
 
@@ -20,6 +21,7 @@ export class MessagePages {
   constructor(
     private readonly reader: MessageReader,
     private readonly opened: OpenedMail,
+    private readonly readings: FirstReadings,
   ) {}
 
   /** `family` is the path that links begin with. Throws invalid-request for a cursor that is not the inbox's. */
@@ -27,6 +29,7 @@ export class MessagePages {
     const { id } = open.inbox
     const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
     const { messages, ...places } = await this.collect(open, query, cursor)
+    this.readings.note(open.inbox, messages)
     const items = messages.map((message) => JSON.stringify(messageJson(message, family)))
     return { ...places, body: Buffer.from(`[${items.join(',')}]`) }
   }

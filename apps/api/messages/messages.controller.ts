@@ -15,6 +15,7 @@ import { notFound } from '../http/problems.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { attachmentHeaders } from './attachment-headers.js'
 import { AttachmentPool } from './attachment-pool.js'
+import { FirstReadings } from './first-readings.js'
 import { ListMessages, ReadMessage } from './list-messages.dto.js'
 import { messageJson } from '#libs/contract/message-json.js'
 import { messageWithRaw } from './message-with-raw.js'
@@ -36,6 +37,7 @@ export class MessagesController {
     private readonly pages: MessagePages,
     private readonly reader: MessageReader,
     private readonly attachments: AttachmentPool,
+    private readonly readings: FirstReadings,
   ) {}
 
   @Get()
@@ -103,6 +105,7 @@ export class MessagesController {
       query.raw ? this.reader.raw(key, inbox.id, message.id) : null,
     ])
     if (opened === null || (query.raw && raw === null)) return this.reader.explainGone(inbox, message.id)
+    this.readings.note(inbox, [message])
     const json = messageJson(opened, familyOf(request))
     if (raw === null) return json
     void reply.type(JSON_TYPE)
@@ -135,6 +138,7 @@ export class MessagesController {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
     const source = await this.source(await this.reader.keyOf(inbox.id), inbox, message.id)
+    this.readings.note(inbox, [message])
     void reply.headers(attachmentHeaders(`${message.id}.eml`, 'message/rfc822'))
     return source
   }
@@ -173,6 +177,7 @@ export class MessagesController {
     const source = () => this.source(key, inbox, message.id)
     const found = isListed ? await this.attachments.read(source, Number(index)) : null
     if (found === null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
+    this.readings.note(inbox, [message])
     void reply.headers(attachmentHeaders(found.filename, found.mediaType))
     return Buffer.from(found.content)
   }

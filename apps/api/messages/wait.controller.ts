@@ -8,6 +8,7 @@ import { untilDeparture } from '../http/departure.js'
 import { familyOf } from '../http/link.js'
 import { Problem } from '../http/problems.js'
 import { Describe } from '../openapi/describe.js'
+import { FirstReadings } from './first-readings.js'
 import { WaitForMessage } from './list-messages.dto.js'
 import { messageJson } from '#libs/contract/message-json.js'
 import { Message } from './message-schemas.js'
@@ -21,6 +22,7 @@ export class WaitController {
   constructor(
     private readonly waits: MessageWait,
     private readonly authenticator: Authenticator,
+    private readonly readings: FirstReadings,
   ) {}
 
   @Get()
@@ -53,6 +55,7 @@ export class WaitController {
     )
     const cursor = writeMessageCursor(waited.inbox.id, { from: waited.position, to: null, end: null })
     if (waited.message === null) throw noMatch(waited, query, cursor)
+    this.readings.note(waited.inbox, [waited.message])
     void reply.header('mayfly-cursor', cursor)
     return messageJson(waited.message, familyOf(request))
   }

@@ -34,6 +34,7 @@ export const TAGS = {
   Webhooks: 'Where events are sent to as they happen.',
   Accounts: 'Whom keys and inboxes belong to.',
   Keys: 'What requests are made with.',
+  Usage: 'What keys were used for.',
   Operations: 'For those who run Mayfly, and for this document. No key is needed.',
 } as const
 

@@ -1,0 +1,83 @@
+import { Module } from '@nestjs/common'
+import { NestFactory } from '@nestjs/core'
+import type { CustomStrategy } from '@nestjs/microservices'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { Engine } from '#libs/engine/engine.js'
+import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
+import { AnalyticsController, TopicSinks } from './analytics.controller.js'
+import { AnalyticsMetrics } from './analytics-metrics.js'
+import { COUNTED_TOPICS, type CountedTopic } from './event-rows.js'
+import { TopicSink } from './topic-sink.js'
+
+/*
+ * Analytics consumes usage-events, inbox-events and webhook-events and writes a row for each event to the store of
+ * usage figures, in large batches, exactly once in effect. It emits nothing.
+ */
+
+export interface AnalyticsOptions {
+  engine: Pick<Engine, 'log' | 'usage'>
+  logger: Logger
+  registry: Registry
+}
+
+export interface Analytics {
+  /** Resolves once what was gathered is written, or can't be. */
+  close(): Promise<void>
+}
+
+const GROUP = 'analytics'
+
+/** Resolves once every partition's place in the store is known. */
+export async function startAnalytics({ engine, logger, registry }: AnalyticsOptions): Promise<Analytics> {
+  const { log, usage } = engine
+  if (usage === null) {
+    logger.warn('usage is not counted: chDB does not come for this system')
+    return { close: () => Promise.resolve() }
+  }
+  const metrics = new AnalyticsMetrics(registry)
+  const strategy = new EventLogStrategy({
+    log,
+    group: GROUP,
+    startAt: (range) => sinkOf(range.topic).startAt(range),
+    onError: (error, partition) => logger.error({ err: error, ...partition }, 'a batch failed: tried again'),
+  })
+  const makeSink = (topic: CountedTopic) =>
+    new TopicSink({
+      ...{ topic, group: GROUP, log, sink: usage.sink, metrics, logger },
+      commit: (places) => strategy.commit(topic, places),
+      locateAgain: (partition) => strategy.locateAgain({ topic, partition }),
+    })
+  const sinks: TopicSinks = {
+    byTopic: {
+      'usage-events': makeSink('usage-events'),
+      'inbox-events': makeSink('inbox-events'),
+      'webhook-events': makeSink('webhook-events'),
+    },
+  }
+  const sinkOf = (name: string): TopicSink => {
+    const topic = COUNTED_TOPICS.find((counted) => counted === name)
+    if (topic === undefined) throw new RangeError(`${name} is not counted`)
+    return sinks.byTopic[topic]
+  }
+
+  @Module({
+    controllers: [AnalyticsController],
+    providers: [{ provide: TopicSinks, useValue: sinks }],
+  })
+  class AnalyticsModule {}
+
+  const service = await NestFactory.createMicroservice<CustomStrategy>(AnalyticsModule, {
+    strategy,
+    logger: false,
+    abortOnError: false,
+  })
+  for (const topic of COUNTED_TOPICS) sinkOf(topic).start()
+  await service.listen()
+  return {
+    async close() {
+      await strategy.close((topic) => sinkOf(topic).stop())
+      await service.close()
+    },
+  }
+}

@@ -1,0 +1,66 @@
+import { decodeBatch, type DecodedBatch } from '#libs/event-log/decode-batch.js'
+import type { BatchOutcome, RecordBatch, StoredRecord } from '#libs/event-log/event-log.js'
+import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
+import { usageEventCodec } from '#libs/event-log/usage-events.js'
+import { webhookEventCodec } from '#libs/event-log/webhook-events.js'
+import { inboxRow, usageRow, webhookRow, type UsageRow } from '#libs/usage/usage-rows.js'
+import { RecentIds } from './recent-ids.js'
+
+/** Topics that usage figures are made of. */
+export const COUNTED_TOPICS = ['usage-events', 'inbox-events', 'webhook-events'] as const
+export type CountedTopic = (typeof COUNTED_TOPICS)[number]
+
+export interface EventRows {
+  rows: UsageRow[]
+  undecodable: { record: StoredRecord; reason: string }[]
+  /** The rows are those of the offsets up to, not including, this one. */
+  next: number
+  outcome: BatchOutcome
+}
+
+/** Much further than an appender's copies of one record are apart. */
+const RECENT = 2_000
+
+/**
+ * Makes rows of one partition's records, one after the other. An event that stands on the log twice, since its appender
+ * sent it again, is one row.
+ */
+export class PartitionRows {
+  private readonly recent = new RecentIds(RECENT)
+
+  /** How far ahead of its first record a partition must have been read, for the same rows whoever begins there. */
+  static readonly lookBack = RECENT
+
+  constructor(
+    private readonly topic: CountedTopic,
+    private readonly partitions: number,
+  ) {}
+
+  /** Throws NewerSchemaError as decodeBatch does. */
+  take(batch: RecordBatch): EventRows {
+    switch (this.topic) {
+      case 'usage-events':
+        return this.rowsOf(decodeBatch(usageEventCodec, batch, this.partitions), batch, usageRow)
+      case 'inbox-events':
+        return this.rowsOf(decodeBatch(inboxEventCodec, batch, this.partitions), batch, inboxRow)
+      case 'webhook-events':
+        return this.rowsOf(decodeBatch(webhookEventCodec, batch, this.partitions), batch, webhookRow)
+    }
+  }
+
+  /** Notices events that are counted already. */
+  skim(records: readonly StoredRecord[]): void {
+    for (const { headers } of records) this.recent.isNew(headers.ce_id ?? '')
+  }
+
+  private rowsOf<Event, Recording extends { id: string }>(
+    { events, undecodable, next, outcome }: DecodedBatch<Event, Recording>,
+    { partition }: RecordBatch,
+    row: (recorded: Recording, place: { partition: number; offset: number }) => UsageRow,
+  ): EventRows {
+    const rows = events.flatMap(({ offset, recorded }) =>
+      this.recent.isNew(recorded.id) ? [row(recorded, { partition, offset })] : [],
+    )
+    return { rows, undecodable, next, outcome }
+  }
+}

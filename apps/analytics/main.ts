@@ -1,0 +1,5 @@
+import 'reflect-metadata'
+import { runRole } from '#libs/process/run-role.js'
+import { startAnalytics } from './analytics.js'
+
+await runRole('analytics', startAnalytics)

@@ -1,0 +1,23 @@
+import type { UsageRange } from '#libs/usage/usage-store.js'
+
+/*
+ * What a batch in doubt is known by, as the note of a group's place: which ranges of the topic it holds, as
+ * `<partition>:<first>-<end>`, parted by blanks.
+ */
+
+/** As many ranges, of any offsets, as a note has room for. */
+export const MOST_RANGES = 100
+
+export function writeRanges(ranges: readonly UsageRange[]): string {
+  return ranges.map(({ partition, first, end }) => `${partition}:${first}-${end}`).join(' ')
+}
+
+/** None where the note is empty, or not one of these. */
+export function readRanges(note: string): UsageRange[] {
+  const found = note.split(' ').map((text) => /^(\d{1,6}):(\d{1,15})-(\d{1,15})$/.exec(text))
+  if (found.includes(null)) return []
+  return found.map((match) => {
+    const [partition = 0, first = 0, end = 0] = match?.slice(1).map(Number) ?? []
+    return { partition, first, end }
+  })
+}

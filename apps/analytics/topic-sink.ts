@@ -1,0 +1,284 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type {
+  BatchOutcome,
+  EventLog,
+  GroupPlace,
+  PartitionRange,
+  StartPosition,
+  StoredRecord,
+} from '#libs/event-log/event-log.js'
+import type { HandedBatch } from '#libs/log-transport/event-log-strategy.js'
+import { Doorbell } from '#libs/signals/doorbell.js'
+import { GrowingPause } from '#libs/timing/pause.js'
+import { SharedRun } from '#libs/timing/shared-run.js'
+import type { UsageRow } from '#libs/usage/usage-rows.js'
+import type { UsageBatch, UsageRange, UsageSink } from '#libs/usage/usage-store.js'
+import type { AnalyticsMetrics } from './analytics-metrics.js'
+import { PartitionRows, type CountedTopic } from './event-rows.js'
+import { GatheredRows } from './gathered-rows.js'
+import { MOST_RANGES, readRanges, writeRanges } from './ranges-note.js'
+
+export interface TopicSinkOptions {
+  topic: CountedTopic
+  group: string
+  log: Pick<EventLog, 'logId' | 'partitionCount' | 'read' | 'committed' | 'setAside'>
+  /** As the consumer's own; see the log's port. */
+  commit: (places: readonly GroupPlace[]) => Promise<void>
+  locateAgain: (partition: number) => void
+  sink: UsageSink
+  metrics: AnalyticsMetrics
+  logger: Logger
+}
+
+/** How long rows are gathered: what is asked for is at most a few seconds behind. */
+const GATHER_MS = 1_000
+/** Written at once. */
+const ENOUGH_ROWS = 50_000
+/** Past it nothing more is taken from the log. */
+const MOST_ROWS = 100_000
+const AGAIN = { firstMs: 100, mostMs: 5_000 }
+const LOOKED_UP_APART_MS = 250
+
+/**
+ * Writes one topic's events to the store of usage figures, exactly once in effect.
+ *
+ * Where each partition is written to stands in the store, behind the rows. What can be in doubt is the batch that was
+ * under way when a process died: rows of it may be there, and the place behind them not. So the ranges of a batch are
+ * committed as notes of the group's places before it is written, which the log lets none do but the partitions' present
+ * consumer; whoever is next finds the note that begins where the store stands, and writes exactly those ranges again,
+ * whoever else has the other partitions by then, under the token that follows from the ranges. The store drops what it
+ * has. A process that only seems dead does no harm: it can write what it has noted, and note nothing more.
+ *
+ * A store that was emptied or put back stands further behind, and is written anew from there.
+ */
+export class TopicSink {
+  private readonly gathered = new GatheredRows()
+  private readonly partitionRows = new Map<number, PartitionRows>()
+  private readonly written: SharedRun<Map<number, number>>
+  private readonly noted: SharedRun<GroupPlace[]>
+  private readonly bell = new Doorbell()
+  private room = Promise.withResolvers<undefined>()
+  private readonly stopping = new AbortController()
+  private readonly again = new GrowingPause(AGAIN)
+  private loop: Promise<void> = Promise.resolve()
+  /** The batch on its way. */
+  private leaving: { ranges: readonly UsageRange[]; done: Promise<void> } | null = null
+
+  constructor(private readonly options: TopicSinkOptions) {
+    const { topic, group, log, sink } = options
+    this.written = new SharedRun(() => sink.writtenTo(log.logId, topic), LOOKED_UP_APART_MS)
+    this.noted = new SharedRun(() => log.committed(group, topic), LOOKED_UP_APART_MS)
+  }
+
+  start(): void {
+    this.loop = this.run()
+  }
+
+  /** Where a partition goes on, once what was in doubt of it is written. */
+  async startAt(range: PartitionRange): Promise<StartPosition> {
+    const { partition } = range
+    const { sink, logger, metrics } = this.options
+    this.gathered.drop(partition)
+    this.makeRoom()
+    // What is on its way has been this process's before: it is in the store, or noted, when this goes on.
+    if (this.leaving?.ranges.some((each) => each.partition === partition) === true) await this.leaving.done
+    const writtenTo = (await this.written.get()).get(partition)
+    let offset = Math.min(Math.max(writtenTo ?? range.first, range.first), range.end)
+    const place = (await this.noted.get()).find((each) => each.partition === partition)
+    const ranges = readRanges(place?.note ?? '')
+    const inDoubt = ranges.find((each) => each.partition === partition && each.first === offset)
+    if (inDoubt !== undefined) {
+      const batch = await this.readBatch(ranges)
+      await sink.write(batch)
+      metrics.repeated(this.options.topic)
+      logger.info(
+        { ...this.placeOf(partition), ranges: place?.note },
+        'a batch in doubt has been written again',
+      )
+      offset = inDoubt.end
+    }
+    this.partitionRows.set(partition, await this.rowsFrom(partition, offset))
+    return { offset }
+  }
+
+  /** Resolves once the batch is gathered, for which there may have to be room first. */
+  async take(batch: HandedBatch): Promise<BatchOutcome> {
+    const { partition, from, signal } = batch
+    while (this.gathered.count >= MOST_ROWS) await untilOrAborted(this.room.promise, signal)
+    // A batch's decoding is work of many milliseconds, and several partitions' batches may come at once.
+    await nextTurn()
+    signal.throwIfAborted()
+    const maker = this.partitionRows.get(partition)
+    if (maker === undefined) return { seekTo: from }
+    const { rows, undecodable, next, outcome } = maker.take(batch)
+    await this.setAside(partition, undecodable)
+    // Given up meanwhile: it is about to be located again.
+    if (this.partitionRows.get(partition) !== maker) return { seekTo: from }
+    this.gathered.add({ partition, first: from, end: next }, rows)
+    this.bell.ring()
+    return outcome
+  }
+
+  /** Writes what is gathered, if that can be done at once, and resolves once nothing is under way. */
+  async stop(): Promise<void> {
+    this.stopping.abort()
+    this.bell.ring()
+    await this.loop
+  }
+
+  private async run(): Promise<void> {
+    while (!this.isStopping()) {
+      await this.untilDue()
+      while (this.isDue()) {
+        const isWritten = await this.writeGathered()
+        if (!isWritten && this.isStopping()) return
+      }
+    }
+  }
+
+  private isDue(): boolean {
+    const { sinceMs, count } = this.gathered
+    if (sinceMs === null) return false
+    return this.isStopping() || count >= ENOUGH_ROWS || performance.now() - sinceMs >= GATHER_MS
+  }
+
+  private isStopping(): boolean {
+    return this.stopping.signal.aborted
+  }
+
+  private async untilDue(): Promise<void> {
+    while (!this.isDue() && !this.isStopping()) {
+      const { sinceMs } = this.gathered
+      await this.bell.wait(
+        sinceMs === null ? GATHER_MS : Math.max(sinceMs + GATHER_MS - performance.now(), 1),
+      )
+    }
+  }
+
+  /** Whether it is written; else its partitions are located again. */
+  private async writeGathered(): Promise<boolean> {
+    const { ranges, rows } = this.gathered.take(MOST_RANGES)
+    this.makeRoom()
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    this.leaving = { ranges, done: promise }
+    try {
+      const isWritten = await this.write(ranges, rows)
+      this.leaving = null
+      // Whatever became of the batch: where it stands is to be looked up, ahead of the rows that were gathered since.
+      if (!isWritten) this.giveUp(ranges)
+      return isWritten
+    } finally {
+      this.leaving = null
+      resolve(undefined)
+    }
+  }
+
+  private async write(ranges: readonly UsageRange[], rows: readonly UsageRow[]): Promise<boolean> {
+    const { topic, log, commit, sink, metrics, logger } = this.options
+    const { signal } = this.stopping
+    const started = performance.now()
+    const note = writeRanges(ranges)
+    try {
+      await commit(ranges.map(({ partition, first }) => ({ topic, partition, offset: first, note })))
+    } catch (error) {
+      metrics.failed(topic)
+      logger.warn({ err: error, topic, ranges: note }, 'a batch could not be noted: looked up again')
+      await this.again.wait(signal)
+      return false
+    }
+    const batch: UsageBatch = { logId: log.logId, topic, ranges, rows }
+    for (;;) {
+      try {
+        await sink.write(batch)
+        break
+      } catch (error) {
+        metrics.failed(topic)
+        logger.error({ err: error, topic, ranges: note }, 'a batch could not be written: tried again')
+        await this.again.wait(signal)
+        if (this.isStopping()) return false
+      }
+    }
+    this.again.reset()
+    const ms = performance.now() - started
+    metrics.wrote(topic, rows.length, ms)
+    logger.debug({ topic, ranges: note, rows: rows.length, ms: Math.round(ms) }, 'usage figures written')
+    if (this.gathered.sinceMs === null) await this.concludeNote(ranges)
+    return true
+  }
+
+  /** For whoever looks at the group: nothing goes by it. */
+  private async concludeNote(ranges: readonly UsageRange[]): Promise<void> {
+    const { topic, commit, logger } = this.options
+    const places = ranges.map(({ partition, end }) => ({ topic, partition, offset: end, note: '' }))
+    await commit(places).catch((error: unknown) =>
+      logger.debug({ err: error, topic }, 'the places behind a batch could not be committed'),
+    )
+  }
+
+  private giveUp(ranges: readonly UsageRange[]): void {
+    for (const { partition } of ranges) {
+      this.gathered.drop(partition)
+      this.partitionRows.delete(partition)
+      this.options.locateAgain(partition)
+    }
+    this.makeRoom()
+  }
+
+  private makeRoom(): void {
+    this.room.resolve(undefined)
+    this.room = Promise.withResolvers()
+  }
+
+  private async readBatch(ranges: readonly UsageRange[]): Promise<UsageBatch> {
+    const { topic, log } = this.options
+    const rows: UsageRow[] = []
+    for (const range of ranges) {
+      const maker = await this.rowsFrom(range.partition, range.first)
+      for await (const records of log.read({ topic, ...range })) {
+        const from = records[0]?.offset ?? range.first
+        const next = (records.at(-1)?.offset ?? from) + 1
+        const made = maker.take({ topic, partition: range.partition, from, next, records })
+        rows.push(...made.rows)
+      }
+    }
+    return { logId: log.logId, topic, ranges, rows }
+  }
+
+  private async rowsFrom(partition: number, offset: number): Promise<PartitionRows> {
+    const { topic, log } = this.options
+    const maker = new PartitionRows(topic, log.partitionCount(topic))
+    const first = Math.max(offset - PartitionRows.lookBack, 0)
+    for await (const records of log.read({ topic, partition, first, end: offset })) maker.skim(records)
+    return maker
+  }
+
+  /** What the views' topics have of it, the projector sets aside. */
+  private async setAside(
+    partition: number,
+    undecodable: readonly { record: StoredRecord; reason: string }[],
+  ): Promise<void> {
+    const { topic, log, logger, metrics } = this.options
+    if (topic !== 'usage-events') return
+    for (const { record, reason } of undecodable) {
+      await log.setAside({ topic, partition }, record, reason)
+      metrics.deadLetters.inc({ topic })
+      const place = { ...this.placeOf(partition), offset: record.offset }
+      logger.error({ ...place, reason }, 'a record could not be decoded: set aside')
+    }
+  }
+
+  private placeOf(partition: number): { topic: CountedTopic; partition: number } {
+    return { topic: this.options.topic, partition }
+  }
+}
+
+async function untilOrAborted(wanted: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  const aborted = Promise.withResolvers<undefined>()
+  const abort = () => aborted.resolve(undefined)
+  signal.addEventListener('abort', abort, { once: true })
+  if (signal.aborted) abort()
+  await Promise.race([wanted, aborted.promise])
+  signal.removeEventListener('abort', abort)
+  signal.throwIfAborted()
+}

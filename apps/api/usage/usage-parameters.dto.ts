@@ -1,0 +1,76 @@
+import { ArrayMaxSize, ArrayMinSize, IsArray, IsIn, IsOptional, Matches } from 'class-validator'
+import {
+  EXPORT_FORMATS,
+  EXPORTED,
+  USAGE_INTERVALS,
+  type ExportFormat,
+  type UsageExportQuery,
+  type UsageInterval,
+} from '#libs/usage/usage-store.js'
+import { IfGiven } from '../http/if-given.js'
+import { IsMoment, MOMENT_SCHEMA } from '../http/is-moment.js'
+import { Repeatable } from '../http/query-values.js'
+import { Says } from '../openapi/describe.js'
+
+const LABEL = /^[^:]{1,64}:[\s\S]{0,128}$/u
+const GROUPING = /^(none|key|environment|label\.[^:]{1,64})$/u
+
+/** A span of time. */
+export class UsageSpan {
+  @Says('From then on (RFC 3339).', MOMENT_SCHEMA)
+  @IfGiven()
+  @IsMoment()
+  from?: string
+
+  @Says('Up to, not including, then; now unless told otherwise.', MOMENT_SCHEMA)
+  @IfGiven()
+  @IsMoment()
+  to?: string
+}
+
+/** The query of GET /v1/usage. */
+export class ReadUsage extends UsageSpan {
+  @Says('How long the intervals are, in UTC.')
+  @IsIn(USAGE_INTERVALS, { message: `interval must be one of ${USAGE_INTERVALS.join(', ')}` })
+  interval: UsageInterval = 'hour'
+
+  @Says('What parts the rows of an interval: `key`, `environment`, `label.<name>`, or `none`.', {
+    examples: ['label.run'],
+  })
+  @Matches(GROUPING, { message: 'group_by must be none, key, environment or label.<name>' })
+  group_by: string = 'none'
+
+  @Says('`<name>:<value>` that what is counted must bear; of several all must hold.', {
+    examples: [['run:42']],
+  })
+  @IsOptional()
+  @Repeatable()
+  @IsArray()
+  @ArrayMaxSize(16, { message: 'label may come 16 times' })
+  @Matches(LABEL, { each: true, message: 'label must be <name>:<value>' })
+  label?: string[]
+}
+
+/** The query of GET /v1/usage/report. */
+export class ReadReport extends UsageSpan {
+  @Says('`<name>:<value>` that what is told of must bear; of several all must hold.', {
+    examples: [['run:42']],
+  })
+  @Repeatable()
+  @IsArray({ message: 'label must be given' })
+  @ArrayMinSize(1, { message: 'label must be given' })
+  @ArrayMaxSize(16, { message: 'label may come 16 times' })
+  @Matches(LABEL, { each: true, message: 'label must be <name>:<value>' })
+  label!: string[]
+}
+
+/** The query of GET /v1/usage/export. */
+export class ExportUsage extends UsageSpan {
+  @Says('Of the file.')
+  @IsIn(EXPORT_FORMATS, { message: `format must be one of ${EXPORT_FORMATS.join(', ')}` })
+  format: ExportFormat = 'ndjson'
+
+  @Says('What stands in it: `usage` per key and minute, or events of one kind, each of them.')
+  @IsIn(EXPORTED, { message: `table must be one of ${EXPORTED.join(', ')}` })
+  table: UsageExportQuery['table'] = 'usage'
+}

@@ -1,0 +1,94 @@
+import { Readable } from 'node:stream'
+import { Controller, Get, Query, Res } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
+import Type from 'typebox'
+import { SCOPES, type Scope } from '#libs/account/scope.js'
+import type { ExportFormat } from '#libs/usage/usage-store.js'
+import type { Principal } from '../access/authenticator.js'
+import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { ProducesAnything } from '../http/media.js'
+import { attachmentHeaders } from '../messages/attachment-headers.js'
+import { Describe } from '../openapi/describe.js'
+import { reportJson, usageRowJson } from './usage-json.js'
+import { ExportUsage, ReadReport, ReadUsage } from './usage-parameters.dto.js'
+import { UsageReportSchema, UsageRow } from './usage-schemas.js'
+import { MOST_ROWS, Usage } from './usage.service.js'
+
+const [first, ...others] = SCOPES
+const ANY_SCOPE: [Scope, ...Scope[]] = [first, ...others]
+
+const MEDIA_TYPE: Readonly<Record<ExportFormat, string>> = {
+  parquet: 'application/vnd.apache.parquet',
+  ndjson: 'application/x-ndjson',
+  csv: 'text/csv; charset=utf-8',
+}
+
+/** What keys were used for. */
+@Controller('v1/usage')
+export class UsageController {
+  constructor(private readonly usage: Usage) {}
+
+  @Get()
+  @NeedsScope(...ANY_SCOPE)
+  @Describe({
+    id: 'readUsage',
+    tag: 'Usage',
+    summary: 'Read usage by time',
+    description:
+      'Of the calling key, or with the scope `admin` of the whole account. Intervals in which nothing happened are left ' +
+      `out. At most ${MOST_ROWS} rows, the last 24 hours by the hour unless told otherwise; about two seconds, at ` +
+      'most five, behind what happens.',
+    answer: { description: 'By time, then by group.', schema: Type.Array(UsageRow) },
+  })
+  async read(@Caller() principal: Principal, @Query() query: ReadUsage) {
+    const rows = await this.usage.figures(principal, query)
+    return rows.map(({ figures, span }) => usageRowJson(figures, span))
+  }
+
+  @Get('report')
+  @NeedsScope(...ANY_SCOPE)
+  @Describe({
+    id: 'reportUsage',
+    tag: 'Usage',
+    summary: 'Read how a load run went',
+    description:
+      'Of all that bears a label, which inboxes are given when they are made: `label=run:42`. Of the calling key, or ' +
+      'with the scope `admin` of the whole account; of the last 90 days unless told otherwise.',
+    answer: { description: 'The report.', schema: UsageReportSchema },
+  })
+  async report(@Caller() principal: Principal, @Query() query: ReadReport) {
+    return reportJson(await this.usage.report(principal, query))
+  }
+
+  @Get('export')
+  @NeedsScope('admin')
+  @ProducesAnything()
+  @Describe({
+    id: 'exportUsage',
+    tag: 'Usage',
+    summary: "Take the account's usage as a file",
+    description:
+      'Parquet, a JSON object a line, or CSV with a head; the last 24 hours unless told otherwise. Single events are ' +
+      'kept for 90 days, usage by the minute for 400.',
+    answer: {
+      description: 'The file.',
+      schema: Type.Unknown(),
+      headers: ['Content-Disposition'],
+    },
+    problems: ['too-many-streams'],
+  })
+  async export(
+    @Caller() principal: Principal,
+    @Query() query: ExportUsage,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const over = new AbortController()
+    reply.raw.once('close', () => over.abort())
+    const file = await this.usage.export(principal, query, over.signal)
+    const { table, format } = query
+    void reply
+      .headers(attachmentHeaders(`mayfly-${table}.${format}`, 'application/octet-stream'))
+      .type(MEDIA_TYPE[format])
+      .send(Readable.from(file, { objectMode: false }))
+  }
+}

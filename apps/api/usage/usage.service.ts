@@ -1,0 +1,163 @@
+import { Injectable } from '@nestjs/common'
+import {
+  UsageUnavailableError,
+  type UsageFigures,
+  type UsageGrouping,
+  type UsageInterval,
+  type UsageOwner,
+  type UsageQueries,
+  type UsageReport,
+  type UsageTotals,
+} from '#libs/usage/usage-store.js'
+import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
+import type { Principal } from '../access/authenticator.js'
+import { readMoment } from '../http/moment.js'
+import { invalid, unavailable, type Problem } from '../http/problems.js'
+import { parseLabel } from '../inboxes/labels.js'
+import type { ExportUsage, ReadReport, ReadUsage, UsageSpan } from './usage-parameters.dto.js'
+
+/** What the usage handlers need to know of this instance. */
+export abstract class UsageContext {
+  /** Null where none are kept. */
+  abstract readonly queries: UsageQueries | null
+  abstract readonly now: () => Date
+  /** Told of what could not be looked up, and was answered without. */
+  abstract readonly onUnavailable: (error: unknown) => void
+}
+
+/** A row of an interval, as much of it as was asked for. */
+export interface UsageSpanFigures {
+  figures: UsageFigures
+  span: Span
+}
+
+interface Span {
+  from: Date
+  to: Date
+}
+
+const UNIT_MS: Readonly<Record<UsageInterval, number>> = {
+  second: 1_000,
+  minute: 60_000,
+  hour: 3_600_000,
+  day: 86_400_000,
+}
+const DAY_MS = UNIT_MS.day
+/** As long as single events are kept. */
+const REPORT_DAYS = 90
+export const MOST_ROWS = 10_000
+const MOST_EXPORTS = 4
+
+@Injectable()
+export class Usage {
+  private exports = 0
+
+  constructor(private readonly context: UsageContext) {}
+
+  /** By time, then by group. Throws invalid-request where that would be too many rows. */
+  async figures(principal: Principal, asked: ReadUsage): Promise<UsageSpanFigures[]> {
+    const span = this.spanOf(asked, DAY_MS)
+    const { interval } = asked
+    const unitMs = UNIT_MS[interval]
+    // Nothing has happened yet past now: to ask up to the end of a day is no fault.
+    const lastMs = Math.min(span.to.getTime(), this.context.now().getTime() + unitMs)
+    if ((lastMs - span.from.getTime()) / unitMs > MOST_ROWS) throw tooMany()
+    const rows = await this.queries.figures({
+      ...span,
+      owner: ownerOf(principal),
+      interval,
+      grouping: groupingOf(asked.group_by),
+      labels: labelsOf(asked.label),
+      limit: MOST_ROWS + 1,
+    })
+    if (rows.length > MOST_ROWS) throw tooMany()
+    return rows.map((figures) => ({ figures, span: within(span, figures.at, unitMs) }))
+  }
+
+  report(principal: Principal, asked: ReadReport): Promise<UsageReport> {
+    const span = this.spanOf(asked, REPORT_DAYS * DAY_MS)
+    return this.queries.report({ ...span, owner: ownerOf(principal), labels: labelsOf(asked.label) })
+  }
+
+  /** Null where they can't be told just now: what else there is to say of a key does not wait for them. */
+  async totals(
+    accountId: AccountId,
+    keyIds: readonly KeyId[],
+  ): Promise<ReadonlyMap<KeyId, UsageTotals> | null> {
+    const { queries, onUnavailable } = this.context
+    if (queries === null) return null
+    try {
+      return await queries.totals(accountId, keyIds)
+    } catch (error) {
+      if (!(error instanceof UsageUnavailableError)) throw error
+      onUnavailable(error)
+      return null
+    }
+  }
+
+  /**
+   * The account's, whatever key asks; the signal aborts once nothing more is read of it, in any case. Throws
+   * too-many-streams where others are being read already.
+   */
+  async export(
+    { accountId }: Principal,
+    asked: ExportUsage,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<Uint8Array>> {
+    const { format, table } = asked
+    const span = this.spanOf(asked, DAY_MS)
+    if (this.exports >= MOST_EXPORTS) {
+      throw unavailable('too-many-streams', `This instance gives at most ${MOST_EXPORTS} exports at once.`)
+    }
+    this.exports += 1
+    signal.addEventListener('abort', () => (this.exports -= 1), { once: true })
+    return this.queries.export({ accountId, ...span, table, format }, signal)
+  }
+
+  private get queries(): UsageQueries {
+    const { queries } = this.context
+    if (queries !== null) return queries
+    throw new UsageUnavailableError('chDB does not come for this system: usage is not counted')
+  }
+
+  private spanOf({ from, to }: UsageSpan, usualMs: number): Span {
+    const end = to === undefined ? this.context.now() : readMoment(to)
+    const begin = from === undefined ? new Date(end.getTime() - usualMs) : readMoment(from)
+    if (begin < end) return { from: begin, to: end }
+    throw invalid({
+      detail: 'from must be before to, which is now unless it is given',
+      parameter: from === undefined ? 'to' : 'from',
+    })
+  }
+}
+
+/** A key sees its own usage; one of scope `admin` that of its account. */
+function ownerOf({ accountId, keyId, scopes }: Principal): UsageOwner {
+  return { accountId, keyId: scopes.includes('admin') ? null : keyId }
+}
+
+function groupingOf(text: string): UsageGrouping {
+  if (text === 'none' || text === 'key' || text === 'environment') return { by: text }
+  return { by: 'label', name: text.slice('label.'.length) }
+}
+
+function labelsOf(texts: readonly string[] = []): (readonly [string, string])[] {
+  return texts.flatMap((text) => {
+    const label = parseLabel(text)
+    return label === null ? [] : [label]
+  })
+}
+
+function within({ from, to }: Span, at: Date, unitMs: number): Span {
+  return {
+    from: new Date(Math.max(at.getTime(), from.getTime())),
+    to: new Date(Math.min(at.getTime() + unitMs, to.getTime())),
+  }
+}
+
+function tooMany(): Problem {
+  return invalid({
+    detail: `that is more than ${MOST_ROWS} rows: ask for longer intervals, or a shorter span`,
+    parameter: 'interval',
+  })
+}

@@ -1,0 +1,104 @@
+import type { ClickHouseClient } from '@clickhouse/client'
+import { isId, type AccountId, type KeyId } from '#libs/typeid/typeid.js'
+import type {
+  Quantiles,
+  UsageExportQuery,
+  UsageFigures,
+  UsageQueries,
+  UsageQuery,
+  UsageReport,
+  UsageReportQuery,
+  UsageTotals,
+} from '../usage-store.js'
+import { orUnavailable } from './faults.js'
+import { figuresQuery, WITHIN_BOUNDS, type BoundQuery } from './figures-query.js'
+import { exportedFile, type ExportedFile } from './export-query.js'
+import { reportQuery } from './report-query.js'
+
+/** Gives a file's bytes as they are made; a server and chDB have ways of their own to it. */
+export type StreamFile = (file: ExportedFile, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
+
+/** A quantile of nothing is no number, which JSON has as null. */
+type Three = [number | null, number | null, number | null]
+
+interface FiguresRow extends UsageTotals {
+  /** Seconds since 1970. */
+  at: number
+  grp: string | null
+  requestMs: Three
+  visibleMs: Three
+}
+
+interface ReportRow extends Omit<UsageReport, 'visibleMs' | 'firstReadMs' | 'firstMailAt' | 'lastMailAt'> {
+  visibleMs: Three
+  firstReadMs: Three
+  /** Milliseconds since 1970. */
+  firstMailAt: number
+  lastMailAt: number
+}
+
+export class ClickHouseUsageQueries implements UsageQueries {
+  constructor(
+    private readonly client: ClickHouseClient,
+    private readonly streamFile: StreamFile,
+  ) {}
+
+  async figures(query: UsageQuery): Promise<UsageFigures[]> {
+    if (query.from >= query.to) return []
+    const rows = await this.rows<FiguresRow>(figuresQuery(query))
+    return rows.map(({ at, grp, requestMs, visibleMs, ...totals }) => ({
+      ...totals,
+      at: new Date(at * 1_000),
+      group: grp,
+      requestMs: quantiles(requestMs),
+      visibleMs: quantiles(visibleMs),
+    }))
+  }
+
+  async report(query: UsageReportQuery): Promise<UsageReport> {
+    const [row] = await this.rows<ReportRow>(reportQuery(query))
+    if (row === undefined) throw new Error('a report has no row')
+    const { visibleMs, firstReadMs, firstMailAt, lastMailAt, ...counts } = row
+    const isAny = counts.mails > 0
+    return {
+      ...counts,
+      visibleMs: quantiles(visibleMs),
+      firstReadMs: quantiles(firstReadMs),
+      firstMailAt: isAny ? new Date(firstMailAt) : null,
+      lastMailAt: isAny ? new Date(lastMailAt) : null,
+    }
+  }
+
+  async totals(accountId: AccountId, keyIds: readonly KeyId[]): Promise<Map<KeyId, UsageTotals>> {
+    if (keyIds.length === 0) return new Map()
+    const rows = await this.rows<UsageTotals & { keyId: string }>({
+      query: `SELECT key_id AS keyId,
+          toFloat64(sum(t.requests)) AS requests, toFloat64(sum(t.refusals)) AS refusals,
+          toFloat64(sum(t.inboxes)) AS inboxes, toFloat64(sum(t.mails)) AS mails, toFloat64(sum(t.bytes)) AS bytes
+        FROM usage_day AS t WHERE t.account_id = {account:String} AND t.key_id IN {keys:Array(String)}
+        GROUP BY key_id ${WITHIN_BOUNDS}`,
+      query_params: { account: accountId, keys: keyIds },
+    })
+    return new Map(rows.flatMap(({ keyId, ...totals }) => (isId('key', keyId) ? [[keyId, totals]] : [])))
+  }
+
+  export(query: UsageExportQuery, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+    return orUnavailable(() => this.streamFile(exportedFile(query), signal))
+  }
+
+  private rows<Row>(asked: BoundQuery): Promise<Row[]> {
+    return orUnavailable(async () => {
+      const answer = await this.client.query({ ...asked, format: 'JSONEachRow' })
+      return answer.json<Row>()
+    })
+  }
+}
+
+function quantiles([p50, p95, p99]: Three): Quantiles | null {
+  if (p50 === null || p95 === null || p99 === null) return null
+  return { p50: rounded(p50), p95: rounded(p95), p99: rounded(p99) }
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000
+}

@@ -1,0 +1,91 @@
+import { hash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { ClickHouseClient } from '@clickhouse/client'
+import { USAGE_TABLES, type UsageRow, type UsageTable } from '../usage-rows.js'
+import type { UsageBatch, UsageSink } from '../usage-store.js'
+import { orUnavailable } from './faults.js'
+
+/*
+ * Relies on: deduplication by token (`insert_deduplication_token`), in the tables and in those that their materialized
+ * views feed (`deduplicate_blocks_in_dependent_materialized_views`), within `non_replicated_deduplication_window`
+ * blocks; one block to an insert, so that its token stands for all of it.
+ */
+
+/** As long as its token is remembered, an insert that comes again is dropped as a whole, by table and by view. */
+const EXACTLY_ONCE = [
+  'async_insert = 0',
+  'insert_deduplicate = 1',
+  'deduplicate_blocks_in_dependent_materialized_views = 1',
+  // One block, whatever its size: pieces of their own would be known by their number alone.
+  'input_format_parallel_parsing = 0',
+  'max_insert_threads = 1',
+].join(', ')
+
+/** Encoded at once: a millisecond or two, for which others wait. */
+const CHUNK = 1_000
+
+export class ClickHouseUsageSink implements UsageSink {
+  constructor(private readonly client: ClickHouseClient) {}
+
+  writtenTo(logId: string, topic: string): Promise<Map<number, number>> {
+    return orUnavailable(async () => {
+      const answer = await this.client.query({
+        query: `SELECT partition, toFloat64(max(written_to)) AS writtenTo FROM sink_positions
+          WHERE log_id = {logId:String} AND topic = {topic:String} GROUP BY partition`,
+        query_params: { logId, topic },
+        format: 'JSONEachRow',
+      })
+      const rows = await answer.json<{ partition: number; writtenTo: number }>()
+      return new Map(rows.map(({ partition, writtenTo }) => [partition, writtenTo]))
+    })
+  }
+
+  write({ logId, topic, ranges, rows }: UsageBatch): Promise<void> {
+    const token = tokenOf(logId, topic, ranges)
+    return orUnavailable(async () => {
+      for (const [table, group] of Map.groupBy(rows, (row) => row.table)) {
+        await this.insert(table, USAGE_TABLES[table], token, group)
+      }
+      // Behind all rows: where it says that a range is written, it is.
+      const positions = ranges.map(({ partition, end }) => [logId, topic, partition, end])
+      await this.insertLines('sink_positions', ['log_id', 'topic', 'partition', 'written_to'], '', positions)
+    })
+  }
+
+  private insert(
+    table: UsageTable,
+    columns: readonly string[],
+    token: string,
+    rows: readonly UsageRow[],
+  ): Promise<void> {
+    const values = rows.map((row) => row.values)
+    return this.insertLines(table, columns, `, insert_deduplication_token = '${table}/${token}'`, values)
+  }
+
+  private async insertLines(
+    table: string,
+    columns: readonly string[],
+    deduplication: string,
+    rows: readonly (readonly unknown[])[],
+  ): Promise<void> {
+    const { stream } = await this.client.exec({
+      query: `INSERT INTO ${table} (${columns.join(', ')}) SETTINGS ${EXACTLY_ONCE}${deduplication} FORMAT JSONCompactEachRow`,
+      values: Readable.from(chunksOf(rows), { objectMode: false }),
+    })
+    await stream.resume().toArray()
+  }
+}
+
+/** Turns of the event loop in between: others are served meanwhile. */
+async function* chunksOf(rows: readonly (readonly unknown[])[]): AsyncIterable<Buffer> {
+  for (let from = 0; from < rows.length; from += CHUNK) {
+    if (from > 0) await new Promise(setImmediate)
+    const lines = rows.slice(from, from + CHUNK).map((row) => `${JSON.stringify(row)}\n`)
+    yield Buffer.from(lines.join(''))
+  }
+}
+
+function tokenOf(logId: string, topic: string, ranges: UsageBatch['ranges']): string {
+  const places = ranges.map(({ partition, first, end }) => `${partition}:${first}-${end}`)
+  return hash('sha256', [logId, topic, ...places].join(' '), 'hex')
+}

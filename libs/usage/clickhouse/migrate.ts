@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { ClickHouseError, type ClickHouseClient } from '@clickhouse/client'
+import { MIGRATIONS } from './schema.js'
+
+/** As long as no migration takes: a lock that is older was left by a process that died. */
+const STALE_AFTER_SECONDS = 60
+const LOOK_AGAIN_MS = 200
+const TABLE_ALREADY_EXISTS = '57'
+const UNKNOWN_TABLE = '60'
+const LOCK = 'migration_lock'
+
+export interface MigrateOptions {
+  client: ClickHouseClient
+  /** Whether no other process can work on these tables: a lock that is there was left behind. */
+  isAlone: boolean
+}
+
+/**
+ * Brings the tables to the newest version; one process at a time, which the others wait for. ClickHouse has no locks,
+ * but makes a table of one name for one of those who ask for it.
+ */
+export async function migrate({ client, isAlone }: MigrateOptions): Promise<void> {
+  await client.command({
+    query: `CREATE TABLE IF NOT EXISTS schema_migrations (version UInt32, applied_at DateTime DEFAULT now())
+      ENGINE = MergeTree ORDER BY version`,
+  })
+  if ((await pendingIn(client)).length === 0) return
+  await lock(client, isAlone)
+  try {
+    for (const { version, statements } of await pendingIn(client)) {
+      for (const query of statements) await client.command({ query })
+      await client.command({ query: `INSERT INTO schema_migrations (version) VALUES (${version})` })
+    }
+  } finally {
+    await client.command({ query: `DROP TABLE IF EXISTS ${LOCK}` })
+  }
+}
+
+async function pendingIn(client: ClickHouseClient): Promise<(typeof MIGRATIONS)[number][]> {
+  const answer = await client.query({
+    query: 'SELECT max(version) AS version FROM schema_migrations',
+    format: 'JSONEachRow',
+  })
+  const [row] = await answer.json<{ version: number }>()
+  const applied = row?.version ?? 0
+  const newest = MIGRATIONS.at(-1)?.version ?? 0
+  if (applied > newest) {
+    throw new Error(
+      `the tables of usage figures are of version ${applied}, and this Mayfly knows ${newest}: ` +
+        `run the newer one, or give this one another database`,
+    )
+  }
+  return MIGRATIONS.filter(({ version }) => version > applied)
+}
+
+async function lock(client: ClickHouseClient, isAlone: boolean): Promise<void> {
+  for (;;) {
+    try {
+      await client.command({ query: `CREATE TABLE ${LOCK} (taken UInt8) ENGINE = Memory` })
+      return
+    } catch (error) {
+      if (codeOf(error) !== TABLE_ALREADY_EXISTS) throw error
+    }
+    if (isAlone || (await isStale(client))) await takeAway(client)
+    else await pause(LOOK_AGAIN_MS)
+  }
+}
+
+async function isStale(client: ClickHouseClient): Promise<boolean> {
+  const answer = await client.query({
+    query: `SELECT now() - metadata_modification_time > ${STALE_AFTER_SECONDS} AS stale
+      FROM system.tables WHERE database = currentDatabase() AND name = '${LOCK}'`,
+    format: 'JSONEachRow',
+  })
+  const [row] = await answer.json<{ stale: number }>()
+  return row?.stale === 1
+}
+
+/** Renamed before it goes: of several who find it stale one takes it, and none takes the lock that follows. */
+async function takeAway(client: ClickHouseClient): Promise<void> {
+  const name = `${LOCK}_${randomUUID().replaceAll('-', '')}`
+  try {
+    await client.command({ query: `RENAME TABLE ${LOCK} TO ${name}` })
+  } catch (error) {
+    if (codeOf(error) === UNKNOWN_TABLE) return
+    throw error
+  }
+  await client.command({ query: `DROP TABLE ${name}` })
+}
+
+function codeOf(error: unknown): string | null {
+  return error instanceof ClickHouseError ? error.code : null
+}

@@ -1,0 +1,160 @@
+/*
+ * The tables of usage figures, in numbered migrations. What is there is never changed: a later version is a further
+ * entry. Every statement may run again, and beside itself, so that a start that died in its midst harms nothing.
+ *
+ * Of four tables of events (raw, 90 days) materialized views make figures per minute (400 days), hour and day (for
+ * ever). Latencies are kept as t-digests: their states merge over any span, to quantiles within a percent or so.
+ */
+
+export interface Migration {
+  version: number
+  statements: readonly string[]
+}
+
+const QUANTILES = '0.5, 0.95, 0.99'
+const DIGEST = `AggregateFunction(quantilesTDigest(${QUANTILES}), Float32)`
+
+/**
+ * A batch that comes again is known by its token, of as many batches as the window has: far more than are written
+ * while one is in doubt. What was answered must be on disk, since the group's offset is moved behind it.
+ */
+const KEPT_SAFELY = [
+  'non_replicated_deduplication_window = 10000',
+  'fsync_after_insert = 1',
+  'fsync_part_directory = 1',
+].join(', ')
+
+const RAW_DAYS = 90
+const MINUTE_DAYS = 400
+
+function raw(name: string, columns: string, order: string): string {
+  return `CREATE TABLE IF NOT EXISTS ${name} (${columns},
+    partition UInt16,
+    offset UInt64 CODEC(Delta, ZSTD(1))
+  ) ENGINE = MergeTree PARTITION BY toYYYYMM(at) ORDER BY (${order})
+  TTL toDateTime(at) + INTERVAL ${RAW_DAYS} DAY
+  SETTINGS ${KEPT_SAFELY}`
+}
+
+const AT = `at DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1))`
+const TENANT = 'account_id LowCardinality(String), environment LowCardinality(String)'
+/** `<name>:<value>`; a block of rows without a label is passed over. */
+const LABELS = 'labels Array(LowCardinality(String)), INDEX labels_in labels TYPE bloom_filter GRANULARITY 1'
+
+const COUNTS = ['requests', 'refusals', 'inboxes', 'mails', 'bytes']
+
+function figures(name: string, partition: string, ttl: string): string {
+  const counts = COUNTS.map((count) => `${count} SimpleAggregateFunction(sum, UInt64)`)
+  return `CREATE TABLE IF NOT EXISTS ${name} (
+    time DateTime('UTC') CODEC(Delta, ZSTD(1)),
+    ${TENANT},
+    key_id LowCardinality(String),
+    ${counts.join(', ')},
+    request_ms ${DIGEST},
+    visible_ms ${DIGEST}
+  ) ENGINE = AggregatingMergeTree PARTITION BY ${partition}
+  ORDER BY (account_id, environment, key_id, time)
+  ${ttl} SETTINGS ${KEPT_SAFELY}`
+}
+
+function rollUp(from: string, to: string, start: string): string {
+  const sums = COUNTS.map((count) => `sum(${count}) AS ${count}`)
+  return `CREATE MATERIALIZED VIEW IF NOT EXISTS ${to}_from_${from} TO ${to} AS
+    SELECT ${start}(finer.time) AS time, account_id, environment, key_id, ${sums.join(', ')},
+      quantilesTDigestMergeState(${QUANTILES})(finer.request_ms) AS request_ms,
+      quantilesTDigestMergeState(${QUANTILES})(finer.visible_ms) AS visible_ms
+    FROM ${from} AS finer GROUP BY account_id, environment, key_id, time`
+}
+
+const BY_MINUTE = `SELECT toStartOfMinute(at) AS time, account_id, environment, key_id`
+const PER_KEY = 'GROUP BY account_id, environment, key_id, time'
+
+export const MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    statements: [
+      raw(
+        'requests',
+        `${AT}, ${TENANT}, key_id LowCardinality(String),
+        method LowCardinality(String), route LowCardinality(String), status UInt16, refused Bool,
+        duration_ms Float32, request_bytes UInt32, response_bytes UInt64,
+        inbox_id String CODEC(ZSTD(1)), ${LABELS}`,
+        'account_id, key_id, at',
+      ),
+      raw(
+        'inbox_events',
+        `${AT}, type LowCardinality(String), ${TENANT}, key_id LowCardinality(String),
+        inbox_id String CODEC(ZSTD(1)), message_id String CODEC(ZSTD(1)), bytes UInt32, ${LABELS}`,
+        'account_id, key_id, at',
+      ),
+      raw(
+        'mail_events',
+        `${AT}, type LowCardinality(String), ${TENANT}, key_id LowCardinality(String),
+        inbox_id String CODEC(ZSTD(1)), message_id String CODEC(ZSTD(1)), bytes UInt32, ms Float32,
+        reason LowCardinality(String), code UInt16, fingerprint String CODEC(ZSTD(1)), ${LABELS}`,
+        'account_id, key_id, at',
+      ),
+      raw(
+        'webhook_events',
+        `${AT}, type LowCardinality(String), ${TENANT},
+        webhook_id String CODEC(ZSTD(1)), delivery_id String CODEC(ZSTD(1)),
+        attempt UInt16, status UInt16, latency_ms UInt32, reason String CODEC(ZSTD(1))`,
+        'account_id, webhook_id, at',
+      ),
+      figures('usage_minute', 'toYYYYMM(time)', `TTL time + INTERVAL ${MINUTE_DAYS} DAY`),
+      figures('usage_hour', 'toYear(time)', ''),
+      figures('usage_day', 'tuple()', ''),
+      `CREATE TABLE IF NOT EXISTS routes_minute (
+        time DateTime('UTC') CODEC(Delta, ZSTD(1)),
+        ${TENANT},
+        method LowCardinality(String), route LowCardinality(String), status UInt16,
+        requests SimpleAggregateFunction(sum, UInt64),
+        request_ms ${DIGEST}
+      ) ENGINE = AggregatingMergeTree PARTITION BY toYYYYMM(time)
+      ORDER BY (account_id, environment, method, route, status, time)
+      TTL time + INTERVAL ${RAW_DAYS} DAY SETTINGS ${KEPT_SAFELY}`,
+      `CREATE TABLE IF NOT EXISTS webhooks_minute (
+        time DateTime('UTC') CODEC(Delta, ZSTD(1)),
+        ${TENANT},
+        webhook_id String CODEC(ZSTD(1)),
+        requested SimpleAggregateFunction(sum, UInt64),
+        succeeded SimpleAggregateFunction(sum, UInt64),
+        failed SimpleAggregateFunction(sum, UInt64),
+        abandoned SimpleAggregateFunction(sum, UInt64),
+        latency_ms ${DIGEST}
+      ) ENGINE = AggregatingMergeTree PARTITION BY toYYYYMM(time)
+      ORDER BY (account_id, environment, webhook_id, time)
+      TTL time + INTERVAL ${RAW_DAYS} DAY SETTINGS ${KEPT_SAFELY}`,
+      `CREATE TABLE IF NOT EXISTS sink_positions (
+        log_id LowCardinality(String), topic LowCardinality(String), partition UInt16,
+        written_to UInt64, written_at DateTime64(3, 'UTC') DEFAULT now64(3)
+      ) ENGINE = ReplacingMergeTree(written_to) ORDER BY (log_id, topic, partition)
+      SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`,
+      `CREATE MATERIALIZED VIEW IF NOT EXISTS usage_minute_from_requests TO usage_minute AS
+        ${BY_MINUTE}, count() AS requests, countIf(refused) AS refusals,
+          quantilesTDigestState(${QUANTILES})(duration_ms) AS request_ms
+        FROM requests ${PER_KEY}`,
+      `CREATE MATERIALIZED VIEW IF NOT EXISTS usage_minute_from_inbox_events TO usage_minute AS
+        ${BY_MINUTE}, countIf(type = 'inbox.created') AS inboxes, countIf(type = 'message.received') AS mails,
+          sumIf(inbox_events.bytes, type = 'message.received') AS bytes
+        FROM inbox_events WHERE type IN ('inbox.created', 'message.received') ${PER_KEY}`,
+      `CREATE MATERIALIZED VIEW IF NOT EXISTS usage_minute_from_mail_events TO usage_minute AS
+        ${BY_MINUTE}, countIf(type = 'refused') AS refusals,
+          quantilesTDigestStateIf(${QUANTILES})(ms, type = 'shown') AS visible_ms
+        FROM mail_events WHERE type IN ('refused', 'shown') ${PER_KEY}`,
+      rollUp('usage_minute', 'usage_hour', 'toStartOfHour'),
+      rollUp('usage_hour', 'usage_day', 'toStartOfDay'),
+      `CREATE MATERIALIZED VIEW IF NOT EXISTS routes_minute_from_requests TO routes_minute AS
+        SELECT toStartOfMinute(at) AS time, account_id, environment, method, route, status, count() AS requests,
+          quantilesTDigestState(${QUANTILES})(duration_ms) AS request_ms
+        FROM requests GROUP BY account_id, environment, method, route, status, time`,
+      `CREATE MATERIALIZED VIEW IF NOT EXISTS webhooks_minute_from_webhook_events TO webhooks_minute AS
+        SELECT toStartOfMinute(at) AS time, account_id, environment, webhook_id,
+          countIf(type = 'requested') AS requested, countIf(type = 'succeeded') AS succeeded,
+          countIf(type = 'failed') AS failed, countIf(type = 'abandoned') AS abandoned,
+          quantilesTDigestStateIf(${QUANTILES})(toFloat32(webhook_events.latency_ms), type IN ('succeeded', 'failed'))
+            AS latency_ms
+        FROM webhook_events GROUP BY account_id, environment, webhook_id, time`,
+    ],
+  },
+]

@@ -1,0 +1,257 @@
+import type { UsageFigures, UsageQuery } from './usage-store.js'
+import {
+  ACCOUNT,
+  after,
+  created,
+  inboxAt,
+  KEY,
+  mailed,
+  NOON,
+  OTHER_ACCOUNT,
+  received,
+  SECOND_KEY,
+  served,
+  TENANT,
+  write,
+  type OpenUsage,
+  type UsageHarness,
+} from './usage-harness.contract.js'
+
+const SECOND = 1_000
+const MINUTE = 60_000
+const HOUR = 3_600_000
+const DAY = 86_400_000
+const NOTHING = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
+
+/** What every store of usage figures answers. */
+export function describeUsageQueries(name: string, open: OpenUsage): void {
+  describe(`usage figures on ${name}`, () => {
+    let usage: UsageHarness
+
+    beforeEach(async () => (usage = await open()))
+    afterEach(() => usage.close())
+
+    const ask = (query: Partial<UsageQuery> = {}): Promise<UsageFigures[]> =>
+      usage.queries.figures({
+        ...{ owner: { accountId: ACCOUNT, keyId: null }, from: after(-DAY), to: after(DAY) },
+        ...{ interval: 'hour', grouping: { by: 'none' }, labels: [], limit: 10_000 },
+        ...query,
+      })
+
+    const sumOf = (rows: readonly UsageFigures[], name: keyof typeof NOTHING): number =>
+      rows.reduce((sum, row) => sum + row[name], 0)
+
+    it('are none where nothing happened', async () => {
+      expect(await ask()).toEqual([])
+    })
+
+    it('count what happened, in the interval in which it did', async () => {
+      await write(usage.sink, [
+        served(after(0), { ms: 10 }),
+        served(after(1), { ms: 20 }),
+        served(after(2), { ms: 30, status: 429 }),
+        mailed('refused', after(3)),
+        mailed('shown', after(4), { ms: 40 }),
+        mailed('accepted', after(4)),
+        mailed('read', after(5), { ms: 50 }),
+        created(after(6), inboxAt(1)),
+        received(after(7), { size: 300 }),
+        received(after(8), { size: 700 }),
+        served(after(HOUR), { ms: 5 }),
+      ])
+      expect(await ask()).toEqual([
+        {
+          ...{ at: NOON, group: null, requests: 3, refusals: 2, inboxes: 1, mails: 2, bytes: 1_000 },
+          requestMs: { p50: 20, p95: 30, p99: 30 },
+          visibleMs: { p50: 40, p95: 40, p99: 40 },
+        },
+        {
+          ...{ at: after(HOUR), group: null, ...NOTHING, requests: 1 },
+          requestMs: { p50: 5, p95: 5, p99: 5 },
+          visibleMs: null,
+        },
+      ])
+    })
+
+    it.each(['second', 'minute', 'hour', 'day'] as const)(
+      'take in `from` and leave out `to`, to the millisecond, by the %s',
+      async (interval) => {
+        const [from, to] = [after(-DAY - HOUR - MINUTE - SECOND - 1), after(DAY + HOUR + MINUTE + SECOND + 1)]
+        const edges = [from.getTime() - 1, from.getTime(), to.getTime() - 1, to.getTime()]
+        const within = [0, MINUTE, HOUR, -HOUR, -DAY].map((ms) => after(ms).getTime())
+        await write(
+          usage.sink,
+          [...edges, ...within].map((ms) => served(new Date(ms))),
+        )
+        expect(sumOf(await ask({ from, to, interval }), 'requests')).toBe(2 + within.length)
+        expect(sumOf(await ask({ from: NOON, to: NOON, interval }), 'requests')).toBe(0)
+      },
+    )
+
+    it('tell one key, or the account, and never another account', async () => {
+      const foreign = { ...TENANT, accountId: OTHER_ACCOUNT }
+      const second = { ...TENANT, keyId: SECOND_KEY, environment: 'production' }
+      await write(usage.sink, [
+        served(NOON),
+        served(NOON, {}, second),
+        served(NOON, {}, foreign),
+        received(NOON, {}, foreign),
+        mailed('read', NOON, {}, foreign),
+      ])
+      expect(await ask({ owner: { accountId: ACCOUNT, keyId: KEY } })).toMatchObject([{ requests: 1 }])
+      expect(await ask()).toMatchObject([{ requests: 2, mails: 0 }])
+      expect(await ask({ grouping: { by: 'key' } })).toMatchObject([
+        { group: KEY, requests: 1 },
+        { group: SECOND_KEY, requests: 1 },
+      ])
+      expect(await ask({ grouping: { by: 'environment' } })).toMatchObject([
+        { group: 'production', requests: 1 },
+        { group: 'staging', requests: 1 },
+      ])
+    })
+
+    it('tell groups by a label, and of what bears labels alone', async () => {
+      const labels = (run: string) => ({ run, suite: "it's: a \\ 'test'" })
+      await write(usage.sink, [
+        served(NOON, { labels: labels('42') }),
+        served(after(1), { labels: labels('42') }),
+        served(NOON, { labels: labels('43') }),
+        served(NOON, { labels: { rune: '42' } }),
+        served(NOON),
+        created(NOON, inboxAt(1), labels('42')),
+        received(NOON, { labels: labels('42') }),
+        mailed('refused', NOON, { labels: labels('43') }),
+      ])
+      expect(await ask({ grouping: { by: 'label', name: 'run' } })).toMatchObject([
+        { group: '42', requests: 2, inboxes: 1, mails: 1, refusals: 0 },
+        { group: '43', requests: 1, refusals: 1 },
+        { group: null, requests: 2 },
+      ])
+      const suite = ['suite', "it's: a \\ 'test'"] as const
+      expect(await ask({ labels: [['run', '43'], suite] })).toMatchObject([{ requests: 1, refusals: 1 }])
+      expect(await ask({ labels: [['run', '4']] })).toEqual([])
+      expect(
+        await ask({ labels: [['run', "' OR 1 = 1 --"]], grouping: { by: 'label', name: "x'" } }),
+      ).toEqual([])
+    })
+
+    it('are at most as many rows as the limit, by time and then by group', async () => {
+      await write(
+        usage.sink,
+        Array.from({ length: 30 }, (_, n) => served(after(n * SECOND))),
+      )
+      const rows = await ask({ interval: 'second', limit: 20 })
+      expect(rows.map(({ at }) => at)).toEqual(Array.from({ length: 20 }, (_, n) => after(n * SECOND)))
+    })
+
+    it('sum up for each key since it was issued', async () => {
+      await write(usage.sink, [
+        served(after(-30 * DAY)),
+        served(NOON, { status: 429 }),
+        created(NOON, inboxAt(1)),
+        received(NOON, { size: 5 }),
+      ])
+      expect(await usage.queries.totals(ACCOUNT, [KEY, SECOND_KEY])).toEqual(
+        new Map([[KEY, { requests: 2, refusals: 1, inboxes: 1, mails: 1, bytes: 5 }]]),
+      )
+      expect(await usage.queries.totals(OTHER_ACCOUNT, [KEY])).toEqual(new Map())
+      expect(await usage.queries.totals(ACCOUNT, [])).toEqual(new Map())
+    })
+
+    describe('in a report', () => {
+      const report = (labels: UsageQuery['labels']) =>
+        usage.queries.report({
+          owner: { accountId: ACCOUNT, keyId: null },
+          from: after(-DAY),
+          to: after(DAY),
+          labels,
+        })
+
+      it('tell how a run went', async () => {
+        const labels = { run: '42' }
+        const one = '0123456789abcdef'
+        await write(usage.sink, [
+          ...[1, 2].map((n) => created(NOON, inboxAt(n), labels)),
+          ...[1, 2, 3, 4].map((message) => received(after(message), { message, labels, size: 10 })),
+          mailed('accepted', after(1), { message: 1, labels, fingerprint: one }),
+          mailed('accepted', after(2), { message: 2, labels, fingerprint: one }),
+          // The same Message-ID for another recipient is no duplicate, nor is a mail without one.
+          mailed('accepted', after(3), { message: 3, labels, fingerprint: one, inboxId: inboxAt(2) }),
+          mailed('accepted', after(4), { message: 4, labels }),
+          ...[1, 2, 3, 4].map((message) => mailed('shown', after(10), { message, labels, ms: message * 10 })),
+          // The first reading counts, whichever is told first.
+          ...[300, 100, 200].map((ms) => mailed('read', after(20), { message: 1, labels, ms })),
+          mailed('refused', after(30), { labels }),
+          served(after(30), { labels, status: 429 }),
+          served(after(30), { labels }),
+          received(NOON, { message: 9 }),
+        ])
+        expect(await report([['run', '42']])).toEqual({
+          ...{ requests: 2, refusals: 2, inboxes: 2, mails: 4, bytes: 40, duplicates: 1, read: 1 },
+          visibleMs: { p50: 20, p95: 40, p99: 40 },
+          firstReadMs: { p50: 100, p95: 100, p99: 100 },
+          ...{ firstMailAt: after(1), lastMailAt: after(4) },
+        })
+      })
+
+      it('are nothing where nothing bears the label', async () => {
+        await write(usage.sink, [served(NOON), received(NOON)])
+        expect(await report([['run', '42']])).toEqual({
+          ...{ ...NOTHING, duplicates: 0, read: 0, visibleMs: null, firstReadMs: null },
+          ...{ firstMailAt: null, lastMailAt: null },
+        })
+      })
+    })
+
+    describe('as a file', () => {
+      const file = async (
+        table: Parameters<UsageHarness['queries']['export']>[0]['table'],
+        format: 'parquet' | 'ndjson' | 'csv',
+        accountId = ACCOUNT,
+      ): Promise<Buffer> => {
+        const { signal } = new AbortController()
+        const query = { accountId, from: after(-DAY), to: after(DAY), table, format }
+        const chunks: Uint8Array[] = []
+        for await (const chunk of await usage.queries.export(query, signal)) chunks.push(chunk)
+        return Buffer.concat(chunks)
+      }
+
+      beforeEach(() =>
+        write(usage.sink, [
+          served(after(2), { ms: 20 }),
+          served(after(1), { ms: 10, labels: { run: '42' } }),
+          received(NOON),
+          served(after(2 * DAY)),
+          mailed('shown', NOON),
+        ]),
+      )
+
+      it('have a line of JSON for each event of the account', async () => {
+        const lines = (await file('requests', 'ndjson')).toString().trim().split('\n')
+        expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+          { at: after(1).toISOString(), key_id: KEY, labels: ['run:42'], duration_ms: 10, refused: false },
+          { at: after(2).toISOString(), key_id: KEY, labels: [], duration_ms: 20 },
+        ])
+        expect((await file('requests', 'ndjson', OTHER_ACCOUNT)).toString()).toBe('')
+      })
+
+      it('have a line of CSV for each minute of a key', async () => {
+        const [head, ...lines] = (await file('usage', 'csv')).toString().trim().split('\n')
+        expect(head).toContain('"requests","refusals","inboxes","mails","bytes"')
+        expect(lines).toHaveLength(1)
+        expect(lines[0]).toContain(`"staging","${KEY}",2,0,0,1,1000`)
+      })
+
+      it.each(['usage', 'requests', 'inbox_events', 'mail_events', 'webhook_events'] as const)(
+        'are %s in Parquet too',
+        async (table) => {
+          const bytes = await file(table, 'parquet')
+          expect([bytes.toString('latin1', 0, 4), bytes.toString('latin1', bytes.length - 4)]).toEqual([
+            'PAR1',
+            'PAR1',
+          ])
+        },
+      )
+    })
+  })
+}

@@ -1,0 +1,79 @@
+import type { UsageBatch, UsageFigures } from './usage-store.js'
+import {
+  ACCOUNT,
+  after,
+  created,
+  inboxAt,
+  KEY,
+  mailed,
+  NOON,
+  received,
+  served,
+  type OpenUsage,
+  type UsageHarness,
+} from './usage-harness.contract.js'
+
+/** How every store of usage figures takes them. */
+export function describeUsageSink(name: string, open: OpenUsage): void {
+  describe(`the sink of usage figures on ${name}`, () => {
+    let usage: UsageHarness
+
+    beforeEach(async () => (usage = await open()))
+    afterEach(() => usage.close())
+
+    const batchOf = (first: number, end: number, rows: UsageBatch['rows']): UsageBatch => ({
+      ...{ logId: 'log', topic: 'usage-events', ranges: [{ partition: 3, first, end }], rows },
+    })
+
+    const figures = async (interval: 'second' | 'minute' | 'hour' | 'day'): Promise<UsageFigures[]> =>
+      usage.queries.figures({
+        ...{ owner: { accountId: ACCOUNT, keyId: null }, from: after(-86_400_000), to: after(86_400_000) },
+        ...{ interval, grouping: { by: 'none' }, labels: [], limit: 10_000 },
+      })
+
+    const RICH = [served(NOON), created(NOON, inboxAt(1)), received(NOON), mailed('refused', NOON)]
+
+    it('counts a batch that comes again once, in every table', async () => {
+      const batch = batchOf(0, 4, RICH)
+      await usage.sink.write(batch)
+      await usage.sink.write(batch)
+      await Promise.all([usage.sink.write(batch), usage.sink.write(batch)])
+      for (const interval of ['second', 'minute', 'hour', 'day'] as const) {
+        expect(await figures(interval)).toMatchObject([{ requests: 1, inboxes: 1, mails: 1, refusals: 1 }])
+      }
+    })
+
+    it('counts what is the same in another range, topic or log', async () => {
+      const rows = [served(NOON)]
+      await usage.sink.write(batchOf(0, 1, rows))
+      await usage.sink.write(batchOf(1, 2, rows))
+      await usage.sink.write({ ...batchOf(0, 1, rows), topic: 'inbox-events' })
+      await usage.sink.write({ ...batchOf(0, 1, rows), logId: 'another' })
+      expect(await figures('day')).toMatchObject([{ requests: 4 }])
+    })
+
+    it('takes many thousand rows, of several months, as one', async () => {
+      const month = 31 * 86_400_000
+      const rows = Array.from({ length: 30_000 }, (_, n) => served(after(-(n % 3) * month)))
+      const batch = batchOf(0, rows.length, rows)
+      await usage.sink.write(batch)
+      await usage.sink.write(batch)
+      expect((await usage.queries.totals(ACCOUNT, [KEY])).get(KEY)?.requests).toBe(rows.length)
+    })
+
+    it('knows how far each partition is written', async () => {
+      expect(await usage.sink.writtenTo('log', 'usage-events')).toEqual(new Map())
+      await usage.sink.write(batchOf(0, 4, RICH))
+      await usage.sink.write(batchOf(4, 9, []))
+      await usage.sink.write({ ...batchOf(0, 2, []), ranges: [{ partition: 1, first: 0, end: 2 }] })
+      await usage.sink.write({ ...batchOf(0, 7, []), topic: 'inbox-events' })
+      expect(await usage.sink.writtenTo('log', 'usage-events')).toEqual(
+        new Map([
+          [1, 2],
+          [3, 9],
+        ]),
+      )
+      expect(await usage.sink.writtenTo('another', 'usage-events')).toEqual(new Map())
+    })
+  })
+}

@@ -1,0 +1,132 @@
+import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
+import type { UsageRow } from './usage-rows.js'
+
+/** Usage figures are out of reach for now: every method rejects with it, soon. What was asked for may have been done. */
+export class UsageUnavailableError extends Error {
+  override readonly name = 'UsageUnavailableError'
+}
+
+/** Offsets of a partition, from `first` up to, not including, `end`. */
+export interface UsageRange {
+  partition: number
+  first: number
+  end: number
+}
+
+/** The rows of all events in some ranges of a topic: always the same ones for the same ranges. */
+export interface UsageBatch {
+  /** Of the log that they stand on. */
+  logId: string
+  topic: string
+  ranges: readonly UsageRange[]
+  rows: readonly UsageRow[]
+}
+
+/** Where the sink writes. Errors: `UsageUnavailableError`. */
+export interface UsageSink {
+  /** Behind the last offset that is written, by partition, of the partitions of which anything is. */
+  writtenTo(logId: string, topic: string): Promise<Map<number, number>>
+  /** Resolves once the rows are counted everywhere. The same batch again, soon after, changes nothing. */
+  write(batch: UsageBatch): Promise<void>
+}
+
+/** Whose figures: those of one key, or of the whole account. */
+export interface UsageOwner {
+  accountId: AccountId
+  keyId: KeyId | null
+}
+
+/** In order of their length. */
+export const USAGE_INTERVALS = ['second', 'minute', 'hour', 'day'] as const
+export type UsageInterval = (typeof USAGE_INTERVALS)[number]
+
+export type UsageGrouping = { by: 'none' | 'key' | 'environment' } | { by: 'label'; name: string }
+
+export interface UsageQuery {
+  owner: UsageOwner
+  /** From there up to, not including, `to`. */
+  from: Date
+  to: Date
+  interval: UsageInterval
+  grouping: UsageGrouping
+  /** Every one of them must hold. */
+  labels: readonly (readonly [name: string, value: string])[]
+  /** Of the rows. */
+  limit: number
+}
+
+export interface UsageTotals {
+  /** Answered. */
+  requests: number
+  /** Requests answered 429, and mails refused. */
+  refusals: number
+  /** Made. */
+  inboxes: number
+  /** That came to them, each recipient's copy. */
+  mails: number
+  /** Of those mails. */
+  bytes: number
+}
+
+/** In milliseconds. */
+export interface Quantiles {
+  p50: number
+  p95: number
+  p99: number
+}
+
+/** What happened in one interval, in one group; there is none where nothing did. */
+export interface UsageFigures extends UsageTotals {
+  /** When the interval begins, however much of it the query takes in. */
+  at: Date
+  /** Null where nothing is grouped, and for what lacks the label. */
+  group: string | null
+  /** Null where there was nothing to be timed. */
+  requestMs: Quantiles | null
+  /** From a mail's being accepted to its being in the views. */
+  visibleMs: Quantiles | null
+}
+
+export interface UsageReportQuery {
+  owner: UsageOwner
+  from: Date
+  to: Date
+  labels: UsageQuery['labels']
+}
+
+export interface UsageReport extends UsageTotals {
+  /** Mails beyond the first of those with the same Message-ID in the same inbox. */
+  duplicates: number
+  /** Messages that the API has answered with at least once. */
+  read: number
+  visibleMs: Quantiles | null
+  /** From a mail's being accepted to the first answer that had it in it. */
+  firstReadMs: Quantiles | null
+  /** When the first mail came, and the last one. */
+  firstMailAt: Date | null
+  lastMailAt: Date | null
+}
+
+export const EXPORT_FORMATS = ['parquet', 'ndjson', 'csv'] as const
+export type ExportFormat = (typeof EXPORT_FORMATS)[number]
+
+export const EXPORTED = ['usage', 'requests', 'inbox_events', 'mail_events', 'webhook_events'] as const
+
+export interface UsageExportQuery {
+  accountId: AccountId
+  from: Date
+  to: Date
+  table: (typeof EXPORTED)[number]
+  format: ExportFormat
+}
+
+/** What is asked for usage figures, a few seconds behind the log. Errors: `UsageUnavailableError`. */
+export interface UsageQueries {
+  /** By time, then by group; at most as many as the limit. */
+  figures(query: UsageQuery): Promise<UsageFigures[]>
+  report(query: UsageReportQuery): Promise<UsageReport>
+  /** Of keys of one account, since they were issued; nothing of a key that was not used. */
+  totals(accountId: AccountId, keyIds: readonly KeyId[]): Promise<Map<KeyId, UsageTotals>>
+  /** A file's bytes. The signal ends it, and is to abort once they have been read too: what they came from goes then. */
+  export(query: UsageExportQuery, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
+}
