@@ -55,7 +55,7 @@ module.exports = {
       name: 'launchers-stand-apart',
       comment: 'What starts servers knows nothing of Mayfly; tests use it, what ships does not.',
       severity: 'error',
-      from: { path: '^infra/(kafka|redis|servers)/', pathNot: '\\.test\\.ts$' },
+      from: { path: '^infra/(kafka|redis|clickhouse|servers)/', pathNot: '\\.test\\.ts$' },
       to: { path: '^(apps|libs|test)/' },
     },
     {

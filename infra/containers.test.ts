@@ -46,7 +46,26 @@ describe('infra/compose.yml', () => {
     )
     expect(unknownVariables(filled)).toEqual([])
     const settings = readSettings({ ...imageEnvironment(), ...filled })
-    expect(settings).toMatchObject({ kafkaBrokers: ['kafka:9092'], kafkaReplication: 1, httpHost: '0.0.0.0' })
+    expect(settings).toMatchObject({
+      kafkaBrokers: ['kafka:9092'],
+      kafkaReplication: 1,
+      httpHost: '0.0.0.0',
+      clickhouseUrl: 'http://clickhouse:8123',
+    })
+  })
+
+  it('has one user, password and database for ClickHouse and for every role', () => {
+    const { environment: server = {}, image } = services.clickhouse ?? { image: '' }
+    expect(image).toMatch(/^clickhouse\/clickhouse-server:\d+\.\d+$/)
+    for (const [, { environment: role = {} }] of roles) {
+      expect([role.CLICKHOUSE_DATABASE, role.CLICKHOUSE_USERNAME, role.CLICKHOUSE_PASSWORD]).toEqual([
+        server.CLICKHOUSE_DB,
+        server.CLICKHOUSE_USER,
+        server.CLICKHOUSE_PASSWORD,
+      ])
+    }
+    expect(server.CLICKHOUSE_USER).toBeDefined()
+    expect(server.CLICKHOUSE_PASSWORD).toBeDefined()
   })
 
   it.each(roles)('asks %s whether it is ready where it says so', (_name, { healthcheck }) => {

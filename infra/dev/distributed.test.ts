@@ -9,7 +9,11 @@ import { until } from '#test/harness/until.js'
 
 const UP_WITHIN_MS = 90_000
 
-describeOn('kafka', 'redis')('npm run dev:distributed', () => {
+describeOn(
+  'kafka',
+  'redis',
+  'clickhouse',
+)('npm run dev:distributed', () => {
   it(
     'brings everything up, greets, takes mail, and ends at Ctrl-C with all that it started',
     async () => {

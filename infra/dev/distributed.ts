@@ -7,13 +7,14 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { welcomeText } from '#apps/standalone/welcome.js'
 import { takeDataDir } from '#libs/engine/data-dir.js'
+import { startClickHouse } from '../clickhouse/clickhouse.js'
 import { bringJars } from '../kafka/jars.js'
 import { startKafka } from '../kafka/kafka.js'
 import { startRedis } from '../redis/redis.js'
 import { freePorts } from '../servers/ports.js'
 
 /*
- * `npm run dev:distributed`: Kafka, Redis and each role as a process of its own, on the loopback, until Ctrl-C. What
+ * `npm run dev:distributed`: Kafka, Redis, ClickHouse and each role as a process of its own, on the loopback, until Ctrl-C. What
  * they store stays in MAYFLY_DATA_DIR, ./data/distributed where it is unset.
  */
 
@@ -38,6 +39,9 @@ const OF_OTHER_SERVERS = [
   'REDIS_TLS_CA',
   'REDIS_TLS_CERT',
   'REDIS_TLS_KEY',
+  'CLICKHOUSE_USERNAME',
+  'CLICKHOUSE_PASSWORD',
+  'CLICKHOUSE_TLS_CA',
 ]
 
 try {
@@ -51,10 +55,10 @@ async function main(): Promise<void> {
   // Two Kafkas on one folder damage what it holds.
   const dataDir = takeDataDir(FOLDER)
   await mkdir(join(FOLDER, 'kafka'), { recursive: true, mode: 0o700 })
-  say('starting Kafka and Redis')
-  const [clients = 0, controller = 0, redisPort = 0] = await freePorts(3)
+  say('starting Kafka, Redis and ClickHouse')
+  const [clients = 0, controller = 0, redisPort = 0, clickhousePort = 0] = await freePorts(4)
   const life = { endsWithOwner: true, removing: null } as const
-  const [kafka, redis] = await Promise.all([
+  const [kafka, redis, clickhouse] = await Promise.all([
     startKafka({
       jars: await bringJars({ attempts: 3 }),
       folder: join(FOLDER, 'kafka'),
@@ -62,6 +66,7 @@ async function main(): Promise<void> {
       life,
     }),
     startRedis({ folder: join(FOLDER, 'redis'), port: redisPort, persistence: 'append-only', life }),
+    startClickHouse({ folder: join(FOLDER, 'clickhouse'), port: clickhousePort, life }),
   ])
   const settings = {
     KAFKA_PARTITIONS: '8',
@@ -75,6 +80,7 @@ async function main(): Promise<void> {
     KAFKA_BROKERS: kafka.brokers.join(','),
     KAFKA_REPLICATION: '1',
     REDIS_URL: redis.url,
+    CLICKHOUSE_URL: clickhouse.url,
     // Where a role listens is read from its log.
     LOG_LEVEL: /^(debug|trace)$/.test(process.env.LOG_LEVEL ?? '') ? process.env.LOG_LEVEL : 'info',
   }
@@ -86,7 +92,11 @@ async function main(): Promise<void> {
     isEnding = true
     // What takes something in ends first.
     for (const role of roles.toReversed()) await ended(role, 'SIGTERM')
-    await Promise.all([redis.kill('SIGTERM'), ...kafka.nodes.map((node) => node.kill('SIGTERM'))])
+    await Promise.all([
+      redis.kill('SIGTERM'),
+      clickhouse.kill('SIGTERM'),
+      ...kafka.nodes.map((node) => node.kill('SIGTERM')),
+    ])
     dataDir.release()
     process.exit()
   }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describeWith } from '#test/harness/tools.js'
+import type { Kind } from './development-servers.js'
 import { freePorts, isFree } from './ports.js'
 
 const run = promisify(execFile)
@@ -24,7 +25,15 @@ describeWith('redis-server')('the Redis of a developer', () => {
   )
 })
 
-async function comesAndGoes(kind: 'kafka' | 'redis', setting: string): Promise<void> {
+describeWith('clickhouse')('the ClickHouse of a developer', () => {
+  it(
+    'runs in the background until it is stopped',
+    () => comesAndGoes('clickhouse', 'CLICKHOUSE_URL=http://'),
+    WITHIN_MS,
+  )
+})
+
+async function comesAndGoes(kind: Kind, setting: string): Promise<void> {
   const root = await mkdtemp(join(tmpdir(), 'mayfly-servers-'))
   const [port = 0] = await freePorts(1)
   const start = () => run(process.execPath, [MAIN, 'start', kind, '--folder', root, '--port', String(port)])

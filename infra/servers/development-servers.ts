@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { startClickHouse } from '../clickhouse/clickhouse.js'
 import { bringJars, hasJars } from '../kafka/jars.js'
 import { startKafka } from '../kafka/kafka.js'
 import { startRedisCluster } from '../redis/redis-cluster.js'
@@ -9,7 +10,7 @@ import { startRedis } from '../redis/redis.js'
 import { isFree, LOOPBACK } from './ports.js'
 import { recordedProcess } from './process-record.js'
 
-export type Kind = 'kafka' | 'redis'
+export type Kind = 'kafka' | 'redis' | 'clickhouse'
 
 export interface DevelopmentServers {
   kind: Kind
@@ -26,7 +27,7 @@ interface Place {
   ports: number[]
 }
 
-const USUAL_PORT: Readonly<Record<Kind, number>> = { kafka: 9092, redis: 6379 }
+const USUAL_PORT: Readonly<Record<Kind, number>> = { kafka: 9092, redis: 6379, clickhouse: 8123 }
 const AMONG_NODES = 10_000
 const JARS_ATTEMPTS = 3
 const END_WITHIN_MS = 30_000
@@ -50,8 +51,14 @@ export async function startServers(
   await mustBeFree(kind, kind === 'kafka' || nodes > 1 ? [...ports, ...ports.map(amongNodes)] : ports)
   const folder = resolve(root, `${kind}-${nodes}-at-${first}`)
   await mkdir(folder, { recursive: true })
-  const start = kind === 'kafka' ? kafka : redis
-  return { folder, settings: await start({ folder, ports }, say) }
+  return { folder, settings: await STARTS[kind]({ folder, ports }, say) }
+}
+
+/** Each resolves with the settings of Mayfly that lead to what it started. */
+const STARTS: Readonly<Record<Kind, (place: Place, say: DevelopmentServers['say']) => Promise<string[]>>> = {
+  kafka,
+  redis,
+  clickhouse,
 }
 
 /** Resolves with the process ids of all servers of that kind once they have ended. */
@@ -89,6 +96,11 @@ async function redis({ folder, ports }: Place): Promise<string[]> {
       ? [await startRedis({ ...options, folder: join(folder, 'node-1'), port })]
       : await startRedisCluster({ ...options, folder, ports })
   return [`REDIS_URL=${servers.map(({ url }) => url).join(',')}`]
+}
+
+async function clickhouse({ folder, ports: [port = 0] }: Place): Promise<string[]> {
+  const options = { folder: join(folder, 'node-1'), port, life: 'detached' } as const
+  return [`CLICKHOUSE_URL=${(await startClickHouse(options)).url}`]
 }
 
 async function mustBeFree(kind: Kind, ports: readonly number[]): Promise<void> {

@@ -2,11 +2,12 @@ import { parseArgs } from 'node:util'
 import { listed, startServers, stopServers, type Kind } from './development-servers.js'
 
 /*
- * npm run kafka:start, kafka:stop, redis:start, redis:stop: servers in the background for whoever develops.
+ * npm run kafka:start, kafka:stop and the same of redis and clickhouse: servers in the background for whoever develops.
  */
 
 const USAGE = `npm run <kafka|redis>:start [-- --nodes 3] [-- --port <first port>]
-npm run <kafka|redis>:stop
+npm run clickhouse:start [-- --port <port>]
+npm run <kafka|redis|clickhouse>:stop
 `
 
 try {
@@ -27,9 +28,10 @@ async function run(args: string[]): Promise<void> {
     },
   })
   const [action, kind] = positionals
-  if (kind !== 'kafka' && kind !== 'redis') throw new Error(USAGE)
+  if (kind !== 'kafka' && kind !== 'redis' && kind !== 'clickhouse') throw new Error(USAGE)
   if (action === 'stop') return stop(kind, values.folder)
   if (action !== 'start' || (values.nodes !== '1' && values.nodes !== '3')) throw new Error(USAGE)
+  if (kind === 'clickhouse' && values.nodes !== '1') throw new Error(USAGE)
   const port = values.port === undefined ? null : portFrom(values.port)
   const nodes = values.nodes === '3' ? 3 : 1
   const { folder, settings } = await startServers({ kind, nodes, port, root: values.folder, say })

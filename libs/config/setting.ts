@@ -146,10 +146,15 @@ export function optionalPort(variable: string, help: string): Setting<number | n
   )
 }
 
-export function optionalUrl(variable: string, help: string): Setting<string | null> {
+export function optionalUrl(
+  variable: string,
+  help: string,
+  isRight: (url: URL) => boolean = () => true,
+  expectation = 'must be an http or https URL',
+): Setting<string | null> {
   return setting<string | null>(variable, help, null, (value) => {
     const url = URL.parse(value)
-    if (url === null || !/^https?:$/.test(url.protocol)) throw new Error('must be an http or https URL')
+    if (url === null || !/^https?:$/.test(url.protocol) || !isRight(url)) throw new Error(expectation)
     return url.href.replace(/\/+$/, '')
   })
 }

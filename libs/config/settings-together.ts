@@ -1,10 +1,17 @@
+import { CLICKHOUSE_SETTINGS } from './clickhouse-settings.js'
 import { INSTALLATION_SETTINGS } from './installation-settings.js'
 import { KAFKA_SETTINGS } from './kafka-settings.js'
 import { REDIS_SETTINGS } from './redis-settings.js'
 import type { Environment } from './setting.js'
 import { SMTP_SETTINGS } from './smtp-settings.js'
 
-const SETTINGS = { ...INSTALLATION_SETTINGS, ...KAFKA_SETTINGS, ...REDIS_SETTINGS, ...SMTP_SETTINGS }
+const SETTINGS = {
+  ...INSTALLATION_SETTINGS,
+  ...KAFKA_SETTINGS,
+  ...REDIS_SETTINGS,
+  ...CLICKHOUSE_SETTINGS,
+  ...SMTP_SETTINGS,
+}
 
 type SettingName = keyof typeof SETTINGS
 
@@ -17,7 +24,14 @@ const PAIRS: readonly (readonly [SettingName, SettingName])[] = [
   ['kafkaSaslUsername', 'kafkaSaslPassword'],
 ]
 /** What the distributed engine, which KAFKA_BROKERS chooses, needs besides: many processes must agree on it. */
-const NEEDED_WITH_KAFKA: readonly SettingName[] = ['redisUrls', 'masterKey', 'bootstrapApiKey']
+const NEEDED_WITH_KAFKA: readonly SettingName[] = [
+  'redisUrls',
+  'clickhouseUrl',
+  'masterKey',
+  'bootstrapApiKey',
+]
+/** What the embedded engine has no use for. */
+const ONLY_WITH_KAFKA: readonly SettingName[] = ['redisUrls', 'clickhouseUrl']
 
 /** What would be ignored where the connection is not over TLS: an operator who sets it thinks that it is. */
 const KAFKA_TLS_FILES: readonly SettingName[] = ['kafkaTlsCa', 'kafkaTlsCert', 'kafkaTlsKey']
@@ -33,8 +47,14 @@ export function faultsBetween(environment: Environment): string[] {
   if (isSet('kafkaBrokers')) {
     const missing = NEEDED_WITH_KAFKA.filter((name) => !isSet(name))
     faults.push(...missing.map((name) => `${variable(name)} must be set too where KAFKA_BROKERS is`))
-  } else if (isSet('redisUrls')) {
-    faults.push('KAFKA_BROKERS must be set too where REDIS_URL is; the embedded engine uses neither')
+  } else {
+    const useless = ONLY_WITH_KAFKA.filter(isSet)
+    faults.push(
+      ...useless.map(
+        (name) =>
+          `KAFKA_BROKERS must be set too where ${variable(name)} is; the embedded engine uses neither`,
+      ),
+    )
   }
   const openKafkaFiles = environment.KAFKA_TLS === 'true' ? [] : KAFKA_TLS_FILES.filter(isSet)
   faults.push(...openKafkaFiles.map((name) => `KAFKA_TLS must be true where ${variable(name)} is set`))
@@ -47,6 +67,9 @@ export function faultsBetween(environment: Environment): string[] {
     )
   } else if (overTls.length < redisUrls.length) {
     faults.push('REDIS_URL must have rediss:// for every node of the Cluster or for none')
+  }
+  if (isSet('clickhouseTlsCa') && !/^https:/i.test(environment.CLICKHOUSE_URL ?? '')) {
+    faults.push('CLICKHOUSE_URL must begin with https:// where CLICKHOUSE_TLS_CA is set')
   }
   return faults
 }

@@ -103,6 +103,21 @@ describe('settings', () => {
     { variable: 'MAYFLY_SMTP_TLS_CERT', text: 'cert.pem', why: /MAYFLY_SMTP_TLS_KEY must be set together/ },
     { variable: 'MAYFLY_SMTP_TLS_KEY', text: 'key.pem', why: /must be set together/ },
     { variable: 'REDIS_URL', text: 'redis://localhost', why: /KAFKA_BROKERS must be set too/ },
+    {
+      variable: 'CLICKHOUSE_URL',
+      text: 'http://one:8123',
+      why: /KAFKA_BROKERS must be set too where CLICKHOUSE_URL is/,
+    },
+    {
+      variable: 'CLICKHOUSE_TLS_CA',
+      text: 'ca.pem',
+      why: /CLICKHOUSE_URL must begin with https:.* CLICKHOUSE_TLS_CA/,
+    },
+    ...['Mayfly', '1st', 'may-fly', 'm'.repeat(64), 'a`b'].map((text) => ({
+      variable: 'CLICKHOUSE_DATABASE',
+      text,
+      why: /lower-case letters, digits and underscore/,
+    })),
     { variable: 'KAFKA_TLS', text: 'yes', why: /must be true or false/ },
     { variable: 'KAFKA_TLS_CA', text: 'ca.pem', why: /KAFKA_TLS must be true where KAFKA_TLS_CA is set/ },
     { variable: 'REDIS_TLS_CA', text: 'ca.pem', why: /REDIS_URL must begin with rediss:.* REDIS_TLS_CA/ },
@@ -130,6 +145,7 @@ describe('settings', () => {
     const complete = {
       KAFKA_BROKERS: 'one:9092, [::1]:9093',
       REDIS_URL: 'redis://:secret@one:6379/2',
+      CLICKHOUSE_URL: 'https://one:8443/clickhouse/',
       MAYFLY_MASTER_KEY: `${'A'.repeat(43)}=`,
       MAYFLY_BOOTSTRAP_API_KEY: 'k'.repeat(20),
     }
@@ -155,10 +171,14 @@ describe('settings', () => {
       expect(readSettings(complete)).toMatchObject({
         kafkaBrokers: ['one:9092', '[::1]:9093'],
         redisUrls: ['redis://:secret@one:6379/2'],
+        clickhouseUrl: 'https://one:8443/clickhouse',
+        clickhouseDatabase: 'mayfly',
+        clickhouseUsername: 'default',
+        clickhousePassword: null,
       })
     })
 
-    it.each(['REDIS_URL', 'MAYFLY_MASTER_KEY', 'MAYFLY_BOOTSTRAP_API_KEY'])(
+    it.each(['REDIS_URL', 'CLICKHOUSE_URL', 'MAYFLY_MASTER_KEY', 'MAYFLY_BOOTSTRAP_API_KEY'])(
       'stop the start without %s, and say so',
       (variable) => {
         expect(faultsOf({ ...complete, [variable]: '' })).toEqual([
@@ -176,6 +196,15 @@ describe('settings', () => {
         why: /must be one of plain/,
       },
       { REDIS_URL: 'http://one', why: /REDIS_URL must be a redis/ },
+      { CLICKHOUSE_URL: 'one:8123', why: /CLICKHOUSE_URL must be an http or https URL/ },
+      { CLICKHOUSE_URL: 'clickhouse://one', why: /CLICKHOUSE_URL must be an http or https URL/ },
+      { CLICKHOUSE_URL: 'http://user:secret@one:8123', why: /without user, password/ },
+      { CLICKHOUSE_URL: 'http://one:8123/?database=a', why: /without user, password, query/ },
+      {
+        CLICKHOUSE_URL: 'http://one:8123',
+        CLICKHOUSE_TLS_CA: 'ca.pem',
+        why: /CLICKHOUSE_URL must begin with https/,
+      },
       {
         KAFKA_SASL_MECHANISM: 'plain',
         why: /KAFKA_SASL_MECHANISM and KAFKA_SASL_USERNAME must be set together/,

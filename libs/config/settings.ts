@@ -1,4 +1,5 @@
 import { messageOf } from '#libs/fault/message-of.js'
+import { CLICKHOUSE_SETTINGS } from './clickhouse-settings.js'
 import { INSTALLATION_SETTINGS } from './installation-settings.js'
 import { KAFKA_SETTINGS } from './kafka-settings.js'
 import { PARSE_SETTINGS } from './parse-settings.js'
@@ -17,6 +18,7 @@ export const SETTINGS = {
   ...INSTALLATION_SETTINGS,
   ...KAFKA_SETTINGS,
   ...REDIS_SETTINGS,
+  ...CLICKHOUSE_SETTINGS,
   ...PARSE_SETTINGS,
   ...READER_SETTINGS,
   ...SMTP_SETTINGS,

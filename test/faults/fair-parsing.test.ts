@@ -17,7 +17,11 @@ describe('one account’s bombs, on one machine', () => {
   delaysNobodyElse('embedded')
 })
 
-describeOn('kafka', 'redis')('one account’s bombs, on Kafka and Redis', () => {
+describeOn(
+  'kafka',
+  'redis',
+  'clickhouse',
+)('one account’s bombs, on Kafka and Redis', () => {
   delaysNobodyElse('distributed')
 })
 

@@ -86,7 +86,8 @@ function wrappedIn(disk: string, inboxId: InboxId): string {
   return found
 }
 
-const describeOnDisk = MUST_RUN_ALL || kafkaDataDir() !== null ? describeOn('kafka', 'redis') : describe.skip
+const describeOnDisk =
+  MUST_RUN_ALL || kafkaDataDir() !== null ? describeOn('kafka', 'redis', 'clickhouse') : describe.skip
 
 describeOnDisk('a forgotten key', () => {
   afterEach(() => closing.disposeAsync())

@@ -20,7 +20,11 @@ describe('webhooks, killed under load on one machine', () => {
   keepEveryPromise('embedded')
 })
 
-describeOn('kafka', 'redis')('webhooks, killed under load with every other role on Kafka and Redis', () => {
+describeOn(
+  'kafka',
+  'redis',
+  'clickhouse',
+)('webhooks, killed under load with every other role on Kafka and Redis', () => {
   keepEveryPromise('distributed')
 })
 

@@ -42,7 +42,11 @@ describe('a replay, killed on one machine', () => {
   resume('embedded')
 })
 
-describeOn('kafka', 'redis')('a replay, killed with every other role on Kafka and Redis', () => {
+describeOn(
+  'kafka',
+  'redis',
+  'clickhouse',
+)('a replay, killed with every other role on Kafka and Redis', () => {
   resume('distributed')
 })
 

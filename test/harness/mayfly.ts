@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { startProcess, type MayflyProcess, type ProcessOptions } from './mayfly-process.js'
-import { kafkaBrokers, redisUrlUnderTest } from './servers.js'
+import { clickhouseUrl, kafkaBrokers, redisUrlUnderTest } from './servers.js'
 
-/** Mayfly under test, on ports of its own: one process, or one for each role on Kafka and Redis. */
+/** Mayfly under test, on ports of its own: one process, or one for each role on Kafka, Redis and ClickHouse. */
 export interface Mayfly {
   url: string
   smtpPort: number
@@ -104,16 +104,23 @@ export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   return mayfly
 }
 
-/** Settings of processes that share a Kafka and a Redis with other suites'. */
+/** Settings of processes that share a Kafka, a Redis and a ClickHouse with other suites'. */
 export function distributedEnvironment(name: string): Record<string, string> {
   return {
     KAFKA_BROKERS: kafkaBrokers().join(','),
     KAFKA_PARTITIONS: '4',
     KAFKA_REPLICATION: '1',
     REDIS_URL: redisUrlUnderTest(),
+    CLICKHOUSE_URL: clickhouseUrl(),
+    CLICKHOUSE_DATABASE: databaseOf(name),
     MAYFLY_TOPIC_PREFIX: `${name}.`,
     MAYFLY_MASTER_KEY: `${'A'.repeat(43)}=`,
   }
+}
+
+/** A database of the suite's own, as its topics are; ClickHouse's names have fewer characters. */
+export function databaseOf(name: string): string {
+  return `suite_${Buffer.from(name).toString('hex').slice(-50)}`
 }
 
 /** Of a port that is given, the process that answers HTTP alone makes use. */

@@ -2,7 +2,14 @@ import { existsSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { Kafka, logLevel } from 'kafkajs'
 import { askRedis } from '#infra/redis/redis.js'
-import { describeOn, kafkaBrokers, kafkaDataDir, redisClusterUrls, redisUrl } from './servers.js'
+import {
+  clickhouseUrl,
+  describeOn,
+  kafkaBrokers,
+  kafkaDataDir,
+  redisClusterUrls,
+  redisUrl,
+} from './servers.js'
 
 describeOn('kafka')('the shared Kafka', () => {
   it('answers at its address, and makes no topic by itself', async () => {
@@ -40,5 +47,12 @@ describeOn('redis-cluster')('the shared Redis Cluster', () => {
     const ports = redisClusterUrls().map((url) => Number(new URL(url).port))
     expect(ports.length).toBeGreaterThanOrEqual(3)
     for (const port of ports) expect(await askRedis(port, 'CLUSTER INFO')).toContain('cluster_state:ok')
+  })
+})
+
+describeOn('clickhouse')('the shared ClickHouse', () => {
+  it('answers at its address, to the user without a password', async () => {
+    const answer = await fetch(`${clickhouseUrl()}/?query=SELECT%20currentUser()`)
+    expect(await answer.text()).toBe('default\n')
   })
 })

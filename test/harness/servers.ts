@@ -25,14 +25,26 @@ export function redisClusterUrls(): string[] {
   return addressesIn('TEST_REDIS_CLUSTER_URLS')
 }
 
+/** A ClickHouse, without a password. */
+export function clickhouseUrl(): string {
+  return addressesIn('TEST_CLICKHOUSE_URL')[0] ?? ''
+}
+
 /** What Mayfly under test has as REDIS_URL: the one node, or for the project `redis-cluster` those of the Cluster. */
 export function redisUrlUnderTest(): string {
   return process.env.TEST_REDIS === 'cluster' ? redisClusterUrls().join(',') : redisUrl()
 }
 
 /** `describe` where the servers are there or must be, else `describe.skip`. */
-export function describeOn(...servers: readonly ('kafka' | 'redis' | 'redis-cluster')[]): jest.Describe {
-  const addresses = { kafka: kafkaBrokers, redis: () => [redisUrl()], 'redis-cluster': redisClusterUrls }
+export function describeOn(
+  ...servers: readonly ('kafka' | 'redis' | 'redis-cluster' | 'clickhouse')[]
+): jest.Describe {
+  const addresses = {
+    kafka: kafkaBrokers,
+    redis: () => [redisUrl()],
+    'redis-cluster': redisClusterUrls,
+    clickhouse: () => [clickhouseUrl()],
+  }
   const areThere = servers.every((server) => addresses[server]().some((address) => address !== ''))
   return areThere || MUST_RUN_ALL ? describe : describe.skip
 }

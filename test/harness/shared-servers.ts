@@ -1,10 +1,11 @@
 import { bringJars, NoKafkaJarsError } from '#infra/kafka/jars.js'
+import { startClickHouse } from './clickhouse.js'
 import { startKafka } from './kafka.js'
 import { startRedis, startRedisCluster } from './redis.js'
 import { canHave, hasTool, MUST_RUN_ALL } from './tools.js'
 
 /*
- * One Kafka, one Redis and one Redis Cluster for a whole run of Jest. Addresses that are in the environment
+ * One Kafka, one Redis, one Redis Cluster and one ClickHouse for a whole run of Jest. Addresses that are in the environment
  * already are a developer's own servers: nothing is started in their place, nor ended.
  */
 
@@ -18,6 +19,7 @@ export async function startSharedServers(): Promise<void> {
     unlessSet('TEST_KAFKA_BROKERS', sharedKafka),
     unlessSet('TEST_REDIS_URL', sharedRedis),
     unlessSet('TEST_REDIS_CLUSTER_URLS', sharedRedisCluster),
+    unlessSet('TEST_CLICKHOUSE_URL', sharedClickHouse),
   ]
   for (const variables of await Promise.all(starts)) Object.assign(process.env, variables)
 }
@@ -63,4 +65,11 @@ async function sharedRedisCluster(): Promise<Variables> {
   const cluster = await startRedisCluster()
   disposals.push(() => cluster.dispose())
   return { TEST_REDIS_CLUSTER_URLS: cluster.urls.join(',') }
+}
+
+async function sharedClickHouse(): Promise<Variables> {
+  if (!hasTool('clickhouse')) return {}
+  const clickhouse = await startClickHouse()
+  disposals.push(() => clickhouse.dispose())
+  return { TEST_CLICKHOUSE_URL: clickhouse.url }
 }

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { hasEngine } from '#infra/clickhouse/clickhouse.js'
 import { hasJars } from '#infra/kafka/jars.js'
 import { hasVenv } from '#infra/schemathesis/venv.js'
 
@@ -34,6 +35,10 @@ const TOOLS = {
   'redis-server': {
     isThere: () => version('redis-server', '--version', /v=(\d+)/) >= 7,
     get: 'version 7 or newer; apt-get install redis-server',
+  },
+  clickhouse: {
+    isThere: hasEngine,
+    get: 'npm ci --include=optional, on Linux with glibc or macOS',
   },
   'redis-cli': { isThere: () => runs('redis-cli', '--version'), get: 'apt-get install redis-tools' },
 } as const satisfies Record<string, ToolNeed>

@@ -4,6 +4,7 @@ import { freePorts, LOOPBACK } from '#infra/servers/ports.js'
 import { Authority, type CertificateFiles } from '#test/harness/certificates.js'
 import { startKafka, type KafkaCluster } from '#test/harness/kafka.js'
 import { startRedis } from '#test/harness/redis.js'
+import { clickhouseUrl } from '#test/harness/servers.js'
 
 const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, Kafka, logLevel, ResourcePatternTypes } =
   kafkajs
@@ -94,6 +95,7 @@ export class SecuredServers {
       KAFKA_TLS_CA: this.authority.certFile,
       REDIS_URL: this.redisUrl(),
       REDIS_TLS_CA: this.authority.certFile,
+      CLICKHOUSE_URL: clickhouseUrl(),
       MAYFLY_TOPIC_PREFIX: PREFIX,
     }
   }

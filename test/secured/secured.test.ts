@@ -27,7 +27,11 @@ const RIGHTS_TO_OPEN = TOPIC_RIGHTS.filter((each) => each !== 'ALTER_CONFIGS')
 const START_MS = 90_000
 const TRIAL_MS = 120_000
 
-describeWith('kafka', 'redis-server')('servers that ask for credentials', () => {
+describeWith(
+  'kafka',
+  'redis-server',
+  'clickhouse',
+)('servers that ask for credentials', () => {
   let servers: SecuredServers
   let pem: { ca: string; cert: string; key: string }
 

@@ -27,7 +27,11 @@ const LARGEST_RECORD_BYTES = 26 << 20
 const TRIAL_MS = 240_000
 const AWAY_MS = IS_LONG ? 30_000 : 5_000
 
-describeOn('kafka', 'redis')('one broker', () => {
+describeOn(
+  'kafka',
+  'redis',
+  'clickhouse',
+)('one broker', () => {
   let kafka: KafkaCluster
   let deployment: Deployment
 
@@ -110,7 +114,11 @@ async function readsGoOn(target: Target, inbox: InboxJson | undefined, shown: Me
   expect(answers).toEqual([200, 200, 200, 200, 404])
 }
 
-describeOn('kafka', 'redis')('three brokers', () => {
+describeOn(
+  'kafka',
+  'redis',
+  'clickhouse',
+)('three brokers', () => {
   let kafka: KafkaCluster
   let deployment: Deployment
 
@@ -175,7 +183,11 @@ function deletionOf(inboxId: InboxId): Pick<Message, 'headers' | 'value'> {
   return { headers: { ...headers }, value: Buffer.from(value) }
 }
 
-describeOn('kafka', 'redis')('records of others', () => {
+describeOn(
+  'kafka',
+  'redis',
+  'clickhouse',
+)('records of others', () => {
   let deployment: Deployment
   let redis: RedisServer
   let producer: Producer

@@ -14,7 +14,11 @@ const TRIAL_MS = 180_000
 /** Of a consumer that is not heard of: its partitions then go to others. */
 const SESSION_MS = 12_000
 
-describeOn('kafka', 'redis')('processes that die or hang under load', () => {
+describeOn(
+  'kafka',
+  'redis',
+  'clickhouse',
+)('processes that die or hang under load', () => {
   let deployment: Deployment
 
   beforeAll(async () => {

@@ -19,7 +19,11 @@ const HUNG_MS = 20_000
 const TAG = 'p1'
 const MOVED_SLOTS = 1_000
 
-describeOn('kafka', 'redis-cluster')('a Redis Cluster', () => {
+describeOn(
+  'kafka',
+  'redis-cluster',
+  'clickhouse',
+)('a Redis Cluster', () => {
   let cluster: RedisCluster
   let nodes: ClusterNodes
   let deployment: Deployment

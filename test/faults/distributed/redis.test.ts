@@ -16,7 +16,11 @@ const TRIAL_MS = 240_000
 const WHOLE_WITHIN_MS = 120_000
 const HUNG_MS = IS_LONG ? 20_000 : 6_000
 
-describeOn('kafka', 'redis')('Redis', () => {
+describeOn(
+  'kafka',
+  'redis',
+  'clickhouse',
+)('Redis', () => {
   let redis: RedisServer
   let deployment: Deployment
 

@@ -8,7 +8,11 @@ const TRIAL_MS = 60_000
 const NAME = `replaced-${process.pid}-${Date.now()}`
 const API_KEY = 'a-key-for-the-fault-suites'
 
-describeOn('kafka', 'redis')('a log that another one has replaced, beside the views of the old one', () => {
+describeOn(
+  'kafka',
+  'redis',
+  'clickhouse',
+)('a log that another one has replaced, beside the views of the old one', () => {
   const running: MayflyProcess[] = []
 
   async function start(app: 'api' | 'projector'): Promise<MayflyProcess> {

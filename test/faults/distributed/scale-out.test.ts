@@ -8,7 +8,11 @@ import { Trial, untilAllIsShown } from './trial.js'
 
 const TRIAL_MS = 180_000
 
-describeOn('kafka', 'redis')('two of each role', () => {
+describeOn(
+  'kafka',
+  'redis',
+  'clickhouse',
+)('two of each role', () => {
   let deployment: Deployment
 
   beforeAll(async () => {
