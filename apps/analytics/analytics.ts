@@ -4,6 +4,8 @@ import type { CustomStrategy } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engine/engine.js'
+import { GrowingPause } from '#libs/timing/pause.js'
+import type { UsageStore } from '#libs/usage/usage-store.js'
 import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
 import { AnalyticsController, TopicSinks } from './analytics.controller.js'
 import { AnalyticsMetrics } from './analytics-metrics.js'
@@ -27,8 +29,12 @@ export interface Analytics {
 }
 
 const GROUP = 'analytics'
+const PREPARE_AGAIN = { firstMs: 500, mostMs: 10_000 }
 
-/** Resolves once every partition's place in the store is known. */
+/**
+ * Resolves once every partition's place in the store is known; where the store can't be reached, at once, and counts
+ * from the time on that it can.
+ */
 export async function startAnalytics({ engine, logger, registry }: AnalyticsOptions): Promise<Analytics> {
   const { log, usage } = engine
   if (usage === null) {
@@ -72,12 +78,46 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
     logger: false,
     abortOnError: false,
   })
-  for (const topic of COUNTED_TOPICS) sinkOf(topic).start()
-  await service.listen()
+  const closing = new AbortController()
+  const listen = async () => {
+    for (const topic of COUNTED_TOPICS) sinkOf(topic).start()
+    await service.listen()
+  }
+  const isPrepared = await prepare(usage, logger)
+  const listening = isPrepared ? listen() : whenPrepared(usage, logger, closing.signal, listen)
+  if (isPrepared) await listening
   return {
     async close() {
+      closing.abort()
+      await listening
       await strategy.close((topic) => sinkOf(topic).stop())
       await service.close()
     },
   }
+}
+
+async function prepare(usage: Pick<UsageStore, 'prepare'>, logger: Logger): Promise<boolean> {
+  try {
+    await usage.prepare()
+    return true
+  } catch (error) {
+    logger.error({ err: error }, 'the tables of usage figures could not be made ready: tried again')
+    return false
+  }
+}
+
+async function whenPrepared(
+  usage: Pick<UsageStore, 'prepare'>,
+  logger: Logger,
+  signal: AbortSignal,
+  then: () => Promise<void>,
+): Promise<void> {
+  const again = new GrowingPause(PREPARE_AGAIN)
+  let isPrepared = false
+  while (!isPrepared) {
+    await again.wait(signal)
+    if (signal.aborted) return
+    isPrepared = await prepare(usage, logger)
+  }
+  await then()
 }

@@ -18,7 +18,7 @@ import { freePorts } from '../servers/ports.js'
  * they store stays in MAYFLY_DATA_DIR, ./data/distributed where it is unset.
  */
 
-type Role = 'projector' | 'lifecycle' | 'webhooks' | 'api' | 'smtp'
+type Role = 'projector' | 'lifecycle' | 'webhooks' | 'analytics' | 'api' | 'smtp'
 
 const FLAGS = [
   '--enable-source-maps',
@@ -119,7 +119,13 @@ async function main(): Promise<void> {
     return listening(child)
   }
   await start('projector')
-  const [api, smtp] = await Promise.all([start('api'), start('smtp'), start('lifecycle'), start('webhooks')])
+  const [api, smtp] = await Promise.all([
+    start('api'),
+    start('smtp'),
+    start('lifecycle'),
+    start('webhooks'),
+    start('analytics'),
+  ])
   process.stdout.write(
     welcomeText({
       url: api.url ?? '',

@@ -12,6 +12,7 @@ import { RedisKeyUseStore } from '#libs/key-use/redis/redis-key-use-store.js'
 import { redisRateLimits } from '#libs/rate-limit/redis/redis-rate-limits.js'
 import { rememberProgress } from '#libs/read-model/remembered-progress.js'
 import { redisReadModel } from '#libs/read-model/redis/redis-read-model.js'
+import { serverUsage } from '#libs/usage/clickhouse/clickhouse-usage.js'
 import { checkRedis, watchJoining } from '#libs/redis-client/check-redis.js'
 import { onInterruption, openRedis } from '#libs/redis-client/redis-client.js'
 import { RedisSignals } from '#libs/signals/redis/redis-signals.js'
@@ -30,9 +31,10 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
   try {
     const masterKeys = MasterKeys.parse(settings.masterKey ?? '')
     if (masterKeys === null) throw new StartError('the master key is not 32 bytes in base64')
-    const [kafkaTls, redisTls] = await Promise.all([
+    const [kafkaTls, redisTls, clickhouseTls] = await Promise.all([
       tlsOf(settings, { ca: 'kafkaTlsCa', cert: 'kafkaTlsCert', key: 'kafkaTlsKey' }),
       tlsOf(settings, { ca: 'redisTlsCa', cert: 'redisTlsCert', key: 'redisTlsKey' }),
+      tlsOf(settings, { ca: 'clickhouseTlsCa' }),
     ])
     const reaching = {
       urls: settings.redisUrls ?? [],
@@ -94,6 +96,14 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     opened.defer(() => keyUse.close())
     const times = { leaseMs: LEASE_MS, keptMs: KEPT_MS }
     const idempotency = new RedisIdempotencyStore({ client, prefix, now, ...times })
+    const usage = serverUsage({
+      url: settings.clickhouseUrl ?? '',
+      database: settings.clickhouseDatabase,
+      username: settings.clickhouseUsername,
+      password: settings.clickhousePassword ?? '',
+      ca: clickhouseTls.ca,
+    })
+    opened.defer(() => usage.close())
     return {
       log,
       vault,
@@ -108,7 +118,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       signals,
       limits,
       idempotency,
-      usage: null,
+      usage,
       close,
     }
   } catch (cause) {
@@ -124,9 +134,18 @@ function saslOf(settings: Settings): KafkaEventLogOptions['sasl'] {
   return { mechanism, username: kafkaSaslUsername ?? '', password: kafkaSaslPassword ?? '' }
 }
 
-type TlsFile = 'kafkaTlsCa' | 'kafkaTlsCert' | 'kafkaTlsKey' | 'redisTlsCa' | 'redisTlsCert' | 'redisTlsKey'
+type TlsFile =
+  | ('kafkaTlsCa' | 'kafkaTlsCert' | 'kafkaTlsKey')
+  | ('redisTlsCa' | 'redisTlsCert' | 'redisTlsKey')
+  | 'clickhouseTlsCa'
 
-function tlsOf(settings: Settings, names: Readonly<Record<keyof PemTexts, TlsFile>>): Promise<PemTexts> {
-  const file = (name: TlsFile): PemFile => ({ variable: SETTINGS[name].variable, path: settings[name] })
+function tlsOf(
+  settings: Settings,
+  names: { ca: TlsFile } & Partial<Record<keyof PemTexts, TlsFile>>,
+): Promise<PemTexts> {
+  const file = (name: TlsFile | undefined): PemFile =>
+    name === undefined
+      ? { variable: '', path: null }
+      : { variable: SETTINGS[name].variable, path: settings[name] }
   return readPemFiles({ ca: file(names.ca), cert: file(names.cert), key: file(names.key) })
 }

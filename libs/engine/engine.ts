@@ -17,7 +17,7 @@ import type {
   WebhookQueries,
 } from '#libs/read-model/queries.js'
 import type { Signals } from '#libs/signals/signals.js'
-import type { UsageQueries, UsageSink } from '#libs/usage/usage-store.js'
+import type { UsageStore } from '#libs/usage/usage-store.js'
 
 /** Every port, with the adapters of one engine behind them. */
 export interface Engine {
@@ -35,7 +35,7 @@ export interface Engine {
   limits: RateLimits
   idempotency: IdempotencyStore
   /** Null where the embedded engine has none: chDB does not come for every system. */
-  usage: { sink: UsageSink; queries: UsageQueries } | null
+  usage: Omit<UsageStore, 'close'> | null
   /** Lets go of every resource; what was acknowledged is durable. */
   close(): Promise<void>
 }

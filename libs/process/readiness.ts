@@ -14,7 +14,7 @@ export interface Readiness {
 const LOOK_WITHIN_MS = 2_000
 
 /** Views that catch up wait for these roles, and not the other way round. */
-const WORK_THE_BACKLOG_OFF: ReadonlySet<string> = new Set(['projector', 'lifecycle', 'webhooks'])
+const WORK_THE_BACKLOG_OFF: ReadonlySet<string> = new Set(['projector', 'lifecycle', 'webhooks', 'analytics'])
 
 /** Whether a process that has started can do its part: log and views answer, and know enough for its role. */
 export async function measureReadiness(

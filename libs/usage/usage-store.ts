@@ -107,6 +107,15 @@ export interface UsageReport extends UsageTotals {
   lastMailAt: Date | null
 }
 
+/** A store of usage figures. */
+export interface UsageStore {
+  sink: UsageSink
+  queries: UsageQueries
+  /** Resolves once its tables are as this version wants them; without that nothing of it answers. Harmless to repeat. */
+  prepare(): Promise<void>
+  close(): Promise<void>
+}
+
 export const EXPORT_FORMATS = ['parquet', 'ndjson', 'csv'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 

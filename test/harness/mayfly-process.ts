@@ -19,7 +19,7 @@ export interface MayflyProcess {
 
 export interface ProcessOptions {
   /** Whose main file runs. */
-  app: 'standalone' | 'api' | 'smtp' | 'projector' | 'lifecycle' | 'webhooks'
+  app: 'standalone' | 'api' | 'smtp' | 'projector' | 'lifecycle' | 'webhooks' | 'analytics'
   env: Readonly<Record<string, string>>
   /** Runs it as this user and group. */
   user?: number | undefined

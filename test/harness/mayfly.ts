@@ -36,6 +36,8 @@ export interface StartOptions {
   through?: ProcessOptions['through']
   /** Runs the webhooks too, which on the distributed engine are a process of their own. */
   hasWebhooks?: boolean
+  /** Likewise what counts usage. */
+  hasAnalytics?: boolean
   /** In place of the one that the suite runs on. */
   engine?: EngineName
 }
@@ -46,7 +48,7 @@ export type EngineName = 'embedded' | 'distributed'
 const LAYERS: Readonly<Record<EngineName, readonly (readonly ProcessOptions['app'][])[]>> = {
   embedded: [['standalone']],
   distributed: [
-    ['projector', 'lifecycle', 'webhooks'],
+    ['projector', 'lifecycle', 'webhooks', 'analytics'],
     ['api', 'smtp'],
   ],
 }
@@ -60,7 +62,7 @@ export function engineUnderTest(): EngineName {
 export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'mayfly-')))
   const apiKey = options.apiKey ?? 'a-key-for-the-end-to-end-suites'
-  const { user, through, hasWebhooks = false, engine = engineUnderTest() } = options
+  const { user, through, hasWebhooks = false, hasAnalytics = false, engine = engineUnderTest() } = options
   const env = {
     MAYFLY_DATA_DIR: dataDir,
     MAYFLY_HTTP_PORT: '0',
@@ -71,7 +73,9 @@ export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   }
   const layers: MayflyProcess[][] = []
   for (const layer of LAYERS[engine]) {
-    const apps = layer.filter((app) => app !== 'webhooks' || hasWebhooks)
+    const apps = layer.filter(
+      (app) => (app !== 'webhooks' || hasWebhooks) && (app !== 'analytics' || hasAnalytics),
+    )
     const starting = apps.map((app) => startProcess({ app, env: environmentOf(app, env), user, through }))
     const started = await Promise.allSettled(starting)
     layers.push(started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])))

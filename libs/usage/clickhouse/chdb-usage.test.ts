@@ -13,6 +13,7 @@ async function open(): Promise<UsageHarness> {
   const folder = await mkdtemp(join(tmpdir(), 'mayfly-usage-'))
   const usage = await openChdbUsage(folder)
   if (usage === null) throw new Error('chDB is not installed')
+  await usage.prepare()
   return {
     ...usage,
     async close() {

@@ -12,11 +12,9 @@ import type {
 } from '../usage-store.js'
 import { orUnavailable } from './faults.js'
 import { figuresQuery, WITHIN_BOUNDS, type BoundQuery } from './figures-query.js'
-import { exportedFile, type ExportedFile } from './export-query.js'
+import { exportedFile } from './export-query.js'
+import type { StreamFile } from './file-streams.js'
 import { reportQuery } from './report-query.js'
-
-/** Gives a file's bytes as they are made; a server and chDB have ways of their own to it. */
-export type StreamFile = (file: ExportedFile, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
 
 /** A quantile of nothing is no number, which JSON has as null. */
 type Three = [number | null, number | null, number | null]

@@ -1,48 +1,60 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ClickHouseClient } from '@clickhouse/client'
-import type { UsageQueries, UsageSink } from '../usage-store.js'
-import { ClickHouseUsageQueries, type StreamFile } from './clickhouse-usage-queries.js'
+import type { UsageStore } from '../usage-store.js'
+import { ClickHouseUsageQueries } from './clickhouse-usage-queries.js'
 import { ClickHouseUsageSink } from './clickhouse-usage-sink.js'
-import { openChdb, openServer, type ServerAddress } from './clients.js'
-import { fromChdb, fromServer } from './file-streams.js'
+import { chdbClient, serverClient, type ServerAddress } from './clients.js'
+import { orUnavailable } from './faults.js'
+import { fromChdb, fromServer, type StreamFile } from './file-streams.js'
 import { migrate } from './migrate.js'
 
-/** Usage figures on ClickHouse. */
-export interface ClickHouseUsage {
-  sink: UsageSink
-  queries: UsageQueries
-  close(): Promise<void>
-}
+const CHDB_DATABASE = 'mayfly'
 
 /** In this process, on files in a folder of its own. Null where chDB does not come for this system. */
-export async function openChdbUsage(folder: string): Promise<ClickHouseUsage | null> {
+export async function openChdbUsage(folder: string): Promise<UsageStore | null> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const client = await openChdb(join(folder, 'tables'))
+  const client = await chdbClient(join(folder, 'tables'))
   if (client === null) return null
-  return openOn(client, fromChdb(client, join(folder, 'exports')), true)
-}
-
-/** On a server. Rejects where it can't be reached, or does not take what is asked for. */
-export async function openServerUsage(address: ServerAddress): Promise<ClickHouseUsage> {
-  const client = await openServer(address)
-  return openOn(client, fromServer(client), false)
-}
-
-async function openOn(
-  client: ClickHouseClient,
-  streamFile: StreamFile,
-  isAlone: boolean,
-): Promise<ClickHouseUsage> {
   try {
-    await migrate({ client, isAlone })
+    await client.command({ query: `CREATE DATABASE IF NOT EXISTS ${CHDB_DATABASE}` })
+    await client.command({ query: `USE ${CHDB_DATABASE}` })
   } catch (error) {
     await client.close()
     throw error
   }
+  return storeOn(client, {
+    streamFile: fromChdb(client, join(folder, 'exports')),
+    prepare: () => migrate({ client, isAlone: true }),
+  })
+}
+
+/** On a server, which is reached once something is asked for. */
+export function serverUsage(address: ServerAddress): UsageStore {
+  const client = serverClient(address)
+  return storeOn(client, {
+    streamFile: fromServer(client),
+    async prepare() {
+      // A database that is not there yet can't be the one that a client works in.
+      const first = serverClient({ ...address, database: 'default' })
+      try {
+        await first.command({ query: `CREATE DATABASE IF NOT EXISTS ${address.database}` })
+      } finally {
+        await first.close()
+      }
+      await migrate({ client, isAlone: false })
+    },
+  })
+}
+
+function storeOn(
+  client: ClickHouseClient,
+  { streamFile, prepare }: { streamFile: StreamFile; prepare: () => Promise<void> },
+): UsageStore {
   return {
     sink: new ClickHouseUsageSink(client),
     queries: new ClickHouseUsageQueries(client, streamFile),
+    prepare: () => orUnavailable(prepare),
     close: () => client.close(),
   }
 }

@@ -1,4 +1,9 @@
-import { createClient, type ClickHouseClient, type ClickHouseClientConfigOptions } from '@clickhouse/client'
+import {
+  ClickHouseLogLevel,
+  createClient,
+  type ClickHouseClient,
+  type ClickHouseClientConfigOptions,
+} from '@clickhouse/client'
 
 /*
  * Two ways to the same tables, with the same client and the same SQL: chDB, which is ClickHouse in this process, and a
@@ -17,24 +22,16 @@ export interface ServerAddress {
 const ANSWER_WITHIN_MS = 30_000
 const MOST_CONNECTIONS = 10
 
-/** On a database that is made where it is not there. Rejects where the server can't be reached, or lets this user not in. */
-export async function openServer(address: ServerAddress): Promise<ClickHouseClient> {
-  const first = serverClient(address, 'default')
-  try {
-    await first.command({ query: `CREATE DATABASE IF NOT EXISTS ${address.database}` })
-  } finally {
-    await first.close()
-  }
-  return serverClient(address, address.database)
-}
-
-function serverClient({ url, username, password, ca }: ServerAddress, database: string): ClickHouseClient {
+/** Connects once it is asked for something. */
+export function serverClient({ url, database, username, password, ca }: ServerAddress): ClickHouseClient {
   return createClient({
     url,
     database,
     username,
     password,
     application: 'mayfly',
+    // What it can't do it rejects with, and whoever asked tells of that.
+    log: { level: ClickHouseLogLevel.OFF },
     request_timeout: ANSWER_WITHIN_MS,
     max_open_connections: MOST_CONNECTIONS,
     ...(ca === null ? {} : { tls: { ca_cert: Buffer.from(ca) } }),
@@ -42,22 +39,12 @@ function serverClient({ url, username, password, ca }: ServerAddress, database: 
 }
 
 /** Null where chDB's library is not there: it comes for Linux (glibc) and macOS, on x64 and arm64. */
-export async function openChdb(path: string): Promise<ClickHouseClient | null> {
+export async function chdbClient(path: string): Promise<ClickHouseClient | null> {
   const chdb = await import('chdb/connection').catch(() => null)
   if (chdb === null) return null
   // Its types are those of a package that the client has since taken in.
   const connection = chdb.createChdbConnection({ path }) as unknown as Connection
-  const client = createClient({ connection })
-  try {
-    await client.command({ query: `CREATE DATABASE IF NOT EXISTS ${CHDB_DATABASE}` })
-    await client.command({ query: `USE ${CHDB_DATABASE}` })
-    return client
-  } catch (error) {
-    await client.close()
-    throw error
-  }
+  return createClient({ connection, log: { level: ClickHouseLogLevel.OFF } })
 }
 
 type Connection = NonNullable<ClickHouseClientConfigOptions['connection']>
-
-const CHDB_DATABASE = 'mayfly'

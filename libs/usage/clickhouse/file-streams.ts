@@ -4,8 +4,10 @@ import { createReadStream, mkdirSync, rmSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ClickHouseClient } from '@clickhouse/client'
-import type { StreamFile } from './clickhouse-usage-queries.js'
-import { EXPORT_SETTINGS } from './export-query.js'
+import { EXPORT_SETTINGS, type ExportedFile } from './export-query.js'
+
+/** Gives a file's bytes as they are made; a server and chDB have ways of their own to it. */
+export type StreamFile = (file: ExportedFile, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
 
 /** A server gives the file while it makes it. */
 export function fromServer(client: ClickHouseClient): StreamFile {
