@@ -1,0 +1,100 @@
+import type { ClickHouseClient } from '@clickhouse/client'
+import type { EventLog } from '#libs/event-log/event-log.js'
+import type { Target } from '#test/harness/client.js'
+import { until } from '#test/harness/until.js'
+import { COUNTED_TOPICS } from '#apps/analytics/event-rows.js'
+
+/** How often each type of event stands on the log, copies of one event aside. */
+export async function countedOnLog(log: EventLog): Promise<Record<string, number>> {
+  const ids = new Map<string, Set<string>>()
+  for (const topic of COUNTED_TOPICS) {
+    const { partitions } = await log.topology(topic)
+    for (const range of partitions) {
+      for await (const records of log.read(range)) {
+        for (const { headers } of records) {
+          const type = headers.ce_type ?? ''
+          const known = ids.get(type) ?? new Set()
+          ids.set(type, known.add(headers.ce_id ?? ''))
+        }
+      }
+    }
+  }
+  return Object.fromEntries([...ids].map(([type, { size }]) => [type, size]).toSorted())
+}
+
+/** As the log calls them. */
+const TYPES: Readonly<Record<string, string>> = {
+  'requests/': 'mayfly.usage.api-request-served',
+  'mail_events/accepted': 'mayfly.usage.mail-accepted',
+  'mail_events/refused': 'mayfly.usage.mail-refused',
+  'mail_events/shown': 'mayfly.usage.message-shown',
+  'mail_events/read': 'mayfly.usage.message-read',
+  'inbox_events/inbox.created': 'mayfly.inbox.created',
+  'inbox_events/inbox.expired': 'mayfly.inbox.expired',
+  'inbox_events/inbox.deleted': 'mayfly.inbox.deleted',
+  'inbox_events/message.received': 'mayfly.inbox.message-received',
+  'inbox_events/message.deleted': 'mayfly.inbox.message-deleted',
+  'webhook_events/requested': 'mayfly.webhook.delivery-requested',
+  'webhook_events/succeeded': 'mayfly.webhook.delivery-succeeded',
+  'webhook_events/failed': 'mayfly.webhook.delivery-failed',
+  'webhook_events/abandoned': 'mayfly.webhook.delivery-abandoned',
+}
+
+/** How many rows the tables have of each type of event. */
+export async function countedInTables(client: ClickHouseClient): Promise<Record<string, number>> {
+  const tables = ['mail_events', 'inbox_events', 'webhook_events'].map(
+    (table) =>
+      `SELECT concat('${table}/', type) AS name, toFloat64(count()) AS n FROM ${table} GROUP BY name`,
+  )
+  const rows = await rowsOf<{ name: string; n: number }>(
+    client,
+    `SELECT 'requests/' AS name, toFloat64(count()) AS n FROM requests UNION ALL ${tables.join(' UNION ALL ')}`,
+  )
+  return Object.fromEntries(rows.map(({ name, n }) => [TYPES[name] ?? name, n]).toSorted())
+}
+
+export interface Sums {
+  requests: number
+  inboxes: number
+  mails: number
+  refusals: number
+}
+
+/** What figures must sum up to, where every request was answered other than by 429. */
+export function sumsOf(onLog: Readonly<Record<string, number>>): Sums {
+  const of = (type: string) => onLog[`mayfly.${type}`] ?? 0
+  return {
+    requests: of('usage.api-request-served'),
+    inboxes: of('inbox.created'),
+    mails: of('inbox.message-received'),
+    refusals: of('usage.mail-refused'),
+  }
+}
+
+/** What each table of figures sums up to: all of them to the same. */
+export async function summedInTables(client: ClickHouseClient): Promise<Sums[]> {
+  const tables = ['usage_minute', 'usage_hour', 'usage_day']
+  const sums = await Promise.all(
+    tables.map((table) =>
+      rowsOf<Sums>(
+        client,
+        `SELECT toFloat64(sum(t.requests)) AS requests, toFloat64(sum(t.inboxes)) AS inboxes,
+          toFloat64(sum(t.mails)) AS mails, toFloat64(sum(t.refusals)) AS refusals FROM ${table} AS t`,
+      ),
+    ),
+  )
+  return sums.flat()
+}
+
+async function rowsOf<Row>(client: ClickHouseClient, query: string): Promise<Row[]> {
+  return (await client.query({ query, format: 'JSONEachRow' })).json<Row>()
+}
+
+/** Until those who count have taken all that the log has; no request is made that would be counted itself. */
+export async function untilAllIsTaken(target: Pick<Target, 'url'>): Promise<void> {
+  await until('everything to be taken in', async () => {
+    const metrics = await (await fetch(`${target.url}/metrics`)).text()
+    const lags = [...metrics.matchAll(/^mayfly_consumer_lag_records\{group="analytics".*\} (\d+)$/gm)]
+    return lags.length > 0 && lags.every(([, lag]) => lag === '0')
+  })
+}
