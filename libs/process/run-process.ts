@@ -38,7 +38,7 @@ export async function runProcess(start: (context: ProcessContext) => Promise<Run
 
 async function live(start: (context: ProcessContext) => Promise<Running>): Promise<void> {
   const settings = readSettings(process.env)
-  const logger = makeLogger(settings)
+  const logger = await makeLogger(settings)
   for (const variable of unknownVariables(process.env))
     logger.warn({ variable }, 'this variable is not a setting')
   const ended = endedBySignal()
