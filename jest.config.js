@@ -13,6 +13,7 @@ export default {
   testTimeout: 120_000,
   // Many suites wait for processes more than they compute.
   maxWorkers: 3,
+  testSequencer: '<rootDir>/test/harness/longest-first.mjs',
   projects: [
     { ...shared, displayName: 'embedded', roots: ['<rootDir>/dist'], testMatch: ['**/*.test.js'] },
     // The same suites once more, each role a process of its own on Kafka and Redis.
