@@ -20,6 +20,7 @@ export default {
     {
       ...shared,
       displayName: 'distributed',
+      globalSetup: '<rootDir>/dist/test/harness/global-setup-distributed.js',
       roots: ['<rootDir>/dist/test/end-to-end'],
       testMatch: ['**/*.test.js'],
       setupFiles: ['<rootDir>/dist/test/harness/distributed.js'],
@@ -28,6 +29,7 @@ export default {
     {
       ...shared,
       displayName: 'redis-cluster',
+      globalSetup: '<rootDir>/dist/test/harness/global-setup-redis-cluster.js',
       roots: ['<rootDir>/dist/test/end-to-end'],
       testMatch: onCluster.map((suite) => `**/${suite}.test.js`),
       setupFiles: ['<rootDir>/dist/test/harness/redis-cluster.js'],
