@@ -13,12 +13,14 @@ export default {
   testTimeout: 120_000,
   // Many suites wait for processes more than they compute.
   maxWorkers: 3,
+  testSequencer: '<rootDir>/test/harness/longest-first.mjs',
   projects: [
     { ...shared, displayName: 'embedded', roots: ['<rootDir>/dist'], testMatch: ['**/*.test.js'] },
     // The same suites once more, each role a process of its own on Kafka and Redis.
     {
       ...shared,
       displayName: 'distributed',
+      globalSetup: '<rootDir>/dist/test/harness/global-setup-distributed.js',
       roots: ['<rootDir>/dist/test/end-to-end'],
       testMatch: ['**/*.test.js'],
       setupFiles: ['<rootDir>/dist/test/harness/distributed.js'],
@@ -27,6 +29,7 @@ export default {
     {
       ...shared,
       displayName: 'redis-cluster',
+      globalSetup: '<rootDir>/dist/test/harness/global-setup-redis-cluster.js',
       roots: ['<rootDir>/dist/test/end-to-end'],
       testMatch: onCluster.map((suite) => `**/${suite}.test.js`),
       setupFiles: ['<rootDir>/dist/test/harness/redis-cluster.js'],

@@ -1,5 +1,6 @@
 import { Piscina } from 'piscina'
-import { unjudged, type Sender } from '#libs/mail-auth/authenticate.js'
+import type { Sender } from '#libs/mail-auth/authenticate.js'
+import { unjudged } from '#libs/mail-auth/unjudged.js'
 import type { Authentication } from '#libs/mail/message.js'
 import { beforeDeadline, DeadlineError } from '#libs/timing/deadline.js'
 import type { AuthenticateData, AuthenticateTask } from './authenticate-worker.js'

@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { generate } from 'selfsigned'
 import { readPemFiles } from '#libs/tls/pem-files.js'
 
 export interface Certificate {
@@ -46,6 +45,8 @@ async function keptCertificate({ folder, domain, now }: CertificateOptions): Pro
 
 /** Key and certificate go into one file, put in place at once: killed midway, the next start makes both anew. */
 async function makeCertificate({ folder, domain, now }: CertificateOptions): Promise<Certificate> {
+  // Most starts find one made.
+  const { generate } = await import('selfsigned')
   const notBeforeDate = now()
   const notAfterDate = new Date(notBeforeDate)
   notAfterDate.setFullYear(notAfterDate.getFullYear() + VALID_YEARS)

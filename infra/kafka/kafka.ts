@@ -29,6 +29,8 @@ export interface KafkaOptions {
   life: Life
   /** Most heap of each node. */
   heapMib?: number
+  /** Compiles quickly rather than well: what lives for minutes has no time to earn back the better code. */
+  isShortLived?: boolean
   /** More lines of server.properties, or others instead. */
   settings?: Readonly<Record<string, string | number>>
   /** Further listeners, of the one node that there then is. */
@@ -66,6 +68,7 @@ const CLUSTER_ID_LENGTH = 22
 const UP_WITHIN_MS = 60_000
 const FORMATTED_WITHIN_MS = 60_000
 const ANSWER_WITHIN_MS = 2_000
+const QUICK = '-XX:TieredStopAtLevel=1'
 const LOGGING = join(process.cwd(), 'infra/kafka/log4j2.properties')
 
 /** Resolves once every node answers and knows of every other. */
@@ -142,7 +145,7 @@ async function format(plan: NodePlan, clusterId: string): Promise<void> {
   if (existsSync(mark)) return
   await rm(dataDir, { recursive: true, force: true })
   const command = ['format', '--cluster-id', clusterId, '--config', join(folder, 'server.properties')]
-  const flags = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', `-Dlog4j2.configurationFile=${LOGGING}`]
+  const flags = ['-XX:+UseSerialGC', QUICK, `-Dlog4j2.configurationFile=${LOGGING}`]
   const users = options.secured === undefined ? [] : scramArguments(options.secured)
   const args = [...flags, '-cp', join(options.jars, '*'), 'kafka.tools.StorageTool', ...command, ...users]
   const bounds = { timeout: FORMATTED_WITHIN_MS, killSignal: 'SIGKILL' } as const
@@ -157,6 +160,7 @@ function start({ name, port, folder, options }: NodePlan, nodes: number): Promis
   const flags = [
     heap,
     '-XX:+UseSerialGC',
+    ...(options.isShortLived === true ? [QUICK] : []),
     '-Djava.awt.headless=true',
     `-Dlog4j2.configurationFile=${LOGGING}`,
   ]

@@ -1,8 +1,14 @@
-import { openDistributedEngine } from './distributed.js'
-import { openEmbeddedEngine } from './embedded.js'
 import type { Engine, EngineOptions } from './engine.js'
 
-/** Opens the engine that the settings choose. Rejects with StartError where it can't be had. */
-export function openEngine(options: EngineOptions): Promise<Engine> {
-  return options.settings.kafkaBrokers === null ? openEmbeddedEngine(options) : openDistributedEngine(options)
+/**
+ * Opens the engine that the settings choose, and loads the libraries of no other. Rejects with StartError where it
+ * can't be had.
+ */
+export async function openEngine(options: EngineOptions): Promise<Engine> {
+  if (options.settings.kafkaBrokers === null) {
+    const { openEmbeddedEngine } = await import('./embedded.js')
+    return openEmbeddedEngine(options)
+  }
+  const { openDistributedEngine } = await import('./distributed.js')
+  return openDistributedEngine(options)
 }

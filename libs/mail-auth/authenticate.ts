@@ -5,6 +5,7 @@ import { cutToBytes } from '#libs/mail/limits.js'
 import type { Authentication, AuthenticationResult, Envelope } from '#libs/mail/message.js'
 import type { Resolve } from './mail-dns.js'
 import { judgedSource } from './judged-source.js'
+import { unjudged } from './unjudged.js'
 
 /** What SMTP knew of the sender. */
 export type Sender = Pick<Envelope, 'mailFrom' | 'helo' | 'remoteAddress'>
@@ -38,12 +39,6 @@ export async function authenticateMail(
   } catch (error) {
     return unjudged('permerror', cutToBytes(messageOf(error), MOST_DETAIL_BYTES).toWellFormed())
   }
-}
-
-/** Of a mail that could not be judged at all. */
-export function unjudged(result: 'temperror' | 'permerror', detail: string): Authentication {
-  const judgement = { result, domain: null, detail }
-  return { spf: judgement, dkim: [], dmarc: { ...judgement, policy: null } }
 }
 
 function spfOf({ spf }: AuthenticateResult): Authentication['spf'] {

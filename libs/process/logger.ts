@@ -1,9 +1,8 @@
 import pino, { type Logger } from 'pino'
-import pretty from 'pino-pretty'
 import type { Settings } from '#libs/config/settings.js'
 
 /** Log lines go to standard error: JSON, or colours on a terminal. What never belongs in one is cut out. */
-export function makeLogger({ logLevel }: Pick<Settings, 'logLevel'>): Logger {
+export async function makeLogger({ logLevel }: Pick<Settings, 'logLevel'>): Promise<Logger> {
   const options = {
     level: logLevel,
     base: null,
@@ -11,10 +10,9 @@ export function makeLogger({ logLevel }: Pick<Settings, 'logLevel'>): Logger {
     redact: ['req.headers.authorization'],
     serializers: { err: shownError },
   }
-  const stream = process.stderr.isTTY
-    ? pretty({ destination: 2, sync: true, translateTime: 'SYS:HH:MM:ss.l' })
-    : pino.destination({ dest: 2, sync: false })
-  return pino(options, stream)
+  if (!process.stderr.isTTY) return pino(options, pino.destination({ dest: 2, sync: false }))
+  const { default: pretty } = await import('pino-pretty')
+  return pino(options, pretty({ destination: 2, sync: true, translateTime: 'SYS:HH:MM:ss.l' }))
 }
 
 /**

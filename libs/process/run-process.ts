@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import type { Logger } from 'pino'
 import { readSettings, unknownVariables, type Settings } from '#libs/config/settings.js'
 import { endProcess } from './end-process.js'
@@ -38,7 +39,7 @@ export async function runProcess(start: (context: ProcessContext) => Promise<Run
 
 async function live(start: (context: ProcessContext) => Promise<Running>): Promise<void> {
   const settings = readSettings(process.env)
-  const logger = makeLogger(settings)
+  const logger = await makeLogger(settings)
   for (const variable of unknownVariables(process.env))
     logger.warn({ variable }, 'this variable is not a setting')
   const ended = endedBySignal()
@@ -53,6 +54,8 @@ async function live(start: (context: ProcessContext) => Promise<Running>): Promi
   }
   logger.info(running.listening, 'listening')
   process.stdout.write(running.welcome)
+  // Where NODE_COMPILE_CACHE is set: the next start finds what this one compiled, however this process ends.
+  flushCompileCache()
 
   const signal = await ended
   logger.info({ signal }, 'draining')

@@ -1,5 +1,5 @@
 import { call, createInbox, messagesOf, only, send } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
 const CONTENT = Buffer.from(Array.from({ length: 1_000 }, (_, index) => (index * 7) % 256))
@@ -12,12 +12,11 @@ interface Part {
 }
 
 describe('an attachment', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
   })
-  afterAll(() => mayfly.dispose())
 
   const received = async (...parts: Part[]) => {
     const inbox = await createInbox(mayfly)

@@ -1,16 +1,15 @@
 import { call, createInbox, messagesOf, mail, send, type InboxJson } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
 const HOUR_MS = 3_600_000
 
 describe('creating an inbox', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
   })
-  afterAll(() => mayfly.dispose())
 
   const create = (body?: unknown, headers?: Record<string, string>) =>
     call<InboxJson>(mayfly, 'POST', '/v1/inboxes', { body, ...(headers === undefined ? {} : { headers }) })

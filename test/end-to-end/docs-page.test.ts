@@ -3,24 +3,23 @@ import { Parser } from 'htmlparser2'
 import type { Document } from '#apps/api/openapi/openapi-json.js'
 import { PROBLEM_CODES } from '#apps/api/http/problems.js'
 import { call } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 
 const VOID = new Set(['meta', 'link', 'br', 'img', 'input', '!doctype'])
 
 describe('the page about the API', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
   let html: string
   let policy: string
   let page: Page
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
     const answer = await call<string>(mayfly, 'GET', '/docs', { headers: { accept: 'text/html' } })
     html = answer.body
     policy = answer.headers.get('content-security-policy') ?? ''
     page = read(html)
   })
-  afterAll(() => mayfly.dispose())
 
   it('is whole: what is opened is closed, in order', () => {
     expect(page.unbalanced).toEqual([])

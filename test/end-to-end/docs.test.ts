@@ -5,47 +5,40 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { PROBLEMS } from '#apps/api/http/problems.js'
 import { call } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 
 const run = promisify(execFile)
 const GUIDE = join(process.cwd(), 'docs/api.md')
 
 describe('the README', () => {
   it('has a script of ten lines that leads from a clone to a code', async () => {
-    const mayfly = await startMayfly()
-    try {
-      const blocks = [...(await readFile('README.md', 'utf8')).matchAll(/^```sh\n(.*?)^```$/gms)]
-      const script = blocks.map(([, code = '']) => code).find((code) => code.includes('/messages/wait')) ?? ''
-      expect(script.trimEnd().split('\n')).toHaveLength(10)
-      // One that runs already takes the place of the one that the script starts.
-      const start = /^npm ci && \(npm start .*\)$/m
-      const ports = ['http://127.0.0.1:3000', '127.0.0.1:2525'] as const
-      for (const needed of [start, ...ports]) expect(script.search(needed)).toBeGreaterThanOrEqual(0)
-      const here = script
-        .replace(start, '')
-        .replace(/^(export MAYFLY_BOOTSTRAP_API_KEY)=.*$/m, `$1='${mayfly.apiKey}'`)
-        .replace(ports[0], mayfly.url)
-        .replace(ports[1], `127.0.0.1:${mayfly.smtpPort}`)
-      const { stdout } = await run('sh', ['-c', `set -eu\n${here}`], { env: { PATH: process.env.PATH } })
-      expect(stdout).toBe('493201\n')
-    } finally {
-      await mayfly.dispose()
-    }
+    const mayfly = await sharedMayfly()
+    const blocks = [...(await readFile('README.md', 'utf8')).matchAll(/^```sh\n(.*?)^```$/gms)]
+    const script = blocks.map(([, code = '']) => code).find((code) => code.includes('/messages/wait')) ?? ''
+    expect(script.trimEnd().split('\n')).toHaveLength(10)
+    // One that runs already takes the place of the one that the script starts.
+    const start = /^npm ci && \(npm start .*\)$/m
+    const ports = ['http://127.0.0.1:3000', '127.0.0.1:2525'] as const
+    for (const needed of [start, ...ports]) expect(script.search(needed)).toBeGreaterThanOrEqual(0)
+    const here = script
+      .replace(start, '')
+      .replace(/^(export MAYFLY_BOOTSTRAP_API_KEY)=.*$/m, `$1='${mayfly.apiKey}'`)
+      .replace(ports[0], mayfly.url)
+      .replace(ports[1], `127.0.0.1:${mayfly.smtpPort}`)
+    const { stdout } = await run('sh', ['-c', `set -eu\n${here}`], { env: { PATH: process.env.PATH } })
+    expect(stdout).toBe('493201\n')
   })
 })
 
 describe('the API guide', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
   let folder: string
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
     folder = await mkdtemp(join(tmpdir(), 'mayfly-guide-'))
   })
-  afterAll(async () => {
-    await mayfly.dispose()
-    await rm(folder, { recursive: true, force: true })
-  })
+  afterAll(() => rm(folder, { recursive: true, force: true }))
 
   it('has a session that runs as it stands', async () => {
     const blocks = [...(await readFile(GUIDE, 'utf8')).matchAll(/^```sh\n(.*?)^```$/gms)].map(
@@ -56,7 +49,7 @@ describe('the API guide', () => {
       PATH: process.env.PATH,
       MAYFLY_URL: mayfly.url,
       MAYFLY_SMTP: `127.0.0.1:${mayfly.smtpPort}`,
-      MAYFLY_KEY: mayfly.apiKey,
+      MAYFLY_KEY: mayfly.operator.apiKey,
     }
     // The first command that fails ends it, and shows which it was.
     const script = `set -eux\n${blocks.join('\n')}`

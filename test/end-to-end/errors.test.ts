@@ -1,5 +1,5 @@
 import { call, createInbox, type ProblemJson, type RequestOptions } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { expectProblem, type ExpectedProblem } from '#test/harness/problem.js'
 
 interface Case extends RequestOptions {
@@ -129,12 +129,11 @@ const FORMS: Case[] = [
 }))
 
 describe('an error', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
   })
-  afterAll(() => mayfly.dispose())
 
   it.each([...BODIES, ...ROUTES, ...FORMS].map((each) => ({ ...each, name: nameOf(each) })))(
     '$expect.status $expect.code: $name',

@@ -7,16 +7,15 @@ import {
   pagesFrom,
   type InboxJson,
 } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
 describe('the list of inboxes', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
   })
-  afterAll(() => mayfly.dispose())
 
   const idsAt = async (query: string) => {
     const { status, body } = await call<InboxJson[]>(mayfly, 'GET', `/v1/inboxes?${query}`)

@@ -6,7 +6,7 @@ import {
   type InboxJson,
   type MessageJson,
 } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
 const PLAIN = 'Content-Type: text/plain; charset=utf-8'
@@ -40,12 +40,12 @@ const MAILS = {
 }
 
 describe('match filters', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
   let inbox: InboxJson
   const names = new Map<string, string>()
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
     inbox = await createInbox(mayfly)
     for (const [name, lines] of Object.entries(MAILS)) {
       const to = name === 'link' ? inbox.address.replace('@', '+Tagged@') : inbox.address
@@ -54,7 +54,6 @@ describe('match filters', () => {
     }
     await messagesOf(mayfly, inbox.id, Object.keys(MAILS).length)
   })
-  afterAll(() => mayfly.dispose())
 
   const list = (query: Record<string, string>) =>
     call<MessageJson[]>(

@@ -10,19 +10,18 @@ import {
   type InboxJson,
   type MessageJson,
 } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { IMAGE, PDF, richMail } from '#test/harness/rich-mail.js'
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 describe('a message', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
   })
-  afterAll(() => mayfly.dispose())
 
   it('has every property of the contract', async () => {
     const inbox = await createInbox(mayfly)
@@ -205,7 +204,7 @@ describe('a message', () => {
 
   it('is refused where its inbox has as many as the account may have, until one of them is deleted', async () => {
     const body = { name: 'of two mails', plan: 'enterprise', limits: { max_messages: 2 } }
-    const opened = await call<{ key: { secret: string } }>(mayfly, 'POST', '/v1/accounts', { body })
+    const opened = await call<{ key: { secret: string } }>(mayfly.operator, 'POST', '/v1/accounts', { body })
     const admin = { ...mayfly, apiKey: opened.body.key.secret }
     const wanted = { name: 'of two mails', environment: 'development' }
     const issued = await call<{ secret: string }>(admin, 'POST', '/v1/keys', { body: wanted })

@@ -9,19 +9,18 @@ import {
   send,
   type MessageJson,
 } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { until } from '#test/harness/until.js'
 
 const SENDERS = 4
 const MAILS = 40
 
 describe('paging', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
   })
-  afterAll(() => mayfly.dispose())
 
   it.each([
     { limit: 1, by: 'cursor' },

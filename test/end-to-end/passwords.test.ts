@@ -8,7 +8,7 @@ import {
   type InboxJson,
   type MessageJson,
 } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
 
@@ -28,12 +28,11 @@ const WITH_ATTACHMENT = [
 ].join('\r\n')
 
 describe('a protected inbox', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
   })
-  afterAll(() => mayfly.dispose())
 
   const create = async () => {
     const made = await createInbox(mayfly, { password_protected: true })

@@ -9,19 +9,18 @@ import {
   type InboxJson,
   type MessageJson,
 } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { speakHttp } from '#test/harness/wire.js'
 
 const FAMILIES = ['/v1/inboxes', '/v1/emails']
 
 describe.each(FAMILIES)('the paths under %s', (family) => {
   const other = FAMILIES.find((name) => name !== family) ?? ''
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
   })
-  afterAll(() => mayfly.dispose())
 
   it('lead through the whole life of an inbox, and links stay among them', async () => {
     const labels = { family: family.slice(4) }

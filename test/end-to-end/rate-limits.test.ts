@@ -1,5 +1,5 @@
 import { call, type Answer, type Target } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
 interface Standing {
@@ -23,12 +23,11 @@ function standingOf({ headers }: Pick<Answer<unknown>, 'headers'>): Standing {
 const NO_SUCH = '/v1/inboxes/inb_01h455vb4pex5vsknk084sn02q'
 
 describe('rate limits', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
   })
-  afterAll(() => mayfly.dispose())
 
   /** Of a key of its own, that may make so many requests a minute. */
   async function keyWith(rateLimit: number): Promise<Target> {

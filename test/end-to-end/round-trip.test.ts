@@ -1,13 +1,12 @@
 import { call, createInbox, mail, messagesOf, send, type MessageJson } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 
 describe('a mail to an inbox', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
   })
-  afterAll(() => mayfly.dispose())
 
   it('comes back as JSON, with its code, its link and its source', async () => {
     const inbox = await createInbox(mayfly)

@@ -12,27 +12,24 @@ import {
   type InboxJson,
   type MessageJson,
 } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
 
 const run = promisify(execFile)
 
 describe('real SMTP clients', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
   let inbox: InboxJson
   let folder: string
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
     folder = await mkdtemp(join(tmpdir(), 'mayfly-clients-'))
   })
   beforeEach(async () => {
     inbox = await createInbox(mayfly)
   })
-  afterAll(async () => {
-    await mayfly.dispose()
-    await rm(folder, { recursive: true })
-  })
+  afterAll(() => rm(folder, { recursive: true }))
 
   async function rawOf({ id }: MessageJson): Promise<string> {
     return (await call<string>(mayfly, 'GET', `/v1/inboxes/${inbox.id}/messages/${id}/raw`)).body

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { call, createInbox, messagesOf, only, type MessageJson } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { sendBytes } from '#test/harness/wire.js'
 
 const HEAD = 'Subject: source\r\n\r\n'
@@ -40,12 +40,11 @@ const SOURCES: { name: string; sent: Buffer; kept: Buffer; encoding: 'utf-8' | '
 ]
 
 describe("a message's source", () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await sharedMayfly()
   })
-  afterAll(() => mayfly.dispose())
 
   it.each(SOURCES)('comes back byte for byte: $name', async ({ sent, kept, encoding }) => {
     const inbox = await createInbox(mayfly)
@@ -98,6 +97,6 @@ function allBytes(): Buffer {
   )
 }
 
-function bearer({ apiKey }: Mayfly): Record<string, string> {
+function bearer({ apiKey }: SharedMayfly): Record<string, string> {
   return { authorization: `Bearer ${apiKey}` }
 }

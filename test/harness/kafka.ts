@@ -64,6 +64,7 @@ export async function startKafka({
       folder,
       ports,
       life: { endsWithOwner: true, removing: folder },
+      isShortLived: true,
       settings: { ...HURRIED, ...settings },
       ...(heapMib === undefined ? {} : { heapMib }),
       ...(secured === undefined ? {} : { secured: { ...secured, ports: { sasl, saslTls, mutualTls } } }),

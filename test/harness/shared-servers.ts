@@ -12,6 +12,8 @@ import { canHave, hasTool, MUST_RUN_ALL } from './tools.js'
 type Variables = Record<string, string>
 
 const disposals: (() => Promise<void>)[] = []
+/** Of what runs on the servers. */
+const users: (() => Promise<void>)[] = []
 
 /** Starts what the machine can start and leaves the addresses in the environment, which Jest's workers inherit. */
 export async function startSharedServers(): Promise<void> {
@@ -37,8 +39,13 @@ export async function bringKafka(): Promise<boolean> {
   }
 }
 
+/** To be done before the servers are ended. */
+export function deferToEnd(dispose: () => Promise<void>): void {
+  users.push(dispose)
+}
+
 export async function endSharedServers(): Promise<void> {
-  await Promise.all(disposals.splice(0).map((dispose) => dispose()))
+  for (const ends of [users, disposals]) await Promise.all(ends.splice(0).map((dispose) => dispose()))
 }
 
 async function unlessSet(variable: string, start: () => Promise<Variables>): Promise<Variables> {
