@@ -1,0 +1,219 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pino from 'pino'
+import { Registry } from 'prom-client'
+import { NotAssignedError, type LogRecord } from '#libs/event-log/event-log.js'
+import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
+import { usageEventCodec } from '#libs/event-log/usage-events.js'
+import { mintId } from '#libs/typeid/mint.js'
+import { idFromBytes } from '#libs/typeid/typeid.js'
+import { ClickHouseUsageSink } from '#libs/usage/clickhouse/clickhouse-usage-sink.js'
+import { chdbClient } from '#libs/usage/clickhouse/clients.js'
+import { openChdbUsage } from '#libs/usage/clickhouse/clickhouse-usage.js'
+import type { UsageEvent } from '#libs/usage/events.js'
+import type { UsageBatch, UsageSink, UsageStore } from '#libs/usage/usage-store.js'
+import { until } from '#test/harness/until.js'
+import { startAnalytics, type Analytics } from './analytics.js'
+
+const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
+const AT = new Date('2026-11-21T12:00:00.000Z')
+
+describe('the sink of usage figures', () => {
+  let folder: string
+  let log: LmdbEventLog
+  let store: UsageStore
+  const running: Analytics[] = []
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'mayfly-analytics-'))
+    log = await LmdbEventLog.open({
+      path: join(folder, 'log.mdb'),
+      partitions: 4,
+      retentionMs: () => null,
+      now: () => new Date(),
+      onPruneError: () => undefined,
+    })
+    const opened = await openChdbUsage(join(folder, 'usage'))
+    if (opened === null) throw new Error('chDB is not installed')
+    store = opened
+  })
+
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((analytics) => analytics.close()))
+    await log.close()
+    await store.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  async function start(
+    write: UsageSink['write'] = (batch) => store.sink.write(batch),
+    /** Whether its partitions have become another's, as a group of processes has it. */
+    isOut = () => false,
+  ): Promise<Analytics> {
+    const sink: UsageSink = { writtenTo: (logId, topic) => store.sink.writtenTo(logId, topic), write }
+    const usage = { ...store, sink, prepare: () => store.prepare() }
+    const logger = pino({ level: 'silent' })
+    const consume: LmdbEventLog['consume'] = async (spec) => {
+      const consumer = await log.consume(spec)
+      const commit: typeof consumer.commit = (places) =>
+        isOut() ? Promise.reject(new NotAssignedError('another has them')) : consumer.commit(places)
+      return { ...consumer, commit }
+    }
+    const engine = { log: Object.create(log, { consume: { value: consume } }) as LmdbEventLog, usage }
+    const analytics = await startAnalytics({ engine, logger, registry: new Registry() })
+    running.push(analytics)
+    return analytics
+  }
+
+  /** Requests of several keys, and so in several partitions, and as many refused mails. */
+  function events(count: number): LogRecord[] {
+    return Array.from({ length: count }, (_, n) => {
+      const keyId = idFromBytes('key', Buffer.alloc(16, n % 8))
+      const request: UsageEvent = {
+        ...{ type: 'ApiRequestServed', keyId, method: 'GET', route: '/v1/inboxes', status: 200 },
+        ...{ isRefused: false, durationMs: 1, requestBytes: 0, responseBytes: 0, inboxId: null, labels: {} },
+        servedAt: AT,
+      }
+      const inboxId = idFromBytes('inb', Buffer.alloc(16, 1))
+      const refused: UsageEvent = {
+        ...{ type: 'MailRefused', keyId, inboxId, reason: 'inbox-full', code: 552, labels: {} },
+        refusedAt: AT,
+      }
+      return [request, refused].map((event) =>
+        usageEventCodec.encode({
+          ...{ id: mintId('evt'), time: AT, source: '/mayfly/api', accountId, environment: 'staging' },
+          ...{ keyId, event },
+        }),
+      )
+    }).flat()
+  }
+
+  async function append(records: readonly LogRecord[]): Promise<void> {
+    await Promise.all(records.map((record) => log.append('usage-events', record)))
+  }
+
+  async function counted(interval: 'second' | 'minute' | 'hour' | 'day') {
+    const [figures] = await store.queries.figures({
+      ...{ owner: { accountId, keyId: null }, from: new Date(0), to: new Date('2027-01-01T00:00:00Z') },
+      ...{ interval, grouping: { by: 'none' }, labels: [], limit: 10 },
+    })
+    return { requests: figures?.requests ?? 0, refusals: figures?.refusals ?? 0 }
+  }
+
+  async function mustCount(expected: number): Promise<void> {
+    await until(`${expected} to be counted`, async () => (await counted('day')).requests >= expected)
+    for (const interval of ['second', 'minute', 'hour', 'day'] as const) {
+      expect(await counted(interval)).toEqual({ requests: expected, refusals: expected })
+    }
+  }
+
+  it('counts every event once, also those from before its start, and goes on behind them after the next', async () => {
+    await append(events(100))
+    const analytics = await start()
+    await mustCount(100)
+    await append(events(20))
+    await analytics.close()
+    running.length = 0
+    await append(events(3))
+    await start()
+    await mustCount(123)
+  })
+
+  it('counts an event once that its appender put on the log twice, in a batch or apart', async () => {
+    const [one, two] = [events(10), events(10)]
+    await append([...one, ...one])
+    const analytics = await start()
+    await mustCount(10)
+    await append([...one, ...two])
+    await mustCount(20)
+    await analytics.close()
+    running.length = 0
+    await append([...two, ...events(1)])
+    await start()
+    await mustCount(21)
+  })
+
+  it('writes a batch again that it was not told of', async () => {
+    let faults = 0
+    await start(async (batch) => {
+      await store.sink.write(batch)
+      faults += 1
+      if (faults < 3) throw new Error('the answer was lost')
+    })
+    await append(events(50))
+    await mustCount(50)
+    await until('the repeats', () => faults >= 3)
+    await mustCount(50)
+  })
+
+  /** Writes what belongs in one table, and not the other, nor where it ends. */
+  async function writeHalf(batch: UsageBatch): Promise<void> {
+    const client = await chdbClient(join(folder, 'usage', 'tables'))
+    if (client === null) throw new Error('chDB is not installed')
+    await client.command({ query: 'USE mayfly' })
+    const exec: typeof client.exec = (params) =>
+      params.query.startsWith('INSERT INTO requests ')
+        ? client.exec(params)
+        : Promise.reject(new Error('killed'))
+    const half = new ClickHouseUsageSink(Object.create(client, { exec: { value: exec } }) as typeof client)
+    await expect(half.write(batch)).rejects.toThrow('killed')
+    await client.close()
+  }
+
+  // What a killed process leaves, without the killing: one that goes no further, and whose partitions another takes.
+  it.each([
+    { left: 'nothing', write: () => Promise.resolve() },
+    { left: 'half of the rows', write: writeHalf },
+    { left: 'all rows', write: (batch: UsageBatch) => store.sink.write(batch) },
+  ])('goes on from a process that hangs and has left $left, and may go on yet', async ({ write }) => {
+    const hanging = Promise.withResolvers<undefined>()
+    let isHanging = false
+    let isOut = false
+    await start(
+      async (batch) => {
+        if (!isHanging) await write(batch)
+        isHanging = true
+        await hanging.promise
+        await store.sink.write(batch)
+      },
+      () => isOut,
+    )
+    await append(events(40))
+    await until('it to hang', () => isHanging)
+    await append(events(5))
+    isOut = true
+    await start()
+    await mustCount(45)
+    hanging.resolve(undefined)
+    await append(events(2))
+    await mustCount(47)
+  })
+
+  it('fills a store that was emptied from the log', async () => {
+    const analytics = await start()
+    await append(events(30))
+    await mustCount(30)
+    await analytics.close()
+    running.length = 0
+    await store.close()
+    await rm(join(folder, 'usage'), { recursive: true })
+    const anew = await openChdbUsage(join(folder, 'usage'))
+    if (anew === null) throw new Error('chDB is not installed')
+    store = anew
+    await append(events(1))
+    await start()
+    await mustCount(31)
+  })
+
+  it('sets aside what can not be decoded, and goes on', async () => {
+    const [good] = events(1)
+    if (good === undefined) throw new Error('there is no record')
+    await append([{ ...good, value: Buffer.from('no JSON') }])
+    await append(events(2))
+    await start()
+    await mustCount(2)
+    const { partitions } = await log.topology('usage-events.dead-letter')
+    expect(partitions.map(({ end }) => end)).toEqual([1])
+  })
+})
