@@ -7,13 +7,15 @@ import { startProcess, type MayflyProcess } from '#test/harness/mayfly-process.j
 import { distributedEnvironment } from '#test/harness/mayfly.js'
 
 export const ROLES = ['projector', 'lifecycle', 'api', 'smtp'] as const
-export type Role = (typeof ROLES)[number] | 'webhooks'
+export type Role = (typeof ROLES)[number] | 'webhooks' | 'analytics'
 
 export interface DeploymentOptions {
   /** How many of each role. */
   instances?: number
   /** Runs one process of webhooks too: trials are then told to an endpoint. */
   hasWebhooks?: boolean
+  /** Runs one process of analytics too. */
+  hasAnalytics?: boolean
   env?: Readonly<Record<string, string>>
 }
 
@@ -44,6 +46,7 @@ export class Deployment {
   static async start({
     instances = 1,
     hasWebhooks = false,
+    hasAnalytics = false,
     env = {},
   }: DeploymentOptions = {}): Promise<Deployment> {
     const folder = await mkdtemp(join(tmpdir(), 'mayfly-'))
@@ -55,7 +58,7 @@ export class Deployment {
       ...env,
     }
     const ports = await freePorts(instances * 2)
-    const metricsPorts = await freePorts(instances * ROLES.length + 1)
+    const metricsPorts = await freePorts(instances * ROLES.length + 2)
     const targets: Target[] = []
     const running: Instance[] = []
     const start = async (role: Role, index: number, own: Record<string, string>) => {
@@ -69,6 +72,7 @@ export class Deployment {
       await start('projector', 0, {})
       const starts: Promise<void>[] = []
       if (hasWebhooks) starts.push(start('webhooks', 0, WEBHOOKS_ENV))
+      if (hasAnalytics) starts.push(start('analytics', 0, {}))
       for (let index = 0; index < instances; index += 1) {
         const [httpPort = 0, smtpPort = 0] = ports.slice(index * 2)
         if (index > 0) starts.push(start('projector', index, {}))
@@ -118,7 +122,7 @@ export class Deployment {
   }
 
   /** One more of a role that listens nowhere. */
-  async add(role: 'projector' | 'lifecycle'): Promise<MayflyProcess> {
+  async add(role: 'projector' | 'lifecycle' | 'analytics'): Promise<MayflyProcess> {
     const [metricsPort = 0] = await freePorts(1)
     const env = { ...this.instanceOf(role).env, MAYFLY_METRICS_PORT: String(metricsPort) }
     const process = await startProcess({ app: role, env })
