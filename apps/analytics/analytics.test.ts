@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import pLimit from 'p-limit'
 import pino from 'pino'
 import { Registry } from 'prom-client'
 import { NotAssignedError, type LogRecord } from '#libs/event-log/event-log.js'
@@ -156,7 +157,10 @@ describe('the sink of usage figures', () => {
       params.query.startsWith('INSERT INTO requests ')
         ? client.exec(params)
         : Promise.reject(new Error('killed'))
-    const half = new ClickHouseUsageSink(Object.create(client, { exec: { value: exec } }) as typeof client)
+    const half = new ClickHouseUsageSink(
+      Object.create(client, { exec: { value: exec } }) as typeof client,
+      pLimit(1),
+    )
     await expect(half.write(batch)).rejects.toThrow('killed')
     await client.close()
   }

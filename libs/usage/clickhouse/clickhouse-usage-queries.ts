@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from '@clickhouse/client'
+import type { LimitFunction } from 'p-limit'
 import { isId, type AccountId, type KeyId } from '#libs/typeid/typeid.js'
 import type {
   Quantiles,
@@ -39,6 +40,7 @@ export class ClickHouseUsageQueries implements UsageQueries {
   constructor(
     private readonly client: ClickHouseClient,
     private readonly streamFile: StreamFile,
+    private readonly inTurn: LimitFunction,
   ) {}
 
   async figures(query: UsageQuery): Promise<UsageFigures[]> {
@@ -81,11 +83,11 @@ export class ClickHouseUsageQueries implements UsageQueries {
   }
 
   export(query: UsageExportQuery, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
-    return orUnavailable(() => this.streamFile(exportedFile(query), signal))
+    return this.inTurn(orUnavailable, () => this.streamFile(exportedFile(query), signal))
   }
 
   private rows<Row>(asked: BoundQuery): Promise<Row[]> {
-    return orUnavailable(async () => {
+    return this.inTurn(orUnavailable, async () => {
       const answer = await this.client.query({ ...asked, format: 'JSONEachRow' })
       return answer.json<Row>()
     })

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ClickHouseClient } from '@clickhouse/client'
+import type { LimitFunction } from 'p-limit'
 import { USAGE_TABLES, type UsageRow, type UsageTable } from '../usage-rows.js'
 import type { UsageBatch, UsageSink } from '../usage-store.js'
 import { orUnavailable } from './faults.js'
@@ -25,7 +26,10 @@ const EXACTLY_ONCE = [
 const CHUNK = 1_000
 
 export class ClickHouseUsageSink implements UsageSink {
-  constructor(private readonly client: ClickHouseClient) {}
+  constructor(
+    private readonly client: ClickHouseClient,
+    private readonly inTurn: LimitFunction,
+  ) {}
 
   writtenTo(logId: string, topic: string): Promise<Map<number, number>> {
     return orUnavailable(async () => {
@@ -42,7 +46,7 @@ export class ClickHouseUsageSink implements UsageSink {
 
   write({ logId, topic, ranges, rows }: UsageBatch): Promise<void> {
     const token = tokenOf(logId, topic, ranges)
-    return orUnavailable(async () => {
+    return this.inTurn(orUnavailable, async () => {
       for (const [table, group] of Map.groupBy(rows, (row) => row.table)) {
         await this.insert(table, USAGE_TABLES[table], token, group)
       }

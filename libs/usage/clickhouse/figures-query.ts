@@ -29,8 +29,9 @@ const NOTHING = {
   visible_ms: 'NULL',
 }
 
-/** At most that long; no query of the API's own needs as much. */
-export const WITHIN_BOUNDS = 'SETTINGS max_execution_time = 10, output_format_json_quote_64bit_integers = 0'
+/** At most that long, in seconds, and that large; few questions come near. */
+export const WITHIN_BOUNDS =
+  'SETTINGS max_execution_time = 10, max_memory_usage = 1000000000, output_format_json_quote_64bit_integers = 0'
 
 /** A row for each interval and group in which anything happened. */
 export function figuresQuery(asked: UsageQuery): BoundQuery {
