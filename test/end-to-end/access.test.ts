@@ -43,6 +43,9 @@ describe('access', () => {
     ['DELETE', '/v1/inboxes/x/messages/y'],
     ['POST', '/v1/emails'],
     ['GET', '/v1/emails/x'],
+    ['GET', '/v1/usage'],
+    ['GET', '/v1/usage/report?label=run:42'],
+    ['GET', '/v1/usage/export'],
     ['GET', '/v1/nothing'],
     ['PUT', '/v1/inboxes'],
   ]

@@ -41,7 +41,7 @@ describe('accounts', () => {
       environments: ['production'],
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/) as string,
     })
-    expect(key).toMatchObject({ environment: 'production', scopes: ['admin'], state: 'active', usage: null })
+    expect(key).toMatchObject({ environment: 'production', scopes: ['admin'], state: 'active' })
     const admin = as(mayfly, key)
     await issueKey(admin, { environment: 'staging' })
     const own = await call(admin, 'GET', '/v1/account')

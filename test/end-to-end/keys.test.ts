@@ -12,7 +12,7 @@ describe('keys', () => {
   let adminKeyId: string
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ hasAnalytics: true })
     const { key } = await openAccount(mayfly)
     admin = as(mayfly, key)
     adminKeyId = key?.id ?? ''
@@ -45,7 +45,7 @@ describe('keys', () => {
       last_used_at: null,
       state: 'active',
       rate_limit: null,
-      usage: null,
+      usage: { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 },
     })
     expect((await call(admin, 'GET', `/v1/keys/${key.id}`)).body).toEqual(key)
     const caller = as(mayfly, { secret })

@@ -1,9 +1,19 @@
 import { as, issueKey, openAccount } from '#test/harness/accounts.js'
-import { call, inboxWith, mail, messagesOf, only, type InboxJson, type Target } from '#test/harness/client.js'
+import {
+  call,
+  createInbox,
+  inboxWith,
+  mail,
+  messagesOf,
+  only,
+  type InboxJson,
+  type Target,
+} from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
 import { registeredRoutes } from '#test/harness/routes.js'
+import { byGroup, reportOf, untilCounted, usageOf } from '#test/harness/usage.js'
 import { SCOPES } from '#libs/account/scope.js'
 
 const ALL_BUT_OPERATOR = SCOPES.filter((scope) => scope !== 'operator')
@@ -37,7 +47,7 @@ describe('what belongs to a tenant', () => {
   let otherAccount: Target
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ env: { LOG_LEVEL: 'debug' } })
+    mayfly = await startMayfly({ env: { LOG_LEVEL: 'debug' }, hasAnalytics: true })
     routes = registeredRoutes(mayfly)
     const scopes = ALL_BUT_OPERATOR
     const [account, another] = [await openAccount(mayfly), await openAccount(mayfly)]
@@ -54,6 +64,7 @@ describe('what belongs to a tenant', () => {
       body: BODIES['POST /v1/webhooks/:webhookId/replays'],
     })
     const message = only(await messagesOf(owner, inbox.id, 1))
+    await createInbox(owner, { labels: { run: '42' } })
     places = {
       inboxId: { own: inbox.id, unknown: `inb_${SUFFIX}` },
       messageId: { own: message.id, unknown: message.id },
@@ -146,6 +157,30 @@ describe('what belongs to a tenant', () => {
     }
     const { body } = await call<{ id: string }[]>(otherAccount, 'GET', '/v1/keys')
     expect(body.map(({ id }) => id)).not.toContain(places.keyId?.own)
+  })
+
+  it('is counted and exported for no other tenant', async () => {
+    const counted = async (target: Target) => {
+      const groups = byGroup(await usageOf(target, { group_by: 'key' }))
+      return [...groups].flatMap(([key, { inboxes }]) => (inboxes > 0 ? [key] : []))
+    }
+    const owners = places.keyId?.own
+    expect(
+      await untilCounted(
+        () => counted(owner),
+        (keys) => keys.length > 0,
+      ),
+    ).toEqual([owners])
+    expect(await counted(otherAccount)).toEqual([])
+    expect(await reportOf(owner, 'run:42')).toMatchObject({ inboxes: 1 })
+    expect(await reportOf(otherAccount, 'run:42')).toMatchObject({ requests: 0, inboxes: 0, mails: 0 })
+    const file = async (target: Target) => {
+      const answer = await call<string>(target, 'GET', '/v1/usage/export?table=inbox_events')
+      expect(answer.status).toBe(200)
+      return answer.body
+    }
+    expect(await file(owner)).toContain(owners)
+    expect(await file(otherAccount)).toBe('')
   })
 
   it('is all there afterwards, for its tenant', async () => {

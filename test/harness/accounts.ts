@@ -1,4 +1,5 @@
 import { call, OtherAnswerError, type Target } from './client.js'
+import type { UsageTotalsJson } from './usage.js'
 
 export interface KeyJson {
   id: string
@@ -10,7 +11,8 @@ export interface KeyJson {
   last_used_at: string | null
   state: 'active' | 'revoked'
   rate_limit: number | null
-  usage: null
+  /** Null where it is not counted. */
+  usage: UsageTotalsJson | null
 }
 
 export interface NewKeyJson extends KeyJson {

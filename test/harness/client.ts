@@ -73,7 +73,7 @@ export async function call<Body = unknown>(
     },
     ...(body === undefined ? {} : { body: bodyOf(body) }),
   })
-  const isJson = method !== 'HEAD' && /json/.test(response.headers.get('content-type') ?? '')
+  const isJson = method !== 'HEAD' && /[/+]json\b/.test(response.headers.get('content-type') ?? '')
   const read = isJson ? ((await response.json()) as Body) : ((await response.text()) as Body)
   const { status, headers: answered } = response
   await checkAnswer(target.url, { method, path, status, headers: answered, body: read })

@@ -1,0 +1,189 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { query } from 'chdb'
+import { as, issueKey, openAccount, type NewAccountJson, type NewKeyJson } from '#test/harness/accounts.js'
+import { call, createInbox, inboxWith, mail, send, type Target } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+import { registerWebhook } from '#test/harness/webhooks.js'
+import { untilCounted } from '#test/harness/usage.js'
+
+const TABLES = ['usage', 'requests', 'inbox_events', 'mail_events', 'webhook_events'] as const
+type Table = (typeof TABLES)[number]
+type Row = Record<string, unknown>
+
+describe('usage as a file', () => {
+  let mayfly: Mayfly
+  let folder: string
+  let account: NewAccountJson
+  let admin: Target
+  let worker: NewKeyJson
+  let inboxId: string
+  let webhookId: string
+  /** Of another account, that did the same. */
+  let stranger: Target
+  let theirs: string[]
+  /** When all of that had happened. */
+  let settled: string
+
+  beforeAll(async () => {
+    mayfly = await startMayfly({ hasAnalytics: true, hasWebhooks: true })
+    folder = await mkdtemp(join(tmpdir(), 'mayfly-export-'))
+    const accounts = [await openAccount(mayfly), await openAccount(mayfly)]
+    const made = await Promise.all(accounts.map(use))
+    const [ours, others] = made
+    if (ours === undefined || others === undefined) throw new Error('there are two accounts')
+    ;({ account, admin, worker, inboxId, webhookId } = ours)
+    stranger = others.admin
+    theirs = [others.account.id, others.worker.id, others.inboxId, others.webhookId]
+    settled = new Date().toISOString()
+    for (const target of [admin, stranger]) {
+      const counted = (table: Table, isAll: (rows: Row[]) => boolean) =>
+        untilCounted(() => rowsOf(table, target), isAll)
+      // Each key's requests are counted in their order: these are the last ones.
+      for (const route of [
+        'DELETE /v1/inboxes/:inboxId',
+        'GET /v1/account',
+        'POST /v1/webhooks/:webhookId/test',
+      ]) {
+        await counted('requests', (rows) =>
+          rows.some((row) => `${String(row.method)} ${String(row.route)}` === route),
+        )
+      }
+      await counted('inbox_events', (rows) => rows.length >= 4)
+      await counted('mail_events', (rows) => rows.length >= 4)
+      await counted('webhook_events', (rows) => rows.length >= 2)
+    }
+  })
+  afterAll(async () => {
+    await mayfly.dispose()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  async function use(opened: NewAccountJson) {
+    const owner = as(mayfly, opened.key)
+    const key = await issueKey(owner)
+    const target = as(mayfly, key)
+    const { id } = await inboxWith(target, mail('one'))
+    const ended = await createInbox(target, { labels: { run: '42', story: 'a "quoted", one' } })
+    await call(target, 'DELETE', `/v1/inboxes/${ended.id}`)
+    await expect(send(mayfly, ended.address, mail('late'))).rejects.toThrow(/550/)
+    const hooked = as(mayfly, await issueKey(owner, { scopes: ['inboxes', 'admin'] }))
+    // Nothing is sent there: a sample of it is refused, and that is an event too.
+    const webhook = await registerWebhook(hooked, '/v1/webhooks', { url: 'http://127.0.0.1:9/' })
+    await call(hooked, 'POST', `/v1/webhooks/${webhook.id}/test`)
+    await call(owner, 'GET', '/v1/account')
+    return { account: opened, admin: owner, worker: key, inboxId: id, webhookId: webhook.id }
+  }
+
+  async function fileOf(target: Target, parameters: Record<string, string>) {
+    const response = await fetch(
+      `${target.url}/v1/usage/export?${new URLSearchParams(parameters).toString()}`,
+      {
+        headers: { authorization: `Bearer ${target.apiKey}` },
+      },
+    )
+    expect(response.status).toBe(200)
+    return { headers: response.headers, bytes: Buffer.from(await response.arrayBuffer()) }
+  }
+
+  async function rowsOf(table: Table, target: Target): Promise<Row[]> {
+    const { bytes } = await fileOf(target, { table, to: settled })
+    const lines = bytes.toString().split('\n').slice(0, -1)
+    return lines.map((line) => JSON.parse(line) as Row)
+  }
+
+  it.each(TABLES)('has the %s of the account, and nothing of another', async (table) => {
+    const [ours, others] = [await rowsOf(table, admin), await rowsOf(table, stranger)]
+    expect(ours.length).toBeGreaterThan(0)
+    expect(others.length).toBeGreaterThan(0)
+    const text = JSON.stringify(ours)
+    for (const id of [...theirs, account.id]) expect(text).not.toContain(id)
+    const known = table === 'webhook_events' ? webhookId : worker.id
+    expect(text).toContain(known)
+    expect(JSON.stringify(others)).not.toContain(known)
+  })
+
+  it('has a row for each event, with its labels and its time', async () => {
+    const ofWorker = (rows: Row[]) => rows.filter((row) => row.key_id === worker.id)
+    const requests = ofWorker(await rowsOf('requests', admin))
+    expect(requests.filter(({ method }) => method === 'POST')).toHaveLength(2)
+    const labelled = requests.filter(({ labels }) => JSON.stringify(labels).includes('run:42'))
+    expect(labelled).toMatchObject([
+      { method: 'POST', status: 201, labels: ['run:42', 'story:a "quoted", one'], refused: false },
+      { method: 'DELETE', route: '/v1/inboxes/:inboxId', status: 200 },
+    ])
+    for (const { at } of requests) expect(at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    const inboxEvents = (await rowsOf('inbox_events', admin)).filter((row) => row.inbox_id === inboxId)
+    expect(inboxEvents).toMatchObject([
+      { type: 'inbox.created', bytes: 0 },
+      { type: 'message.received', bytes: mail('one').length, key_id: worker.id },
+    ])
+    const mailEvents = ofWorker(await rowsOf('mail_events', admin))
+    expect(mailEvents.map(({ type }) => type).toSorted()).toEqual(['accepted', 'read', 'refused', 'shown'])
+    expect(mailEvents.find(({ type }) => type === 'refused')).toMatchObject({
+      code: 550,
+      labels: ['run:42', 'story:a "quoted", one'],
+    })
+    const webhookEvents = await rowsOf('webhook_events', admin)
+    expect(webhookEvents[0]).toMatchObject({ type: 'requested', webhook_id: webhookId })
+  })
+
+  it.each(TABLES)('is the same rows of %s in every format', async (table) => {
+    const [ndjson, csv, parquet] = [
+      await fileOf(admin, { table, to: settled, format: 'ndjson' }),
+      await fileOf(admin, { table, to: settled, format: 'csv' }),
+      await fileOf(admin, { table, to: settled, format: 'parquet' }),
+    ]
+    const shown = [ndjson, csv, parquet].map(({ headers }) => [
+      headers.get('content-type'),
+      headers.get('content-disposition'),
+    ])
+    expect(shown).toEqual([
+      ['application/x-ndjson', `attachment; filename=mayfly-${table}.ndjson`],
+      ['text/csv; charset=utf-8', `attachment; filename=mayfly-${table}.csv`],
+      ['application/vnd.apache.parquet', `attachment; filename=mayfly-${table}.parquet`],
+    ])
+    const rows = async (bytes: Buffer, format: string) => {
+      const path = join(folder, `${table}.${format}`)
+      await writeFile(path, bytes)
+      return query(`SELECT * FROM file('${path}', '${format}')`, 'JSONCompactEachRow').trim().split('\n')
+    }
+    const inParquet = await rows(parquet.bytes, 'Parquet')
+    const lines = ndjson.bytes.toString().trim().split('\n')
+    expect(inParquet).toHaveLength(lines.length)
+    expect(await rows(csv.bytes, 'CSVWithNames')).toHaveLength(lines.length)
+    expect(Object.keys(JSON.parse(lines[0] ?? '{}') as Row)).toEqual(
+      csv.bytes.toString().split('\n')[0]?.replaceAll('"', '').split(','),
+    )
+  })
+
+  it('is empty of what did not happen, and still a file', async () => {
+    const span = { from: '2020-01-01T00:00:00Z', to: '2020-01-02T00:00:00Z', table: 'requests' }
+    expect((await fileOf(admin, { ...span, format: 'ndjson' })).bytes).toHaveLength(0)
+    expect((await fileOf(admin, { ...span, format: 'csv' })).bytes.toString()).toMatch(/^"at",[^\n]+\n$/)
+    const parquet = await fileOf(admin, { ...span, format: 'parquet' })
+    await writeFile(join(folder, 'none.parquet'), parquet.bytes)
+    expect(query(`SELECT count() FROM file('${join(folder, 'none.parquet')}', 'Parquet')`, 'TSV')).toBe('0\n')
+  })
+
+  it('is for keys of scope admin alone', async () => {
+    const scopes = ['inboxes', 'read', 'audit']
+    const target = as(mayfly, await issueKey(admin, { scopes }))
+    const answer = await call(target, 'GET', '/v1/usage/export')
+    expectProblem(answer, { status: 403, code: 'missing-scope' })
+    expect(answer.headers.get('www-authenticate')).toContain('insufficient_scope')
+  })
+
+  it.each([
+    { query: 'format=xlsx', at: 'format' },
+    { query: 'table=sink_positions', at: 'table' },
+    { query: 'table=requests;drop', at: 'table' },
+    { query: 'from=now', at: 'from' },
+    { query: 'interval=day', at: 'interval' },
+  ])('is not given for ?$query', async ({ query: text, at }) => {
+    const answer = await call(admin, 'GET', `/v1/usage/export?${text}`)
+    expectProblem(answer, { status: 400, code: 'invalid-request', at: [{ parameter: at }] })
+  })
+})

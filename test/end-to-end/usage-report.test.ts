@@ -1,0 +1,110 @@
+import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import { call, createInbox, mail, send, type MessageJson, type Target } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+import { reportOf, untilCounted } from '#test/harness/usage.js'
+
+type Received = MessageJson & { received_at: string }
+
+/** A mail that its sender knows by an id. */
+const mailWithId = (id: string) => `Message-ID: <${id}@app.example>\r\n${mail(`Mail ${id}`)}`
+
+describe('the report of a load run', () => {
+  let mayfly: Mayfly
+  let admin: Target
+  let worker: Target
+
+  beforeAll(async () => {
+    mayfly = await startMayfly({ hasAnalytics: true })
+    const limits = { max_messages: 2 }
+    admin = as(mayfly, (await openAccount(mayfly, { plan: 'enterprise', limits })).key)
+    worker = as(mayfly, await issueKey(admin))
+  })
+  afterAll(() => mayfly.dispose())
+
+  it('tells what came, what came twice, what was refused, and what was read', async () => {
+    let requests = 0
+    const ask = <Body>(method: string, path: string) => {
+      requests += 1
+      return call<Body>(worker, method, path)
+    }
+    const make = (labels: object) => {
+      requests += 1
+      return createInbox(worker, { labels })
+    }
+    const labels = { run: '42' }
+    const [full, second, ended] = [await make(labels), await make(labels), await make(labels)]
+    const source = mailWithId('one')
+    await send(mayfly, full.address, source)
+    // As a sender does that was not told that the mail had been taken.
+    await send(mayfly, full.address, source)
+    await expect(send(mayfly, full.address, mailWithId('two'))).rejects.toThrow(/552 5\.2\.2 /)
+    // The same mail for somebody else is none that came twice.
+    await send(mayfly, second.address, source)
+    expect((await ask('DELETE', `/v1/inboxes/${ended.id}`)).status).toBe(200)
+    await expect(send(mayfly, ended.address, source)).rejects.toThrow(/550 5\.1\.1 /)
+    // Nothing of another run is told.
+    const other = await createInbox(worker, { labels: { run: '421' } })
+    await send(mayfly, other.address, source)
+
+    const visible = await untilCounted(
+      () => reportOf(worker, 'run:42'),
+      (report) => report.mails >= 3 && report.refusals >= 2 && report.visible_ms !== null,
+    )
+    expect(visible).toMatchObject({ inboxes: 3, mails: 3, duplicates: 1, refusals: 2, read: 0 })
+    expect(visible.first_read_ms).toBeNull()
+
+    const list = await ask<Received[]>('GET', `/v1/inboxes/${full.id}/messages`)
+    const [first, twice] = list.body
+    if (first === undefined || twice === undefined) throw new Error(`${list.body.length} messages`)
+    // Read again: the first time counts.
+    await ask('GET', `/v1/inboxes/${full.id}/messages/${first.id}`)
+    const report = await untilCounted(
+      () => reportOf(worker, 'run:42'),
+      (found) => found.read >= 2 && found.requests >= requests,
+    )
+    const {
+      visible_ms: visibleMs,
+      first_read_ms: firstReadMs,
+      first_mail_at: firstMailAt,
+      ...counts
+    } = report
+    expect(counts).toEqual({
+      ...{ requests, refusals: 2, inboxes: 3, mails: 3, bytes: 3 * source.length, duplicates: 1, read: 2 },
+      last_mail_at: expect.stringMatching(/Z$/) as string,
+    })
+    expect(firstMailAt).toBe(first.received_at)
+    expect(Date.parse(report.last_mail_at ?? '')).toBeGreaterThanOrEqual(Date.parse(twice.received_at))
+    for (const quantiles of [visibleMs, firstReadMs]) {
+      if (quantiles === null) throw new Error('nothing was timed')
+      expect(quantiles.p50).toBeGreaterThanOrEqual(0)
+      expect(quantiles.p99).toBeGreaterThanOrEqual(quantiles.p50)
+    }
+    // They were read after that had been asked for, and so well behind their coming.
+    expect(firstReadMs?.p50).toBeGreaterThan(visibleMs?.p50 ?? Infinity)
+
+    expect(await reportOf(admin, 'run:42')).toEqual(report)
+    const nothing = {
+      ...{ requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0, duplicates: 0, read: 0 },
+      ...{ visible_ms: null, first_read_ms: null, first_mail_at: null, last_mail_at: null },
+    }
+    const [another, elsewhere] = [await issueKey(admin), (await openAccount(mayfly)).key]
+    expect(await reportOf(as(mayfly, another), 'run:42')).toEqual(nothing)
+    expect(await reportOf(as(mayfly, elsewhere), 'run:42')).toEqual(nothing)
+    expect(await reportOf(worker, "run:42' OR 1 = 1 --")).toEqual(nothing)
+    expect(await reportOf(worker, 'run:42', { to: list.body[0]?.received_at ?? '' })).toMatchObject({
+      mails: 0,
+    })
+  })
+
+  it.each([
+    { query: '', at: 'label' },
+    { query: 'label=', at: 'label' },
+    { query: 'label=run', at: 'label' },
+    { query: 'label=run:42&interval=day', at: 'interval' },
+    { query: 'label=run:42&from=2026-11-21', at: 'from' },
+  ])('is not told for ?$query', async ({ query, at }) => {
+    const answer = await call(worker, 'GET', `/v1/usage/report?${query}`)
+    expectProblem(answer, { status: 400, code: 'invalid-request', at: [{ parameter: at }] })
+  })
+})
