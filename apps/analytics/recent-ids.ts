@@ -3,20 +3,20 @@
  * under the same id and soon behind the first.
  */
 export class RecentIds {
-  private readonly ids = new Set<string>()
+  private latest = new Set<string>()
+  private former: ReadonlySet<string> = new Set()
 
-  constructor(private readonly most: number) {}
+  /** Remembers `least` ids, and up to twice as many. */
+  constructor(private readonly least: number) {}
 
-  /** Whether the id is none of the last so many; it is among them from then on. */
+  /** Whether the id is none of those that are remembered; it is one of them from then on. */
   isNew(id: string): boolean {
-    if (this.ids.has(id)) return false
-    this.ids.add(id)
-    if (this.ids.size > this.most) {
-      for (const oldest of this.ids) {
-        this.ids.delete(oldest)
-        break
-      }
+    if (this.latest.has(id) || this.former.has(id)) return false
+    if (this.latest.size === this.least) {
+      this.former = this.latest
+      this.latest = new Set()
     }
+    this.latest.add(id)
     return true
   }
 }

@@ -74,18 +74,19 @@ export class ClickHouseUsageSink implements UsageSink {
   ): Promise<void> {
     const { stream } = await this.client.exec({
       query: `INSERT INTO ${table} (${columns.join(', ')}) SETTINGS ${EXACTLY_ONCE}${deduplication} FORMAT JSONCompactEachRow`,
-      values: Readable.from(chunksOf(rows), { objectMode: false }),
+      // As text: chDB's connection makes text of bytes.
+      values: Readable.from(chunksOf(rows)),
     })
     await stream.resume().toArray()
   }
 }
 
 /** Turns of the event loop in between: others are served meanwhile. */
-async function* chunksOf(rows: readonly (readonly unknown[])[]): AsyncIterable<Buffer> {
+async function* chunksOf(rows: readonly (readonly unknown[])[]): AsyncIterable<string> {
   for (let from = 0; from < rows.length; from += CHUNK) {
     if (from > 0) await new Promise(setImmediate)
     const lines = rows.slice(from, from + CHUNK).map((row) => `${JSON.stringify(row)}\n`)
-    yield Buffer.from(lines.join(''))
+    yield lines.join('')
   }
 }
 
