@@ -1,0 +1,237 @@
+import type { Recorded } from '#libs/event-log/cloud-event.js'
+import type { Address } from '#libs/inbox/address.js'
+import type { InboxEvent } from '#libs/inbox/events.js'
+import { idFromBytes, type AccountId, type Id, type InboxId, type KeyId } from '#libs/typeid/typeid.js'
+import type { UsageEvent } from '#libs/usage/events.js'
+import { inboxRow, usageRow, webhookRow, type UsageRow } from '#libs/usage/usage-rows.js'
+import type { UsageBatch } from '#libs/usage/usage-store.js'
+import type { WebhookEvent } from '#libs/webhook/webhook-events.js'
+
+/*
+ * What the test suites of several accounts leave on the log, in rows as analytics makes them: inboxes are made, mail
+ * is taken in, shown, read and refused, webhooks are told of it. The same each time but for the time.
+ */
+
+export interface StoryOptions {
+  accounts: number
+  /** Of each account, in two environments. */
+  keys: number
+  partitions: number
+  /** What goes wrong of all requests, mails and attempts to deliver: from 0 to 1. */
+  refusedRequests: number
+  refusedMails: number
+  failedAttempts: number
+}
+
+const ORDINARY: StoryOptions = {
+  accounts: 2,
+  keys: 4,
+  partitions: 2,
+  refusedRequests: 0.02,
+  refusedMails: 0.02,
+  failedAttempts: 0.1,
+}
+
+type Topic = 'usage-events' | 'inbox-events' | 'webhook-events'
+
+/** An inbox, and who has it. */
+interface Subject {
+  accountId: AccountId
+  environment: string
+  keyId: KeyId
+  inboxId: InboxId
+  labels: Record<string, string>
+  partition: number
+}
+
+const MAILS = 3
+const READS = ['/v1/inboxes/{id}', '/v1/inboxes/{id}/messages', '/v1/inboxes/{id}/messages/wait']
+const REASONS = [
+  { reason: 'inbox-full', code: 552 },
+  { reason: 'message-too-large', code: 552 },
+  { reason: 'behind', code: 451 },
+]
+const SUITES = ['sign-up', 'reset', 'invoice', 'invite', 'digest']
+
+export class UsageStory {
+  private readonly options: StoryOptions
+  private readonly rows: Record<Topic, UsageRow[]> = {
+    'usage-events': [],
+    'inbox-events': [],
+    'webhook-events': [],
+  }
+  /** Of each topic, what the last batch ended before and the next one will, by partition. */
+  private readonly ends: Record<Topic, { told: number[]; next: number[] }>
+  private readonly due = { refusedRequests: 0, refusedMails: 0, failedAttempts: 0 }
+  private inboxes = 0
+  private state = 1
+
+  constructor(options: Partial<StoryOptions> = {}) {
+    this.options = { ...ORDINARY, ...options }
+    const none = () => Array.from({ length: this.options.partitions }, () => 0)
+    const ends = () => ({ told: none(), next: none() })
+    this.ends = { 'usage-events': ends(), 'inbox-events': ends(), 'webhook-events': ends() }
+  }
+
+  /** Inboxes evenly over a span of time, in one batch of each topic, which goes on where the one before ended. */
+  tell(from: Date, to: Date, inboxes: number): UsageBatch[] {
+    const spanMs = to.getTime() - from.getTime()
+    for (let n = 1; n <= inboxes; n++) this.inbox(new Date(from.getTime() + (spanMs * n) / inboxes))
+    return (['usage-events', 'inbox-events', 'webhook-events'] as const).map((topic) => {
+      const { told, next } = this.ends[topic]
+      const ranges = next.map((end, partition) => ({ partition, first: told[partition] ?? 0, end }))
+      this.ends[topic].told = [...next]
+      return { logId: 'story', topic, ranges, rows: this.rows[topic].splice(0) }
+    })
+  }
+
+  private inbox(at: Date): void {
+    const { accounts, keys, partitions } = this.options
+    const number = this.inboxes++
+    const key = number % (accounts * keys)
+    const subject: Subject = {
+      accountId: idFromBytes('acc', Buffer.alloc(16, 1 + (key % accounts))),
+      environment: key < accounts * (keys / 2) ? 'staging' : 'production',
+      keyId: idFromBytes('key', Buffer.alloc(16).fill(`key ${key}`)),
+      inboxId: this.id('inb', at),
+      labels: { run: String(Math.floor(number / 100)), suite: SUITES[number % SUITES.length] ?? '' },
+      partition: number % partitions,
+    }
+    this.request(subject, at, 'POST', '/v1/inboxes', 201)
+    this.inboxEvent(subject, at, {
+      ...{ type: 'InboxCreated', ...subject, address: 'someone@mayfly.test' as Address, duration: '1h' },
+      ...{ maxMessages: 100, isProtected: false, createdAt: at, expiresAt: at, sealed: Buffer.alloc(0) },
+    })
+    for (let n = 0; n < MAILS; n++) this.mail(subject, at)
+    const { inboxId, keyId } = subject
+    this.request(subject, at, 'DELETE', '/v1/inboxes/{id}', 200)
+    this.inboxEvent(subject, at, { type: 'InboxDeleted', inboxId, keyId, deletedAt: at })
+  }
+
+  private mail(subject: Subject, at: Date): void {
+    const { inboxId, keyId, labels } = subject
+    const about = { keyId, inboxId, labels }
+    if (this.goesWrong('refusedMails')) {
+      const why = REASONS[Math.floor(this.chance() * REASONS.length)] ?? { reason: '', code: 0 }
+      this.usageEvent(subject, at, { type: 'MailRefused', ...about, ...why, refusedAt: at })
+      return
+    }
+    const messageId = this.id('msg', at)
+    const size = 1_000 + Math.floor(this.chance() ** 3 * 80_000)
+    this.inboxEvent(subject, at, {
+      ...{ type: 'MessageReceived', inboxId, messageId, receivedAt: at, size, digest: '' },
+      ...{ sealed: Buffer.alloc(0), inbox: { keyId, labels } },
+    })
+    const fingerprint = Math.floor(this.chance() * 2 ** 52).toString(16)
+    this.usageEvent(subject, at, {
+      ...{ type: 'MailAccepted', ...about, messageId, size, acceptMs: this.ms(3), fingerprint },
+      acceptedAt: at,
+    })
+    const message = { ...about, messageId, receivedAt: at }
+    const shownAt = new Date(at.getTime() + this.ms(9))
+    this.usageEvent(subject, at, { type: 'MessageShown', ...message, shownAt })
+    for (const route of READS) this.request(subject, at, 'GET', route, this.chance() < 0.05 ? 404 : 200)
+    const readAt = new Date(shownAt.getTime() + this.ms(60))
+    this.usageEvent(subject, at, { type: 'MessageRead', ...message, readAt })
+    this.delivery(subject, at, messageId)
+  }
+
+  private delivery(subject: Subject, at: Date, messageId: Id<'msg'>): void {
+    const { accountId, environment, inboxId } = subject
+    const webhookId = idFromBytes('whk', Buffer.alloc(16).fill(subject.keyId))
+    const deliveryId = this.id('dlv', at)
+    const notification = { type: 'message.received' as const, inboxId, messageId, occurredAt: at }
+    this.webhookEvent(subject, at, {
+      ...{ type: 'DeliveryRequested', webhookId, deliveryId, accountId, environment, notification },
+      ...{ replayId: null, requestedAt: at },
+    })
+    const attempt = { webhookId, deliveryId, attempt: 1, attemptedAt: at, answer: null }
+    const latencyMs = Math.ceil(this.ms(120))
+    if (!this.goesWrong('failedAttempts')) {
+      this.webhookEvent(subject, at, { type: 'DeliverySucceeded', ...attempt, latencyMs, status: 204 })
+      return
+    }
+    const why =
+      this.chance() < 0.5 ? { status: 503, error: 'answered 503' } : { status: null, error: 'timeout' }
+    this.webhookEvent(subject, at, {
+      type: 'DeliveryFailed',
+      ...attempt,
+      ...why,
+      latencyMs,
+      nextAttemptAt: null,
+    })
+    const abandoned = { type: 'DeliveryAbandoned', webhookId, deliveryId, reason: 'inbox-ended' } as const
+    this.webhookEvent(subject, at, { ...abandoned, abandonedAt: at })
+  }
+
+  private request(subject: Subject, at: Date, method: string, route: string, usualStatus: number): void {
+    const { keyId, inboxId, labels } = subject
+    const isRefused = this.goesWrong('refusedRequests')
+    const [requestBytes, responseBytes] = [
+      method === 'POST' ? 80 : 0,
+      300 + Math.floor(this.chance() * 9_000),
+    ]
+    this.usageEvent(subject, at, {
+      ...{ type: 'ApiRequestServed', keyId, method, route, status: isRefused ? 429 : usualStatus, isRefused },
+      ...{ durationMs: this.ms(6), requestBytes, responseBytes, inboxId, labels, servedAt: at },
+    })
+  }
+
+  private usageEvent(subject: Subject, time: Date, event: UsageEvent): void {
+    const place = this.place('usage-events', subject)
+    this.rows['usage-events'].push(usageRow(this.recorded(subject, time, event), place))
+  }
+
+  private inboxEvent(subject: Subject, time: Date, event: InboxEvent): void {
+    const place = this.place('inbox-events', subject)
+    this.rows['inbox-events'].push(inboxRow(this.recorded(subject, time, event), place))
+  }
+
+  private webhookEvent(subject: Subject, time: Date, event: WebhookEvent): void {
+    const place = this.place('webhook-events', subject)
+    this.rows['webhook-events'].push(webhookRow(this.recorded(subject, time, event), place))
+  }
+
+  private recorded<Event>(subject: Subject, time: Date, event: Event): Recorded<Event> {
+    const { accountId, environment, keyId } = subject
+    return { id: EVENT_ID, source: '/mayfly/story', time, accountId, environment, keyId, event }
+  }
+
+  private place(topic: Topic, { partition }: Subject): { partition: number; offset: number } {
+    const { next } = this.ends[topic]
+    const offset = next[partition] ?? 0
+    next[partition] = offset + 1
+    return { partition, offset }
+  }
+
+  /** As evenly as the share allows. */
+  private goesWrong(what: keyof UsageStory['due']): boolean {
+    this.due[what] += this.options[what]
+    if (this.due[what] < 1) return false
+    this.due[what] -= 1
+    return true
+  }
+
+  /** Most are around the usual, few of them far above. */
+  private ms(usual: number): number {
+    return usual * (0.5 + this.chance() + this.chance() ** 20 * 20)
+  }
+
+  /** As a UUIDv7: the time, then chance. */
+  private id<Prefix extends string>(prefix: Prefix, at: Date): Id<Prefix> {
+    const bytes = Buffer.alloc(16)
+    bytes.writeUIntBE(at.getTime(), 0, 6)
+    for (let place = 6; place < 16; place++) bytes[place] = Math.floor(this.chance() * 256)
+    return idFromBytes(prefix, bytes)
+  }
+
+  /** From 0 up to 1, the same numbers each time (mulberry32). */
+  private chance(): number {
+    this.state = (this.state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+const EVENT_ID = idFromBytes('evt', Buffer.alloc(16, 1))
