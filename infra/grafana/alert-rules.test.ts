@@ -1,0 +1,135 @@
+import { globSync, readFileSync } from 'node:fs'
+import { UsageStory, type StoryOptions } from '#test/harness/usage-story.js'
+import { openUsageTables, type UsageTables } from '#test/harness/usage-tables.js'
+import { expanded } from './macros.js'
+import { alertRules, dataSources, type AlertRule } from './provisioned.js'
+
+const RULES = alertRules().map((rule) => [rule.title, rule] as const)
+const MINUTE = 60_000
+
+describe('the alert rules', () => {
+  let tables: UsageTables
+
+  beforeEach(async () => (tables = await openUsageTables()))
+  afterEach(() => tables.close())
+
+  /** What a rule makes of what stands there: one number for each of its alerts, and whether it is over the threshold. */
+  const judge = async (rule: AlertRule): Promise<{ values: number[]; isFiring: boolean }> => {
+    const { sql, fromS, above } = partsOf(rule)
+    const now = Date.now()
+    const shown = { from: new Date(now - fromS * 1_000), to: new Date(now), intervalS: 1, variables: {} }
+    const { columns, rows } = await tables.ask(expanded(sql, shown))
+    // Else Grafana could not tell which number to compare.
+    const numbers = columns.filter(({ type }) => /^(U?Int|Float)/.test(type)).map(({ name }) => name)
+    expect([rule.title, numbers.length, columns.length <= 2]).toEqual([rule.title, 1, true])
+    const values = rows.map((row) => Number(row[numbers[0] ?? '']))
+    return { values, isFiring: values.some((value) => value > above) }
+  }
+
+  const tell = async (options: Partial<StoryOptions>, inboxes: number, endedMsAgo = 0): Promise<void> => {
+    const to = new Date(Date.now() - endedMsAgo)
+    const batches = new UsageStory(options).tell(new Date(to.getTime() - 10 * MINUTE), to, inboxes)
+    for (const batch of batches) await tables.sink.write(batch)
+  }
+
+  it('are silent, each with its number, while all goes well', async () => {
+    await tell({ refusedMails: 0.03 }, 400)
+    for (const [, rule] of RULES) {
+      const { values, isFiring } = await judge(rule)
+      expect([rule.title, values.length > 0, isFiring]).toEqual([rule.title, true, false])
+    }
+  })
+
+  it('are silent where nothing has happened yet', async () => {
+    for (const [, rule] of RULES) expect(await judge(rule)).toEqual({ values: [], isFiring: false })
+  })
+
+  it('are silent where nothing has happened for a while, and all that did was written at once', async () => {
+    await tell({}, 100, 2 * MINUTE)
+    await tables.run(
+      `ALTER TABLE sink_positions UPDATE written_at = written_at - INTERVAL 2 MINUTE WHERE 1 SETTINGS mutations_sync = 1`,
+    )
+    const { values, isFiring } = await judge(ruleOf('mayfly-usage-late'))
+    expect(isFiring).toBe(false)
+    expect(values).toHaveLength(3)
+  })
+
+  const TROUBLES: [uid: string, what: Partial<StoryOptions>][] = [
+    ['mayfly-requests-refused', { refusedRequests: 0.1 }],
+    ['mayfly-mails-refused', { refusedMails: 0.1 }],
+    ['mayfly-mails-put-off', { refusedMails: 0.1 }],
+    ['mayfly-webhooks-failing', { failedAttempts: 0.3 }],
+  ]
+
+  it.each(TROUBLES)('tell of trouble: %s', async (uid, what) => {
+    await tell(what, 400)
+    expect((await judge(ruleOf(uid))).isFiring).toBe(true)
+  })
+
+  it('tell of few requests and mails nothing', async () => {
+    await tell({ refusedRequests: 0.5, refusedMails: 0.5, failedAttempts: 0.9 }, 4)
+    for (const [uid] of TROUBLES) expect((await judge(ruleOf(uid))).isFiring).toBe(false)
+  })
+
+  it('tell of events that are written late', async () => {
+    await tell({}, 100, 2 * MINUTE)
+    const { values, isFiring } = await judge(ruleOf('mayfly-usage-late'))
+    expect(isFiring).toBe(true)
+    expect(values).toHaveLength(3)
+  })
+
+  it('tell of a batch that was written in part', async () => {
+    const to = new Date()
+    for (const batch of new UsageStory().tell(new Date(to.getTime() - MINUTE), to, 20)) {
+      // The rows are there, the place behind them is not.
+      await tables.sink.write({ ...batch, ranges: batch.ranges.map((range) => ({ ...range, end: 1 })) })
+    }
+    expect((await judge(ruleOf('mayfly-usage-in-part'))).isFiring).toBe(true)
+  })
+
+  it.each(RULES)('ask what is provisioned, and compare it: %s', (_title, rule) => {
+    const [source] = dataSources()
+    const [query, reduction, threshold] = rule.data
+    expect([query?.datasourceUid, reduction?.datasourceUid, threshold?.datasourceUid]).toEqual([
+      source?.uid,
+      '__expr__',
+      '__expr__',
+    ])
+    expect(reduction?.model).toMatchObject({ type: 'reduce', expression: query?.refId, reducer: 'last' })
+    expect(threshold?.model).toMatchObject({ type: 'threshold', expression: reduction?.refId })
+    expect(rule.condition).toBe(threshold?.refId)
+  })
+
+  it('have uids of their own', () => {
+    expect(new Set(RULES.map(([, { uid }]) => uid)).size).toBe(RULES.length)
+  })
+})
+
+describe("Prometheus's rules", () => {
+  it('ask for metrics that there are', () => {
+    const asked = new Set(readFileSync('infra/prometheus/rules.yml', 'utf8').match(/\bmayfly_\w+/g))
+    const sources = globSync(['apps/**/*.ts', 'libs/**/*.ts']).filter((path) => !path.endsWith('.test.ts'))
+    const text = sources.map((path) => readFileSync(path, 'utf8')).join('\n')
+    const told = new Set([...text.matchAll(/'(mayfly_\w+)'/g)].map(([, name]) => name))
+    expect(asked.size).toBeGreaterThan(3)
+    expect([...asked].filter((name) => !told.has(name.replace(/_(bucket|count|sum)$/, '')))).toEqual([])
+  })
+})
+
+function ruleOf(uid: string): AlertRule {
+  const found = RULES.find(([, rule]) => rule.uid === uid)
+  if (found === undefined) throw new Error(`there is no rule ${uid}`)
+  return found[1]
+}
+
+function partsOf({ title, data }: AlertRule): { sql: string; fromS: number; above: number } {
+  const [query] = data
+  const evaluator = data.at(-1)?.model.conditions?.[0]?.evaluator
+  const [above] = evaluator?.params ?? []
+  const sql = query?.model.rawSql
+  const fromS = query?.relativeTimeRange?.from
+  if (sql === undefined || fromS === undefined || above === undefined || evaluator?.type !== 'gt') {
+    throw new Error(`${title} compares nothing`)
+  }
+  return { sql, fromS, above }
+}
