@@ -1,5 +1,5 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { parse } from 'yaml'
 import { readSettings, unknownVariables } from '#libs/config/settings.js'
 
@@ -15,6 +15,7 @@ interface Service {
   depends_on?: Record<string, { condition: string }>
   volumes?: string[]
   healthcheck?: unknown
+  profiles?: string[]
 }
 
 interface Compose {
@@ -88,7 +89,58 @@ describe('infra/compose.yml', () => {
       expect(services[name]?.healthcheck).toBeDefined()
     }
     const mounted = Object.values(services).flatMap((service) => service.volumes ?? [])
-    expect(mounted.map((mount) => mount.split(':')[0]).toSorted()).toEqual(Object.keys(volumes).toSorted())
+    const sources = mounted.map((mount) => mount.split(':')[0] ?? '').filter((source) => !isFile(source))
+    expect(sources.toSorted()).toEqual(Object.keys(volumes).toSorted())
+  })
+
+  it('mounts files that are there, and none of them to be written', () => {
+    const mounts = Object.values(services).flatMap((service) => service.volumes ?? [])
+    const files = mounts.filter((mount) => isFile(mount))
+    expect(files.length).toBeGreaterThan(0)
+    for (const mount of files) {
+      const [source = '', , mode] = mount.split(':')
+      expect([mount, existsSync(join('infra', source)), mode]).toEqual([mount, true, 'ro'])
+    }
+  })
+
+  describe('has a Grafana', () => {
+    const {
+      environment: grafana = {},
+      profiles,
+      image,
+      volumes: mounts = [],
+    } = services.grafana ?? { image: '' }
+
+    it('that is asked for, of a version that stays', () => {
+      expect(profiles).toEqual(['dashboards'])
+      expect(image).toMatch(/^grafana\/grafana:12\.\d+\.\d+$/)
+      expect(grafana.GF_PLUGINS_PREINSTALL_SYNC).toMatch(/^grafana-clickhouse-datasource@4\.\d+\.\d+$/)
+      expect(grafana.GF_SECURITY_ADMIN_PASSWORD).toBe('${GRAFANA_ADMIN_PASSWORD:-}')
+    })
+
+    it('that is given all that its data source asks for, and dashboards where it looks for them', () => {
+      const [source = ''] = provisioning('datasources')
+      const wanted = [...source.matchAll(/\$(\w+)/g)].map(([, name]) => name)
+      expect(wanted).toContain('CLICKHOUSE_HOST')
+      expect(Object.keys(grafana)).toEqual(expect.arrayContaining(wanted))
+      const [provider = ''] = provisioning('dashboards')
+      const { providers } = parse(provider) as { providers: { options: { path: string } }[] }
+      expect(mounts).toContain(`./grafana/dashboards:${providers[0]?.options.path}:ro`)
+    })
+
+    it('that reads as a user of its own, who may write nothing', () => {
+      const user = readFileSync('infra/grafana/clickhouse-user.xml', 'utf8')
+      const { environment: server = {}, volumes: files } = services.clickhouse ?? { image: '' }
+      expect(files?.some((file) => file.startsWith('./grafana/clickhouse-user.xml:'))).toBe(true)
+      const password = /<password from_env="(\w+)"/.exec(user)?.[1] ?? ''
+      expect(server[password]).toBe(grafana.CLICKHOUSE_PASSWORD)
+      expect(user).toContain(`<${grafana.CLICKHOUSE_USERNAME}>`)
+      expect(user).toContain('<readonly>2</readonly>')
+      expect([...user.matchAll(/<query>(.*)<\/query>/g)].map(([, query]) => query)).toEqual([
+        `GRANT SELECT ON ${grafana.CLICKHOUSE_DATABASE}.*`,
+        'GRANT SELECT ON system.parts',
+      ])
+    })
   })
 })
 
@@ -120,6 +172,14 @@ describe('the Dockerfile', () => {
     expect(readSettings(imageEnvironment())).toMatchObject({ metricsPort: 9464, dataDir: '/data' })
   })
 })
+
+function isFile(mount: string): boolean {
+  return mount.startsWith('./')
+}
+
+function provisioning(kind: string): string[] {
+  return globSync(`infra/grafana/provisioning/${kind}/*.yml`).map((path) => readFileSync(path, 'utf8'))
+}
 
 /** What the Dockerfile's ENV sets. */
 function imageEnvironment(): Record<string, string> {
