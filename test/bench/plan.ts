@@ -27,6 +27,8 @@ export interface Plan {
   toldMails: number
   /** Deliveries that are due at once. */
   dueDeliveries: { few: number; many: number }
+  /** Of whose requests, mails and deliveries usage figures are kept. */
+  countedInboxes: number
 }
 
 const DEFAULT: Plan = {
@@ -45,6 +47,7 @@ const DEFAULT: Plan = {
   idleConnections: 10_000,
   toldMails: 300,
   dueDeliveries: { few: 10_000, many: 100_000 },
+  countedInboxes: 20_000,
 }
 
 const FULL: Plan = {
@@ -63,6 +66,7 @@ const FULL: Plan = {
   idleConnections: 10_000,
   toldMails: 1_000,
   dueDeliveries: { few: 10_000, many: 1_000_000 },
+  countedInboxes: 100_000,
 }
 
 export interface Command {

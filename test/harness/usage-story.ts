@@ -108,7 +108,8 @@ export class UsageStory {
     this.inboxEvent(subject, at, { type: 'InboxDeleted', inboxId, keyId, deletedAt: at })
   }
 
-  private mail(subject: Subject, at: Date): void {
+  private mail(subject: Subject, end: Date): void {
+    const at = this.before(end)
     const { inboxId, keyId, labels } = subject
     const about = { keyId, inboxId, labels }
     if (this.goesWrong('refusedMails')) {
@@ -164,7 +165,8 @@ export class UsageStory {
     this.webhookEvent(subject, at, { ...abandoned, abandonedAt: at })
   }
 
-  private request(subject: Subject, at: Date, method: string, route: string, usualStatus: number): void {
+  private request(subject: Subject, end: Date, method: string, route: string, usualStatus: number): void {
+    const at = this.before(end)
     const { keyId, inboxId, labels } = subject
     const isRefused = this.goesWrong('refusedRequests')
     const [requestBytes, responseBytes] = [
@@ -215,6 +217,11 @@ export class UsageStory {
   /** Most are around the usual, few of them far above. */
   private ms(usual: number): number {
     return usual * (0.5 + this.chance() + this.chance() ** 20 * 20)
+  }
+
+  /** All that happens to an inbox does so within seconds. */
+  private before(end: Date): Date {
+    return new Date(end.getTime() - Math.floor(this.chance() * 3_000))
   }
 
   /** As a UUIDv7: the time, then chance. */
