@@ -18,6 +18,7 @@ import { showing } from './showing.js'
 import { starting } from './starting.js'
 import { tableOf } from './table.js'
 import { underBombs } from './under-bombs.js'
+import { usage } from './usage.js'
 import { waking } from './waking.js'
 import { webhooks } from './webhooks.js'
 
@@ -37,7 +38,16 @@ const ON_BOTH = {
   waking,
 }
 const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> = {
-  embedded: { ...ON_BOTH, extraction, footprint, crowd, 'many-inboxes': manyInboxes, webhooks, starting },
+  embedded: {
+    ...ON_BOTH,
+    extraction,
+    footprint,
+    crowd,
+    'many-inboxes': manyInboxes,
+    webhooks,
+    usage,
+    starting,
+  },
   distributed: { ...ON_BOTH, rebuilding },
 }
 

@@ -27,6 +27,10 @@ export interface Plan {
   toldMails: number
   /** Deliveries that are due at once. */
   dueDeliveries: { few: number; many: number }
+  /** Usage events of one round of counting. */
+  countedEvents: number
+  /** Events that usage is asked of. */
+  storedEvents: number
 }
 
 const DEFAULT: Plan = {
@@ -45,6 +49,8 @@ const DEFAULT: Plan = {
   idleConnections: 10_000,
   toldMails: 300,
   dueDeliveries: { few: 10_000, many: 100_000 },
+  countedEvents: 500_000,
+  storedEvents: 1_000_000,
 }
 
 const FULL: Plan = {
@@ -63,6 +69,8 @@ const FULL: Plan = {
   idleConnections: 10_000,
   toldMails: 1_000,
   dueDeliveries: { few: 10_000, many: 1_000_000 },
+  countedEvents: 1_000_000,
+  storedEvents: 10_000_000,
 }
 
 export interface Command {
