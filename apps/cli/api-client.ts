@@ -15,6 +15,13 @@ export interface Asked {
   password?: string | undefined
   /** How long an answer may take, with every repeat; longer where it is one that is waited for. */
   timeoutMs?: number
+  /** In place of that: aborts what is under way. */
+  signal?: AbortSignal
+}
+
+interface Sending {
+  idempotencyKey: string | null
+  signal: AbortSignal
 }
 
 const TIMEOUT_MS = 30_000
@@ -56,6 +63,14 @@ export class ApiClient {
     return wholly(response.bytes())
   }
 
+  /**
+   * The bytes of an answer of any length, as they come; the signal ends it, and fetch itself after five minutes without
+   * any. Reading them rejects with Failure where they break off.
+   */
+  async stream(path: string, asked: Asked & { signal: AbortSignal }): Promise<AsyncIterable<Uint8Array>> {
+    return read(await this.ask('GET', path, asked))
+  }
+
   /** The first so many items of a list, from as many pages as they take. */
   async list<Item>(path: string, { most, pageSize }: { most: number; pageSize: number }, asked: Asked = {}) {
     const items: Item[] = []
@@ -70,8 +85,8 @@ export class ApiClient {
   }
 
   private async ask(method: string, path: string, asked: Asked): Promise<Response> {
+    const signal = asked.signal ?? AbortSignal.timeout(asked.timeoutMs ?? TIMEOUT_MS)
     const idempotencyKey = method === 'POST' ? randomUUID() : null
-    const signal = AbortSignal.timeout(asked.timeoutMs ?? TIMEOUT_MS)
     for (let attempt = 1; ; attempt += 1) {
       const response = await this.send(method, path, asked, { idempotencyKey, signal })
       if (response.ok) return response
@@ -89,7 +104,7 @@ export class ApiClient {
     method: string,
     path: string,
     { query = {}, body, password }: Asked,
-    { idempotencyKey, signal }: { idempotencyKey: string | null; signal: AbortSignal },
+    { idempotencyKey, signal }: Sending,
   ): Promise<Response> {
     if (password !== undefined) mustBeVisible('the password', password)
     const pairs = Object.entries(query).flatMap(([name, value]) =>
@@ -122,13 +137,25 @@ function readJson<Body>(response: Response): Promise<Body> {
   return wholly(response.json() as Promise<Body>)
 }
 
+async function* read({ body }: Response): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body ?? []
+  } catch (error) {
+    throw unreadable(error)
+  }
+}
+
 /** What an answer holds. */
 async function wholly<Content>(content: Promise<Content>): Promise<Content> {
   try {
     return await content
   } catch (error) {
-    throw new Failure(EXIT.failed, `the answer can't be read: ${messageOf(error)}`)
+    throw unreadable(error)
   }
+}
+
+function unreadable(error: unknown): Failure {
+  return new Failure(EXIT.failed, `the answer can't be read: ${messageOf(error)}`)
 }
 
 async function readProblem(response: Response): Promise<ProblemJson | null> {

@@ -11,7 +11,7 @@ import { makeProgram } from './program.js'
 // Who reads may have had enough: `mayfly … | head`.
 process.stdout.on('error', () => process.exit(EXIT.failed))
 
-const program = makeProgram((content) => void process.stdout.write(content))
+const program = makeProgram(process.stdout)
 try {
   await program.parseAsync()
 } catch (error) {

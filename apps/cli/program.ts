@@ -1,3 +1,5 @@
+import type { Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { Command, Option } from 'commander'
 import { accountCommands } from './accounts.js'
 import { ApiClient } from './api-client.js'
@@ -6,6 +8,7 @@ import { inboxCommands } from './inboxes.js'
 import { keyCommands } from './keys.js'
 import type { Session } from './session.js'
 import { configCommand } from './settings.js'
+import { usageCommands } from './usage.js'
 
 interface GlobalOptions {
   url: string
@@ -18,10 +21,12 @@ Ends with 0 where it did what was asked, 1 on failure, 2 where the command or wh
 3 where there is no such thing or nothing matched in time, 4 where the key or password does not do,
 5 where Mayfly is out of reach or does not answer just now.`
 
-/** The command line, whole. `write` prints what commands come to. */
-export function makeProgram(write: Session['write']): Command {
+/** The command line, whole. What commands come to goes to `output`. */
+export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   const program = new Command('mayfly')
-    .description('A client of the Mayfly API: disposable inboxes, the keys to make them with, and accounts.')
+    .description(
+      'A client of the Mayfly API: disposable inboxes, the keys to make them with, accounts, and usage.',
+    )
     .addOption(
       new Option('--url <url>', 'where the API is').env('MAYFLY_URL').default('http://127.0.0.1:3000'),
     )
@@ -32,6 +37,7 @@ export function makeProgram(write: Session['write']): Command {
     .showHelpAfterError('(--help says more)')
     .addHelpText('after', EXIT_CODES)
     .exitOverride()
+  const write: Session['write'] = (content) => void output.write(content)
   const options = () => program.opts<GlobalOptions>()
   const session: Session = {
     api() {
@@ -41,10 +47,13 @@ export function makeProgram(write: Session['write']): Command {
     },
     print: (result, inWords) => write(`${options().json === true ? JSON.stringify(result) : inWords()}\n`),
     write,
+    writeAll: (content) => pipeline(content, output, { end: false }),
+    isTerminal: output.isTTY === true,
   }
   accountCommands(program, session)
   keyCommands(program, session)
   inboxCommands(program, session)
+  usageCommands(program, session)
   configCommand(program, session)
   return program
 }

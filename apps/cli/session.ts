@@ -7,4 +7,8 @@ export interface Session {
   print(result: unknown, inWords: () => string): void
   /** Prints bytes or text as they are, and nothing else. */
   write(content: Uint8Array | string): void
+  /** The same, as fast as it is taken. */
+  writeAll(content: AsyncIterable<Uint8Array>): Promise<void>
+  /** Whether a person sees what is printed. */
+  readonly isTerminal: boolean
 }

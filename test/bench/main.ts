@@ -19,6 +19,7 @@ import { starting } from './starting.js'
 import { tableOf } from './table.js'
 import { underBombs } from './under-bombs.js'
 import { usageStorage } from './usage-storage.js'
+import { usage } from './usage.js'
 import { waking } from './waking.js'
 import { webhooks } from './webhooks.js'
 
@@ -45,8 +46,9 @@ const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> 
     crowd,
     'many-inboxes': manyInboxes,
     webhooks,
-    starting,
+    usage,
     'usage-storage': usageStorage,
+    starting,
   },
   distributed: { ...ON_BOTH, rebuilding },
 }

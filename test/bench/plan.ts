@@ -29,6 +29,10 @@ export interface Plan {
   dueDeliveries: { few: number; many: number }
   /** Of whose requests, mails and deliveries usage figures are kept. */
   countedInboxes: number
+  /** Usage events of one round of counting. */
+  countedEvents: number
+  /** Events that usage is asked of. */
+  storedEvents: number
 }
 
 const DEFAULT: Plan = {
@@ -48,6 +52,8 @@ const DEFAULT: Plan = {
   toldMails: 300,
   dueDeliveries: { few: 10_000, many: 100_000 },
   countedInboxes: 20_000,
+  countedEvents: 500_000,
+  storedEvents: 1_000_000,
 }
 
 const FULL: Plan = {
@@ -67,6 +73,8 @@ const FULL: Plan = {
   toldMails: 1_000,
   dueDeliveries: { few: 10_000, many: 1_000_000 },
   countedInboxes: 100_000,
+  countedEvents: 1_000_000,
+  storedEvents: 10_000_000,
 }
 
 export interface Command {

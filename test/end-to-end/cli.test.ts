@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SETTINGS } from '#libs/config/settings.js'
 import {
@@ -13,6 +15,7 @@ import {
 } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
+import { sumOf, untilCounted, usageOf } from '#test/harness/usage.js'
 import { freePort } from '#test/harness/wire.js'
 
 const MAIN = join(process.cwd(), 'dist/apps/cli/main.js')
@@ -27,7 +30,7 @@ describe('the command mayfly', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ hasAnalytics: true })
   })
   afterAll(() => mayfly.dispose())
 
@@ -149,6 +152,16 @@ describe('the command mayfly', () => {
       { args: ['inbox', 'wait', 'x', '--timeout', 'soon'], code: 2, says: /whole number of seconds/ },
       { args: ['inbox', 'wait', 'x', '--code', '--link'], code: 2, says: /cannot be used with/ },
       { args: ['inbox', 'create', '--label', 'x'], code: 2, says: /<name>:<value>/ },
+      { args: ['usage', '--interval', 'week'], code: 2, says: /Allowed choices are second, minute/ },
+      { args: ['usage', '--from', 'yesterday'], code: 2, says: /RFC 3339/ },
+      {
+        args: ['usage', '--from', '2020-01-01T00:00:00Z', '--interval', 'second'],
+        code: 2,
+        says: /10000 rows/,
+      },
+      { args: ['usage', 'report'], code: 2, says: /required option/ },
+      { args: ['usage', 'export', '--format', 'xlsx'], code: 2, says: /Allowed choices are parquet/ },
+      { args: ['usage', 'exprot'], code: 2, says: /too many arguments/ },
       { args: ['--url', 'ftp://x', 'inbox', 'list'], code: 2, says: /not an http or https URL/ },
       { args: ['--key', '', 'inbox', 'list'], code: 2, says: /MAYFLY_KEY/ },
       { args: ['--key', 'a-wrong-key', 'inbox', 'list'], code: 4, says: /invalid-api-key/ },
@@ -208,6 +221,96 @@ describe('the command mayfly', () => {
     expect((await run(...asAdmin, 'key', 'list')).stdout).toMatch(new RegExp(`^${id} +ci +revoked `, 'm'))
   })
 
+  describe('about usage', () => {
+    const LABEL = ['--label', 'run:usage']
+    let span: string[]
+    let folder: string
+
+    beforeAll(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'mayfly-cli-'))
+      const from = new Date().toISOString()
+      const inbox = await createInbox(mayfly, { labels: { run: 'usage' } })
+      await send(mayfly, inbox.address, mail('counted'))
+      await untilCounted(
+        () => usageOf(mayfly, { label: 'run:usage' }),
+        (rows) => sumOf(rows).mails === 1 && sumOf(rows).requests === 1 && rows.some((row) => row.visible_ms),
+      )
+      span = ['--from', from, '--to', new Date().toISOString()]
+    })
+    afterAll(() => rm(folder, { recursive: true }))
+
+    it('prints a row for each interval and group', async () => {
+      const { code, stdout } = await run('usage', ...span, ...LABEL, '--group-by', 'label.run')
+      expect(code).toBe(0)
+      const [head, ...rows] = stdout.trim().split('\n')
+      expect(head).toMatch(
+        /^FROM +LABEL\.RUN +REQUESTS +REFUSALS +INBOXES +MAILS +BYTES +REQUEST MS +VISIBLE MS$/,
+      )
+      expect(rows.length).toBeGreaterThanOrEqual(1)
+      for (const row of rows) expect(row).toMatch(/^\S+Z +usage +\d+ +0 +\d+ +\d+ +\d+ +\S+ +\S+$/)
+      const [, from = '', , to = ''] = span
+      const query = { from, to, label: 'run:usage', interval: 'minute' }
+      expect(await json('usage', ...span, ...LABEL, '--interval', 'minute')).toEqual(
+        await usageOf(mayfly, query),
+      )
+    })
+
+    it('prints how a run went', async () => {
+      const { code, stdout } = await run('usage', 'report', ...LABEL)
+      expect(code).toBe(0)
+      for (const fact of [
+        /^inboxes +1$/m,
+        /^mails +1$/m,
+        /^duplicates +0$/m,
+        /^read +0$/m,
+        /^first read ms +-$/m,
+      ]) {
+        expect(stdout).toMatch(fact)
+      }
+      expect(stdout).toMatch(/^visible ms +[\d.]+\/[\d.]+\/[\d.]+$/m)
+      // What is given behind `report` is the report's own.
+      const before = ['--to', '2020-01-01T00:00:00Z']
+      expect(await json('usage', 'report', ...LABEL, ...before)).toMatchObject({
+        inboxes: 0,
+        first_mail_at: null,
+      })
+    })
+
+    it('writes files, and standard output', async () => {
+      const table = ['--table', 'inbox_events', ...span]
+      const { code, stdout } = await run('usage', 'export', ...table)
+      expect(code).toBe(0)
+      const rows = stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as object)
+      expect(rows).toMatchObject([
+        { type: 'inbox.created', labels: ['run:usage'] },
+        { type: 'message.received', labels: ['run:usage'] },
+      ])
+      const path = join(folder, 'events')
+      const written = await json<{ bytes: number }>('usage', 'export', ...table, '--output', path)
+      expect(await readFile(path, 'utf8')).toBe(stdout)
+      expect(written).toEqual({ output: path, bytes: Buffer.byteLength(stdout) })
+      const parquet = await run('usage', 'export', ...table, '--format', 'parquet', '--output', path)
+      expect(parquet).toMatchObject({ code: 0, stderr: '' })
+      expect((await readFile(path)).toString('latin1')).toMatch(/^PAR1[^]*PAR1$/)
+      const csv = await run('usage', 'export', ...table, '--format', 'csv')
+      expect(csv.stdout).toMatch(/^"at","type",[^]*"message\.received"/)
+      expect(await readdir(folder)).toEqual(['events'])
+    })
+
+    it('writes no file for a key that may not have it', async () => {
+      const key = await json<{ secret: string }>('key', 'issue', 'CI', '--environment', 'ci')
+      const path = join(folder, 'refused')
+      const refused = await run('--key', key.secret, 'usage', 'export', '--output', path)
+      expect(refused).toMatchObject({ code: 4, stdout: '' })
+      expect(refused.stderr).toContain('missing-scope')
+      expect(await readdir(folder)).not.toContain('refused')
+      expect((await run('--key', key.secret, 'usage')).code).toBe(0)
+    })
+  })
+
   it('ends with 5 where nobody answers', async () => {
     const url = `http://127.0.0.1:${await freePort()}`
     expect(await run('--url', url, 'inbox', 'list')).toMatchObject({ code: 5, stdout: '' })
@@ -229,7 +332,7 @@ describe('the command mayfly', () => {
   it('explains itself', async () => {
     const { code, stdout } = await mayflyWith({ MAYFLY_KEY: '' }, '--help')
     expect(code).toBe(0)
-    for (const command of ['account', 'key', 'inbox', 'config'])
+    for (const command of ['account', 'key', 'inbox', 'usage', 'config'])
       expect(stdout).toMatch(new RegExp(`^ +${command} `, 'm'))
   })
 })

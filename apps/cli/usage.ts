@@ -1,0 +1,144 @@
+import { Option, type Command } from 'commander'
+import { EXPORT_FORMATS, EXPORTED, USAGE_INTERVALS } from '#libs/usage/usage-store.js'
+import { label } from './arguments.js'
+import { EXIT, Failure } from './failure.js'
+import { facts, table } from './printing.js'
+import type { Session } from './session.js'
+import { writeFileWhole } from './whole-file.js'
+
+interface QuantilesJson {
+  p50: number
+  p95: number
+  p99: number
+}
+
+interface TotalsJson {
+  requests: number
+  refusals: number
+  inboxes: number
+  mails: number
+  bytes: number
+}
+
+interface RowJson extends TotalsJson {
+  from: string
+  to: string
+  group: string | null
+  request_ms: QuantilesJson | null
+  visible_ms: QuantilesJson | null
+}
+
+interface ReportJson extends TotalsJson {
+  duplicates: number
+  read: number
+  visible_ms: QuantilesJson | null
+  first_read_ms: QuantilesJson | null
+  first_mail_at: string | null
+  last_mail_at: string | null
+}
+
+interface SpanOptions {
+  from?: string
+  to?: string
+}
+
+/** `mayfly usage …` */
+export function usageCommands(program: Command, session: Session): void {
+  const usage = program.command('usage').description('what keys were used for, counted')
+  showCommand(usage, session)
+  reportCommand(usage, session)
+  exportCommand(usage, session)
+}
+
+function showCommand(usage: Command, session: Session): void {
+  withSpan(usage.command('show', { isDefault: true }), 'the last 24 hours')
+    .description('by time, of the key; with the scope admin, of its account; need not be named')
+    .addOption(
+      new Option('--interval <interval>', 'how long a row is, in UTC')
+        .choices(USAGE_INTERVALS)
+        .default('hour'),
+    )
+    .option('--group-by <what>', 'a row for each: key, environment, or label.<name>')
+    .option('--label <name:value>', 'of what bears it; may come several times: all must hold', label)
+    .action(
+      async (options: SpanOptions & { interval: string; groupBy?: string; label?: readonly string[] }) => {
+        const { groupBy, ...query } = options
+        const asked = { query: { ...query, group_by: groupBy } }
+        const rows = await session.api().get<RowJson[]>('/v1/usage', asked)
+        session.print(rows, () => rowsText(rows, groupBy))
+      },
+    )
+}
+
+function reportCommand(usage: Command, session: Session): void {
+  withSpan(usage.command('report'), 'the last 90 days')
+    .description('how a load run went: all that bears a label')
+    .requiredOption('--label <name:value>', 'may come several times: all must hold', label)
+    .action(async (query: SpanOptions & { label: readonly string[] }) => {
+      const report = await session.api().get<ReportJson>('/v1/usage/report', { query: { ...query } })
+      session.print(report, () => reportText(report))
+    })
+}
+
+function exportCommand(usage: Command, session: Session): void {
+  withSpan(usage.command('export'), 'the last 24 hours')
+    .description("take the account's usage as a file; needs the scope admin")
+    .addOption(new Option('--format <format>').choices(EXPORT_FORMATS).default('ndjson'))
+    .addOption(
+      new Option('--table <table>', 'per key and minute, or events of one kind')
+        .choices(EXPORTED)
+        .default('usage'),
+    )
+    .option('--output <file>', 'in place of standard output; one that is there is replaced')
+    .action(async (options: SpanOptions & { format: string; table: string; output?: string }) => {
+      const { output, ...query } = options
+      if (output === undefined && options.format === 'parquet' && session.isTerminal) {
+        throw new Failure(EXIT.usage, 'Parquet is nothing for a terminal: name a file with --output')
+      }
+      const ask = (signal: AbortSignal) => session.api().stream('/v1/usage/export', { query, signal })
+      if (output === undefined) {
+        await session.writeAll(await ask(new AbortController().signal))
+        return
+      }
+      const bytes = await writeFileWhole(output, ask)
+      session.print({ output, bytes }, () => facts({ file: output, bytes }))
+    })
+}
+
+function withSpan(command: Command, usual: string): Command {
+  return command
+    .option('--from <time>', `from then on, as 2026-11-21T08:00:00Z; ${usual} where it is not given`)
+    .option('--to <time>', 'up to, not including, then; now where it is not given')
+}
+
+function rowsText(rows: readonly RowJson[], groupBy: string | undefined): string {
+  const isGrouped = groupBy !== undefined && groupBy !== 'none'
+  const names = ['requests', 'refusals', 'inboxes', 'mails', 'bytes']
+  return table(
+    ['from', ...(isGrouped ? [groupBy] : []), ...names, 'request ms', 'visible ms'],
+    rows.map((row) => [
+      row.from,
+      ...(isGrouped ? [row.group ?? '-'] : []),
+      ...[row.requests, row.refusals, row.inboxes, row.mails, row.bytes].map(String),
+      quantilesText(row.request_ms),
+      quantilesText(row.visible_ms),
+    ]),
+  )
+}
+
+function reportText(report: ReportJson): string {
+  const { requests, refusals, inboxes, mails, bytes, duplicates, read } = report
+  return facts({
+    ...{ requests, refusals, inboxes, mails, bytes, duplicates, read },
+    'visible ms': quantilesText(report.visible_ms),
+    'first read ms': quantilesText(report.first_read_ms),
+    'first mail': report.first_mail_at,
+    'last mail': report.last_mail_at,
+  })
+}
+
+/** Half, 95 and 99 in 100. */
+function quantilesText(quantiles: QuantilesJson | null): string {
+  if (quantiles === null) return '-'
+  return [quantiles.p50, quantiles.p95, quantiles.p99].map((ms) => ms.toFixed(1)).join('/')
+}

@@ -1,0 +1,67 @@
+import { usageEventCodec } from '#libs/event-log/usage-events.js'
+import type { LogRecord } from '#libs/event-log/event-log.js'
+import { idFromBytes, type AccountId, type KeyId } from '#libs/typeid/typeid.js'
+import { mintId } from '#libs/typeid/mint.js'
+import type { UsageEvent } from '#libs/usage/events.js'
+import { usageRow, type UsageRow } from '#libs/usage/usage-rows.js'
+
+const KEYS = 50
+const RUNS = 20
+const ENVIRONMENT = 'staging'
+
+export const ACCOUNT: AccountId = idFromBytes('acc', Buffer.alloc(16, 1))
+
+/** Of one account, as many as there are. */
+export const KEY_IDS: readonly KeyId[] = Array.from({ length: KEYS }, (_, number) => keyId(number))
+
+export function keyId(number: number): KeyId {
+  return idFromBytes('key', Buffer.alloc(16, number + 1))
+}
+
+/** What happens one after the other: of ten events seven are requests, the others what becomes of a mail. */
+export function usageEventOf(number: number, at: Date): UsageEvent {
+  const key = keyId(number % KEYS)
+  const [inboxId, messageId] = [mintId('inb'), mintId('msg')]
+  const labels = { run: String(number % RUNS), suite: 'smoke' }
+  const about = { keyId: key, inboxId, messageId, labels }
+  const receivedAt = new Date(at.getTime() - (number % 50))
+  switch (number % 10) {
+    case 7:
+      return {
+        ...{ type: 'MailAccepted', ...about, size: 5_000, acceptMs: 1.5 + (number % 7) },
+        ...{ fingerprint: '0123456789abcdef', acceptedAt: at },
+      }
+    case 8:
+      return { type: 'MessageShown', ...about, receivedAt, shownAt: at }
+    case 9:
+      return { type: 'MessageRead', ...about, receivedAt, readAt: at }
+    default:
+      return {
+        ...{ type: 'ApiRequestServed', keyId: key, method: 'GET', route: '/v1/inboxes/:inboxId/messages' },
+        ...{ status: 200, isRefused: false, durationMs: 1 + (number % 97) / 10, requestBytes: 0 },
+        ...{ responseBytes: 1_200, inboxId, labels, servedAt: at },
+      }
+  }
+}
+
+/** As it stands on the log. */
+export function recordOf(event: UsageEvent, at: Date): LogRecord {
+  const { keyId: key } = event
+  return usageEventCodec.encode({ ...occurrenceOf(at), keyId: key, event })
+}
+
+/** As it is stored. */
+export function rowOf(number: number, at: Date): UsageRow {
+  const event = usageEventOf(number, at)
+  return usageRow({ ...occurrenceOf(at), keyId: event.keyId, event }, { partition: 0, offset: number })
+}
+
+function occurrenceOf(time: Date) {
+  return {
+    id: mintId('evt'),
+    time,
+    source: '/mayfly/api',
+    accountId: ACCOUNT,
+    environment: ENVIRONMENT,
+  } as const
+}
