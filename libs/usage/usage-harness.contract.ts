@@ -14,11 +14,14 @@ export interface UsageHarness {
 
 export type OpenUsage = () => Promise<UsageHarness>
 
+const DAY_MS = 86_400_000
+
 export const ACCOUNT: AccountId = idFromBytes('acc', Buffer.alloc(16, 1))
 export const OTHER_ACCOUNT: AccountId = idFromBytes('acc', Buffer.alloc(16, 2))
 export const KEY: KeyId = idFromBytes('key', Buffer.alloc(16, 1))
 export const SECOND_KEY: KeyId = idFromBytes('key', Buffer.alloc(16, 2))
-export const NOON = new Date('2026-11-21T12:00:00.000Z')
+/** Yesterday's: single events of 90 days ago would be removed at any moment. */
+export const NOON = new Date(Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS / 2)
 
 export function after(ms: number): Date {
   return new Date(NOON.getTime() + ms)

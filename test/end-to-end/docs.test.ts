@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { PROBLEMS } from '#apps/api/http/problems.js'
 import { call } from '#test/harness/client.js'
-import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { sharedMayfly } from '#test/harness/shared-mayfly.js'
 
 const run = promisify(execFile)
 const GUIDE = join(process.cwd(), 'docs/api.md')
@@ -31,14 +32,18 @@ describe('the README', () => {
 })
 
 describe('the API guide', () => {
-  let mayfly: SharedMayfly
+  let mayfly: Mayfly
   let folder: string
 
+  // One of its own: it counts what all that bears a label came to.
   beforeAll(async () => {
-    mayfly = await sharedMayfly()
+    mayfly = await startMayfly({ hasAnalytics: true })
     folder = await mkdtemp(join(tmpdir(), 'mayfly-guide-'))
   })
-  afterAll(() => rm(folder, { recursive: true, force: true }))
+  afterAll(async () => {
+    await mayfly.dispose()
+    await rm(folder, { recursive: true, force: true })
+  })
 
   it('has a session that runs as it stands', async () => {
     const blocks = [...(await readFile(GUIDE, 'utf8')).matchAll(/^```sh\n(.*?)^```$/gms)].map(
@@ -49,7 +54,7 @@ describe('the API guide', () => {
       PATH: process.env.PATH,
       MAYFLY_URL: mayfly.url,
       MAYFLY_SMTP: `127.0.0.1:${mayfly.smtpPort}`,
-      MAYFLY_KEY: mayfly.operator.apiKey,
+      MAYFLY_KEY: mayfly.apiKey,
     }
     // The first command that fails ends it, and shows which it was.
     const script = `set -eux\n${blocks.join('\n')}`
