@@ -58,9 +58,10 @@ export class PartitionRows {
     { partition }: RecordBatch,
     row: (recorded: Recording, place: { partition: number; offset: number }) => UsageRow,
   ): EventRows {
-    const rows = events.flatMap(({ offset, recorded }) =>
-      this.recent.isNew(recorded.id) ? [row(recorded, { partition, offset })] : [],
-    )
+    const rows: UsageRow[] = []
+    for (const { offset, recorded } of events) {
+      if (this.recent.isNew(recorded.id)) rows.push(row(recorded, { partition, offset }))
+    }
     return { rows, undecodable, next, outcome }
   }
 }

@@ -73,7 +73,7 @@ const FULL: Plan = {
   toldMails: 1_000,
   dueDeliveries: { few: 10_000, many: 1_000_000 },
   countedInboxes: 100_000,
-  countedEvents: 1_000_000,
+  countedEvents: 500_000,
   storedEvents: 10_000_000,
 }
 
@@ -90,7 +90,7 @@ export interface Command {
 
 export const USAGE = `npm run bench -- [options]
   --distributed     on a Kafka and a Redis that it starts, instead of the embedded engine
-  --full            more rounds and larger counts: about 15 minutes instead of 3
+  --full            more rounds and larger counts: about 20 minutes instead of 7
   --only a,b        these sections alone
   --json <file>     writes the findings there, with every round
   --profile <dir>   leaves CPU profiles of every Mayfly there, which slows it
