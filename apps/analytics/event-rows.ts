@@ -11,7 +11,8 @@ export const COUNTED_TOPICS = ['usage-events', 'inbox-events', 'webhook-events']
 export type CountedTopic = (typeof COUNTED_TOPICS)[number]
 
 export interface EventRows {
-  rows: UsageRow[]
+  /** Makes them, once: what has been made counts as counted. */
+  rows: () => UsageRow[]
   undecodable: { record: StoredRecord; reason: string }[]
   /** The rows are those of the offsets up to, not including, this one. */
   next: number
@@ -58,9 +59,10 @@ export class PartitionRows {
     { partition }: RecordBatch,
     row: (recorded: Recording, place: { partition: number; offset: number }) => UsageRow,
   ): EventRows {
-    const rows = events.flatMap(({ offset, recorded }) =>
-      this.recent.isNew(recorded.id) ? [row(recorded, { partition, offset })] : [],
-    )
+    const rows = () =>
+      events.flatMap(({ offset, recorded }) =>
+        this.recent.isNew(recorded.id) ? [row(recorded, { partition, offset })] : [],
+      )
     return { rows, undecodable, next, outcome }
   }
 }
