@@ -16,6 +16,7 @@ import type { UsageEvent } from '#libs/usage/events.js'
 import type { UsageBatch, UsageSink, UsageStore } from '#libs/usage/usage-store.js'
 import { until } from '#test/harness/until.js'
 import { startAnalytics, type Analytics } from './analytics.js'
+import { writeRanges } from './ranges-note.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
 const AT = new Date()
@@ -47,21 +48,29 @@ describe('the sink of usage figures', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  async function start(
-    write: UsageSink['write'] = (batch) => store.sink.write(batch),
+  interface Faults {
+    write?: UsageSink['write']
     /** Whether its partitions have become another's, as a group of processes has it. */
-    isOut = () => false,
-  ): Promise<Analytics> {
+    isOut?: () => boolean
+    prepare?: UsageStore['prepare']
+    consume?: LmdbEventLog['consume']
+    setAside?: LmdbEventLog['setAside']
+  }
+
+  async function start(faults: Faults = {}): Promise<Analytics> {
+    const { write = (batch) => store.sink.write(batch), isOut = () => false, setAside } = faults
+    const prepare = faults.prepare ?? (() => store.prepare())
     const sink: UsageSink = { writtenTo: (logId, topic) => store.sink.writtenTo(logId, topic), write }
-    const usage = { ...store, sink, prepare: () => store.prepare() }
+    const usage = { ...store, sink, prepare }
     const logger = pino({ level: 'silent' })
     const consume: LmdbEventLog['consume'] = async (spec) => {
-      const consumer = await log.consume(spec)
+      const consumer = await (faults.consume?.(spec) ?? log.consume(spec))
       const commit: typeof consumer.commit = (places) =>
         isOut() ? Promise.reject(new NotAssignedError('another has them')) : consumer.commit(places)
       return { ...consumer, commit }
     }
-    const engine = { log: Object.create(log, { consume: { value: consume } }) as LmdbEventLog, usage }
+    const changed = { consume: { value: consume }, ...(setAside && { setAside: { value: setAside } }) }
+    const engine = { log: Object.create(log, changed) as LmdbEventLog, usage }
     const analytics = await startAnalytics({ engine, logger, registry: new Registry() })
     running.push(analytics)
     return analytics
@@ -137,10 +146,12 @@ describe('the sink of usage figures', () => {
 
   it('writes a batch again that it was not told of', async () => {
     let faults = 0
-    await start(async (batch) => {
-      await store.sink.write(batch)
-      faults += 1
-      if (faults < 3) throw new Error('the answer was lost')
+    await start({
+      async write(batch) {
+        await store.sink.write(batch)
+        faults += 1
+        if (faults < 3) throw new Error('the answer was lost')
+      },
     })
     await append(events(50))
     await mustCount(50)
@@ -167,32 +178,45 @@ describe('the sink of usage figures', () => {
 
   // What a killed process leaves, without the killing: one that goes no further, and whose partitions another takes.
   it.each([
-    { left: 'nothing', write: () => Promise.resolve() },
-    { left: 'half of the rows', write: writeHalf },
-    { left: 'all rows', write: (batch: UsageBatch) => store.sink.write(batch) },
-  ])('goes on from a process that hangs and has left $left, and may go on yet', async ({ write }) => {
-    const hanging = Promise.withResolvers<undefined>()
-    let isHanging = false
-    let isOut = false
-    await start(
-      async (batch) => {
-        if (!isHanging) await write(batch)
-        isHanging = true
-        await hanging.promise
-        await store.sink.write(batch)
-      },
-      () => isOut,
-    )
-    await append(events(40))
-    await until('it to hang', () => isHanging)
-    await append(events(5))
-    isOut = true
-    await start()
-    await mustCount(45)
-    hanging.resolve(undefined)
-    await append(events(2))
-    await mustCount(47)
-  })
+    { left: 'nothing', write: () => Promise.resolve(), inDoubt: 1 },
+    { left: 'half of the rows', write: writeHalf, inDoubt: 1 },
+    { left: 'all rows', write: (batch: UsageBatch) => store.sink.write(batch), inDoubt: 0 },
+  ])(
+    'goes on from a process that hangs and has left $left, and may go on yet',
+    async ({ write, inDoubt }) => {
+      const hanging = Promise.withResolvers<undefined>()
+      const hung: UsageBatch[] = []
+      let isOut = false
+      await start({
+        async write(batch) {
+          if (hung.length === 0) await write(batch)
+          hung.push(batch)
+          await hanging.promise
+          await store.sink.write(batch)
+        },
+        isOut: () => isOut,
+      })
+      await append(events(40))
+      await until('it to hang', () => hung.length > 0)
+      await append(events(5))
+      isOut = true
+      const written: UsageBatch[] = []
+      await start({
+        write(batch) {
+          written.push(batch)
+          return store.sink.write(batch)
+        },
+      })
+      await mustCount(45)
+      // What was in doubt in all partitions, together.
+      const left = writeRanges(hung[0]?.ranges ?? [])
+      const repeats = written.filter(({ ranges }) => writeRanges(ranges) === left)
+      hanging.resolve(undefined)
+      await append(events(2))
+      await mustCount(47)
+      expect(repeats).toHaveLength(inDoubt)
+    },
+  )
 
   it('fills a store that was emptied from the log', async () => {
     const analytics = await start()
@@ -219,5 +243,51 @@ describe('the sink of usage figures', () => {
     await mustCount(2)
     const { partitions } = await log.topology('usage-events.dead-letter')
     expect(partitions.map(({ end }) => end)).toEqual([1])
+  })
+
+  it('begins to count once the store and the log are there, whichever comes last', async () => {
+    let asked = 0
+    let begun = 0
+    await start({
+      prepare() {
+        asked += 1
+        return asked === 1 ? Promise.reject(new Error('the store is away')) : store.prepare()
+      },
+      consume(spec) {
+        begun += 1
+        return begun === 2 ? Promise.reject(new Error('the log is away')) : log.consume(spec)
+      },
+    })
+    await append(events(5))
+    // Each of the three topics once, and the second one again.
+    await until('all topics to be consumed', () => begun === 4)
+    await mustCount(5)
+  })
+
+  it('ends while the store is waited for', async () => {
+    let asked = 0
+    const analytics = await start({
+      prepare() {
+        asked += 1
+        return asked === 1 ? Promise.reject(new Error('the store is away')) : new Promise(() => undefined)
+      },
+    })
+    await until('the store to hang', () => asked > 1)
+    await analytics.close()
+  })
+
+  it('counts what came beside a record that could not be set aside at first', async () => {
+    const records = events(2)
+    const [good] = records
+    if (good === undefined) throw new Error('there is no record')
+    await append([{ ...good, value: Buffer.from('no JSON') }, ...records])
+    let faults = 0
+    const setAside: LmdbEventLog['setAside'] = (...asked) => {
+      faults += 1
+      return faults === 1 ? Promise.reject(new Error('the log is away')) : log.setAside(...asked)
+    }
+    await start({ setAside })
+    await mustCount(2)
+    expect(faults).toBe(2)
   })
 })

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { Module } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import type { CustomStrategy } from '@nestjs/microservices'
@@ -48,11 +49,13 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
     startAt: (range) => sinkOf(range.topic).startAt(range),
     onError: (error, partition) => logger.error({ err: error, ...partition }, 'a batch failed: tried again'),
   })
+  const closing = new AbortController()
   const makeSink = (topic: CountedTopic) =>
     new TopicSink({
       ...{ topic, group: GROUP, log, sink: usage.sink, metrics, logger },
       commit: (places) => strategy.commit(topic, places),
       locateAgain: (partition) => strategy.locateAgain({ topic, partition }),
+      closing: closing.signal,
     })
   const sinks: TopicSinks = {
     byTopic: {
@@ -78,14 +81,14 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
     logger: false,
     abortOnError: false,
   })
-  const closing = new AbortController()
   const listen = async () => {
-    for (const topic of COUNTED_TOPICS) sinkOf(topic).start()
     await service.listen()
+    // Not before: a batch is noted by a consumer that has begun.
+    for (const topic of COUNTED_TOPICS) sinkOf(topic).start()
   }
   const isPrepared = await prepare(usage, logger)
-  const listening = isPrepared ? listen() : whenPrepared(usage, logger, closing.signal, listen)
-  if (isPrepared) await listening
+  if (isPrepared) await listen()
+  const listening = isPrepared ? Promise.resolve() : whenPrepared(usage, logger, closing.signal, listen)
   return {
     async close() {
       closing.abort()
@@ -113,11 +116,22 @@ async function whenPrepared(
   then: () => Promise<void>,
 ): Promise<void> {
   const again = new GrowingPause(PREPARE_AGAIN)
-  let isPrepared = false
-  while (!isPrepared) {
+  let hasBegun = false
+  while (!hasBegun) {
     await again.wait(signal)
+    // A store that hangs, or whose tables another process makes ready, is not waited for at the end.
+    const isPrepared = await Promise.race([prepare(usage, logger), abortOf(signal)])
     if (signal.aborted) return
-    isPrepared = await prepare(usage, logger)
+    hasBegun = isPrepared && (await then().then(() => true, told))
   }
-  await then()
+
+  function told(error: unknown): false {
+    logger.error({ err: error }, 'usage could not be counted: tried again')
+    return false
+  }
+}
+
+async function abortOf(signal: AbortSignal): Promise<false> {
+  if (!signal.aborted) await once(signal, 'abort')
+  return false
 }

@@ -11,30 +11,40 @@ export const COUNTED_TOPICS = ['usage-events', 'inbox-events', 'webhook-events']
 export type CountedTopic = (typeof COUNTED_TOPICS)[number]
 
 export interface EventRows {
-  rows: UsageRow[]
+  /** Makes them, once: what has been made counts as counted. */
+  rows: () => UsageRow[]
   undecodable: { record: StoredRecord; reason: string }[]
   /** The rows are those of the offsets up to, not including, this one. */
   next: number
   outcome: BatchOutcome
 }
 
-/** Much further than an appender's copies of one record are apart. */
-const RECENT = 2_000
+/**
+ * Further than an appender's copies of one record are apart in a partition: it sends a request again ahead of what comes
+ * later. Mails are large, and few go into a request.
+ */
+const RECENT: Readonly<Record<CountedTopic, number>> = {
+  'usage-events': 2_000,
+  'inbox-events': 100,
+  'webhook-events': 500,
+}
 
 /**
  * Makes rows of one partition's records, one after the other. An event that stands on the log twice, since its appender
  * sent it again, is one row.
  */
 export class PartitionRows {
-  private readonly recent = new RecentIds(RECENT)
-
   /** How far ahead of its first record a partition must have been read, for the same rows whoever begins there. */
-  static readonly lookBack = RECENT
+  readonly lookBack: number
+  private readonly recent: RecentIds
 
   constructor(
     private readonly topic: CountedTopic,
     private readonly partitions: number,
-  ) {}
+  ) {
+    this.lookBack = RECENT[topic]
+    this.recent = new RecentIds(this.lookBack)
+  }
 
   /** Throws NewerSchemaError as decodeBatch does. */
   take(batch: RecordBatch): EventRows {
@@ -58,10 +68,10 @@ export class PartitionRows {
     { partition }: RecordBatch,
     row: (recorded: Recording, place: { partition: number; offset: number }) => UsageRow,
   ): EventRows {
-    const rows: UsageRow[] = []
-    for (const { offset, recorded } of events) {
-      if (this.recent.isNew(recorded.id)) rows.push(row(recorded, { partition, offset }))
-    }
+    const rows = () =>
+      events.flatMap(({ offset, recorded }) =>
+        this.recent.isNew(recorded.id) ? [row(recorded, { partition, offset })] : [],
+      )
     return { rows, undecodable, next, outcome }
   }
 }

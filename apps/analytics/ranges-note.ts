@@ -1,3 +1,4 @@
+import { MAX_NOTE_BYTES } from '#libs/event-log/event-log.js'
 import type { UsageRange } from '#libs/usage/usage-store.js'
 
 /*
@@ -5,8 +6,10 @@ import type { UsageRange } from '#libs/usage/usage-store.js'
  * `<partition>:<first>-<end>`, parted by blanks.
  */
 
+/** A partition of 6 digits and offsets of 15, with the blank behind. */
+const MOST_BYTES = 6 + 1 + 15 + 1 + 15 + 1
 /** As many ranges, of any offsets, as a note has room for. */
-export const MOST_RANGES = 100
+export const MOST_RANGES = Math.floor(MAX_NOTE_BYTES / MOST_BYTES)
 
 export function writeRanges(ranges: readonly UsageRange[]): string {
   return ranges.map(({ partition, first, end }) => `${partition}:${first}-${end}`).join(' ')

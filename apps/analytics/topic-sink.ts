@@ -12,6 +12,7 @@ import type { HandedBatch } from '#libs/log-transport/event-log-strategy.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
 import { GrowingPause } from '#libs/timing/pause.js'
 import { SharedRun } from '#libs/timing/shared-run.js'
+import { unlessAborted } from '#libs/timing/unless-aborted.js'
 import type { UsageRow } from '#libs/usage/usage-rows.js'
 import type { UsageBatch, UsageRange, UsageSink } from '#libs/usage/usage-store.js'
 import type { AnalyticsMetrics } from './analytics-metrics.js'
@@ -26,6 +27,8 @@ export interface TopicSinkOptions {
   /** As the consumer's own; see the log's port. */
   commit: (places: readonly GroupPlace[]) => Promise<void>
   locateAgain: (partition: number) => void
+  /** Aborts ahead of `stop`: from then on nothing waits for a store that may be away. */
+  closing: AbortSignal
   sink: UsageSink
   metrics: AnalyticsMetrics
   logger: Logger
@@ -64,6 +67,8 @@ export class TopicSink {
   private loop: Promise<void> = Promise.resolve()
   /** The batch on its way. */
   private leaving: { ranges: readonly UsageRange[]; done: Promise<void> } | null = null
+  /** Batches in doubt that are being written again, by their notes. */
+  private readonly repeats = new Map<string, Promise<void>>()
 
   constructor(private readonly options: TopicSinkOptions) {
     const { topic, group, log, sink } = options
@@ -78,24 +83,22 @@ export class TopicSink {
   /** Where a partition goes on, once what was in doubt of it is written. */
   async startAt(range: PartitionRange): Promise<StartPosition> {
     const { partition } = range
-    const { sink, logger, metrics } = this.options
+    const { closing } = this.options
     this.gathered.drop(partition)
     this.makeRoom()
+    // Nothing more is taken, wherever it would begin.
+    if (closing.aborted) return { offset: range.first }
     // What is on its way has been this process's before: it is in the store, or noted, when this goes on.
-    if (this.leaving?.ranges.some((each) => each.partition === partition) === true) await this.leaving.done
+    if (this.leaving?.ranges.some((each) => each.partition === partition) === true) {
+      await unlessAborted(this.leaving.done, closing)
+    }
     const writtenTo = (await this.written.get()).get(partition)
     let offset = Math.min(Math.max(writtenTo ?? range.first, range.first), range.end)
     const place = (await this.noted.get()).find((each) => each.partition === partition)
-    const ranges = readRanges(place?.note ?? '')
-    const inDoubt = ranges.find((each) => each.partition === partition && each.first === offset)
+    const note = place?.note ?? ''
+    const inDoubt = readRanges(note).find((each) => each.partition === partition && each.first === offset)
     if (inDoubt !== undefined) {
-      const batch = await this.readBatch(ranges)
-      await sink.write(batch)
-      metrics.repeated(this.options.topic)
-      logger.info(
-        { ...this.placeOf(partition), ranges: place?.note },
-        'a batch in doubt has been written again',
-      )
+      await this.repeat(note)
       offset = inDoubt.end
     }
     this.partitionRows.set(partition, await this.rowsFrom(partition, offset))
@@ -105,17 +108,19 @@ export class TopicSink {
   /** Resolves once the batch is gathered, for which there may have to be room first. */
   async take(batch: HandedBatch): Promise<BatchOutcome> {
     const { partition, from, signal } = batch
-    while (this.gathered.count >= MOST_ROWS) await untilOrAborted(this.room.promise, signal)
+    while (this.gathered.count >= MOST_ROWS) await unlessAborted(this.room.promise, signal)
     // A batch's decoding is work of many milliseconds, and several partitions' batches may come at once.
     await nextTurn()
     signal.throwIfAborted()
+    this.options.closing.throwIfAborted()
     const maker = this.partitionRows.get(partition)
     if (maker === undefined) return { seekTo: from }
     const { rows, undecodable, next, outcome } = maker.take(batch)
     await this.setAside(partition, undecodable)
     // Given up meanwhile: it is about to be located again.
     if (this.partitionRows.get(partition) !== maker) return { seekTo: from }
-    this.gathered.add({ partition, first: from, end: next }, rows)
+    // Not before: where setting aside fails the batch comes again, and none of its events may be known by then.
+    this.gathered.add({ partition, first: from, end: next }, rows())
     this.bell.ring()
     return outcome
   }
@@ -230,6 +235,22 @@ export class TopicSink {
     this.room = Promise.withResolvers()
   }
 
+  /** Once for all partitions that are in the batch, which are given at about the same time. */
+  private repeat(note: string): Promise<void> {
+    const underWay = this.repeats.get(note)
+    if (underWay !== undefined) return underWay
+    const repeat = this.writeAgain(note).finally(() => this.repeats.delete(note))
+    this.repeats.set(note, repeat)
+    return repeat
+  }
+
+  private async writeAgain(note: string): Promise<void> {
+    const { topic, sink, metrics, logger } = this.options
+    await sink.write(await this.readBatch(readRanges(note)))
+    metrics.repeated(topic)
+    logger.info({ topic, ranges: note }, 'a batch in doubt has been written again')
+  }
+
   private async readBatch(ranges: readonly UsageRange[]): Promise<UsageBatch> {
     const { topic, log } = this.options
     const rows: UsageRow[] = []
@@ -239,7 +260,7 @@ export class TopicSink {
         const from = records[0]?.offset ?? range.first
         const next = (records.at(-1)?.offset ?? from) + 1
         const made = maker.take({ topic, partition: range.partition, from, next, records })
-        rows.push(...made.rows)
+        for (const row of made.rows()) rows.push(row)
       }
     }
     return { logId: log.logId, topic, ranges, rows }
@@ -248,7 +269,7 @@ export class TopicSink {
   private async rowsFrom(partition: number, offset: number): Promise<PartitionRows> {
     const { topic, log } = this.options
     const maker = new PartitionRows(topic, log.partitionCount(topic))
-    const first = Math.max(offset - PartitionRows.lookBack, 0)
+    const first = Math.max(offset - maker.lookBack, 0)
     for await (const records of log.read({ topic, partition, first, end: offset })) maker.skim(records)
     return maker
   }
@@ -271,14 +292,4 @@ export class TopicSink {
   private placeOf(partition: number): { topic: CountedTopic; partition: number } {
     return { topic: this.options.topic, partition }
   }
-}
-
-async function untilOrAborted(wanted: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  const aborted = Promise.withResolvers<undefined>()
-  const abort = () => aborted.resolve(undefined)
-  signal.addEventListener('abort', abort, { once: true })
-  if (signal.aborted) abort()
-  await Promise.race([wanted, aborted.promise])
-  signal.removeEventListener('abort', abort)
-  signal.throwIfAborted()
 }

@@ -66,7 +66,8 @@ export class EventLogStrategy extends Server implements CustomTransportStrategy 
 
   /** As the log's consumers commit. Waits for the topic's to have begun: `startAt` must not wait for this. */
   async commit(topic: SourceTopic, places: readonly GroupPlace[]): Promise<void> {
-    const consumer = await this.beginning.get(topic)
+    // Not a turn later, where it has begun: a partition that was given anew meanwhile would pass for the same.
+    const consumer = this.consumers.get(topic) ?? (await this.beginning.get(topic))
     if (consumer === undefined) throw new NotAssignedError(`nothing of ${topic} is consumed`)
     await consumer.commit(places)
   }
@@ -93,6 +94,8 @@ export class EventLogStrategy extends Server implements CustomTransportStrategy 
   private async consumeAll(): Promise<void> {
     const { log, group, startAt, onError } = this.options
     for (const topic of this.messageHandlers.keys()) {
+      // Listening again, after it had failed.
+      if (this.consumers.has(topic)) continue
       const handle = (batch: RecordBatch, signal: AbortSignal) => this.dispatch({ ...batch, signal })
       const beginning = log.consume({ group, topic: topic as SourceTopic, startAt, handle, onError })
       this.beginning.set(topic, beginning)

@@ -52,7 +52,10 @@ export interface MailAccepted {
   acceptedAt: Date
 }
 
-/** A mail for a known inbox was answered 4yz or 5yz. */
+/**
+ * A known inbox took no mail: it has ended or is full, or the mail is not one that it could take. Faults on this side,
+ * after which the sender tries again, are no refusals of an inbox's, and in the metrics alone.
+ */
 export interface MailRefused {
   type: 'MailRefused'
   /** Which made the inbox. */

@@ -50,13 +50,13 @@ function place(): { partition: number; offset: number } {
 
 export function served(
   at: Date,
-  facts: { ms?: number; status?: number; labels?: Record<string, string> } = {},
+  facts: { ms?: number; status?: number; labels?: Record<string, string>; route?: string } = {},
   { accountId, environment, keyId }: Tenant = TENANT,
 ): UsageRow {
-  const { ms = 10, status = 200, labels = {} } = facts
+  const { ms = 10, status = 200, labels = {}, route = '/v1/inboxes' } = facts
   return rowOf({ accountId, environment }, at, {
     type: 'ApiRequestServed',
-    ...{ keyId, method: 'GET', route: '/v1/inboxes', status, isRefused: status === 429, durationMs: ms },
+    ...{ keyId, method: 'GET', route, status, isRefused: status === 429, durationMs: ms },
     ...{ requestBytes: 0, responseBytes: 100, inboxId: null, labels, servedAt: at },
   })
 }

@@ -58,6 +58,8 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
         received(after(7), { size: 300 }),
         received(after(8), { size: 700 }),
         served(after(HOUR), { ms: 5 }),
+        // As long as its client would wait: counted, not timed.
+        served(after(HOUR), { ms: 25_000, route: '/v1/inboxes/:inboxId/messages/wait' }),
       ])
       expect(await ask()).toEqual([
         {
@@ -66,7 +68,7 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
           visibleMs: { p50: 40, p95: 40, p99: 40 },
         },
         {
-          ...{ at: after(HOUR), group: null, ...NOTHING, requests: 1 },
+          ...{ at: after(HOUR), group: null, ...NOTHING, requests: 2 },
           requestMs: { p50: 5, p95: 5, p99: 5 },
           visibleMs: null,
         },

@@ -33,7 +33,7 @@ export const UsageRow = Type.Object(
     to: Time('When it ends, likewise.'),
     group: OrNull(Type.String(), 'A key, an environment, or the value of a label; null without one.'),
     ...totals,
-    request_ms: timed('From a request to its answer.'),
+    request_ms: timed('From a request to its answer, waits and streams aside.'),
     visible_ms,
   },
   {

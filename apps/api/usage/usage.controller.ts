@@ -84,6 +84,8 @@ export class UsageController {
   ): Promise<void> {
     const over = new AbortController()
     reply.raw.once('close', () => over.abort())
+    // A client that had left by now closes nothing any more.
+    if (reply.raw.closed || reply.raw.destroyed) over.abort()
     const file = await this.usage.export(principal, query, over.signal)
     const { table, format } = query
     void reply

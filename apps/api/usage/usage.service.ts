@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common'
+import { unlessAborted } from '#libs/timing/unless-aborted.js'
 import {
   UsageUnavailableError,
   type UsageFigures,
@@ -47,6 +48,8 @@ const DAY_MS = UNIT_MS.day
 const REPORT_DAYS = 90
 export const MOST_ROWS = 10_000
 const MOST_EXPORTS = 4
+/** Who asks for a key is not kept waiting for what it was used for. */
+const TOTALS_WITHIN_MS = 3_000
 
 @Injectable()
 export class Usage {
@@ -86,18 +89,19 @@ export class Usage {
   ): Promise<ReadonlyMap<KeyId, UsageTotals> | null> {
     const { queries, onUnavailable } = this.context
     if (queries === null) return null
+    const late = AbortSignal.timeout(TOTALS_WITHIN_MS)
     try {
-      return await queries.totals(accountId, keyIds)
+      return await unlessAborted(queries.totals(accountId, keyIds), late)
     } catch (error) {
-      if (!(error instanceof UsageUnavailableError)) throw error
+      if (!late.aborted && !(error instanceof UsageUnavailableError)) throw error
       onUnavailable(error)
       return null
     }
   }
 
   /**
-   * The account's, whatever key asks; the signal aborts once nothing more is read of it, in any case. Throws
-   * too-many-streams where others are being read already.
+   * The account's, whatever key asks; the signal aborts once nothing more is read of it, in any case, and rejects
+   * where that is so from the beginning. Throws too-many-streams where others are being read already.
    */
   async export(
     { accountId }: Principal,
@@ -106,6 +110,7 @@ export class Usage {
   ): Promise<AsyncIterable<Uint8Array>> {
     const { format, table } = asked
     const span = this.spanOf(asked, DAY_MS)
+    signal.throwIfAborted()
     if (this.exports >= MOST_EXPORTS) {
       throw unavailable('too-many-streams', `This instance gives at most ${MOST_EXPORTS} exports at once.`)
     }

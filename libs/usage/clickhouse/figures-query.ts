@@ -1,4 +1,5 @@
 import type { UsageInterval, UsageOwner, UsageQuery } from '../usage-store.js'
+import { IS_ANSWERED_AT_ONCE } from './schema.js'
 import { segmentsOf, type Segment } from './segments.js'
 
 /*
@@ -75,7 +76,11 @@ function eventsParts(asked: UsageQuery, index: number): string[] {
     {
       table: 'requests',
       only: '1',
-      counts: { requests: 'count()', refusals: 'countIf(t.refused)', request_ms: 't.duration_ms' },
+      counts: {
+        requests: 'count()',
+        refusals: 'countIf(t.refused)',
+        request_ms: `if(${IS_ANSWERED_AT_ONCE}, t.duration_ms, NULL)`,
+      },
     },
     {
       table: 'inbox_events',

@@ -31,9 +31,3 @@ export function segmentsOf(from: number, to: number, interval: UsageInterval): S
     ...segmentsOf(last, to, finer),
   ]
 }
-
-/** How many intervals a span touches. */
-export function intervalsIn(from: number, to: number, interval: UsageInterval): number {
-  const unit = MS[interval]
-  return Math.ceil(to / unit) - Math.floor(from / unit)
-}

@@ -1,0 +1,20 @@
+import { MAX_NOTE_BYTES } from '#libs/event-log/event-log.js'
+import { MOST_RANGES, readRanges, writeRanges } from './ranges-note.js'
+
+describe('a note of ranges', () => {
+  it('has room for the most of them, whatever their offsets', () => {
+    const ranges = Array.from({ length: MOST_RANGES }, (_, n) => ({
+      partition: 999_999 - n,
+      first: 999_999_999_999_000,
+      end: 999_999_999_999_999,
+    }))
+    const note = writeRanges(ranges)
+    expect(Buffer.byteLength(note)).toBeLessThanOrEqual(MAX_NOTE_BYTES)
+    expect(readRanges(note)).toEqual(ranges)
+  })
+
+  it('has none where it is empty or another', () => {
+    expect(readRanges('')).toEqual([])
+    expect(readRanges('1:0-5 2:x')).toEqual([])
+  })
+})
