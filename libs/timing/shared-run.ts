@@ -28,7 +28,8 @@ export class SharedRun<Result> {
   private async begin(): Promise<Result> {
     await Promise.allSettled([this.underWay])
     const early = this.begunAt + this.apartMs - performance.now()
-    if (early > 0) await pause(early)
+    // A timer leaves out parts of a millisecond.
+    if (early > 0) await pause(Math.ceil(early))
     this.next = null
     this.begunAt = performance.now()
     const run = this.work()

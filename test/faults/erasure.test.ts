@@ -160,7 +160,22 @@ function formsOf(marker: string): Buffer[] {
   ]
 }
 
-async function contentsOf(dataDir: string): Promise<{ file: string; bytes: Buffer }[]> {
+interface Content {
+  file: string
+  bytes: Buffer
+}
+
+/** Of all files at about one moment: those of usage figures come and go under other names, and then it looks anew. */
+function contentsOf(dataDir: string): Promise<Content[]> {
+  return until('a look at every file', () => lookAt(dataDir).catch(noneIfMoved))
+}
+
+function noneIfMoved(error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  return null
+}
+
+async function lookAt(dataDir: string): Promise<Content[]> {
   const entries = await readdir(dataDir, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
   return Promise.all(files.map(async (file) => ({ file, bytes: await readFile(file) })))

@@ -4,6 +4,7 @@ import Sequencer from '@jest/test-sequencer'
 const LONG = [
   'test/faults/distributed/kafka',
   'test/faults/distributed/processes',
+  'test/faults/distributed/usage',
   'test/faults/distributed/scale-out',
   'test/faults/data-folder',
   'test/faults/webhook-replay',
@@ -11,6 +12,10 @@ const LONG = [
   'test/end-to-end/shutdown',
   'test/secured/secured',
   'test/schemathesis/schemathesis',
+  'libs/event-log/kafka/kafka-event-log',
+  'apps/analytics/analytics',
+  'libs/usage/clickhouse/chdb-usage',
+  'infra/clickhouse/clickhouse',
   'test/fuzz/mime',
   'test/fuzz/smtp',
   'test/faults/kill',

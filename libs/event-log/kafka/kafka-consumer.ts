@@ -145,11 +145,14 @@ export class KafkaConsumer implements Consumer {
     }
   }
 
-  /** Throws where not all are this consumer's now. */
+  /**
+   * Throws where not all are this consumer's now. One whose start has not been told yet is not: what the consumer knows
+   * of it is from before another may have had it.
+   */
   private runsOf(places: readonly GroupPlace[]): PartitionRun[] {
     return places.map(({ topic, partition }) => {
       const run = topic === this.options.spec.topic ? this.runs.get(partition) : undefined
-      if (run === undefined) throw this.lost([{ topic, partition }])
+      if (run?.isLocated !== true) throw this.lost([{ topic, partition }])
       return run
     })
   }

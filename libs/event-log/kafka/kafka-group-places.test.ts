@@ -26,13 +26,14 @@ describeOn('kafka')('Kafka event log: places of a group whose members change', (
   const committed = () => harness.log.committed('group', TOPIC)
 
   /** Begins where it likes, and counts how often it was asked where that is. */
-  async function consumeByItself() {
+  async function consumeByItself(told: () => Promise<unknown> = () => Promise.resolve()) {
     const asked = Array.from({ length: PARTITIONS }, () => 0)
     const consumer = await harness.log.consume(
       consumerOf(new Arrivals(), {
-        startAt({ partition, first }) {
+        async startAt({ partition, first }) {
           asked[partition] = (asked[partition] ?? 0) + 1
-          return Promise.resolve({ offset: first })
+          await told()
+          return { offset: first }
         },
       }),
     )
@@ -74,6 +75,25 @@ describeOn('kafka')('Kafka event log: places of a group whose members change', (
     await toHave(first, PARTITIONS)
     for (const partition of theirs) expect(asked[partition]).toBeGreaterThan(before[partition] ?? NaN)
     await first.commit(theirs.map((n) => place(n, 4, 'first again')))
+    await first.stop()
+  })
+
+  it('takes no place of a partition that comes back before its start has been told', async () => {
+    let told = Promise.withResolvers<undefined>()
+    told.resolve(undefined)
+    const { consumer: first, asked } = await consumeByItself(() => told.promise)
+    const { consumer: second } = await consumeByItself()
+    const [theirs = NaN] = await toHave(second, EACH)
+    await toHave(first, EACH)
+    const before = asked[theirs] ?? NaN
+    told = Promise.withResolvers()
+    await second.stop()
+    const isAsked = () => (asked[theirs] ?? 0) > before
+    await until('the partition to come back', isAsked, SETTLED_WITHIN_MS)
+    await expect(first.commit([place(theirs, 1, 'from before')])).rejects.toMatchObject(notAssigned)
+    told.resolve(undefined)
+    await toHave(first, PARTITIONS)
+    await first.commit([place(theirs, 2, 'after')])
     await first.stop()
   })
 
