@@ -1,10 +1,10 @@
-import { once } from 'node:events'
 import { Module } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import type { CustomStrategy } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engine/engine.js'
+import { unlessAborted } from '#libs/timing/unless-aborted.js'
 import { GrowingPause } from '#libs/timing/pause.js'
 import type { UsageStore } from '#libs/usage/usage-store.js'
 import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
@@ -120,7 +120,7 @@ async function whenPrepared(
   while (!hasBegun) {
     await again.wait(signal)
     // A store that hangs, or whose tables another process makes ready, is not waited for at the end.
-    const isPrepared = await Promise.race([prepare(usage, logger), abortOf(signal)])
+    const isPrepared = await unlessAborted(prepare(usage, logger), signal).catch(() => false)
     if (signal.aborted) return
     hasBegun = isPrepared && (await then().then(() => true, told))
   }
@@ -129,9 +129,4 @@ async function whenPrepared(
     logger.error({ err: error }, 'usage could not be counted: tried again')
     return false
   }
-}
-
-async function abortOf(signal: AbortSignal): Promise<false> {
-  if (!signal.aborted) await once(signal, 'abort')
-  return false
 }

@@ -169,7 +169,6 @@ export class TopicSink {
     this.leaving = { ranges, done: promise }
     try {
       const isWritten = await this.write(ranges, rows)
-      this.leaving = null
       // Whatever became of the batch: where it stands is to be looked up, ahead of the rows that were gathered since.
       if (!isWritten) this.giveUp(ranges)
       return isWritten

@@ -39,6 +39,12 @@ export interface UsageOwner {
 /** In order of their length. */
 export const USAGE_INTERVALS = ['second', 'minute', 'hour', 'day'] as const
 export type UsageInterval = (typeof USAGE_INTERVALS)[number]
+export const INTERVAL_MS: Readonly<Record<UsageInterval, number>> = {
+  second: 1_000,
+  minute: 60_000,
+  hour: 3_600_000,
+  day: 86_400_000,
+}
 
 export type UsageGrouping = { by: 'none' | 'key' | 'environment' } | { by: 'label'; name: string }
 

@@ -12,7 +12,7 @@ import { CreateInbox } from './create-inbox.dto.js'
 import { deletedInboxJson, endedInboxJson, inboxJson } from './inbox-json.js'
 import { CreatedInbox, DeletedInbox, EndedInbox, Inbox } from './inbox-schemas.js'
 import { comingToItsEnd, Inboxes, type OpenInbox } from './inboxes.service.js'
-import { parseLabel } from './labels.js'
+import { readLabels } from './labels.js'
 import { ListInboxes } from './list-inboxes.dto.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
 import type { Inbox as AnyInbox } from '#libs/inbox/inbox.js'
@@ -68,7 +68,7 @@ export class InboxesController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { state } = query
-    const labels = (query.label ?? []).map(parseLabel).filter((label) => label !== null)
+    const labels = readLabels(query.label)
     const page = await pageOf('inb', query, { request, reply }, (place) =>
       this.inboxes.list(principal, { ...place, state, labels }),
     )

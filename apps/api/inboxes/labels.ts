@@ -1,4 +1,6 @@
-import { ValidateBy } from 'class-validator'
+import { applyDecorators } from '@nestjs/common'
+import { ArrayMaxSize, IsArray, Matches, ValidateBy } from 'class-validator'
+import { Repeatable } from '../http/query-values.js'
 
 const MOST_LABELS = 16
 /** A colon parts name and value in queries; `__proto__` is no name that every store and client keeps. */
@@ -39,8 +41,27 @@ function isLabels(value: unknown): boolean {
   )
 }
 
+const FILTER = /^[^:]{1,64}:[\s\S]{0,128}$/u
+
+/** `label` of a query, once or several times: what is looked for has all of them. */
+export function AreLabelFilters(): PropertyDecorator {
+  const rules = [
+    Repeatable(),
+    IsArray({ message: 'label must be given' }),
+    ArrayMaxSize(MOST_LABELS, { message: `label may come ${MOST_LABELS} times` }),
+    Matches(FILTER, { each: true, message: 'label must be <name>:<value>' }),
+  ]
+  // As decorators that stand below each other are applied.
+  return applyDecorators(...rules.toReversed())
+}
+
+/** The pairs that a query's labels are. */
+export function readLabels(texts: readonly string[] = []): (readonly [name: string, value: string])[] {
+  return texts.map(parseLabel).filter((label) => label !== null)
+}
+
 /** `<name>:<value>`, as it stands in a query; null where it is none. */
-export function parseLabel(text: string): readonly [name: string, value: string] | null {
+function parseLabel(text: string): readonly [name: string, value: string] | null {
   const colon = text.indexOf(':')
   return colon < 1 ? null : [text.slice(0, colon), text.slice(colon + 1)]
 }

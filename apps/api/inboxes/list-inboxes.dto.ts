@@ -1,7 +1,7 @@
-import { ArrayMaxSize, IsArray, IsIn, IsOptional, Matches } from 'class-validator'
+import { IsIn, IsOptional } from 'class-validator'
 import { Says } from '../openapi/describe.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-parameters.js'
-import { Repeatable } from '../http/query-values.js'
+import { AreLabelFilters } from './labels.js'
 
 /** The query of GET /v1/inboxes. */
 export class ListInboxes {
@@ -13,10 +13,7 @@ export class ListInboxes {
     examples: [['run:42']],
   })
   @IsOptional()
-  @Repeatable()
-  @IsArray()
-  @ArrayMaxSize(16, { message: 'label may come 16 times' })
-  @Matches(/^[^:]{1,64}:[\s\S]{0,128}$/u, { each: true, message: 'label must be <name>:<value>' })
+  @AreLabelFilters()
   label?: string[]
 
   @IsLimit({ most: 1000 })

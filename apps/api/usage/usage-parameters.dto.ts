@@ -1,4 +1,4 @@
-import { ArrayMaxSize, ArrayMinSize, IsArray, IsIn, IsOptional, Matches } from 'class-validator'
+import { ArrayMinSize, IsIn, IsOptional, Matches } from 'class-validator'
 import {
   EXPORT_FORMATS,
   EXPORTED,
@@ -9,10 +9,9 @@ import {
 } from '#libs/usage/usage-store.js'
 import { IfGiven } from '../http/if-given.js'
 import { IsMoment, MOMENT_SCHEMA } from '../http/is-moment.js'
-import { Repeatable } from '../http/query-values.js'
+import { AreLabelFilters } from '../inboxes/labels.js'
 import { Says } from '../openapi/describe.js'
 
-const LABEL = /^[^:]{1,64}:[\s\S]{0,128}$/u
 const GROUPING = /^(none|key|environment|label\.[^:]{1,64})$/u
 
 /** A span of time. */
@@ -44,10 +43,7 @@ export class ReadUsage extends UsageSpan {
     examples: [['run:42']],
   })
   @IsOptional()
-  @Repeatable()
-  @IsArray()
-  @ArrayMaxSize(16, { message: 'label may come 16 times' })
-  @Matches(LABEL, { each: true, message: 'label must be <name>:<value>' })
+  @AreLabelFilters()
   label?: string[]
 }
 
@@ -56,11 +52,8 @@ export class ReadReport extends UsageSpan {
   @Says('`<name>:<value>` that what is told of must bear; of several all must hold.', {
     examples: [['run:42']],
   })
-  @Repeatable()
-  @IsArray({ message: 'label must be given' })
   @ArrayMinSize(1, { message: 'label must be given' })
-  @ArrayMaxSize(16, { message: 'label may come 16 times' })
-  @Matches(LABEL, { each: true, message: 'label must be <name>:<value>' })
+  @AreLabelFilters()
   label!: string[]
 }
 

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { Controller, Get, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import { SCOPES, type Scope } from '#libs/account/scope.js'
+import { SCOPES } from '#libs/account/scope.js'
 import type { ExportFormat } from '#libs/usage/usage-store.js'
 import type { Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
@@ -13,9 +13,6 @@ import { reportJson, usageRowJson } from './usage-json.js'
 import { ExportUsage, ReadReport, ReadUsage } from './usage-parameters.dto.js'
 import { UsageReportSchema, UsageRow } from './usage-schemas.js'
 import { MOST_ROWS, Usage } from './usage.service.js'
-
-const [first, ...others] = SCOPES
-const ANY_SCOPE: [Scope, ...Scope[]] = [first, ...others]
 
 const MEDIA_TYPE: Readonly<Record<ExportFormat, string>> = {
   parquet: 'application/vnd.apache.parquet',
@@ -29,7 +26,7 @@ export class UsageController {
   constructor(private readonly usage: Usage) {}
 
   @Get()
-  @NeedsScope(...ANY_SCOPE)
+  @NeedsScope(...SCOPES)
   @Describe({
     id: 'readUsage',
     tag: 'Usage',
@@ -46,7 +43,7 @@ export class UsageController {
   }
 
   @Get('report')
-  @NeedsScope(...ANY_SCOPE)
+  @NeedsScope(...SCOPES)
   @Describe({
     id: 'reportUsage',
     tag: 'Usage',

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common'
 import { unlessAborted } from '#libs/timing/unless-aborted.js'
 import {
+  INTERVAL_MS,
   UsageUnavailableError,
   type UsageFigures,
   type UsageGrouping,
-  type UsageInterval,
   type UsageOwner,
   type UsageQueries,
   type UsageReport,
@@ -14,7 +14,7 @@ import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { readMoment } from '../http/moment.js'
 import { invalid, unavailable, type Problem } from '../http/problems.js'
-import { parseLabel } from '../inboxes/labels.js'
+import { readLabels } from '../inboxes/labels.js'
 import type { ExportUsage, ReadReport, ReadUsage, UsageSpan } from './usage-parameters.dto.js'
 
 /** What the usage handlers need to know of this instance. */
@@ -37,13 +37,7 @@ interface Span {
   to: Date
 }
 
-const UNIT_MS: Readonly<Record<UsageInterval, number>> = {
-  second: 1_000,
-  minute: 60_000,
-  hour: 3_600_000,
-  day: 86_400_000,
-}
-const DAY_MS = UNIT_MS.day
+const DAY_MS = INTERVAL_MS.day
 /** As long as single events are kept. */
 const REPORT_DAYS = 90
 export const MOST_ROWS = 10_000
@@ -61,7 +55,7 @@ export class Usage {
   async figures(principal: Principal, asked: ReadUsage): Promise<UsageSpanFigures[]> {
     const span = this.spanOf(asked, DAY_MS)
     const { interval } = asked
-    const unitMs = UNIT_MS[interval]
+    const unitMs = INTERVAL_MS[interval]
     // Nothing has happened yet past now: to ask up to the end of a day is no fault.
     const lastMs = Math.min(span.to.getTime(), this.context.now().getTime() + unitMs)
     if ((lastMs - span.from.getTime()) / unitMs > MOST_ROWS) throw tooMany()
@@ -70,7 +64,7 @@ export class Usage {
       owner: ownerOf(principal),
       interval,
       grouping: groupingOf(asked.group_by),
-      labels: labelsOf(asked.label),
+      labels: readLabels(asked.label),
       limit: MOST_ROWS + 1,
     })
     if (rows.length > MOST_ROWS) throw tooMany()
@@ -79,7 +73,7 @@ export class Usage {
 
   report(principal: Principal, asked: ReadReport): Promise<UsageReport> {
     const span = this.spanOf(asked, REPORT_DAYS * DAY_MS)
-    return this.queries.report({ ...span, owner: ownerOf(principal), labels: labelsOf(asked.label) })
+    return this.queries.report({ ...span, owner: ownerOf(principal), labels: readLabels(asked.label) })
   }
 
   /** Null where they can't be told just now: what else there is to say of a key does not wait for them. */
@@ -144,13 +138,6 @@ function ownerOf({ accountId, keyId, scopes }: Principal): UsageOwner {
 function groupingOf(text: string): UsageGrouping {
   if (text === 'none' || text === 'key' || text === 'environment') return { by: text }
   return { by: 'label', name: text.slice('label.'.length) }
-}
-
-function labelsOf(texts: readonly string[] = []): (readonly [string, string])[] {
-  return texts.flatMap((text) => {
-    const label = parseLabel(text)
-    return label === null ? [] : [label]
-  })
 }
 
 function within({ from, to }: Span, at: Date, unitMs: number): Span {

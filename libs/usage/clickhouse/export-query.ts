@@ -1,5 +1,6 @@
 import { USAGE_TABLES } from '../usage-rows.js'
 import type { ExportFormat, UsageExportQuery } from '../usage-store.js'
+import { QUANTILES } from './schema.js'
 import { spanClause, type BoundQuery } from './figures-query.js'
 
 const FORMAT: Readonly<Record<ExportFormat, string>> = {
@@ -11,8 +12,8 @@ const FORMAT: Readonly<Record<ExportFormat, string>> = {
 /** A key's figures by the minute, with quantiles in place of the states that ClickHouse merges. */
 const USAGE = `SELECT time, environment, key_id, sum(u.requests) AS requests, sum(u.refusals) AS refusals,
     sum(u.inboxes) AS inboxes, sum(u.mails) AS mails, sum(u.bytes) AS bytes,
-    quantilesTDigestMerge(0.5, 0.95, 0.99)(u.request_ms) AS request_quantiles,
-    quantilesTDigestMerge(0.5, 0.95, 0.99)(u.visible_ms) AS visible_quantiles
+    quantilesTDigestMerge(${QUANTILES})(u.request_ms) AS request_quantiles,
+    quantilesTDigestMerge(${QUANTILES})(u.visible_ms) AS visible_quantiles
   FROM (SELECT * FROM usage_minute AS t WHERE t.account_id = {account:String}
     AND t.time >= fromUnixTimestamp64Milli({from:Int64}) AND t.time < fromUnixTimestamp64Milli({to:Int64})) AS u
   GROUP BY time, environment, key_id`

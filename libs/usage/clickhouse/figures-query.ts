@@ -1,5 +1,5 @@
 import type { UsageInterval, UsageOwner, UsageQuery } from '../usage-store.js'
-import { IS_ANSWERED_AT_ONCE } from './schema.js'
+import { IS_ANSWERED_AT_ONCE, QUANTILES } from './schema.js'
 import { segmentsOf, type Segment } from './segments.js'
 
 /*
@@ -11,7 +11,6 @@ export interface BoundQuery {
   query_params: Record<string, unknown>
 }
 
-const QUANTILES = '0.5, 0.95, 0.99'
 const START: Readonly<Record<UsageInterval, string>> = {
   second: 'toStartOfSecond',
   minute: 'toStartOfMinute',

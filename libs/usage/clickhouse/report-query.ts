@@ -8,8 +8,7 @@ import {
   WITHIN_BOUNDS,
   type BoundQuery,
 } from './figures-query.js'
-
-const QUANTILES = '0.5, 0.95, 0.99'
+import { QUANTILES } from './schema.js'
 
 /** One row about all that bears the labels: what a load run made, and how it went. */
 export function reportQuery({ owner, from, to, labels }: UsageReportQuery): BoundQuery {

@@ -11,7 +11,8 @@ export interface Migration {
   statements: readonly string[]
 }
 
-const QUANTILES = '0.5, 0.95, 0.99'
+/** Of all latencies. */
+export const QUANTILES = '0.5, 0.95, 0.99'
 const DIGEST = `AggregateFunction(quantilesTDigest(${QUANTILES}), Float32)`
 
 /**

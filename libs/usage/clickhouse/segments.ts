@@ -1,11 +1,4 @@
-import { USAGE_INTERVALS, type UsageInterval } from '../usage-store.js'
-
-const MS: Readonly<Record<UsageInterval, number>> = {
-  second: 1_000,
-  minute: 60_000,
-  hour: 3_600_000,
-  day: 86_400_000,
-}
+import { INTERVAL_MS, USAGE_INTERVALS, type UsageInterval } from '../usage-store.js'
 
 /** A part of a span of time, and the coarsest of the tables that tells it exactly. Milliseconds since 1970. */
 export interface Segment {
@@ -21,7 +14,7 @@ export interface Segment {
 export function segmentsOf(from: number, to: number, interval: UsageInterval): Segment[] {
   if (from >= to) return []
   if (interval === 'second') return [{ source: 'raw', from, to }]
-  const unit = MS[interval]
+  const unit = INTERVAL_MS[interval]
   const [first, last] = [Math.ceil(from / unit) * unit, Math.floor(to / unit) * unit]
   const finer = USAGE_INTERVALS[USAGE_INTERVALS.indexOf(interval) - 1] ?? 'second'
   if (first >= last) return segmentsOf(from, to, finer)
