@@ -3,7 +3,14 @@ import type { BatchOutcome, RecordBatch, StoredRecord } from '#libs/event-log/ev
 import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
 import { usageEventCodec } from '#libs/event-log/usage-events.js'
 import { webhookEventCodec } from '#libs/event-log/webhook-events.js'
-import { inboxRow, usageRow, webhookRow, type UsageRow } from '#libs/usage/usage-rows.js'
+import {
+  encodeRows,
+  inboxRow,
+  usageRow,
+  webhookRow,
+  type EncodedRows,
+  type UsageRow,
+} from '#libs/usage/usage-rows.js'
 import { RecentIds } from './recent-ids.js'
 
 /** Topics that usage figures are made of. */
@@ -12,7 +19,7 @@ export type CountedTopic = (typeof COUNTED_TOPICS)[number]
 
 export interface EventRows {
   /** Makes them, once: what has been made counts as counted. */
-  rows: () => UsageRow[]
+  rows: () => EncodedRows[]
   undecodable: { record: StoredRecord; reason: string }[]
   /** The rows are those of the offsets up to, not including, this one. */
   next: number
@@ -69,8 +76,10 @@ export class PartitionRows {
     row: (recorded: Recording, place: { partition: number; offset: number }) => UsageRow,
   ): EventRows {
     const rows = () =>
-      events.flatMap(({ offset, recorded }) =>
-        this.recent.isNew(recorded.id) ? [row(recorded, { partition, offset })] : [],
+      encodeRows(
+        events
+          .filter(({ recorded }) => this.recent.isNew(recorded.id))
+          .map(({ offset, recorded }) => row(recorded, { partition, offset })),
       )
     return { rows, undecodable, next, outcome }
   }

@@ -1,8 +1,8 @@
-import type { UsageRow } from '#libs/usage/usage-rows.js'
+import type { EncodedRows } from '#libs/usage/usage-rows.js'
 import type { UsageRange } from '#libs/usage/usage-store.js'
 
 interface Gathered extends UsageRange {
-  rows: UsageRow[]
+  rows: EncodedRows[]
 }
 
 /** Rows that wait to be written, of ranges without a gap, by partition. */
@@ -13,26 +13,26 @@ export class GatheredRows {
   count = 0
 
   /** Adds what follows on what is gathered of the partition. */
-  add({ partition, first, end }: UsageRange, rows: readonly UsageRow[]): void {
+  add({ partition, first, end }: UsageRange, rows: readonly EncodedRows[]): void {
     const before = this.partitions.get(partition)
     if (before === undefined) this.partitions.set(partition, { partition, first, end, rows: [...rows] })
     else if (before.end !== first) throw new RangeError(`${first} does not follow on ${before.end}`)
     else {
       before.end = end
-      for (const row of rows) before.rows.push(row)
+      before.rows.push(...rows)
     }
     this.sinceMs ??= performance.now()
-    this.count += rows.length
+    this.count += countOf(rows)
   }
 
   drop(partition: number): void {
-    this.count -= this.partitions.get(partition)?.rows.length ?? 0
+    this.count -= countOf(this.partitions.get(partition)?.rows ?? [])
     this.partitions.delete(partition)
     if (this.partitions.size === 0) this.sinceMs = null
   }
 
   /** Takes out what has waited, of so many partitions at most; in the order of partitions, the same for the same. */
-  take(mostPartitions: number): { ranges: UsageRange[]; rows: UsageRow[] } {
+  take(mostPartitions: number): { ranges: UsageRange[]; rows: EncodedRows[] } {
     const taken = [...this.partitions.values()].slice(0, mostPartitions)
     for (const { partition } of taken) this.drop(partition)
     return {
@@ -40,4 +40,8 @@ export class GatheredRows {
       rows: taken.flatMap(({ rows }) => rows),
     }
   }
+}
+
+export function countOf(rows: readonly EncodedRows[]): number {
+  return rows.reduce((sum, { count }) => sum + count, 0)
 }

@@ -13,11 +13,11 @@ import { Doorbell } from '#libs/signals/doorbell.js'
 import { GrowingPause } from '#libs/timing/pause.js'
 import { SharedRun } from '#libs/timing/shared-run.js'
 import { unlessAborted } from '#libs/timing/unless-aborted.js'
-import type { UsageRow } from '#libs/usage/usage-rows.js'
+import type { EncodedRows } from '#libs/usage/usage-rows.js'
 import type { UsageBatch, UsageRange, UsageSink } from '#libs/usage/usage-store.js'
 import type { AnalyticsMetrics } from './analytics-metrics.js'
 import { PartitionRows, type CountedTopic } from './event-rows.js'
-import { GatheredRows } from './gathered-rows.js'
+import { countOf, GatheredRows } from './gathered-rows.js'
 import { MOST_RANGES, readRanges, writeRanges } from './ranges-note.js'
 
 export interface TopicSinkOptions {
@@ -37,9 +37,9 @@ export interface TopicSinkOptions {
 /** How long rows are gathered: what is asked for is at most a few seconds behind. */
 const GATHER_MS = 1_000
 /** Written at once. */
-const ENOUGH_ROWS = 50_000
+const ENOUGH_ROWS = 100_000
 /** Past it nothing more is taken from the log. */
-const MOST_ROWS = 100_000
+const MOST_ROWS = 200_000
 const AGAIN = { firstMs: 100, mostMs: 5_000 }
 const LOOKED_UP_APART_MS = 250
 
@@ -178,7 +178,7 @@ export class TopicSink {
     }
   }
 
-  private async write(ranges: readonly UsageRange[], rows: readonly UsageRow[]): Promise<boolean> {
+  private async write(ranges: readonly UsageRange[], rows: readonly EncodedRows[]): Promise<boolean> {
     const { topic, log, commit, sink, metrics, logger } = this.options
     const { signal } = this.stopping
     const started = performance.now()
@@ -205,8 +205,9 @@ export class TopicSink {
     }
     this.again.reset()
     const ms = performance.now() - started
-    metrics.wrote(topic, rows.length, ms)
-    logger.debug({ topic, ranges: note, rows: rows.length, ms: Math.round(ms) }, 'usage figures written')
+    const count = countOf(rows)
+    metrics.wrote(topic, count, ms)
+    logger.debug({ topic, ranges: note, rows: count, ms: Math.round(ms) }, 'usage figures written')
     if (this.gathered.sinceMs === null) await this.concludeNote(ranges)
     return true
   }
@@ -252,14 +253,14 @@ export class TopicSink {
 
   private async readBatch(ranges: readonly UsageRange[]): Promise<UsageBatch> {
     const { topic, log } = this.options
-    const rows: UsageRow[] = []
+    const rows: EncodedRows[] = []
     for (const range of ranges) {
       const maker = await this.rowsFrom(range.partition, range.first)
       for await (const records of log.read({ topic, ...range })) {
         const from = records[0]?.offset ?? range.first
         const next = (records.at(-1)?.offset ?? from) + 1
         const made = maker.take({ topic, partition: range.partition, from, next, records })
-        for (const row of made.rows()) rows.push(row)
+        rows.push(...made.rows())
       }
     }
     return { logId: log.logId, topic, ranges, rows }

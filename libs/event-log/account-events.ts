@@ -9,7 +9,6 @@ import type {
 } from '#libs/account/events.js'
 import { parseRetention, type AccountLimits } from '#libs/account/plan.js'
 import { SCOPES } from '#libs/account/scope.js'
-import { brand } from '#libs/typeid/typeid.js'
 import { EventCodec, readTime, type EventForm } from './cloud-event.js'
 import { Count, eventForm, IdText, Sha256, Text, Time } from './event-form.js'
 import { REGISTRATION_EVENT_FORMS } from './registration-events.js'
@@ -42,7 +41,7 @@ const accountOpened = eventForm({
   }),
   fromData: (data): AccountOpened => ({
     type: 'AccountOpened',
-    accountId: brand('acc', data.account_id),
+    accountId: data.account_id,
     name: data.name,
     plan: data.plan,
     limits: readLimits(data.limits),
@@ -62,7 +61,7 @@ const planChanged = eventForm({
   }),
   fromData: (data): PlanChanged => ({
     type: 'PlanChanged',
-    accountId: brand('acc', data.account_id),
+    accountId: data.account_id,
     plan: data.plan,
     limits: readLimits(data.limits),
     changedAt: readTime(data.changed_at),
@@ -96,8 +95,8 @@ const apiKeyIssued = eventForm({
   }),
   fromData: (data): ApiKeyIssued => ({
     type: 'ApiKeyIssued',
-    accountId: brand('acc', data.account_id),
-    keyId: brand('key', data.key_id),
+    accountId: data.account_id,
+    keyId: data.key_id,
     name: data.name,
     environment: data.environment,
     scopes: data.scopes,
@@ -131,8 +130,8 @@ const apiKeyRotated = eventForm({
   }),
   fromData: (data): ApiKeyRotated => ({
     type: 'ApiKeyRotated',
-    accountId: brand('acc', data.account_id),
-    keyId: brand('key', data.key_id),
+    accountId: data.account_id,
+    keyId: data.key_id,
     rotation: data.rotation,
     secretHash: data.secret_hash,
     prefix: data.prefix,
@@ -158,9 +157,9 @@ const apiKeyRevoked = eventForm({
   }),
   fromData: (data): ApiKeyRevoked => ({
     type: 'ApiKeyRevoked',
-    accountId: brand('acc', data.account_id),
-    keyId: brand('key', data.key_id),
-    revokedBy: brand('key', data.revoked_by),
+    accountId: data.account_id,
+    keyId: data.key_id,
+    revokedBy: data.revoked_by,
     revokedAt: readTime(data.revoked_at),
   }),
 })

@@ -45,6 +45,7 @@ export function decodeBatch<Event, Recording extends { event: Event } = Recorded
 ): DecodedBatch<Event, Recording> {
   const events: DecodedBatch<Event, Recording>['events'] = []
   const undecodable: DecodedBatch<Event, Recording>['undecodable'] = []
+  const ownKeys = new Set<string>()
   for (const record of batch.records) {
     const { offset } = record
     const decoded = codec.decode(record)
@@ -63,6 +64,8 @@ export function decodeBatch<Event, Recording extends { event: Event } = Recorded
   return { events, undecodable, next: batch.next, outcome: 'done' }
 
   function hasItsPlace(key: string, own: string): boolean {
-    return key === own && partitionOf(own, partitions) === batch.partition
+    if (key !== own) return false
+    if (!ownKeys.has(key) && partitionOf(key, partitions) === batch.partition) ownKeys.add(key)
+    return ownKeys.has(key)
   }
 }

@@ -1,6 +1,7 @@
 import { Encoder } from 'cbor-x'
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
+import { idPattern, type Id } from '#libs/typeid/typeid.js'
 import { TYPE_PREFIX, type EventForm } from './cloud-event.js'
 
 /** Plain CBOR (RFC 8949), without the extensions of its encoder: any reader takes it. */
@@ -18,8 +19,8 @@ export const SealedBytes = Type.Refine(
   (value) => value instanceof Uint8Array,
 )
 
-export function IdText(prefix: string): Type.TString {
-  return Type.String({ pattern: `^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$` })
+export function IdText<Prefix extends string>(prefix: Prefix): Type.TUnsafe<Id<Prefix>> {
+  return Type.Unsafe<Id<Prefix>>(Type.String({ pattern: idPattern(prefix) }))
 }
 
 interface FormOptions<Event, Schema extends Type.TProperties> {
@@ -51,7 +52,7 @@ export function eventForm<Event, const Schema extends Type.TProperties>(
     },
     decode(value) {
       const data: unknown =
-        contentType === 'application/cbor' ? cbor.decode(value) : JSON.parse(Buffer.from(value).toString())
+        contentType === 'application/cbor' ? cbor.decode(value) : JSON.parse(textOf(value))
       if (!validator.Check(data)) {
         const [error] = validator.Errors(data)
         throw new TypeError(
@@ -61,4 +62,9 @@ export function eventForm<Event, const Schema extends Type.TProperties>(
       return fromData(data)
     },
   }
+}
+
+/** Without copying the bytes first. */
+function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString()
 }

@@ -8,7 +8,6 @@ import type {
   MessageDeleted,
   MessageReceived,
 } from '#libs/inbox/events.js'
-import { brand } from '#libs/typeid/typeid.js'
 import { EventCodec, readTime, type EventForm } from './cloud-event.js'
 import { Count, eventForm, IdText, SealedBytes, SealedText, Sha256, Text, Time } from './event-form.js'
 
@@ -46,10 +45,10 @@ const inboxCreated = eventForm({
   }),
   fromData: (data): InboxCreated => ({
     type: 'InboxCreated',
-    inboxId: brand('inb', data.inbox_id),
-    accountId: brand('acc', data.account_id),
+    inboxId: data.inbox_id,
+    accountId: data.account_id,
     environment: data.environment,
-    keyId: brand('key', data.key_id),
+    keyId: data.key_id,
     address: data.address as Address,
     duration: data.duration,
     labels: data.labels,
@@ -86,16 +85,13 @@ const messageReceived = eventForm({
   }),
   fromData: (data): MessageReceived => ({
     type: 'MessageReceived',
-    inboxId: brand('inb', data.inbox_id),
-    messageId: brand('msg', data.message_id),
+    inboxId: data.inbox_id,
+    messageId: data.message_id,
     receivedAt: readTime(data.received_at),
     size: data.size,
     digest: data.digest,
     sealed: data.sealed,
-    inbox:
-      data.inbox_key_id === undefined
-        ? null
-        : { keyId: brand('key', data.inbox_key_id), labels: data.labels ?? {} },
+    inbox: data.inbox_key_id === undefined ? null : { keyId: data.inbox_key_id, labels: data.labels ?? {} },
   }),
 })
 
@@ -116,9 +112,9 @@ const messageDeleted = eventForm({
   }),
   fromData: (data): MessageDeleted => ({
     type: 'MessageDeleted',
-    inboxId: brand('inb', data.inbox_id),
-    messageId: brand('msg', data.message_id),
-    keyId: brand('key', data.key_id),
+    inboxId: data.inbox_id,
+    messageId: data.message_id,
+    keyId: data.key_id,
     deletedAt: readTime(data.deleted_at),
   }),
 })
@@ -130,7 +126,7 @@ const inboxExpired = eventForm({
   toData: (event: InboxExpired) => ({ inbox_id: event.inboxId, expired_at: event.expiredAt.toISOString() }),
   fromData: (data): InboxExpired => ({
     type: 'InboxExpired',
-    inboxId: brand('inb', data.inbox_id),
+    inboxId: data.inbox_id,
     expiredAt: readTime(data.expired_at),
   }),
 })
@@ -146,8 +142,8 @@ const inboxDeleted = eventForm({
   }),
   fromData: (data): InboxDeleted => ({
     type: 'InboxDeleted',
-    inboxId: brand('inb', data.inbox_id),
-    keyId: brand('key', data.key_id),
+    inboxId: data.inbox_id,
+    keyId: data.key_id,
     deletedAt: readTime(data.deleted_at),
   }),
 })

@@ -1,4 +1,4 @@
-import { brand, type InboxId } from '#libs/typeid/typeid.js'
+import type { InboxId } from '#libs/typeid/typeid.js'
 import { OccurrenceCodec, readTime, type EventForm } from './cloud-event.js'
 import { eventForm, IdText, SealedText, Text, Time } from './event-form.js'
 
@@ -48,7 +48,7 @@ const inboxKeyWrapped = eventForm({
   }),
   fromData: (data): InboxKeyWrapped => ({
     type: 'InboxKeyWrapped',
-    inboxId: brand('inb', data.inbox_id),
+    inboxId: data.inbox_id,
     masterKeyId: data.master_key_id,
     wrapped: Buffer.from(data.wrapped, 'base64'),
   }),
@@ -64,7 +64,7 @@ const inboxKeyForgotten = eventForm({
   }),
   fromData: (data): InboxKeyForgotten => ({
     type: 'InboxKeyForgotten',
-    inboxId: brand('inb', data.inbox_id),
+    inboxId: data.inbox_id,
     forgottenAt: readTime(data.forgotten_at),
   }),
 })

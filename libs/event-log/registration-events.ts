@@ -1,5 +1,4 @@
 import Type from 'typebox'
-import { brand } from '#libs/typeid/typeid.js'
 import {
   WEBHOOK_EVENT_TYPES,
   type RegistrationEvent,
@@ -53,7 +52,7 @@ const webhookRegistered = eventForm({
     type: 'WebhookRegistered',
     ...readIds(data),
     environment: data.environment,
-    inboxId: data.inbox_id === undefined ? null : brand('inb', data.inbox_id),
+    inboxId: data.inbox_id ?? null,
     url: data.url,
     events: data.events,
     secret: readSecret(data.secret),
@@ -142,14 +141,14 @@ const webhookRemoved = eventForm({
 })
 
 type Ids = Pick<RegistrationEvent, 'accountId' | 'webhookId'>
-type IdsData = Record<keyof typeof ids, string>
+type IdsData = Type.Static<Type.TObject<typeof ids>>
 
 function writeIds({ accountId, webhookId }: Ids): IdsData {
   return { account_id: accountId, webhook_id: webhookId }
 }
 
 function readIds(data: IdsData): Ids {
-  return { accountId: brand('acc', data.account_id), webhookId: brand('whk', data.webhook_id) }
+  return { accountId: data.account_id, webhookId: data.webhook_id }
 }
 
 function writeSecret({ masterKeyId, sealed }: SealedSecret): Type.Static<typeof Secret> {

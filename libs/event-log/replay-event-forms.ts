@@ -1,5 +1,4 @@
 import Type from 'typebox'
-import { brand } from '#libs/typeid/typeid.js'
 import type {
   ReplayAdvanced,
   ReplayCancelled,
@@ -44,7 +43,7 @@ const replayRequested = eventForm({
   fromData: (data): ReplayRequested => ({
     type: 'ReplayRequested',
     ...readIds(data),
-    accountId: brand('acc', data.account_id),
+    accountId: data.account_id,
     environment: data.environment,
     selection: readSelection(data.selection),
     requestedAt: readTime(data.requested_at),
@@ -90,13 +89,14 @@ export const REPLAY_EVENT_FORMS = {
 } satisfies { [Name in ReplayEvent['type']]: EventForm<Extract<ReplayEvent, { type: Name }>> }
 
 type Ids = Pick<ReplayEvent, 'webhookId' | 'replayId'>
+type IdsData = Type.Static<Type.TObject<typeof ids>>
 
-function idsOf({ webhookId, replayId }: Ids): { webhook_id: string; replay_id: string } {
+function idsOf({ webhookId, replayId }: Ids): IdsData {
   return { webhook_id: webhookId, replay_id: replayId }
 }
 
-function readIds({ webhook_id, replay_id }: { webhook_id: string; replay_id: string }): Ids {
-  return { webhookId: brand('whk', webhook_id), replayId: brand('rpl', replay_id) }
+function readIds({ webhook_id, replay_id }: IdsData): Ids {
+  return { webhookId: webhook_id, replayId: replay_id }
 }
 
 function writeSelection(selection: ReplaySelection): Type.Static<typeof Selection> {
@@ -124,7 +124,7 @@ function readSelection(data: Type.Static<typeof Selection>): ReplaySelection {
         onlyFailed: data.only_failed,
       }
     case 'deliveries':
-      return { kind: data.kind, deliveryIds: data.delivery_ids.map((id) => brand('dlv', id)) }
+      return { kind: data.kind, deliveryIds: data.delivery_ids }
     case 'held':
       return { kind: data.kind, since: data.since === undefined ? null : readTime(data.since) }
   }
@@ -138,6 +138,6 @@ function writePlace(place: ReplayPlace): Type.Static<typeof Place> {
 
 function readPlace(data: Type.Static<typeof Place>): ReplayPlace {
   if (data.stage !== 'held') return data
-  const { stage, inbox_id: inboxId, offset } = data
-  return { stage, inboxId: inboxId === undefined ? null : brand('inb', inboxId), offset }
+  const { stage, inbox_id: inboxId = null, offset } = data
+  return { stage, inboxId, offset }
 }

@@ -1,5 +1,4 @@
 import Type from 'typebox'
-import { brand } from '#libs/typeid/typeid.js'
 import type {
   ApiRequestServed,
   MailAccepted,
@@ -48,7 +47,7 @@ const apiRequestServed = eventForm({
   }),
   fromData: (data): ApiRequestServed => ({
     type: 'ApiRequestServed',
-    keyId: brand('key', data.key_id),
+    keyId: data.key_id,
     method: data.method,
     route: data.route,
     status: data.status,
@@ -56,7 +55,7 @@ const apiRequestServed = eventForm({
     durationMs: data.duration_ms,
     requestBytes: data.request_bytes,
     responseBytes: data.response_bytes,
-    inboxId: data.inbox_id === undefined ? null : brand('inb', data.inbox_id),
+    inboxId: data.inbox_id ?? null,
     labels: data.labels,
     servedAt: readTime(data.served_at),
   }),
@@ -110,8 +109,8 @@ const mailRefused = eventForm({
   }),
   fromData: (data): MailRefused => ({
     type: 'MailRefused',
-    keyId: brand('key', data.key_id),
-    inboxId: brand('inb', data.inbox_id),
+    keyId: data.key_id,
+    inboxId: data.inbox_id,
     labels: data.labels,
     reason: data.reason,
     code: data.code,
@@ -162,9 +161,9 @@ function writeMessage({ keyId, inboxId, messageId, labels }: MessageFacts): Mess
 
 function readMessage({ key_id, inbox_id, message_id, labels }: MessageData): MessageFacts {
   return {
-    keyId: brand('key', key_id),
-    inboxId: brand('inb', inbox_id),
-    messageId: brand('msg', message_id),
+    keyId: key_id,
+    inboxId: inbox_id,
+    messageId: message_id,
     labels,
   }
 }

@@ -59,10 +59,10 @@ const deliveryRequested = eventForm({
   fromData: (data): DeliveryRequested => ({
     type: 'DeliveryRequested',
     ...readIds(data),
-    accountId: brand('acc', data.account_id),
+    accountId: data.account_id,
     environment: data.environment,
     notification: readNotification(data.notification),
-    replayId: data.replay_id === undefined ? null : brand('rpl', data.replay_id),
+    replayId: data.replay_id ?? null,
     requestedAt: readTime(data.requested_at),
   }),
 })
@@ -121,13 +121,14 @@ const deliveryAbandoned = eventForm({
 })
 
 type Ids = Pick<DeliveryEvent, 'webhookId' | 'deliveryId'>
+type IdsData = Type.Static<Type.TObject<typeof ids>>
 
-function idsOf({ webhookId, deliveryId }: Ids): { webhook_id: string; delivery_id: string } {
+function idsOf({ webhookId, deliveryId }: Ids): IdsData {
   return { webhook_id: webhookId, delivery_id: deliveryId }
 }
 
-function readIds({ webhook_id, delivery_id }: { webhook_id: string; delivery_id: string }): Ids {
-  return { webhookId: brand('whk', webhook_id), deliveryId: brand('dlv', delivery_id) }
+function readIds({ webhook_id, delivery_id }: IdsData): Ids {
+  return { webhookId: webhook_id, deliveryId: delivery_id }
 }
 
 type AttemptData = Type.Static<Type.TObject<typeof attemptProperties>>

@@ -2,7 +2,7 @@ import { idFromBytes, type AccountId, type InboxId, type KeyId } from '#libs/typ
 import type { Address } from '#libs/inbox/address.js'
 import type { InboxEvent } from '#libs/inbox/events.js'
 import type { UsageEvent } from './events.js'
-import { inboxRow, usageRow, type UsageRow } from './usage-rows.js'
+import { encodeRows, inboxRow, usageRow, type UsageRow } from './usage-rows.js'
 import type { UsageQueries, UsageSink } from './usage-store.js'
 
 /** What a suite is run against: tables of its own, empty at first. */
@@ -138,6 +138,6 @@ export async function write(sink: UsageSink, rows: readonly UsageRow[]): Promise
     logId: 'log',
     topic: 'usage-events',
     ranges: [{ partition: 0, first, end: offset }],
-    rows,
+    rows: encodeRows(rows),
   })
 }

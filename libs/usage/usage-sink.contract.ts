@@ -1,3 +1,4 @@
+import { encodeRows, type UsageRow } from './usage-rows.js'
 import type { UsageBatch, UsageFigures } from './usage-store.js'
 import {
   ACCOUNT,
@@ -21,8 +22,9 @@ export function describeUsageSink(name: string, open: OpenUsage): void {
     beforeEach(async () => (usage = await open()))
     afterEach(() => usage.close())
 
-    const batchOf = (first: number, end: number, rows: UsageBatch['rows']): UsageBatch => ({
-      ...{ logId: 'log', topic: 'usage-events', ranges: [{ partition: 3, first, end }], rows },
+    const batchOf = (first: number, end: number, rows: readonly UsageRow[]): UsageBatch => ({
+      ...{ logId: 'log', topic: 'usage-events', ranges: [{ partition: 3, first, end }] },
+      rows: encodeRows(rows),
     })
 
     const figures = async (interval: 'second' | 'minute' | 'hour' | 'day'): Promise<UsageFigures[]> =>

@@ -1,5 +1,5 @@
 import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
-import type { UsageRow } from './usage-rows.js'
+import type { EncodedRows } from './usage-rows.js'
 
 /** Usage figures are out of reach for now: every method rejects with it, soon. What was asked for may have been done. */
 export class UsageUnavailableError extends Error {
@@ -19,7 +19,7 @@ export interface UsageBatch {
   logId: string
   topic: string
   ranges: readonly UsageRange[]
-  rows: readonly UsageRow[]
+  rows: readonly EncodedRows[]
 }
 
 /** Where the sink writes. Errors: `UsageUnavailableError`. */

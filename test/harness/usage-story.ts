@@ -3,7 +3,7 @@ import type { Address } from '#libs/inbox/address.js'
 import type { InboxEvent } from '#libs/inbox/events.js'
 import { idFromBytes, type AccountId, type Id, type InboxId, type KeyId } from '#libs/typeid/typeid.js'
 import type { UsageEvent } from '#libs/usage/events.js'
-import { inboxRow, usageRow, webhookRow, type UsageRow } from '#libs/usage/usage-rows.js'
+import { encodeRows, inboxRow, usageRow, webhookRow, type UsageRow } from '#libs/usage/usage-rows.js'
 import type { UsageBatch } from '#libs/usage/usage-store.js'
 import type { WebhookEvent } from '#libs/webhook/webhook-events.js'
 
@@ -81,7 +81,7 @@ export class UsageStory {
       const { told, next } = this.ends[topic]
       const ranges = next.map((end, partition) => ({ partition, first: told[partition] ?? 0, end }))
       this.ends[topic].told = [...next]
-      return { logId: 'story', topic, ranges, rows: this.rows[topic].splice(0) }
+      return { logId: 'story', topic, ranges, rows: encodeRows(this.rows[topic].splice(0)) }
     })
   }
 

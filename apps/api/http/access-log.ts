@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { principalOf, type Principal } from '../access/authenticator.js'
+import { idPattern } from '#libs/typeid/typeid.js'
 import type { ApiRequestServed } from '#libs/usage/events.js'
 import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
@@ -10,7 +11,7 @@ import type { ProblemCode } from './problems.js'
 const HUNG_UP = 499
 const TOO_MANY_REQUESTS = 429
 const MOST_CHARACTERS = 200
-const ID = /^[a-z]{3}_[0-7][0-9a-hjkmnp-tv-z]{25}$/
+const ID = new RegExp(idPattern('[a-z]{3}'))
 
 const NOTES = Symbol('notes')
 

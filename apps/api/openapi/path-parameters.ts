@@ -1,6 +1,6 @@
+import { idPattern } from '#libs/typeid/typeid.js'
 import { PROBLEM_CODES } from '../http/problems.js'
 import type { Parameter, SchemaJson } from './openapi-json.js'
-import { idPattern } from './schema-parts.js'
 
 interface PathParameter {
   description: string

@@ -1,4 +1,5 @@
 import Type, { type TSchema } from 'typebox'
+import { idPattern } from '#libs/typeid/typeid.js'
 
 /** The small types that answers are made of. */
 
@@ -7,10 +8,6 @@ export const Time = (description: string) =>
 
 export const IdOf = (prefix: string, description: string) =>
   Type.String({ pattern: idPattern(prefix), description })
-
-export function idPattern(prefix: string): string {
-  return `^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`
-}
 
 export const Count = (description: string) => Type.Integer({ minimum: 0, description })
 

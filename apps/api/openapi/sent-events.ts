@@ -1,4 +1,5 @@
 import { WEBHOOK_EVENT_TYPES, type WebhookEventType } from '#libs/webhook/events.js'
+import { idPattern } from '#libs/typeid/typeid.js'
 import { SENT_BODIES } from '../events/event-schemas.js'
 import type { NamedSchemas } from './named-schemas.js'
 import type { Document, Operation, Parameter } from './openapi-json.js'
@@ -12,7 +13,7 @@ const SAYINGS: Record<WebhookEventType, { id: string; summary: string }> = {
 
 const HEADERS = [
   header('webhook-id', 'The delivery: the same for each of its attempts, and for replays.', {
-    pattern: '^dlv_[0-7][0-9a-hjkmnp-tv-z]{25}$',
+    pattern: idPattern('dlv'),
   }),
   header('webhook-timestamp', 'Unix seconds of the attempt.', { pattern: '^[0-9]+$' }),
   header(

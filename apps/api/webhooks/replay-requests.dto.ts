@@ -1,8 +1,8 @@
 import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsBoolean, Matches } from 'class-validator'
+import { idPattern } from '#libs/typeid/typeid.js'
 import { IfGiven } from '../http/if-given.js'
 import { IsMoment, MOMENT_SCHEMA } from '../http/is-moment.js'
 import { Needs, Says } from '../openapi/describe.js'
-import { idPattern } from '../openapi/schema-parts.js'
 
 /** As many as a page of them has. */
 const MOST_DELIVERIES = 100

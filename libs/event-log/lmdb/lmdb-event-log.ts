@@ -21,6 +21,7 @@ import { deadLetterOf, partitionCount, TOPICS, type SourceTopic, type TopicName 
 import { GroupPlaces } from './group-places.js'
 import { LmdbConsumer } from './lmdb-consumer.js'
 import { PartitionConsumer } from './partition-consumer.js'
+import { rowForm, type Row } from './row-form.js'
 
 /*
  * Relies on: lmdb 3 synced before seen, where a commit that is visible has been synced to disk, so that
@@ -43,15 +44,6 @@ interface Append {
   topic: TopicName
   partition: number
   record: LogRecord
-}
-
-/** Keys, headers and value under short names: they stand in every record. */
-interface Row {
-  /** Milliseconds since 1970 at which the record was appended. */
-  t: number
-  k: string
-  h: Readonly<Record<string, string>>
-  v: Uint8Array
 }
 
 type RowKey = [partition: number, offset: number]
@@ -216,7 +208,7 @@ export class LmdbEventLog implements EventLog {
   private topicOf(topic: TopicName): Database<Row, RowKey> {
     let database = this.topics.get(topic)
     if (database === undefined) {
-      database = this.root.openDB<Row, RowKey>({ name: topic })
+      database = this.root.openDB<Row, RowKey>({ name: topic, ...rowForm() })
       this.topics.set(topic, database)
     }
     return database

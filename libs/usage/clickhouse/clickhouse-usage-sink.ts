@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ClickHouseClient } from '@clickhouse/client'
 import type { LimitFunction } from 'p-limit'
-import { USAGE_TABLES, type UsageRow, type UsageTable } from '../usage-rows.js'
+import { USAGE_TABLES, type EncodedRows, type UsageTable } from '../usage-rows.js'
 import type { UsageBatch, UsageSink } from '../usage-store.js'
 import { orUnavailable } from './faults.js'
 
@@ -21,9 +21,6 @@ const EXACTLY_ONCE = [
   'input_format_parallel_parsing = 0',
   'max_insert_threads = 1',
 ].join(', ')
-
-/** Encoded at once: a millisecond or two, for which others wait. */
-const CHUNK = 1_000
 
 export class ClickHouseUsageSink implements UsageSink {
   constructor(
@@ -47,46 +44,34 @@ export class ClickHouseUsageSink implements UsageSink {
   write({ logId, topic, ranges, rows }: UsageBatch): Promise<void> {
     const token = tokenOf(logId, topic, ranges)
     return this.inTurn(orUnavailable, async () => {
-      for (const [table, group] of Map.groupBy(rows, (row) => row.table)) {
-        await this.insert(table, USAGE_TABLES[table], token, group)
+      for (const [table, group] of Map.groupBy(rows, (each) => each.table)) {
+        await this.insert(table, token, group)
       }
       // Behind all rows: where it says that a range is written, it is.
       const positions = ranges.map(({ partition, end }) => [logId, topic, partition, end])
-      await this.insertLines('sink_positions', ['log_id', 'topic', 'partition', 'written_to'], '', positions)
+      const columns = ['log_id', 'topic', 'partition', 'written_to']
+      await this.insertRows('sink_positions', columns, '', [JSON.stringify(positions).slice(1, -1)])
     })
   }
 
-  private insert(
-    table: UsageTable,
-    columns: readonly string[],
-    token: string,
-    rows: readonly UsageRow[],
-  ): Promise<void> {
-    const values = rows.map((row) => row.values)
-    return this.insertLines(table, columns, `, insert_deduplication_token = '${table}/${token}'`, values)
+  private insert(table: UsageTable, token: string, rows: readonly EncodedRows[]): Promise<void> {
+    const deduplication = `, insert_deduplication_token = '${table}/${token}'`
+    const texts = rows.map(({ json }) => json)
+    return this.insertRows(table, USAGE_TABLES[table], deduplication, texts)
   }
 
-  private async insertLines(
+  private async insertRows(
     table: string,
     columns: readonly string[],
     deduplication: string,
-    rows: readonly (readonly unknown[])[],
+    texts: readonly string[],
   ): Promise<void> {
     const { stream } = await this.client.exec({
       query: `INSERT INTO ${table} (${columns.join(', ')}) SETTINGS ${EXACTLY_ONCE}${deduplication} FORMAT JSONCompactEachRow`,
       // As text: chDB's connection makes text of bytes.
-      values: Readable.from(chunksOf(rows)),
+      values: Readable.from(texts.map((text, index) => (index === 0 ? text : `,${text}`))),
     })
     await stream.resume().toArray()
-  }
-}
-
-/** Turns of the event loop in between: others are served meanwhile. */
-async function* chunksOf(rows: readonly (readonly unknown[])[]): AsyncIterable<string> {
-  for (let from = 0; from < rows.length; from += CHUNK) {
-    if (from > 0) await new Promise(setImmediate)
-    const lines = rows.slice(from, from + CHUNK).map((row) => `${JSON.stringify(row)}\n`)
-    yield lines.join('')
   }
 }
 
