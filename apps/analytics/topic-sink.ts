@@ -1,5 +1,4 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import type {
   BatchOutcome,
   EventLog,
@@ -11,27 +10,21 @@ import type {
 import type { HandedBatch } from '#libs/log-transport/event-log-strategy.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
 import { GrowingPause } from '#libs/timing/pause.js'
-import { SharedRun } from '#libs/timing/shared-run.js'
 import { unlessAborted } from '#libs/timing/unless-aborted.js'
 import type { EncodedRows } from '#libs/usage/usage-rows.js'
-import type { UsageBatch, UsageRange, UsageSink } from '#libs/usage/usage-store.js'
-import type { AnalyticsMetrics } from './analytics-metrics.js'
+import type { UsageBatch, UsageRange } from '#libs/usage/usage-store.js'
+import { BatchesInDoubt, type BatchesInDoubtOptions } from './batches-in-doubt.js'
 import { PartitionRows, type CountedTopic } from './event-rows.js'
 import { countOf, GatheredRows } from './gathered-rows.js'
-import { MOST_RANGES, readRanges, writeRanges } from './ranges-note.js'
+import { MOST_RANGES, writeRanges } from './ranges-note.js'
 
-export interface TopicSinkOptions {
-  topic: CountedTopic
-  group: string
-  log: Pick<EventLog, 'logId' | 'partitionCount' | 'read' | 'committed' | 'setAside'>
+export interface TopicSinkOptions extends BatchesInDoubtOptions {
+  log: BatchesInDoubtOptions['log'] & Pick<EventLog, 'setAside'>
   /** As the consumer's own; see the log's port. */
   commit: (places: readonly GroupPlace[]) => Promise<void>
   locateAgain: (partition: number) => void
   /** Aborts ahead of `stop`: from then on nothing waits for a store that may be away. */
   closing: AbortSignal
-  sink: UsageSink
-  metrics: AnalyticsMetrics
-  logger: Logger
 }
 
 /** How long rows are gathered: what is asked for is at most a few seconds behind. */
@@ -41,7 +34,8 @@ const ENOUGH_ROWS = 100_000
 /** Past it nothing more is taken from the log. */
 const MOST_ROWS = 200_000
 const AGAIN = { firstMs: 100, mostMs: 5_000 }
-const LOOKED_UP_APART_MS = 250
+/** How long the last batch may take: its note is left to whoever is next. */
+const LAST_WITHIN_MS = 5_000
 
 /**
  * Writes one topic's events to the store of usage figures, exactly once in effect.
@@ -58,22 +52,18 @@ const LOOKED_UP_APART_MS = 250
 export class TopicSink {
   private readonly gathered = new GatheredRows()
   private readonly partitionRows = new Map<number, PartitionRows>()
-  private readonly written: SharedRun<Map<number, number>>
-  private readonly noted: SharedRun<GroupPlace[]>
+  private readonly inDoubt: BatchesInDoubt
   private readonly bell = new Doorbell()
   private room = Promise.withResolvers<undefined>()
   private readonly stopping = new AbortController()
+  private readonly hurrying = new AbortController()
   private readonly again = new GrowingPause(AGAIN)
   private loop: Promise<void> = Promise.resolve()
   /** The batch on its way. */
   private leaving: { ranges: readonly UsageRange[]; done: Promise<void> } | null = null
-  /** Batches in doubt that are being written again, by their notes. */
-  private readonly repeats = new Map<string, Promise<void>>()
 
   constructor(private readonly options: TopicSinkOptions) {
-    const { topic, group, log, sink } = options
-    this.written = new SharedRun(() => sink.writtenTo(log.logId, topic), LOOKED_UP_APART_MS)
-    this.noted = new SharedRun(() => log.committed(group, topic), LOOKED_UP_APART_MS)
+    this.inDoubt = new BatchesInDoubt(options)
   }
 
   start(): void {
@@ -82,27 +72,17 @@ export class TopicSink {
 
   /** Where a partition goes on, once what was in doubt of it is written. */
   async startAt(range: PartitionRange): Promise<StartPosition> {
-    const { partition } = range
     const { closing } = this.options
-    this.gathered.drop(partition)
+    this.gathered.drop(range.partition)
     this.makeRoom()
-    // Nothing more is taken, wherever it would begin.
-    if (closing.aborted) return { offset: range.first }
-    // What is on its way has been this process's before: it is in the store, or noted, when this goes on.
-    if (this.leaving?.ranges.some((each) => each.partition === partition) === true) {
-      await unlessAborted(this.leaving.done, closing)
+    try {
+      closing.throwIfAborted()
+      return { offset: await unlessAborted(this.locate(range), closing) }
+    } catch (error) {
+      if (!closing.aborted) throw error
+      // Nothing more is taken, wherever it would begin.
+      return { offset: range.first }
     }
-    const writtenTo = (await this.written.get()).get(partition)
-    let offset = Math.min(Math.max(writtenTo ?? range.first, range.first), range.end)
-    const place = (await this.noted.get()).find((each) => each.partition === partition)
-    const note = place?.note ?? ''
-    const inDoubt = readRanges(note).find((each) => each.partition === partition && each.first === offset)
-    if (inDoubt !== undefined) {
-      await this.repeat(note)
-      offset = inDoubt.end
-    }
-    this.partitionRows.set(partition, await this.rowsFrom(partition, offset))
-    return { offset }
   }
 
   /** Resolves once the batch is gathered, for which there may have to be room first. */
@@ -125,11 +105,22 @@ export class TopicSink {
     return outcome
   }
 
-  /** Writes what is gathered, if that can be done at once, and resolves once nothing is under way. */
+  /** Writes what is gathered, if that can be done at once, and resolves once nothing is waited for. */
   async stop(): Promise<void> {
     this.stopping.abort()
     this.bell.ring()
+    const timer = setTimeout(() => this.hurrying.abort(), LAST_WITHIN_MS)
     await this.loop
+    clearTimeout(timer)
+  }
+
+  private async locate(range: PartitionRange): Promise<number> {
+    const { partition } = range
+    // What is on its way has been this process's before: it is in the store, or noted, when this goes on.
+    if (this.leaving?.ranges.some((each) => each.partition === partition) === true) await this.leaving.done
+    const offset = await this.inDoubt.settle(range)
+    this.partitionRows.set(partition, await this.inDoubt.rowsFrom(partition, offset))
+    return offset
   }
 
   private async run(): Promise<void> {
@@ -194,7 +185,7 @@ export class TopicSink {
     const batch: UsageBatch = { logId: log.logId, topic, ranges, rows }
     for (;;) {
       try {
-        await sink.write(batch)
+        await unlessAborted(sink.write(batch), this.hurrying.signal)
         break
       } catch (error) {
         metrics.failed(topic)
@@ -233,45 +224,6 @@ export class TopicSink {
   private makeRoom(): void {
     this.room.resolve(undefined)
     this.room = Promise.withResolvers()
-  }
-
-  /** Once for all partitions that are in the batch, which are given at about the same time. */
-  private repeat(note: string): Promise<void> {
-    const underWay = this.repeats.get(note)
-    if (underWay !== undefined) return underWay
-    const repeat = this.writeAgain(note).finally(() => this.repeats.delete(note))
-    this.repeats.set(note, repeat)
-    return repeat
-  }
-
-  private async writeAgain(note: string): Promise<void> {
-    const { topic, sink, metrics, logger } = this.options
-    await sink.write(await this.readBatch(readRanges(note)))
-    metrics.repeated(topic)
-    logger.info({ topic, ranges: note }, 'a batch in doubt has been written again')
-  }
-
-  private async readBatch(ranges: readonly UsageRange[]): Promise<UsageBatch> {
-    const { topic, log } = this.options
-    const rows: EncodedRows[] = []
-    for (const range of ranges) {
-      const maker = await this.rowsFrom(range.partition, range.first)
-      for await (const records of log.read({ topic, ...range })) {
-        const from = records[0]?.offset ?? range.first
-        const next = (records.at(-1)?.offset ?? from) + 1
-        const made = maker.take({ topic, partition: range.partition, from, next, records })
-        rows.push(...made.rows())
-      }
-    }
-    return { logId: log.logId, topic, ranges, rows }
-  }
-
-  private async rowsFrom(partition: number, offset: number): Promise<PartitionRows> {
-    const { topic, log } = this.options
-    const maker = new PartitionRows(topic, log.partitionCount(topic))
-    const first = Math.max(offset - maker.lookBack, 0)
-    for await (const records of log.read({ topic, partition, first, end: offset })) maker.skim(records)
-    return maker
   }
 
   /** What the views' topics have of it, the projector sets aside. */

@@ -18,7 +18,11 @@ beforeEach(async () => {
 afterEach(() => room.close())
 
 /** Accepts a mail for three inboxes on a log that is out of reach for the appends named, counted from 1. */
-async function accept(isAway: (append: number) => boolean, withinMs: number) {
+async function accept(
+  isAway: (append: number) => boolean,
+  withinMs: number,
+  meanwhile: (recipients: readonly Recipient[]) => Promise<void> = () => Promise.resolve(),
+) {
   const recorder = new Recorder(room.log, '/mayfly/smtp', room.now)
   let appends = 0
   const usage: UsageEvent[] = []
@@ -45,6 +49,7 @@ async function accept(isAway: (append: number) => boolean, withinMs: number) {
     const row = await room.views.queries.inbox(id)
     if (row !== null) recipients.push({ inbox: row.inbox, rcptTo: address })
   }
+  await meanwhile(recipients)
   const deadlineMs = performance.now() + withinMs
   const raw = Buffer.from('Subject: x\r\nMessage-ID:\r\n <one@test>\r\n\r\nMessage-ID: <two@test>')
   const outcome = await acceptance.accept({ raw, trace: TRACE, recipients, deadlineMs })
@@ -66,14 +71,33 @@ describe('acceptance', () => {
   })
 
   it('gives up at the deadline, and says that some records stand', async () => {
-    const { outcome } = await accept((append) => append > 1, 300)
+    const { outcome, usage } = await accept((append) => append > 1, 300)
     expect(outcome).toBe(REFUSALS.partialAppend)
     expect(await room.received()).toHaveLength(1)
+    const refused = expect.objectContaining({ type: 'MailRefused', reason: 'partial-append', code: 451 })
+    expect(usage).toEqual([expect.objectContaining({ type: 'MailAccepted' }), refused, refused])
   })
 
   it('gives up at once where no record is durable, without trying them all', async () => {
-    const { outcome, appends } = await accept(() => true, 60_000)
+    const { outcome, appends, usage } = await accept(() => true, 60_000)
     expect(outcome).toBe(REFUSALS.logUnavailable)
     expect(appends).toBe(1)
+    expect(usage).toHaveLength(3)
+    for (const each of usage) expect(each).toMatchObject({ type: 'MailRefused', reason: 'log-unavailable' })
+  })
+
+  it('takes a mail for none where one inbox has ended since its recipient was, and tells of each why', async () => {
+    const { outcome, appends, usage } = await accept(
+      () => false,
+      10_000,
+      async ([first]) => {
+        if (first !== undefined) await room.vault.forget([first.inbox.id])
+      },
+    )
+    expect(outcome).toBe(REFUSALS.recipientsChanged)
+    expect(appends).toBe(0)
+    const changed = expect.objectContaining({ type: 'MailRefused', reason: 'recipients-changed', code: 451 })
+    const { reason, responseCode: code } = REFUSALS.endedRecipient
+    expect(usage).toEqual([expect.objectContaining({ type: 'MailRefused', reason, code }), changed, changed])
   })
 })

@@ -94,7 +94,12 @@ export class Acceptance {
       // To try again helps where something changed since RCPT TO, not where the mail's own copies fill an inbox.
       const refused = recipients.filter((_, index) => judged[index] instanceof Refusal)
       const isItsOwnDoing = refused.every((one) => copies.some(({ inbox }) => inbox.id === one.inbox.id))
-      return copies.length === 0 || isItsOwnDoing ? refusal : REFUSALS.recipientsChanged
+      const outcome = copies.length === 0 || isItsOwnDoing ? refusal : REFUSALS.recipientsChanged
+      for (const [index, { inbox }] of recipients.entries()) {
+        const own = judged[index]
+        this.options.usage.refused(inbox, own instanceof Refusal ? own : outcome)
+      }
+      return outcome
     } finally {
       for (const { place } of copies) place.leave()
     }
@@ -117,32 +122,30 @@ export class Acceptance {
       trace: { ...trace, ...(authentication && { authentication }) },
     }
     let missing = await this.appendEach(copies, sealing)
-    if (missing.length === copies.length) return REFUSALS.logUnavailable
+    if (missing.length === copies.length) return this.leaveOut(missing, REFUSALS.logUnavailable)
     for (let ms = RETRY_MS.first; missing.length > 0; ms = Math.min(ms * 2, RETRY_MS.most)) {
-      if (performance.now() + ms >= deadlineMs) return REFUSALS.partialAppend
+      if (performance.now() + ms >= deadlineMs) return this.leaveOut(missing, REFUSALS.partialAppend)
       await pause(ms)
       missing = await this.appendEach(missing, sealing)
     }
     return copies.map(({ messageId }) => messageId)
   }
 
+  private leaveOut(missing: readonly Copy[], refusal: Refusal): Refusal {
+    for (const { inbox } of missing) this.options.usage.refused(inbox, refusal)
+    return refusal
+  }
+
   private async prepare({ inbox: { id: inboxId }, rcptTo }: Recipient, now: Date): Promise<Copy | Refusal> {
-    const { usage } = this.options
     let place: Place | null = null
     try {
       const row = await this.options.inboxes.inbox(inboxId)
       if (row === null) return REFUSALS.catchingUp
       const { inbox } = row
       const refusal = refusalOf(inbox, now)
-      if (refusal !== null) {
-        usage.refused(inbox, refusal)
-        return refusal
-      }
+      if (refusal !== null) return refusal
       place = this.room.take(row)
-      if (place === null) {
-        usage.refused(inbox, REFUSALS.inboxFull)
-        return REFUSALS.inboxFull
-      }
+      if (place === null) return REFUSALS.inboxFull
       const found = await this.options.vault.find(inboxId)
       if (found.state === 'known') {
         return { inbox, key: found.key, messageId: mintId('msg'), rcptTo, place }

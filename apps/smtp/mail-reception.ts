@@ -60,7 +60,7 @@ export class MailReception {
     const { maxMessageBytes: maxBytes } = this.context
     const { host, transaction } = toCome
     const data = MailData.begin({ maxBytes, declaredBytes: transaction.declaredBytes }, host.memory)
-    if (data === null) return REFUSALS.memoryFull
+    if (data === null) return this.refuse(transaction, REFUSALS.memoryFull)
     const mail = { ...toCome, data, startedAtMs: performance.now(), isComplete: false }
     this.mail = mail
     const onEnd = (readOn: () => void) => {
@@ -91,11 +91,7 @@ export class MailReception {
 
   private async judge({ data, startedAtMs, ...come }: MailUnderWay): Promise<MessageId[] | Refusal> {
     const content = data.content()
-    if (content.state !== 'whole') {
-      const refusal = REFUSAL_OF_CONTENT[content.state]
-      for (const { inbox } of come.transaction.recipients) this.context.usage.refused(inbox, refusal)
-      return refusal
-    }
+    if (content.state !== 'whole') return this.refuse(come.transaction, REFUSAL_OF_CONTENT[content.state])
     const { journal, dataTimeoutMs, accept } = this.context
     const mail = {
       raw: content.raw,
@@ -110,6 +106,11 @@ export class MailReception {
       journal.mailAccepted(come.session, mail, outcome, { receiveMs: receivedAtMs - startedAtMs, acceptMs })
     }
     return outcome
+  }
+
+  private refuse({ recipients }: Transaction, refusal: Refusal): Refusal {
+    for (const { inbox } of recipients) this.context.usage.refused(inbox, refusal)
+    return refusal
   }
 }
 

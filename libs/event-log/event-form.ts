@@ -9,7 +9,8 @@ const cbor = new Encoder({ useRecords: false, tagUint8Array: false, variableMapS
 
 export const Text = Type.String()
 export const Time = Type.String({ format: 'date-time' })
-export const Count = Type.Integer({ minimum: 0 })
+/** As far as every reader of JSON has integers exactly (RFC 8259, section 6). */
+export const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 export const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' })
 /** Sealed bytes in JSON: base64 (RFC 4648, section 4). */
 export const SealedText = Type.String({ contentEncoding: 'base64' })

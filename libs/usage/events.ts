@@ -53,8 +53,9 @@ export interface MailAccepted {
 }
 
 /**
- * A known inbox took no mail: it has ended or is full, or the mail is not one that it could take. Faults on this side,
- * after which the sender tries again, are no refusals of an inbox's, and in the metrics alone.
+ * A known inbox took no mail: it has ended or is full, the mail is not one that it could take, or this side could not
+ * take it just then (451), after which the sender tries again. The mail had got as far as DATA, or to an inbox that
+ * says no at RCPT TO.
  */
 export interface MailRefused {
   type: 'MailRefused'

@@ -63,6 +63,24 @@ export function describeUsageSink(name: string, open: OpenUsage): void {
       expect((await usage.queries.totals(ACCOUNT, [KEY])).get(KEY)?.requests).toBe(rows.length)
     })
 
+    it('takes whatever a label and a count may be', async () => {
+      const texts = [
+        '\ud800',
+        'x\udc00y',
+        'a\0b',
+        '\u0001\u001f\u2028',
+        '\n\n;',
+        `'"\\,[]{}`,
+        '\\u12',
+        '\uffff',
+        '😀',
+      ]
+      const rows = texts.map((text) => created(NOON, inboxAt(1), { text }))
+      const large = received(NOON, { size: Number.MAX_SAFE_INTEGER })
+      await usage.sink.write(batchOf(0, rows.length + 1, [...rows, large]))
+      expect(await figures('day')).toMatchObject([{ inboxes: texts.length, mails: 1 }])
+    })
+
     it('knows how far each partition is written', async () => {
       expect(await usage.sink.writtenTo('log', 'usage-events')).toEqual(new Map())
       await usage.sink.write(batchOf(0, 4, RICH))

@@ -9,11 +9,25 @@ const HEAD = `Host: x\r\nAuthorization: Bearer ${KEY}\r\n`
 
 describe('a signal to end', () => {
   let mayfly: Mayfly
+  let hasEnded = false
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     mayfly = await startMayfly({ apiKey: KEY })
   })
-  afterEach(() => mayfly.dispose())
+  beforeEach(async () => {
+    if (hasEnded) await startAgain()
+  })
+  afterAll(() => mayfly.dispose())
+
+  function end(signal: NodeJS.Signals): Promise<number | null> {
+    hasEnded = true
+    return mayfly.end(signal)
+  }
+
+  async function startAgain(): Promise<void> {
+    mayfly = await mayfly.startAgain()
+    hasEnded = false
+  }
 
   it('lets requests under way be answered, refuses new ones, and ends with 0', async () => {
     const inbox = await createInbox(mayfly)
@@ -24,7 +38,7 @@ describe('a signal to end', () => {
     underWay.write(`GET /healthz HTTP/1.1\r\n${HEAD}\r\n${head}`)
     await until('the first answer', () => readAnswers(underWay.received())[0])
 
-    const ended = mayfly.end('SIGTERM')
+    const ended = end('SIGTERM')
     await until('refusal', async () => (await refusalAt(httpPort(mayfly))) === 'ECONNREFUSED')
     await expect(send(mayfly, inbox.address, mail('too late'))).rejects.toThrow(/ECONNREFUSED|421/)
     underWay.write(body)
@@ -34,14 +48,14 @@ describe('a signal to end', () => {
     expect(underWay.isClosed()).toBe(true)
 
     const { id } = JSON.parse(answer.body) as { id: string }
-    mayfly = await mayfly.startAgain()
+    await startAgain()
     expect((await call(mayfly, 'GET', `/v1/inboxes/${id}`)).status).toBe(200)
   })
 
   it.each(['SIGTERM', 'SIGINT'] as const)('may be %s', async (signal) => {
     const { id } = await createInbox(mayfly)
-    expect(await mayfly.end(signal)).toBe(0)
-    mayfly = await mayfly.startAgain()
+    expect(await end(signal)).toBe(0)
+    await startAgain()
     expect((await call(mayfly, 'GET', `/v1/inboxes/${id}`)).status).toBe(200)
   })
 
@@ -55,7 +69,7 @@ describe('a signal to end', () => {
     }
     // Half a request keeps this connection, and so the instance, open for a while.
     holding.write('GET /v1/inboxes HTTP/1.1\r\n')
-    const ended = mayfly.end('SIGTERM')
+    const ended = end('SIGTERM')
     await until('the end of idle connections', () => kept.isClosed())
     holding.write(`${HEAD}\r\n`)
     const refused = await until(
@@ -84,7 +98,7 @@ describe('a signal to end', () => {
       }),
     )
     expect((await call(mayfly, 'GET', '/healthz')).status).toBe(200)
-    expect(await mayfly.end('SIGTERM')).toBe(0)
+    expect(await end('SIGTERM')).toBe(0)
     for (const wire of wires) wire.close()
   }, 25_000)
 })

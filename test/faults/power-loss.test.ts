@@ -6,6 +6,7 @@ import { describeWith } from '#test/harness/tools.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { makeFolder } from '#test/harness/standalone.js'
 import { until } from '#test/harness/until.js'
+import { rowForm } from '#libs/event-log/lmdb/row-form.js'
 import { openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import { untilReady } from './answers.js'
 import { cutTail, logPath } from './log-file.js'
@@ -121,9 +122,11 @@ async function durableText(folder: string, bytes: Buffer, database: string | nul
       ? [...root.getRange({})].map(
           ({ key, value }) => `${key} has ${value.wrapped === undefined ? 'no' : 'a'} key`,
         )
-      : [...root.openDB<StoredRow, [partition: number, offset: number]>({ name: database }).getRange({})].map(
-          ({ value }) => Buffer.from(value.v ?? []).toString('latin1'),
-        )
+      : [
+          ...root
+            .openDB<StoredRow, [partition: number, offset: number]>({ name: database, ...rowForm() })
+            .getRange({}),
+        ].map(({ value }) => Buffer.from(value.v ?? []).toString('latin1'))
   await root.close()
   return text.join('\n')
 }

@@ -20,6 +20,8 @@ const EXACTLY_ONCE = [
   // One block, whatever its size: pieces of their own would be known by their number alone.
   'input_format_parallel_parsing = 0',
   'max_insert_threads = 1',
+  // Half a surrogate pair is kept as its escape: what one event holds must not stop all others.
+  'input_format_json_throw_on_bad_escape_sequence = 0',
 ].join(', ')
 
 export class ClickHouseUsageSink implements UsageSink {
