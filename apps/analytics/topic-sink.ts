@@ -14,7 +14,7 @@ import { unlessAborted } from '#libs/timing/unless-aborted.js'
 import type { EncodedRows } from '#libs/usage/usage-rows.js'
 import type { UsageBatch, UsageRange } from '#libs/usage/usage-store.js'
 import { BatchesInDoubt, type BatchesInDoubtOptions } from './batches-in-doubt.js'
-import { PartitionRows, type CountedTopic } from './event-rows.js'
+import type { PartitionRows, CountedTopic } from './event-rows.js'
 import { countOf, GatheredRows } from './gathered-rows.js'
 import { MOST_RANGES, writeRanges } from './ranges-note.js'
 

@@ -1,7 +1,7 @@
 import { flushCompileCache } from 'node:module'
 import type { Logger } from 'pino'
 import { readSettings, unknownVariables, type Settings } from '#libs/config/settings.js'
-import { endProcess } from './end-process.js'
+import { endBy, endProcess } from './end-process.js'
 import { explain } from './explain.js'
 import { makeLogger } from './logger.js'
 
@@ -26,7 +26,8 @@ const PARENT_LOOK_MS = 250
 
 /**
  * The life of a process: reads the settings, starts, logs `listening`, and closes at SIGTERM or SIGINT with exit
- * code 0. What keeps it from starting, or from closing within a minute, ends it with 1 and a line that says why.
+ * code 0. What keeps it from starting ends it with 1 and a line that says why. A signal while it starts, a second one,
+ * and a minute in which it could not close, end it at once, by the signal.
  */
 export async function runProcess(start: (context: ProcessContext) => Promise<Running>): Promise<void> {
   try {
@@ -49,7 +50,7 @@ async function live(start: (context: ProcessContext) => Promise<Running>): Promi
     // Nothing was taken in yet: what has started is as safe to end as by a kill.
     starting.catch((error: unknown) => logger.debug({ err: error }, 'the start failed'))
     logger.info({ signal: running }, 'ended before it had started')
-    logger.flush(() => endProcess(0))
+    logger.flush(() => endBy(running))
     return
   }
   logger.info(running.listening, 'listening')
@@ -59,7 +60,7 @@ async function live(start: (context: ProcessContext) => Promise<Running>): Promi
 
   const signal = await ended
   logger.info({ signal }, 'draining')
-  const timer = setTimeout(() => giveUp(logger), DRAIN_WITHIN_MS)
+  const timer = setTimeout(() => giveUp(logger, signal), DRAIN_WITHIN_MS)
   await running.close()
   clearTimeout(timer)
   logger.info('ended')
@@ -72,7 +73,7 @@ function endedBySignal(): Promise<NodeJS.Signals> {
     if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(() => resolve('SIGTERM'))
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       process.once(signal, () => {
-        process.once(signal, () => endProcess(1))
+        process.once(signal, endBy)
         resolve(signal)
       })
     }
@@ -89,7 +90,7 @@ function whenOrphaned(end: () => void): void {
   }, PARENT_LOOK_MS).unref()
 }
 
-function giveUp(logger: Logger): void {
+function giveUp(logger: Logger, signal: NodeJS.Signals): void {
   logger.fatal('draining took too long: ended without it; what was acknowledged is durable')
-  logger.flush(() => endProcess(1))
+  logger.flush(() => endBy(signal))
 }

@@ -19,7 +19,7 @@ describe('a signal to end', () => {
   })
   afterAll(() => mayfly.dispose())
 
-  function end(signal: NodeJS.Signals): Promise<number | null> {
+  function end(signal: NodeJS.Signals): ReturnType<Mayfly['end']> {
     hasEnded = true
     return mayfly.end(signal)
   }

@@ -19,7 +19,7 @@ async function refusalOf(options: StartOptions): Promise<string> {
     await (started as Mayfly).end('SIGKILL')
     throw new Error('it started')
   }
-  expect(started.exitCode).toBe(1)
+  expect(started.ending).toBe(1)
   const lines = started.stderr
     .trim()
     .split('\n')

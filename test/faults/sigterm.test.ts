@@ -63,7 +63,7 @@ describe('SIGTERM under load', () => {
     const ended = mayfly.end('SIGTERM')
     await until('draining', () => mayfly.output().stderr.includes('"msg":"draining"'))
     process.kill(mayfly.pid, 'SIGTERM')
-    expect(await ended).toBe(1)
+    expect(await ended).toBe('SIGTERM')
     mayfly = await mayfly.startAgain()
     await ledger.mustHold(mayfly)
   }, 30_000)

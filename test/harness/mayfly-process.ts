@@ -4,6 +4,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { beforeDeadline } from '#libs/timing/deadline.js'
 
+/** The exit code, or the signal that a process ended by. */
+export type Ending = number | NodeJS.Signals
+
 /** One process of Mayfly's that listens. */
 export interface MayflyProcess {
   pid: number
@@ -11,8 +14,8 @@ export interface MayflyProcess {
   listening: { httpPort?: number; smtpPort?: number }
   /** Everything printed so far. */
   output(): { stdout: string; stderr: string }
-  /** Sends a signal; resolves with the exit code once the process has ended, null where a signal ended it. */
-  end(signal: NodeJS.Signals): Promise<number | null>
+  /** Sends a signal; resolves once the process has ended. */
+  end(signal: NodeJS.Signals): Promise<Ending>
   /** Sends a signal that does not end it. */
   signal(signal: NodeJS.Signals): void
 }
@@ -32,11 +35,11 @@ export class NotStartedError extends Error {
   override readonly name = 'NotStartedError'
 
   constructor(
-    readonly exitCode: number | null,
+    readonly ending: Ending,
     readonly stdout: string,
     readonly stderr: string,
   ) {
-    super(`mayfly ended with ${String(exitCode)} before it listened: ${stderr}`)
+    super(`mayfly ended with ${ending} before it listened: ${stderr}`)
   }
 }
 
@@ -67,9 +70,9 @@ export async function startProcess({ app, env, user, through }: ProcessOptions):
   ).catch((error: unknown) => {
     child.kill('SIGKILL')
     printed.stderr += `\nkilled: ${String(error)}`
-    return null
+    return 'SIGKILL' as const
   })
-  if (typeof listening !== 'object' || listening === null) {
+  if (typeof listening !== 'object') {
     throw new NotStartedError(listening, printed.stdout, printed.stderr)
   }
   return {
@@ -96,8 +99,7 @@ async function listeningLine(child: ChildProcess): Promise<MayflyProcess['listen
   })
 }
 
-async function exited(child: ChildProcess): Promise<number | null> {
-  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
-  await once(child, 'exit')
-  return child.exitCode
+async function exited(child: ChildProcess): Promise<Ending> {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  return child.exitCode ?? child.signalCode ?? 'SIGKILL'
 }

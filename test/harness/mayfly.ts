@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { startProcess, type MayflyProcess, type ProcessOptions } from './mayfly-process.js'
+import { startProcess, type Ending, type MayflyProcess, type ProcessOptions } from './mayfly-process.js'
 import { clickhouseUrl, kafkaBrokers, redisUrlUnderTest } from './servers.js'
 
 /** Mayfly under test, on ports of its own: one process, or one for each role on Kafka, Redis and ClickHouse. */
@@ -15,10 +15,9 @@ export interface Mayfly {
   /** Everything printed so far. */
   output(): { stdout: string; stderr: string }
   /**
-   * Sends a signal to every process; resolves once they have ended, with an exit code that is not 0 where there is
-   * one, null where a signal ended them.
+   * Sends a signal to every process; resolves once they have ended, with how the first one did that did not end with 0.
    */
-  end(signal: NodeJS.Signals): Promise<number | null>
+  end(signal: NodeJS.Signals): Promise<Ending>
   /** Starts it anew on what it stored, once it has ended. */
   startAgain(): Promise<Mayfly>
   /** Ends it, where it runs, and removes its folder. */
@@ -135,8 +134,8 @@ function environmentOf(
   return app === 'api' || app === 'standalone' ? { ...env } : { ...env, MAYFLY_METRICS_PORT: '' }
 }
 
-async function endAll(layers: readonly MayflyProcess[][], signal: NodeJS.Signals): Promise<number | null> {
-  let worst: number | null = 0
+async function endAll(layers: readonly MayflyProcess[][], signal: NodeJS.Signals): Promise<Ending> {
+  let worst: Ending = 0
   for (const layer of layers.toReversed()) {
     const codes = await Promise.all(layer.map((each) => each.end(signal)))
     for (const code of codes) if (worst === 0) worst = code

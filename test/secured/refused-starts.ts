@@ -34,7 +34,7 @@ export async function mustRefuseEach(servers: SecuredServers): Promise<void> {
     const env = { ...right, KAFKA_SASL_PASSWORD: WRONG }
     const ended: unknown = await startProcess({ app: 'lifecycle', env }).catch((error: unknown) => error)
     if (!(ended instanceof NotStartedError)) throw new Error('a role runs with a wrong password')
-    expect(ended.exitCode).toBe(1)
+    expect(ended.ending).toBe(1)
     expect(ended.stderr).toMatch(/^mayfly: .*KAFKA_SASL_PASSWORD$/m)
     expect(ended.stderr).not.toContain(WRONG)
   } finally {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { freePorts } from '#infra/servers/ports.js'
 import type { Target } from '#test/harness/client.js'
-import { startProcess, type MayflyProcess } from '#test/harness/mayfly-process.js'
+import { startProcess, type Ending, type MayflyProcess } from '#test/harness/mayfly-process.js'
 import { distributedEnvironment } from '#test/harness/mayfly.js'
 
 export const ROLES = ['projector', 'lifecycle', 'api', 'smtp'] as const
@@ -114,7 +114,7 @@ export class Deployment {
   }
 
   /** Ends an instance of a role and starts it again. */
-  async replace(role: Role, signal: NodeJS.Signals): Promise<number | null> {
+  async replace(role: Role, signal: NodeJS.Signals): Promise<Ending> {
     const instance = this.instanceOf(role)
     const code = await instance.process.end(signal)
     instance.process = await startProcess({ app: role, env: instance.env })
