@@ -34,8 +34,6 @@ const ENOUGH_ROWS = 100_000
 /** Past it nothing more is taken from the log. */
 const MOST_ROWS = 200_000
 const AGAIN = { firstMs: 100, mostMs: 5_000 }
-/** How long the last batch may take: its note is left to whoever is next. */
-const LAST_WITHIN_MS = 5_000
 
 /**
  * Writes one topic's events to the store of usage figures, exactly once in effect.
@@ -56,7 +54,6 @@ export class TopicSink {
   private readonly bell = new Doorbell()
   private room = Promise.withResolvers<undefined>()
   private readonly stopping = new AbortController()
-  private readonly hurrying = new AbortController()
   private readonly again = new GrowingPause(AGAIN)
   private loop: Promise<void> = Promise.resolve()
   /** The batch on its way. */
@@ -72,17 +69,19 @@ export class TopicSink {
 
   /** Where a partition goes on, once what was in doubt of it is written. */
   async startAt(range: PartitionRange): Promise<StartPosition> {
+    const { partition } = range
     const { closing } = this.options
-    this.gathered.drop(range.partition)
+    this.gathered.drop(partition)
     this.makeRoom()
-    try {
-      closing.throwIfAborted()
-      return { offset: await unlessAborted(this.locate(range), closing) }
-    } catch (error) {
-      if (!closing.aborted) throw error
-      // Nothing more is taken, wherever it would begin.
-      return { offset: range.first }
+    // Nothing more is taken, wherever it would begin.
+    if (closing.aborted) return { offset: range.first }
+    // What is on its way has been this process's before: it is in the store, or noted, when this goes on.
+    if (this.leaving?.ranges.some((each) => each.partition === partition) === true) {
+      await unlessAborted(this.leaving.done, closing)
     }
+    const offset = await this.inDoubt.settle(range)
+    this.partitionRows.set(partition, await this.inDoubt.rowsFrom(partition, offset))
+    return { offset }
   }
 
   /** Resolves once the batch is gathered, for which there may have to be room first. */
@@ -105,22 +104,11 @@ export class TopicSink {
     return outcome
   }
 
-  /** Writes what is gathered, if that can be done at once, and resolves once nothing is waited for. */
+  /** Writes what is gathered, if that can be done at once, and resolves once nothing is under way. */
   async stop(): Promise<void> {
     this.stopping.abort()
     this.bell.ring()
-    const timer = setTimeout(() => this.hurrying.abort(), LAST_WITHIN_MS)
     await this.loop
-    clearTimeout(timer)
-  }
-
-  private async locate(range: PartitionRange): Promise<number> {
-    const { partition } = range
-    // What is on its way has been this process's before: it is in the store, or noted, when this goes on.
-    if (this.leaving?.ranges.some((each) => each.partition === partition) === true) await this.leaving.done
-    const offset = await this.inDoubt.settle(range)
-    this.partitionRows.set(partition, await this.inDoubt.rowsFrom(partition, offset))
-    return offset
   }
 
   private async run(): Promise<void> {
@@ -185,7 +173,7 @@ export class TopicSink {
     const batch: UsageBatch = { logId: log.logId, topic, ranges, rows }
     for (;;) {
       try {
-        await unlessAborted(sink.write(batch), this.hurrying.signal)
+        await sink.write(batch)
         break
       } catch (error) {
         metrics.failed(topic)

@@ -165,8 +165,9 @@ describeOn(
       MAYFLY_BOOTSTRAP_API_KEY: 'a-key-that-no-projector-shows',
       MAYFLY_HTTP_PORT: '0',
     }
+    // It tells of the signal as a shell would.
     const through = ['timeout', '--preserve-status', '6'] as const
-    await expect(startProcess({ app: 'api', env, through })).rejects.toMatchObject({ ending: 'SIGTERM' })
+    await expect(startProcess({ app: 'api', env, through })).rejects.toMatchObject({ ending: 143 })
   })
 })
 
