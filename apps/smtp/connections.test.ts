@@ -24,7 +24,7 @@ describe('SMTP connections', () => {
   })
 
   it('are closed where a command takes too long, also when its bytes trickle in', async () => {
-    room = await MailRoom.started({ smtpCommandTimeoutMs: 300 })
+    room = await MailRoom.started({ smtpCommandTimeoutMs: 1_000 })
     const silent = await Dialogue.open(room.port)
     const trickling = await Dialogue.open(room.port)
     await trickling.reply()
