@@ -6,7 +6,7 @@ import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engine/engine.js'
 import { unlessAborted } from '#libs/timing/unless-aborted.js'
 import { GrowingPause } from '#libs/timing/pause.js'
-import type { UsageStore } from '#libs/usage/usage-store.js'
+import { WHY_NOT_COUNTED, type UsageStore } from '#libs/usage/usage-store.js'
 import { EventLogStrategy } from '#libs/log-transport/event-log-strategy.js'
 import { AnalyticsController, TopicSinks } from './analytics.controller.js'
 import { AnalyticsMetrics } from './analytics-metrics.js'
@@ -39,7 +39,7 @@ const PREPARE_AGAIN = { firstMs: 500, mostMs: 10_000 }
 export async function startAnalytics({ engine, logger, registry }: AnalyticsOptions): Promise<Analytics> {
   const { log, usage } = engine
   if (usage === null) {
-    logger.warn('usage is not counted: chDB does not come for this system')
+    logger.info(`usage is not counted: ${WHY_NOT_COUNTED}`)
     return { close: () => Promise.resolve() }
   }
   const metrics = new AnalyticsMetrics(registry)

@@ -22,6 +22,12 @@ export const INSTALLATION_SETTINGS = {
     (value) => /^[\x21-\x7e]{20,200}$/.test(value),
     'must be 20 to 200 visible ASCII characters',
   ),
+  countsUsage: kind.yesOrNo('MAYFLY_COUNT_USAGE', {
+    default: true,
+    help:
+      'Whether the embedded engine counts usage, with ClickHouse in its own process; what is left out is counted at a ' +
+      'later start that does.',
+  }),
   plansFile: kind.optionalText(
     'MAYFLY_PLANS',
     'JSON file of the plans that accounts may have; free, starter, pro and enterprise where unset.',

@@ -96,7 +96,9 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     )
     opened.defer(() => idempotency.close())
     // Not removed where it can't be opened: it has figures of events that the log has long lost.
-    const usage = await orDataDirError(() => openChdbUsage(join(dataDir.path, USAGE_FOLDER)))
+    const usage = settings.countsUsage
+      ? await orDataDirError(() => openChdbUsage(join(dataDir.path, USAGE_FOLDER)))
+      : null
     opened.defer(() => usage?.close())
     return {
       log,

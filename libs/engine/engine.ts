@@ -34,7 +34,7 @@ export interface Engine {
   signals: Signals
   limits: RateLimits
   idempotency: IdempotencyStore
-  /** Null where the embedded engine has none: chDB does not come for every system. */
+  /** Null where the embedded engine has none: it is told not to count, or chDB does not come for the system. */
   usage: Omit<UsageStore, 'close'> | null
   /** Lets go of every resource; what was acknowledged is durable. */
   close(): Promise<void>

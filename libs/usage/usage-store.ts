@@ -6,6 +6,9 @@ export class UsageUnavailableError extends Error {
   override readonly name = 'UsageUnavailableError'
 }
 
+/** Why an engine has no store of usage figures. */
+export const WHY_NOT_COUNTED = 'MAYFLY_COUNT_USAGE is false, or chDB does not come for this system'
+
 /** Offsets of a partition, from `first` up to, not including, `end`. */
 export interface UsageRange {
   partition: number

@@ -92,7 +92,11 @@ describe('a data folder that can not be used', () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
-    const said = await refusalOf({ dataDir: folder.path, env: { [variable]: String(port) } })
+    const said = await refusalOf({
+      dataDir: folder.path,
+      hasAnalytics: true,
+      env: { [variable]: String(port) },
+    })
     expect(said).toMatch(new RegExp(`port ${port} of 127.0.0.1 is taken; .*${variable}`))
     server.close()
   })
@@ -102,7 +106,7 @@ describe('a data folder that can not be used', () => {
     { variable: 'MAYFLY_SMTP_HOST', host: '192.0.2.1' },
     { variable: 'MAYFLY_SMTP_HOST', host: 'no-such-host.invalid' },
   ])('is left alone where $variable is $host, which is not here', async ({ variable, host }) => {
-    const said = await refusalOf({ dataDir: folder.path, env: { [variable]: host } })
+    const said = await refusalOf({ dataDir: folder.path, hasAnalytics: true, env: { [variable]: host } })
     expect(said).toMatch(new RegExp(`${variable} is no address of this machine .*${host}`))
   })
 

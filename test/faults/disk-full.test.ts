@@ -24,7 +24,7 @@ describe('a disk that is full', () => {
 
   beforeAll(async () => {
     const limited = ['bash', '-c', `ulimit -S -f ${LIMIT_BYTES >> 10}; exec "$0" "$@"`] as const
-    mayfly = await startMayfly({ through: limited })
+    mayfly = await startMayfly({ hasAnalytics: true, through: limited })
     inbox = await createInbox(mayfly)
   })
   afterAll(() => mayfly.dispose())
@@ -52,7 +52,7 @@ describe('a disk that is full', () => {
 
   it('has cost nothing that was accepted, after a restart too', async () => {
     expect(await mayfly.end('SIGTERM')).toBe(0)
-    mayfly = await startMayfly({ dataDir: mayfly.dataDir })
+    mayfly = await startMayfly({ dataDir: mayfly.dataDir, hasAnalytics: true })
     await everyAcceptedMailIsThere(mayfly)
     expect(accepted.size).toBeGreaterThan(3)
   })
@@ -98,7 +98,7 @@ describeWithMount('a file system that is full', () => {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', folder.path])
     const dataDir = join(folder.path, 'data')
     const filler = join(folder.path, 'filler')
-    let mayfly = await startMayfly({ dataDir })
+    let mayfly = await startMayfly({ dataDir, hasAnalytics: true })
     try {
       const inbox = await createInbox(mayfly)
       await send(mayfly, inbox.address, mail('before'))

@@ -14,7 +14,7 @@ describe('killed at random moments under load', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ hasAnalytics: true })
     for (let count = 0; count < 5; count += 1) {
       const inbox = await createInbox(mayfly)
       ledger.inboxes.set(inbox.id, inbox)

@@ -19,7 +19,7 @@ describe('a machine that loses its power', () => {
   let inbox: InboxJson
 
   beforeEach(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ hasAnalytics: true })
     inbox = await createInbox(mayfly)
   })
   afterEach(() => mayfly.dispose())
@@ -69,7 +69,7 @@ describeWith('strace')('what is on disk', () => {
     const folder = await makeFolder()
     const trace = join(folder.path, 'trace')
     const dataDir = join(folder.path, 'data')
-    const mayfly = await startMayfly({ dataDir, through: traceInto(trace) })
+    const mayfly = await startMayfly({ dataDir, hasAnalytics: true, through: traceInto(trace) })
     const first = await createInbox(mayfly)
     await send(mayfly, first.address, mail('one at a time'))
     await Promise.all([

@@ -28,7 +28,7 @@ describe('views that are gone', () => {
   let before: Map<string, string>
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ env: { MAYFLY_PARSE_THREADS: '1' } })
+    mayfly = await startMayfly()
     inboxes = []
     for (let count = 0; count < INBOXES; count += 1) {
       inboxes.push(await createInbox(mayfly, { name: `inbox ${count}`, labels: { run: String(count % 2) } }))

@@ -16,7 +16,7 @@ describe('SIGTERM under load', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ hasAnalytics: true })
   })
   afterAll(() => mayfly.dispose())
 

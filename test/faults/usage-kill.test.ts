@@ -17,7 +17,7 @@ describe('usage, with the one process killed under load', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ hasAnalytics: true })
     const inbox = await createInbox(mayfly)
     ledger.inboxes.set(inbox.id, inbox)
   })

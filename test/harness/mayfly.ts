@@ -35,7 +35,7 @@ export interface StartOptions {
   through?: ProcessOptions['through']
   /** Runs the webhooks too, which on the distributed engine are a process of their own. */
   hasWebhooks?: boolean
-  /** Likewise what counts usage. */
+  /** Likewise what counts usage; without, the embedded engine does not either. */
   hasAnalytics?: boolean
   /** In place of the one that the suite runs on. */
   engine?: EngineName
@@ -67,6 +67,9 @@ export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
     MAYFLY_HTTP_PORT: '0',
     MAYFLY_SMTP_PORT: '0',
     MAYFLY_BOOTSTRAP_API_KEY: apiKey,
+    // Hundreds are started: each with no more than it is asked for.
+    MAYFLY_PARSE_THREADS: '1',
+    MAYFLY_COUNT_USAGE: String(hasAnalytics),
     ...(engine === 'distributed' ? distributedEnvironment(basename(dataDir)) : {}),
     ...options.env,
   }

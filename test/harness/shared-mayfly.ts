@@ -18,6 +18,7 @@ export type SharedName = EngineName | 'redis-cluster'
 
 /** As where one account alone has mail: another suite's must not have a large mail of this one given up. */
 const UNHURRIED = {
+  MAYFLY_PARSE_THREADS: '2',
   MAYFLY_PARSE_PATIENCE_MS: '10000',
   MAYFLY_PARSE_INBOX_BUDGET_MS: '60000',
   MAYFLY_PARSE_ACCOUNT_BUDGET_MS: '600000',
@@ -38,7 +39,11 @@ export async function sharedMayfly(): Promise<SharedMayfly> {
 export async function startSharedMayfly(name: SharedName): Promise<() => Promise<void>> {
   const engine = name === 'embedded' ? 'embedded' : 'distributed'
   const redis = name === 'redis-cluster' ? { REDIS_URL: redisClusterUrls().join(',') } : {}
-  const mayfly = await startMayfly({ engine, env: { ...UNHURRIED, ...redis } })
+  const mayfly = await startMayfly({
+    engine,
+    env: { ...UNHURRIED, ...redis },
+    hasAnalytics: engine === 'embedded',
+  })
   const { url, smtpPort, apiKey } = mayfly
   process.env[variableOf(name)] = JSON.stringify({ url, smtpPort, apiKey } satisfies Target)
   return () => mayfly.dispose()

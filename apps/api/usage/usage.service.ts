@@ -3,6 +3,7 @@ import { unlessAborted } from '#libs/timing/unless-aborted.js'
 import {
   INTERVAL_MS,
   UsageUnavailableError,
+  WHY_NOT_COUNTED,
   type UsageFigures,
   type UsageGrouping,
   type UsageOwner,
@@ -116,7 +117,7 @@ export class Usage {
   private get queries(): UsageQueries {
     const { queries } = this.context
     if (queries !== null) return queries
-    throw new UsageUnavailableError('chDB does not come for this system: usage is not counted')
+    throw unavailable('read-model-unavailable', `Usage is not counted here: ${WHY_NOT_COUNTED}.`)
   }
 
   private spanOf({ from, to }: UsageSpan, usualMs: number): Span {
