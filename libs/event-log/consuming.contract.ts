@@ -92,6 +92,30 @@ export function describeConsuming(made: () => EventLogHarness): void {
     expect(arrivals.texts[1]).toEqual(['a', 'a'])
   })
 
+  it('stops while it asks for a start, behind which there is nothing', async () => {
+    const { log } = made()
+    const arrivals = new Arrivals()
+    await appendTo(log, 1, 'a')
+    const asked = Promise.withResolvers<undefined>()
+    const told = Promise.withResolvers<undefined>()
+    let isAgain = false
+    const startAt = async ({ first, end }: PartitionRange) => {
+      if (!isAgain) return { offset: first }
+      asked.resolve(undefined)
+      await told.promise
+      return { offset: end }
+    }
+    const consumer = await log.consume(consumerOf(arrivals, { startAt }))
+    await arrivals.until(() => arrivals.count >= 1)
+    isAgain = true
+    consumer.locateAgain(1)
+    await asked.promise
+    const stopped = consumer.stop()
+    told.resolve(undefined)
+    await stopped
+    expect(arrivals.count).toBe(1)
+  })
+
   it('begins at a partition’s end where that is asked for', async () => {
     const { log } = made()
     const arrivals = new Arrivals()

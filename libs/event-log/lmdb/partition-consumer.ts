@@ -82,6 +82,8 @@ export class PartitionConsumer {
 
   private async handleNext(signal: AbortSignal): Promise<void> {
     while (this.isToBeLocated) await this.locate()
+    // Nothing would wake it any more.
+    if (this.isStopped()) return
     const records = this.source.read(this.offset)
     if (records.length === 0) return new Promise((resolve) => (this.wakeUp = resolve))
     const { topic, partition } = this.partition
