@@ -100,9 +100,13 @@ describeOn('kafka')('Kafka event log: topics', () => {
         ],
       }),
     )
+    // What the controller has taken the broker tells of a moment later.
+    const isSeen = (setting: string, value: string) =>
+      until(`${setting} to be ${value}`, async () => (await settingsOf('inbox-events'))[setting] === value)
+    await isSeen('segment.ms', '3600000')
     await (await KafkaEventLog.open({ ...harness.options, retentionMs: () => 2_000_000 })).close()
-    const changed = { 'retention.ms': '2000000', 'segment.ms': '3600000' }
-    expect(await settingsOf('inbox-events')).toMatchObject(changed)
+    await isSeen('retention.ms', '2000000')
+    expect(await settingsOf('inbox-events')).toMatchObject({ 'segment.ms': '3600000' })
     await harness.close()
   })
 })
