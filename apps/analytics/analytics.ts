@@ -30,6 +30,8 @@ export interface Analytics {
 }
 
 const GROUP = 'analytics'
+/** What is made of a small batch is gone before the garbage collector has to move it. */
+const BATCH_RECORDS = 200
 const PREPARE_AGAIN = { firstMs: 500, mostMs: 10_000 }
 
 /**
@@ -46,6 +48,7 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
   const strategy = new EventLogStrategy({
     log,
     group: GROUP,
+    batchRecords: BATCH_RECORDS,
     startAt: (range) => sinkOf(range.topic).startAt(range),
     onError: (error, partition) => logger.error({ err: error, ...partition }, 'a batch failed: tried again'),
   })

@@ -11,12 +11,13 @@ export class RecentIds {
 
   /** Whether the id is none of those that are remembered; it is one of them from then on. */
   isNew(id: string): boolean {
-    if (this.latest.has(id) || this.former.has(id)) return false
+    if (this.former.has(id)) return false
+    const { size } = this.latest
+    if (this.latest.add(id).size === size) return false
     if (this.latest.size === this.least) {
       this.former = this.latest
       this.latest = new Set()
     }
-    this.latest.add(id)
     return true
   }
 }

@@ -1,4 +1,5 @@
 import { workerData } from 'piscina'
+import { asBuffer } from '#libs/bytes/as-buffer.js'
 import { authenticateMail, type Sender } from '#libs/mail-auth/authenticate.js'
 import { MailDns } from '#libs/mail-auth/mail-dns.js'
 import type { Authentication } from '#libs/mail/message.js'
@@ -19,6 +20,5 @@ const dns = new MailDns(dnsServers)
 
 /** Runs in a thread of its own, for many mails at once: most of their time is DNS's. */
 export default function authenticate({ raw, sender, withinMs }: AuthenticateTask): Promise<Authentication> {
-  const source = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
-  return authenticateMail(source, sender, dns.forMail(withinMs))
+  return authenticateMail(asBuffer(raw), sender, dns.forMail(withinMs))
 }

@@ -65,7 +65,9 @@ export function decodeBatch<Event, Recording extends { event: Event } = Recorded
 
   function hasItsPlace(key: string, own: string): boolean {
     if (key !== own) return false
-    if (!ownKeys.has(key) && partitionOf(key, partitions) === batch.partition) ownKeys.add(key)
-    return ownKeys.has(key)
+    if (ownKeys.has(key)) return true
+    if (partitionOf(key, partitions) !== batch.partition) return false
+    ownKeys.add(key)
+    return true
   }
 }

@@ -1,6 +1,7 @@
 import { Encoder } from 'cbor-x'
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
+import { asBuffer } from '#libs/bytes/as-buffer.js'
 import { idPattern, type Id } from '#libs/typeid/typeid.js'
 import { TYPE_PREFIX, type EventForm } from './cloud-event.js'
 
@@ -53,7 +54,7 @@ export function eventForm<Event, const Schema extends Type.TProperties>(
     },
     decode(value) {
       const data: unknown =
-        contentType === 'application/cbor' ? cbor.decode(value) : JSON.parse(textOf(value))
+        contentType === 'application/cbor' ? cbor.decode(value) : JSON.parse(asBuffer(value).toString())
       if (!validator.Check(data)) {
         const [error] = validator.Errors(data)
         throw new TypeError(
@@ -63,9 +64,4 @@ export function eventForm<Event, const Schema extends Type.TProperties>(
       return fromData(data)
     },
   }
-}
-
-/** Without copying the bytes first. */
-function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString()
 }

@@ -69,6 +69,11 @@ export interface ConsumerSpec {
   group: string
   topic: TopicName
   /**
+   * How many records a batch has at most, where the log makes batches itself; where they come to it made, it goes by
+   * those. As many as the log thinks right where nothing is said.
+   */
+  batchRecords?: number | undefined
+  /**
    * Asked each time that the partition becomes this consumer's, also where it was another's in between: what was
    * gathered of it before is void then.
    */

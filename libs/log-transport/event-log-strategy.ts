@@ -18,6 +18,8 @@ export interface EventLogStrategyOptions {
   log: Pick<EventLog, 'consume'>
   /** The role's name; its instances share the partitions. */
   group: string
+  /** As the log's consumers have it. */
+  batchRecords?: number
   startAt: (range: PartitionRange) => Promise<StartPosition>
   onError: (error: unknown, partition: Partition) => void
 }
@@ -92,12 +94,12 @@ export class EventLogStrategy extends Server implements CustomTransportStrategy 
   }
 
   private async consumeAll(): Promise<void> {
-    const { log, group, startAt, onError } = this.options
+    const { log, ...spec } = this.options
     for (const topic of this.messageHandlers.keys()) {
       // Listening again, after it had failed.
       if (this.consumers.has(topic)) continue
       const handle = (batch: RecordBatch, signal: AbortSignal) => this.dispatch({ ...batch, signal })
-      const beginning = log.consume({ group, topic: topic as SourceTopic, startAt, handle, onError })
+      const beginning = log.consume({ ...spec, topic: topic as SourceTopic, handle })
       this.beginning.set(topic, beginning)
       this.consumers.set(topic, await beginning)
     }

@@ -6,6 +6,7 @@ import { partitionOf } from '../partitioner.js'
 import { partitionCount, type TopicName } from '../topics.js'
 import { ANSWER_WITHIN_MS } from './kafka-client.js'
 import { REQUEST_BYTES } from './kafka-topics.js'
+import { asBuffer } from '#libs/bytes/as-buffer.js'
 import { messageOf } from '#libs/fault/message-of.js'
 import { within } from './within.js'
 
@@ -146,7 +147,7 @@ export class TopicAppender {
         partition,
         key: record.key,
         headers: { ...record.headers },
-        value: bufferOf(record.value),
+        value: asBuffer(record.value),
       })),
     })
     const acknowledged = await within(SEND_WITHIN_MS, `Kafka took nothing for ${this.topic}`, sent)
@@ -190,8 +191,4 @@ function sizeOf({ key, headers, value }: LogRecord): number {
   let bytes = value.length + Buffer.byteLength(key) + RECORD_OVERHEAD_BYTES
   for (const [name, text] of Object.entries(headers)) bytes += name.length + Buffer.byteLength(text)
   return bytes
-}
-
-function bufferOf(value: Uint8Array): Buffer {
-  return Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength)
 }

@@ -124,7 +124,7 @@ export class LmdbEventLog implements EventLog {
         }
         return new PartitionConsumer(spec, range, await locate(), {
           locate,
-          read: (from) => this.readBatch(range, from),
+          read: (from) => this.readBatch(range, from, spec.batchRecords),
           commit: async (offset) => {
             const { topic, partition } = range
             if (isCommitting) await this.places.keep(spec.group, [{ topic, partition, offset, note: '' }])
@@ -262,14 +262,18 @@ export class LmdbEventLog implements EventLog {
     return positions
   }
 
-  private readBatch({ topic, partition }: Partition, from: number): StoredRecord[] {
+  private readBatch(
+    { topic, partition }: Partition,
+    from: number,
+    limit: number = BATCH.maxItems,
+  ): StoredRecord[] {
     const records: StoredRecord[] = []
     let bytes = 0
     const { end } = this.rangeOf({ topic, partition })
     const rows = this.topicOf(topic).getRange({
       start: [partition, from],
       end: [partition, end],
-      limit: BATCH.maxItems,
+      limit,
     })
     for (const { key, value } of rows) {
       bytes += value.v.length + RECORD_OVERHEAD_BYTES
