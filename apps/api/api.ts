@@ -154,6 +154,7 @@ export async function startApi({
   const usageContext: UsageContext = {
     queries: engine.usage?.queries ?? null,
     now,
+    stallMs: settings.streamStallMs,
     onUnavailable: (error) => logUntold(error, 'reading usage figures'),
   }
   const operationsContext: OperationsContext = {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { cp, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startMayfly } from '#test/harness/mayfly.js'
+import { AS_SHIPPED, startMayfly } from '#test/harness/mayfly.js'
 import type { Section } from './section.js'
 
 const SOURCES = ['apps', 'libs', 'infra', 'test', 'package.json', '.swcrc']
@@ -25,7 +25,7 @@ export const starting: Section = async ({ plan }) => {
 
 async function secondsFromBuild(): Promise<number> {
   const started = performance.now()
-  const mayfly = await startMayfly()
+  const mayfly = await startMayfly({ env: AS_SHIPPED })
   const seconds = (performance.now() - started) / 1000
   await mayfly.dispose()
   return seconds

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Pool } from 'undici'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { AS_SHIPPED, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 
 export interface InboxHandle {
@@ -23,10 +23,11 @@ export class Subject {
     profileDir: string | null,
     env: Readonly<Record<string, string>> = {},
   ): Promise<Subject> {
-    if (profileDir === null) return new Subject(await startMayfly({ env }))
+    const settings = { ...AS_SHIPPED, ...env }
+    if (profileDir === null) return new Subject(await startMayfly({ env: settings }))
     await mkdir(profileDir, { recursive: true })
     const flags = `--cpu-prof --cpu-prof-dir=${resolve(profileDir)}`
-    return new Subject(await startMayfly({ env: { ...env, NODE_OPTIONS: flags } }))
+    return new Subject(await startMayfly({ env: { ...settings, NODE_OPTIONS: flags } }))
   }
 
   /** Ends it, does what it is given with its folder, and starts it on that again: as another subject. */

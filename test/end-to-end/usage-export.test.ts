@@ -168,6 +168,19 @@ describe('usage as a file', () => {
     expect(query(`SELECT count() FROM file('${join(folder, 'none.parquet')}', 'Parquet')`, 'TSV')).toBe('0\n')
   })
 
+  it('is given to an account but twice at once, and to another beside that', async () => {
+    const ask = (target: Target) => call(target, 'GET', '/v1/usage/export?table=requests')
+    const asked = Array.from({ length: 20 }, () => ask(admin))
+    expect((await ask(stranger)).status).toBe(200)
+    const answers = await Promise.all(asked)
+    const refused = answers.filter(({ status }) => status !== 200)
+    expect(refused.length).toBeGreaterThan(0)
+    for (const answer of refused) {
+      expectProblem(answer, { status: 503, code: 'too-many-streams', detail: /2 of them to one account/ })
+    }
+    expect((await ask(admin)).status).toBe(200)
+  })
+
   it('is for keys of scope admin alone', async () => {
     const scopes = ['inboxes', 'read', 'audit']
     const target = as(mayfly, await issueKey(admin, { scopes }))

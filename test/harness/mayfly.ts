@@ -43,6 +43,9 @@ export interface StartOptions {
 
 export type EngineName = 'embedded' | 'distributed'
 
+/** As a part of `env`: what trials do without at their defaults again. */
+export const AS_SHIPPED = { MAYFLY_PARSE_THREADS: '', MAYFLY_COUNT_USAGE: '' }
+
 /** In the order of their start; what takes something in ends first, as an operator would have it. */
 const LAYERS: Readonly<Record<EngineName, readonly (readonly ProcessOptions['app'][])[]>> = {
   embedded: [['standalone']],

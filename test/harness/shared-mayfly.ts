@@ -1,7 +1,7 @@
 import { SCOPES } from '#libs/account/scope.js'
 import { as, issueKey, openAccount } from './accounts.js'
 import type { Target } from './client.js'
-import { engineUnderTest, startMayfly, type EngineName } from './mayfly.js'
+import { AS_SHIPPED, engineUnderTest, startMayfly, type EngineName } from './mayfly.js'
 import { redisClusterUrls } from './servers.js'
 
 /*
@@ -18,7 +18,6 @@ export type SharedName = EngineName | 'redis-cluster'
 
 /** As where one account alone has mail: another suite's must not have a large mail of this one given up. */
 const UNHURRIED = {
-  MAYFLY_PARSE_THREADS: '2',
   MAYFLY_PARSE_PATIENCE_MS: '10000',
   MAYFLY_PARSE_INBOX_BUDGET_MS: '60000',
   MAYFLY_PARSE_ACCOUNT_BUDGET_MS: '600000',
@@ -39,11 +38,7 @@ export async function sharedMayfly(): Promise<SharedMayfly> {
 export async function startSharedMayfly(name: SharedName): Promise<() => Promise<void>> {
   const engine = name === 'embedded' ? 'embedded' : 'distributed'
   const redis = name === 'redis-cluster' ? { REDIS_URL: redisClusterUrls().join(',') } : {}
-  const mayfly = await startMayfly({
-    engine,
-    env: { ...UNHURRIED, ...redis },
-    hasAnalytics: engine === 'embedded',
-  })
+  const mayfly = await startMayfly({ engine, env: { ...AS_SHIPPED, ...UNHURRIED, ...redis } })
   const { url, smtpPort, apiKey } = mayfly
   process.env[variableOf(name)] = JSON.stringify({ url, smtpPort, apiKey } satisfies Target)
   return () => mayfly.dispose()

@@ -6,7 +6,7 @@ describeWith('schemathesis')('the API, held against its document by schemathesis
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ hasAnalytics: true })
   })
   afterAll(() => mayfly.dispose())
 

@@ -12,7 +12,7 @@ import { Describe } from '../openapi/describe.js'
 import { reportJson, usageRowJson } from './usage-json.js'
 import { ExportUsage, ReadReport, ReadUsage } from './usage-parameters.dto.js'
 import { UsageReportSchema, UsageRow } from './usage-schemas.js'
-import { MOST_ROWS, Usage } from './usage.service.js'
+import { MOST_ROWS, Usage, UsageContext } from './usage.service.js'
 
 const MEDIA_TYPE: Readonly<Record<ExportFormat, string>> = {
   parquet: 'application/vnd.apache.parquet',
@@ -23,7 +23,10 @@ const MEDIA_TYPE: Readonly<Record<ExportFormat, string>> = {
 /** What keys were used for. */
 @Controller('v1/usage')
 export class UsageController {
-  constructor(private readonly usage: Usage) {}
+  constructor(
+    private readonly usage: Usage,
+    private readonly context: UsageContext,
+  ) {}
 
   @Get()
   @NeedsScope(...SCOPES)
@@ -85,6 +88,8 @@ export class UsageController {
     if (reply.raw.closed || reply.raw.destroyed) over.abort()
     const file = await this.usage.export(principal, query, over.signal)
     const { table, format } = query
+    // Nothing listens for it: Node ends the connection.
+    reply.raw.setTimeout(this.context.stallMs)
     void reply
       .headers(attachmentHeaders(`mayfly-${table}.${format}`, 'application/octet-stream'))
       .type(MEDIA_TYPE[format])

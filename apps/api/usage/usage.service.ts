@@ -23,6 +23,8 @@ export abstract class UsageContext {
   /** Null where none are kept. */
   abstract readonly queries: UsageQueries | null
   abstract readonly now: () => Date
+  /** A client that takes nothing of its file for so long is cut off. */
+  abstract readonly stallMs: number
   /** Told of what could not be looked up, and was answered without. */
   abstract readonly onUnavailable: (error: unknown) => void
 }
@@ -42,13 +44,16 @@ const DAY_MS = INTERVAL_MS.day
 /** As long as single events are kept. */
 const REPORT_DAYS = 90
 export const MOST_ROWS = 10_000
+/** Each takes disk, and a client may take its time. */
 const MOST_EXPORTS = 4
+const MOST_EXPORTS_OF_ACCOUNT = 2
 /** Who asks for a key is not kept waiting for what it was used for. */
 const TOTALS_WITHIN_MS = 3_000
 
 @Injectable()
 export class Usage {
-  private exports = 0
+  /** The accounts whose exports are under way, once for each. */
+  private readonly exporting: AccountId[] = []
 
   constructor(private readonly context: UsageContext) {}
 
@@ -106,11 +111,14 @@ export class Usage {
     const { format, table } = asked
     const span = this.spanOf(asked, DAY_MS)
     signal.throwIfAborted()
-    if (this.exports >= MOST_EXPORTS) {
-      throw unavailable('too-many-streams', `This instance gives at most ${MOST_EXPORTS} exports at once.`)
+    const own = this.exporting.filter((each) => each === accountId).length
+    if (this.exporting.length >= MOST_EXPORTS || own >= MOST_EXPORTS_OF_ACCOUNT) {
+      const most = `${MOST_EXPORTS} exports at once, ${MOST_EXPORTS_OF_ACCOUNT} of them to one account`
+      throw unavailable('too-many-streams', `This instance gives at most ${most}.`)
     }
-    this.exports += 1
-    signal.addEventListener('abort', () => (this.exports -= 1), { once: true })
+    this.exporting.push(accountId)
+    const end = () => this.exporting.splice(this.exporting.indexOf(accountId), 1)
+    signal.addEventListener('abort', end, { once: true })
     return this.queries.export({ accountId, ...span, table, format }, signal)
   }
 

@@ -17,10 +17,12 @@ describe.each([
     describeRateLimits('Redis', async () => {
       const clients = await Promise.all([open(urls()), open(urls())])
       const prefix = `test-${randomUUID()}.`
+      // What is asked for here is exact counts, however busy the machine.
+      const limitsOf = (client: RedisClient) => redisRateLimits({ client, prefix, withinMs: 10_000 })
       const [one, other] = clients
       return {
-        one: redisRateLimits({ client: one, prefix }),
-        other: redisRateLimits({ client: other, prefix }),
+        one: limitsOf(one),
+        other: limitsOf(other),
         close() {
           for (const client of clients) client.disconnect()
           return Promise.resolve()

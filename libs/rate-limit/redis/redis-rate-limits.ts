@@ -15,13 +15,18 @@ export interface RedisRateLimitsOptions {
   client: RedisClient
   /** Begins every key; without braces. */
   prefix: string
+  /** No request waits longer to be counted. */
+  withinMs?: number
 }
 
-/** No request waits longer to be counted. */
 const COUNTED_WITHIN_MS = 250
 
 /** Counts that every process shares. */
-export function redisRateLimits({ client, prefix }: RedisRateLimitsOptions): RateLimits {
+export function redisRateLimits({
+  client,
+  prefix,
+  withinMs = COUNTED_WITHIN_MS,
+}: RedisRateLimitsOptions): RateLimits {
   const limiter = new RateLimiterRedis({
     ...ANY_POLICY,
     storeClient: client,
@@ -29,14 +34,14 @@ export function redisRateLimits({ client, prefix }: RedisRateLimitsOptions): Rat
   })
   const limits = new FlexibleRateLimits(limiter)
   return {
-    consume: (key, policies) => reach(limits.consume(key, policies)),
-    peek: (key, policies) => reach(limits.peek(key, policies)),
+    consume: (key, policies) => reach(limits.consume(key, policies), withinMs),
+    peek: (key, policies) => reach(limits.peek(key, policies), withinMs),
   }
 }
 
-async function reach<Answer>(asked: Promise<Answer>): Promise<Answer> {
+async function reach<Answer>(asked: Promise<Answer>, withinMs: number): Promise<Answer> {
   try {
-    return await beforeDeadline(COUNTED_WITHIN_MS, asked)
+    return await beforeDeadline(withinMs, asked)
   } catch (cause) {
     throw new RateLimitsUnavailableError(`the counts in Redis are out of reach: ${messageOf(cause)}`, {
       cause,
