@@ -88,7 +88,8 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
       expect(String(bytes.subarray(0, 4)) + String(bytes.subarray(-4))).toBe('PAR1PAR1')
     const name = `again_${format}`
     await table(name, 'n UInt64, text String')
-    await client.exec({ query: `INSERT INTO ${name} FORMAT ${format}`, values: Readable.from([bytes]) })
+    const insert = `INSERT INTO ${name} FORMAT ${format}`
+    await bytesOf((await client.exec({ query: insert, values: Readable.from([bytes]) })).stream)
     expect(await rows(`SELECT count() AS c, sum(n) AS s, uniqExact(text) AS u FROM ${name}`)).toEqual([
       { c: 200_000, s: 19_999_900_000, u: 200_000 },
     ])
@@ -127,10 +128,8 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
         fc.array(fc.uint8Array({ minLength: 4, maxLength: 4 }), { minLength: 1, maxLength: 3 }),
         async (values) => {
           const data = Buffer.concat(values.map((value) => Buffer.from(value)))
-          await client.exec({
-            query: 'INSERT INTO bytes FORMAT RowBinary',
-            values: Readable.from([data]),
-          })
+          const insert = 'INSERT INTO bytes FORMAT RowBinary'
+          await bytesOf((await client.exec({ query: insert, values: Readable.from([data]) })).stream)
           const [row] = await rows('SELECT groupArray(hex(b)) AS all FROM bytes')
           await client.command({ query: 'TRUNCATE TABLE bytes' })
           const sent = values.map((value) => Buffer.from(value).toString('hex').toUpperCase())

@@ -29,18 +29,23 @@ const TYPES: readonly (readonly [RegExp, string])[] = [
 ]
 /** As ClickHouse's own limit. */
 const MOST_URL_BYTES = 1024 * 1024
+/** Far longer than ClickHouse's client keeps an idle connection, which must not ask where nobody listens any more. */
+const KEEP_ALIVE_MS = 30_000
 const LOOK_EVERY_MS = 50
 const TEXT = 'text/plain; charset=UTF-8'
 
 /** Does not listen yet. */
 export function createFront(options: FrontOptions): Server {
-  return createServer({ maxHeaderSize: MOST_URL_BYTES }, (request, response) => {
-    answer(request, response, options).catch((error: unknown) => {
-      // What is left is a connection that broke, or a defect here; neither may end the server.
-      process.stderr.write(`${String(error)}\n`)
-      response.destroy()
-    })
-  })
+  return createServer(
+    { maxHeaderSize: MOST_URL_BYTES, keepAliveTimeout: KEEP_ALIVE_MS },
+    (request, response) => {
+      answer(request, response, options).catch((error: unknown) => {
+        // What is left is a connection that broke, or a defect here; neither may end the server.
+        process.stderr.write(`${String(error)}\n`)
+        response.destroy()
+      })
+    },
+  )
 }
 
 async function answer(
