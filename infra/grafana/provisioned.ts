@@ -38,6 +38,8 @@ export interface Dashboard {
   uid: string
   title: string
   schemaVersion: number
+  /** What it opens with: `now-6h`. */
+  time: { from: string }
   templating: { list: Variable[] }
   panels: Panel[]
 }

@@ -84,7 +84,7 @@ function columnsOf(table: keyof typeof SHARES, { labels, message, inboxEvent, ma
 /** Fills tables in a folder; resolves with what is in them then. */
 export async function fillTables(folder: string, events: number): Promise<void> {
   await (await openStore(folder)).close()
-  await withClient(folder, async (client) => {
+  await withTables(folder, async (client) => {
     for (const table of TABLES) {
       const rows = Math.floor(events * SHARES[table])
       await fill(
@@ -145,7 +145,7 @@ export interface TableSize {
 
 /** Of each table what it has on disk. */
 export function sizesOf(folder: string): Promise<TableSize[]> {
-  return withClient(folder, async (client) => {
+  return withTables(folder, async (client) => {
     const answer = await client.query({
       query: `SELECT table, toFloat64(sum(rows)) AS rows, toFloat64(sum(bytes_on_disk)) AS bytes FROM system.parts
         WHERE active AND database = currentDatabase() GROUP BY table ORDER BY table`,
@@ -155,7 +155,10 @@ export function sizesOf(folder: string): Promise<TableSize[]> {
   })
 }
 
-async function withClient<Result>(folder: string, work: (client: ClickHouseClient) => Promise<Result>) {
+export async function withTables<Result>(
+  folder: string,
+  work: (client: ClickHouseClient) => Promise<Result>,
+): Promise<Result> {
   const client = await chdbClient(join(folder, 'tables'))
   if (client === null) throw new Error('chDB is not installed')
   try {

@@ -5,6 +5,7 @@ import type { UsageQueries, UsageQuery } from '#libs/usage/usage-store.js'
 import type { Figure } from './figure.js'
 import type { Section, SectionContext } from './section.js'
 import { ACCOUNT_KEYS, BUSY_ACCOUNT, BUSY_KEY, fillTables, RUN_MAILS, sizesOf } from './stored-usage.js'
+import { dashboardFigures } from './usage-dashboards.js'
 import { recordingCost } from './usage-recording.js'
 import { appendUsage, bareInsertRate, countingRate, openLog, openStore } from './usage-sink.js'
 
@@ -74,6 +75,7 @@ async function asking({ plan, say }: SectionContext, folder: string): Promise<Fi
   const sizes = await sizesOf(tables)
   return [
     ...figures,
+    ...(await dashboardFigures(tables)),
     ...sizes
       .filter(({ rows }) => rows > 100)
       .map(({ table, rows, bytes }) => ({
