@@ -4,6 +4,7 @@ import { dashboards, type Dashboard, type Panel } from '#infra/grafana/provision
 import { INTERVAL_MS } from '#libs/usage/usage-store.js'
 import { median, type Figure } from './figure.js'
 import { withTables } from './stored-usage.js'
+import { timesOf } from './times-of.js'
 
 const ASKED = 5
 const ANSWERED_MS = { atMost: 200 }
@@ -44,7 +45,10 @@ async function slowest(client: ClickHouseClient, spanOf: (dashboard: Dashboard) 
     dashboard.panels.flatMap((panel) => askedBy(dashboard, panel, spanOf(dashboard))),
   )
   const all: { title: string; times: number[] }[] = []
-  for (const { title, sql } of asked) all.push({ title, times: await timesOf(client, sql) })
+  for (const { title, sql: query } of asked) {
+    const ask = async () => (await client.query({ query, format: 'JSON' })).json()
+    all.push({ title, times: await timesOf(ASKED, ask) })
+  }
   const [first] = all.toSorted((one, other) => median(other.times) - median(one.times))
   if (first === undefined) throw new Error('there is no dashboard')
   return { ...first, of: all.length }
@@ -62,17 +66,6 @@ function askedBy({ title, templating }: Dashboard, panel: Panel, spanMs: number)
     title: `${title}: ${panel.title}`,
     sql: expanded(rawSql, shown),
   }))
-}
-
-async function timesOf(client: ClickHouseClient, query: string): Promise<number[]> {
-  const times: number[] = []
-  // The first one meets what has not been read before.
-  for (let round = 0; round <= ASKED; round += 1) {
-    const asked = performance.now()
-    await (await client.query({ query, format: 'JSON' })).json()
-    if (round > 0) times.push(performance.now() - asked)
-  }
-  return times
 }
 
 /** As Grafana writes it: `30s`, `6h`. */

@@ -5,6 +5,7 @@ import type { UsageQueries, UsageQuery } from '#libs/usage/usage-store.js'
 import type { Figure } from './figure.js'
 import type { Section, SectionContext } from './section.js'
 import { ACCOUNT_KEYS, BUSY_ACCOUNT, BUSY_KEY, fillTables, RUN_MAILS, sizesOf } from './stored-usage.js'
+import { timesOf } from './times-of.js'
 import { dashboardFigures } from './usage-dashboards.js'
 import { recordingCost } from './usage-recording.js'
 import { appendUsage, bareInsertRate, countingRate, openLog, openStore } from './usage-sink.js'
@@ -59,13 +60,7 @@ async function asking({ plan, say }: SectionContext, folder: string): Promise<Fi
   const figures: Figure[] = []
   try {
     for (const [name, ask] of Object.entries(questions(store.queries))) {
-      const times: number[] = []
-      // The first one meets what has not been read before.
-      for (let round = 0; round <= ASKED; round += 1) {
-        const asked = performance.now()
-        await ask()
-        if (round > 0) times.push(performance.now() - asked)
-      }
+      const times = await timesOf(ASKED, ask)
       const reach = name === A_YEAR ? { reach: A_YEAR_MS } : {}
       figures.push({ name: `${name}, p50`, unit: 'ms', rounds: times, ...reach })
     }

@@ -1,7 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { GrowingPause } from '#libs/timing/pause.js'
 
 /** More and more rarely: looking takes time from what is waited for. */
-const PAUSE = { firstMs: 10, growth: 1.3, mostMs: 50 }
+const LOOK_AGAIN = { firstMs: 10, mostMs: 50 }
 
 /** Looks until there is something; fails, with what was waited for, when it takes too long. */
 export async function until<Result>(
@@ -10,10 +10,12 @@ export async function until<Result>(
   withinMs = 30_000,
 ): Promise<Result> {
   const deadline = Date.now() + withinMs
-  for (let pauseMs = PAUSE.firstMs; ; pauseMs = Math.min(pauseMs * PAUSE.growth, PAUSE.mostMs)) {
+  const again = new GrowingPause(LOOK_AGAIN)
+  const { signal } = new AbortController()
+  for (;;) {
     const found = await look()
     if (found !== null && found !== undefined && found !== false) return found
     if (Date.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for ${what}`)
-    await pause(pauseMs)
+    await again.wait(signal)
   }
 }
