@@ -278,7 +278,7 @@ export class LmdbEventLog implements EventLog {
     for (const { key, value } of rows) {
       bytes += value.v.length + RECORD_OVERHEAD_BYTES
       if (records.length > 0 && bytes > BATCH.maxBatchBytes) break
-      records.push({ offset: key[1], key: value.k, headers: value.h, value: value.v })
+      records.push({ offset: key[1], key: value.k, headers: value.h, value: Buffer.from(value.v) })
     }
     return records
   }

@@ -6,6 +6,7 @@ export interface Row {
   t: number
   k: string
   h: LogRecord['headers']
+  /** Of a row that was read, the store's own memory: to be copied before the next one is read. */
   v: Uint8Array
 }
 
@@ -22,11 +23,18 @@ const OF_ACCOUNT = [...EVENT, 'ce_accountid', 'ce_environment']
  */
 const STRUCTURES = [['t', 'k', 'h', 'v'], EVENT, OF_ACCOUNT, [...OF_ACCOUNT, 'ce_keyid']]
 
+interface RowForm {
+  encoder: { structures: string[][]; maxSharedStructures: number; copyBuffers: false }
+}
+
 /**
  * How lmdb's encoder, msgpackr, is to write rows: with the structures that it is given, and learns no more. Those that
  * it learned would stand in the transaction that needed them first, and be lost with it if it failed. For one database:
  * an encoder changes the lists.
+ *
+ * It does not copy values: its copies, each an ArrayBuffer of its own, take as long as the rest of reading.
  */
-export function rowForm(): { encoder: { structures: string[][]; maxSharedStructures: number } } {
-  return { encoder: { structures: structuredClone(STRUCTURES), maxSharedStructures: STRUCTURES.length } }
+export function rowForm(): RowForm {
+  const structures = structuredClone(STRUCTURES)
+  return { encoder: { structures, maxSharedStructures: STRUCTURES.length, copyBuffers: false } }
 }
