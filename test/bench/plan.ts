@@ -52,7 +52,7 @@ const DEFAULT: Plan = {
   toldMails: 300,
   dueDeliveries: { few: 10_000, many: 100_000 },
   countedInboxes: 20_000,
-  countedEvents: 1_000_000,
+  countedEvents: 2_000_000,
   storedEvents: 1_000_000,
 }
 
