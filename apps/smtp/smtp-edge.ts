@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
@@ -51,11 +52,25 @@ const SEALED_SHARE = 4
  * Resolves once it listens. Rejects, with the variable to look at, where it can't listen or the certificate can't be used.
  */
 export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
+  // Closes in reverse order, each of them whatever became of the others.
+  const opened = new AsyncDisposableStack()
+  let draining: Promise<void> | null = null
+  try {
+    const { port } = await listen(options, opened)
+    return { port, drain: () => (draining ??= opened.disposeAsync()) }
+  } catch (error) {
+    await opened.disposeAsync()
+    throw error
+  }
+}
+
+async function listen(options: SmtpEdgeOptions, opened: AsyncDisposableStack): Promise<AddressInfo> {
   const { engine, settings, now } = options
   const journal = new Journal(options.logger, new SmtpMetrics(options.registry))
   const onError = (error: unknown) => journal.failed(error)
 
   const recorded = measuredUsage({ log: engine.log, source: '/mayfly/smtp', ...options })
+  opened.defer(() => recorded.close())
   const usage = new MailUsage(recorded, now)
   const recipients = new Recipients({
     usage,
@@ -70,6 +85,7 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const authenticator = settings.mailAuthentication
     ? new Authenticator({ dnsServers: settings.dnsServers, onError })
     : null
+  opened.defer(() => authenticator?.close())
   const acceptance = new Acceptance({
     vault: engine.vault,
     inboxes: engine.inboxes,
@@ -95,12 +111,6 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   })
   const address = listening.address()
   if (address === null || typeof address === 'string') throw new Error('the SMTP edge listens on no port')
-
-  let draining: Promise<void> | null = null
-  const drain = async () => {
-    await server.drain(DRAIN_MS)
-    await authenticator?.close()
-    await recorded.close()
-  }
-  return { port: address.port, drain: () => (draining ??= drain()) }
+  opened.defer(() => server.drain(DRAIN_MS))
+  return address
 }
