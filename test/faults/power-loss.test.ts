@@ -6,7 +6,7 @@ import { describeWith } from '#test/harness/tools.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { makeFolder } from '#test/harness/standalone.js'
 import { until } from '#test/harness/until.js'
-import { rowForm } from '#libs/event-log/lmdb/row-form.js'
+import { rowForm, type Row } from '#libs/event-log/lmdb/row-form.js'
 import { openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import { untilReady } from './answers.js'
 import { cutTail, logPath } from './log-file.js'
@@ -105,8 +105,7 @@ describeWith('strace')('what is on disk', () => {
   }, 60_000)
 })
 
-interface StoredRow {
-  v?: Uint8Array
+interface StoredKey {
   wrapped?: Uint8Array
 }
 
@@ -116,17 +115,16 @@ async function durableText(folder: string, bytes: Buffer, database: string | nul
   // A name of its own each time, since lmdb knows a file that it had open.
   const path = join(folder, `${randomUUID()}.mdb`)
   await writeFile(path, bytes)
-  const root = openLmdbFile<StoredRow, string>({ path, isSynced: 'before-seen', maxDbs: 16 })
-  const text =
-    database === null
-      ? [...root.getRange({})].map(
-          ({ key, value }) => `${key} has ${value.wrapped === undefined ? 'no' : 'a'} key`,
-        )
-      : [
-          ...root
-            .openDB<StoredRow, [partition: number, offset: number]>({ name: database, ...rowForm() })
-            .getRange({}),
-        ].map(({ value }) => Buffer.from(value.v ?? []).toString('latin1'))
+  const root = openLmdbFile<StoredKey, string>({ path, isSynced: 'before-seen', maxDbs: 16 })
+  const text: string[] = []
+  if (database === null) {
+    for (const { key, value } of root.getRange({})) {
+      text.push(`${key} has ${value.wrapped === undefined ? 'no' : 'a'} key`)
+    }
+  } else {
+    const rows = root.openDB<Row, [partition: number, offset: number]>({ name: database, ...rowForm() })
+    for (const { value } of rows.getRange({})) text.push(Buffer.from(value.v).toString('latin1'))
+  }
   await root.close()
   return text.join('\n')
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Database, RootDatabase } from 'lmdb'
+import type { RootDatabase } from 'lmdb'
 import { closeLmdbFile, commit, openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import { Batcher } from '../batcher.js'
 import {
@@ -20,8 +20,8 @@ import { partitionOf } from '../partitioner.js'
 import { deadLetterOf, partitionCount, TOPICS, type SourceTopic, type TopicName } from '../topics.js'
 import { GroupPlaces } from './group-places.js'
 import { LmdbConsumer } from './lmdb-consumer.js'
+import { LmdbTopics, sizeOf, type Append } from './lmdb-topics.js'
 import { PartitionConsumer } from './partition-consumer.js'
-import { rowForm, type Row } from './row-form.js'
 
 /*
  * Relies on: lmdb 3 synced before seen, where a commit that is visible has been synced to disk, so that
@@ -40,22 +40,11 @@ export interface LmdbEventLogOptions {
   onPruneError: (error: unknown) => void
 }
 
-interface Append {
-  topic: TopicName
-  partition: number
-  record: LogRecord
-}
-
-type RowKey = [partition: number, offset: number]
-
-const RECORD_OVERHEAD_BYTES = 512
 const BATCH = { maxItems: 2_000, maxBatchBytes: 16 << 20, maxQueuedBytes: 256 << 20 }
 const PRUNE_EVERY_MS = 3_600_000
-const PRUNE_CHUNK = 1_000
 
 export class LmdbEventLog implements EventLog {
-  private readonly topics = new Map<TopicName, Database<Row, RowKey>>()
-  private readonly ranges = new Map<TopicName, PartitionRange[]>()
+  private readonly topics: LmdbTopics
   private readonly places: GroupPlaces
   private readonly consumers = new Set<LmdbConsumer>()
   private readonly batcher: Batcher<Append, Position>
@@ -96,9 +85,10 @@ export class LmdbEventLog implements EventLog {
   ) {
     this.logId = logId
     this.places = new GroupPlaces(root)
+    this.topics = new LmdbTopics(root, this.places, options.partitions)
     this.batcher = new Batcher<Append, Position>({
       ...BATCH,
-      sizeOf: ({ record }) => record.value.length + RECORD_OVERHEAD_BYTES,
+      sizeOf: ({ record }) => sizeOf(record),
       write: (appends) => this.write(appends),
     })
     this.pruneTimer = setInterval(() => {
@@ -108,13 +98,13 @@ export class LmdbEventLog implements EventLog {
 
   async append(topic: TopicName, record: LogRecord): Promise<Position> {
     if (this.isClosed) throw new LogUnavailableError('the event log is closed')
-    const partition = partitionOf(record.key, this.rangesOf(topic).length)
+    const partition = partitionOf(record.key, this.topics.rangesOf(topic).length)
     return this.batcher.add({ topic, partition, record })
   }
 
   async consume(spec: ConsumerSpec): Promise<Consumer> {
     const partitions = await Promise.all(
-      this.rangesOf(spec.topic).map(async (range) => {
+      this.topics.rangesOf(spec.topic).map(async (range) => {
         let isCommitting = false
         const locate = async () => {
           const start = await spec.startAt({ ...range })
@@ -163,12 +153,12 @@ export class LmdbEventLog implements EventLog {
   topology(topic: TopicName): Promise<Topology> {
     return Promise.resolve({
       logId: this.logId,
-      partitions: this.rangesOf(topic).map((range) => ({ ...range })),
+      partitions: this.topics.rangesOf(topic).map((range) => ({ ...range })),
     })
   }
 
   committed(group: string, topic: SourceTopic): Promise<GroupPlace[]> {
-    const places = this.rangesOf(topic).map((range) => this.places.find(group, range))
+    const places = this.topics.rangesOf(topic).map((range) => this.places.find(group, range))
     return Promise.resolve(places.filter((place) => place !== null))
   }
 
@@ -205,114 +195,24 @@ export class LmdbEventLog implements EventLog {
     await closeLmdbFile(this.root)
   }
 
-  private topicOf(topic: TopicName): Database<Row, RowKey> {
-    let database = this.topics.get(topic)
-    if (database === undefined) {
-      database = this.root.openDB<Row, RowKey>({ name: topic, ...rowForm() })
-      this.topics.set(topic, database)
-    }
-    return database
-  }
-
-  /** The live ranges: their ends move with every append that has become durable. */
-  private rangesOf(topic: TopicName): PartitionRange[] {
-    let ranges = this.ranges.get(topic)
-    if (ranges === undefined) {
-      const count = partitionCount(topic, this.options.partitions)
-      ranges = Array.from({ length: count }, (_, partition) => this.findRange(topic, partition))
-      this.ranges.set(topic, ranges)
-    }
-    return ranges
-  }
-
-  private rangeOf({ topic, partition }: Partition): PartitionRange {
-    const range = this.rangesOf(topic)[partition]
-    if (range === undefined) throw new RangeError(`${topic} has no partition ${partition}`)
-    return range
-  }
-
-  private findRange(topic: TopicName, partition: number): PartitionRange {
-    const rows = this.topicOf(topic)
-    const all = { start: [partition, 0] as RowKey, end: [partition + 1, 0] as RowKey, limit: 1 }
-    const [first] = rows.getKeys(all)
-    const [last] = rows.getKeys({ ...all, start: [partition, Infinity], end: [partition, -1], reverse: true })
-    // A pruned partition may be empty and yet have an end.
-    const pruned = this.places.prunedTo(topic, partition)
-    return { topic, partition, first: first?.[1] ?? pruned, end: last === undefined ? pruned : last[1] + 1 }
-  }
-
   private async write(appends: readonly Append[]): Promise<Position[]> {
-    const ends = new Map<PartitionRange, number>()
-    const positions = appends.map(({ topic, partition }) => {
-      const range = this.rangeOf({ topic, partition })
-      const offset = ends.get(range) ?? range.end
-      ends.set(range, offset + 1)
-      return { topic, partition, offset }
-    })
-    const t = this.options.now().getTime()
-    await commit(this.root, () => {
-      for (const [index, { topic, partition, record }] of appends.entries()) {
-        const offset = positions[index]?.offset ?? 0
-        const row = { t, k: record.key, h: record.headers, v: record.value }
-        this.topicOf(topic).putSync([partition, offset], row)
-      }
-    })
-    for (const [range, end] of ends) range.end = end
+    const positions = await this.topics.append(appends, this.options.now())
     for (const consumer of this.consumers) consumer.wake()
     return positions
   }
 
-  private readBatch(
-    { topic, partition }: Partition,
-    from: number,
-    limit: number = BATCH.maxItems,
-  ): StoredRecord[] {
-    const records: StoredRecord[] = []
-    let bytes = 0
-    const { end } = this.rangeOf({ topic, partition })
-    const rows = this.topicOf(topic).getRange({
-      start: [partition, from],
-      end: [partition, end],
-      limit,
-    })
-    for (const { key, value } of rows) {
-      bytes += value.v.length + RECORD_OVERHEAD_BYTES
-      if (records.length > 0 && bytes > BATCH.maxBatchBytes) break
-      records.push({ offset: key[1], key: value.k, headers: value.h, value: Buffer.from(value.v) })
-    }
-    return records
+  private readBatch(partition: Partition, from: number, maxItems = BATCH.maxItems): StoredRecord[] {
+    return this.topics.read(partition, from, { maxItems, maxBytes: BATCH.maxBatchBytes })
   }
 
   private async pruneTopics(): Promise<void> {
     for (const topic of TOPICS) {
       const retentionMs = this.options.retentionMs(topic)
       if (retentionMs === null) continue
-      const before = this.options.now().getTime() - retentionMs
-      for (const range of this.isClosed ? [] : this.rangesOf(topic)) {
-        while (!this.isClosed && (await this.pruneChunk(range, before))) await pause(0)
+      const before = new Date(this.options.now().getTime() - retentionMs)
+      for (const partition of this.isClosed ? [] : this.topics.rangesOf(topic)) {
+        while (!this.isClosed && (await this.topics.pruneSome(partition, before))) await pause(0)
       }
     }
-  }
-
-  private async pruneChunk(range: PartitionRange, before: number): Promise<boolean> {
-    const rows = this.topicOf(range.topic)
-    const { partition } = range
-    const old: RowKey[] = []
-    for (const { key, value } of rows.getRange({
-      start: [partition, range.first],
-      end: [partition, range.end],
-      limit: PRUNE_CHUNK,
-    })) {
-      if (value.t >= before) break
-      old.push(key)
-    }
-    const last = old.at(-1)
-    if (last === undefined) return false
-    await commit(this.root, () => {
-      for (const key of old) rows.removeSync(key)
-      this.places.putPrunedTo(range.topic, partition, last[1] + 1)
-    })
-    range.first = last[1] + 1
-    return old.length === PRUNE_CHUNK
   }
 }
