@@ -25,8 +25,8 @@ export const INSTALLATION_SETTINGS = {
   countsUsage: kind.yesOrNo('MAYFLY_COUNT_USAGE', {
     default: true,
     help:
-      'Whether the embedded engine counts usage, with ClickHouse in its own process; what is left out is counted at a ' +
-      'later start that does.',
+      'Whether usage is counted in ClickHouse, which the embedded engine has in its own process; the same in every ' +
+      'process of the distributed engine. What is left out is counted at a later start, as far as the log goes back.',
   }),
   plansFile: kind.optionalText(
     'MAYFLY_PLANS',

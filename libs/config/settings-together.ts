@@ -24,12 +24,7 @@ const PAIRS: readonly (readonly [SettingName, SettingName])[] = [
   ['kafkaSaslUsername', 'kafkaSaslPassword'],
 ]
 /** What the distributed engine, which KAFKA_BROKERS chooses, needs besides: many processes must agree on it. */
-const NEEDED_WITH_KAFKA: readonly SettingName[] = [
-  'redisUrls',
-  'clickhouseUrl',
-  'masterKey',
-  'bootstrapApiKey',
-]
+const NEEDED_WITH_KAFKA: readonly SettingName[] = ['redisUrls', 'masterKey', 'bootstrapApiKey']
 /** What the embedded engine has no use for. */
 const ONLY_WITH_KAFKA: readonly SettingName[] = ['redisUrls', 'clickhouseUrl']
 
@@ -47,6 +42,9 @@ export function faultsBetween(environment: Environment): string[] {
   if (isSet('kafkaBrokers')) {
     const missing = NEEDED_WITH_KAFKA.filter((name) => !isSet(name))
     faults.push(...missing.map((name) => `${variable(name)} must be set too where KAFKA_BROKERS is`))
+    if (!isSet('clickhouseUrl') && environment.MAYFLY_COUNT_USAGE !== 'false') {
+      faults.push('CLICKHOUSE_URL must be set too where KAFKA_BROKERS is, unless MAYFLY_COUNT_USAGE is false')
+    }
   } else {
     const useless = ONLY_WITH_KAFKA.filter(isSet)
     faults.push(

@@ -181,11 +181,15 @@ describe('settings', () => {
     it.each(['REDIS_URL', 'CLICKHOUSE_URL', 'MAYFLY_MASTER_KEY', 'MAYFLY_BOOTSTRAP_API_KEY'])(
       'stop the start without %s, and say so',
       (variable) => {
-        expect(faultsOf({ ...complete, [variable]: '' })).toEqual([
-          `${variable} must be set too where KAFKA_BROKERS is`,
-        ])
+        const fault = `${variable} must be set too where KAFKA_BROKERS is`
+        expect(faultsOf({ ...complete, [variable]: '' })).toEqual([expect.stringContaining(fault)])
       },
     )
+
+    it('need no ClickHouse where usage is not counted', () => {
+      const uncounted = readSettings({ ...complete, CLICKHOUSE_URL: '', MAYFLY_COUNT_USAGE: 'false' })
+      expect(uncounted).toMatchObject({ clickhouseUrl: null, countsUsage: false })
+    })
 
     test.each([
       { KAFKA_BROKERS: 'one', why: /KAFKA_BROKERS must be host:port/ },

@@ -96,14 +96,16 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     opened.defer(() => keyUse.close())
     const times = { leaseMs: LEASE_MS, keptMs: KEPT_MS }
     const idempotency = new RedisIdempotencyStore({ client, prefix, now, ...times })
-    const usage = serverUsage({
-      url: settings.clickhouseUrl ?? '',
-      database: settings.clickhouseDatabase,
-      username: settings.clickhouseUsername,
-      password: settings.clickhousePassword ?? '',
-      ca: clickhouseTls.ca,
-    })
-    opened.defer(() => usage.close())
+    const usage = settings.countsUsage
+      ? serverUsage({
+          url: settings.clickhouseUrl ?? '',
+          database: settings.clickhouseDatabase,
+          username: settings.clickhouseUsername,
+          password: settings.clickhousePassword ?? '',
+          ca: clickhouseTls.ca,
+        })
+      : null
+    opened.defer(() => usage?.close())
     return {
       log,
       vault,

@@ -23,9 +23,9 @@ describe('access', () => {
 
   // One instance knows the keys of two accounts: each was its first key once.
   beforeAll(async () => {
-    const before = await startMayfly({ apiKey: FIRST_KEY })
+    const before = await startMayfly({ isOneProcess: true, apiKey: FIRST_KEY })
     expect(await before.end('SIGTERM')).toBe(0)
-    mayfly = await startMayfly({ apiKey: SECOND_KEY, dataDir: before.dataDir })
+    mayfly = await startMayfly({ isOneProcess: true, apiKey: SECOND_KEY, dataDir: before.dataDir })
     first = { ...mayfly, apiKey: FIRST_KEY }
     second = { ...mayfly, apiKey: SECOND_KEY }
   })

@@ -22,6 +22,7 @@ describe('whom a mail is from', () => {
       'silent.example': { isSilent: true },
     })
     mayfly = await startMayfly({
+      isOneProcess: true,
       env: { MAYFLY_MAIL_AUTHENTICATION: 'true', MAYFLY_DNS_SERVERS: dns.address },
     })
   })

@@ -30,7 +30,7 @@ describe('the command mayfly', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ hasAnalytics: true })
+    mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true })
   })
   afterAll(() => mayfly.dispose())
 

@@ -82,7 +82,7 @@ describe('going from cursor to cursor', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ isOneProcess: true })
   })
   afterAll(() => mayfly.dispose())
 

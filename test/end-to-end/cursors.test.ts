@@ -19,7 +19,7 @@ describe('a list of messages', () => {
   let inbox: InboxJson
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ isOneProcess: true })
     inbox = await inboxWith(
       mayfly,
       ...['a1', 'b2', 'a3', 'b4', 'a5', 'b6', 'a7'].map((subject) => mail(subject)),

@@ -37,7 +37,7 @@ describe('the API guide', () => {
 
   // One of its own: it counts what all that bears a label came to.
   beforeAll(async () => {
-    mayfly = await startMayfly({ hasAnalytics: true })
+    mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true })
     folder = await mkdtemp(join(tmpdir(), 'mayfly-guide-'))
   })
   afterAll(async () => {

@@ -149,7 +149,7 @@ describe('hostile HTTP', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ apiKey: KEY })
+    mayfly = await startMayfly({ isOneProcess: true, apiKey: KEY })
   })
   afterAll(() => mayfly.dispose())
   afterEach(async () => {

@@ -16,7 +16,7 @@ describe('HTTP as it is without settings', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ isOneProcess: true })
   })
   afterAll(() => mayfly.dispose())
 
@@ -138,6 +138,7 @@ describe('HTTP with bounds and origins', () => {
 
   beforeAll(async () => {
     mayfly = await startMayfly({
+      isOneProcess: true,
       env: {
         MAYFLY_HTTP_REQUEST_TIMEOUT_MS: '1000',
         MAYFLY_HTTP_MAX_CONNECTIONS: String(connections),

@@ -19,7 +19,7 @@ describe('POST with an Idempotency-Key', () => {
   let key: string
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ isOneProcess: true })
   })
   afterAll(() => mayfly.dispose())
   beforeEach(() => {

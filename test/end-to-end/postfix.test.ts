@@ -23,7 +23,7 @@ describeWith('postfix')('Postfix as a relay', () => {
       MAYFLY_SMTP_MEMORY_BYTES: String(MEMORY_BYTES),
       MAYFLY_SMTP_MEMORY_PERCENT_PER_ADDRESS: '100',
     }
-    mayfly = await startMayfly({ env: sizes })
+    mayfly = await startMayfly({ isOneProcess: true, env: sizes })
     postfix = relay = await startPostfixRelay(mayfly.smtpPort)
   })
   beforeEach(async () => {

@@ -15,7 +15,7 @@ describe('the report of a load run', () => {
   let worker: Target
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ hasAnalytics: true })
+    mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true })
     const limits = { max_messages: 2 }
     admin = as(mayfly, (await openAccount(mayfly, { plan: 'enterprise', limits })).key)
     worker = as(mayfly, await issueKey(admin))

@@ -37,7 +37,7 @@ describe('a wait', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ isOneProcess: true })
   })
   afterAll(() => mayfly.dispose())
 
@@ -315,7 +315,7 @@ describe('the waits of one instance', () => {
   let mayfly: Mayfly
 
   beforeEach(async () => {
-    mayfly = await startMayfly({ env: { MAYFLY_MAX_WAITS: '3' } })
+    mayfly = await startMayfly({ isOneProcess: true, env: { MAYFLY_MAX_WAITS: '3' } })
   })
   afterEach(() => mayfly.dispose())
 

@@ -35,8 +35,10 @@ export interface StartOptions {
   through?: ProcessOptions['through']
   /** Runs the webhooks too, which on the distributed engine are a process of their own. */
   hasWebhooks?: boolean
-  /** Likewise what counts usage; without, the embedded engine does not either. */
+  /** Likewise what counts usage; without, nothing does. */
   hasAnalytics?: boolean
+  /** Runs every role in one process on the distributed engine too: for what it does not matter to who knows what. */
+  isOneProcess?: boolean
   /** In place of the one that the suite runs on. */
   engine?: EngineName
 }
@@ -46,14 +48,14 @@ export type EngineName = 'embedded' | 'distributed'
 /** As a part of `env`: what trials do without at their defaults again. */
 export const AS_SHIPPED = { MAYFLY_PARSE_THREADS: '', MAYFLY_COUNT_USAGE: '' }
 
+type Layers = readonly (readonly ProcessOptions['app'][])[]
+
+const ONE_PROCESS: Layers = [['standalone']]
 /** In the order of their start; what takes something in ends first, as an operator would have it. */
-const LAYERS: Readonly<Record<EngineName, readonly (readonly ProcessOptions['app'][])[]>> = {
-  embedded: [['standalone']],
-  distributed: [
-    ['projector', 'lifecycle', 'webhooks', 'analytics'],
-    ['api', 'smtp'],
-  ],
-}
+const A_PROCESS_A_ROLE: Layers = [
+  ['projector', 'lifecycle', 'webhooks', 'analytics'],
+  ['api', 'smtp'],
+]
 
 /** Which engine is run on: suites for both are run twice. */
 export function engineUnderTest(): EngineName {
@@ -65,6 +67,7 @@ export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'mayfly-')))
   const apiKey = options.apiKey ?? 'a-key-for-the-end-to-end-suites'
   const { user, through, hasWebhooks = false, hasAnalytics = false, engine = engineUnderTest() } = options
+  const planned = engine === 'embedded' || options.isOneProcess === true ? ONE_PROCESS : A_PROCESS_A_ROLE
   const env = {
     MAYFLY_DATA_DIR: dataDir,
     MAYFLY_HTTP_PORT: '0',
@@ -77,7 +80,7 @@ export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
     ...options.env,
   }
   const layers: MayflyProcess[][] = []
-  for (const layer of LAYERS[engine]) {
+  for (const layer of planned) {
     const apps = layer.filter(
       (app) => (app !== 'webhooks' || hasWebhooks) && (app !== 'analytics' || hasAnalytics),
     )

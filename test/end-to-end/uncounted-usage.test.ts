@@ -7,7 +7,9 @@ describe('usage that is not counted', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ env: { MAYFLY_COUNT_USAGE: 'false' } })
+    // A distributed engine that does not count needs no ClickHouse.
+    const env = { MAYFLY_COUNT_USAGE: 'false', CLICKHOUSE_URL: '' }
+    mayfly = await startMayfly({ isOneProcess: true, env })
   })
   afterAll(() => mayfly.dispose())
 
@@ -25,7 +27,7 @@ describe('usage that is not counted', () => {
   it('is made up for by a later start that counts', async () => {
     expect(await mayfly.end('SIGTERM')).toBe(0)
     const { dataDir } = mayfly
-    mayfly = await startMayfly({ dataDir, hasAnalytics: true })
+    mayfly = await startMayfly({ dataDir, hasAnalytics: true, isOneProcess: true })
     // With the requests that ask for it, which this one counts too.
     const { inboxes } = await untilCounted(
       async () => sumOf(await usageOf(mayfly)),
