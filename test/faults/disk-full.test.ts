@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { rm } from 'node:fs/promises'
+import { rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
@@ -24,7 +24,9 @@ describe('a disk that is full', () => {
 
   beforeAll(async () => {
     const limited = ['bash', '-c', `ulimit -S -f ${LIMIT_BYTES >> 10}; exec "$0" "$@"`] as const
-    mayfly = await startMayfly({ hasAnalytics: true, through: limited })
+    // Without ClickHouse's engine, whose calls leave large numbers on a thread's stack: lmdb 3.5 prints three from there
+    // into 100 bytes when a write fails, and what lies behind them breaks.
+    mayfly = await startMayfly({ through: limited })
     inbox = await createInbox(mayfly)
   })
   afterAll(() => mayfly.dispose())
@@ -52,7 +54,7 @@ describe('a disk that is full', () => {
 
   it('has cost nothing that was accepted, after a restart too', async () => {
     expect(await mayfly.end('SIGTERM')).toBe(0)
-    mayfly = await startMayfly({ dataDir: mayfly.dataDir, hasAnalytics: true })
+    mayfly = await startMayfly({ dataDir: mayfly.dataDir })
     await everyAcceptedMailIsThere(mayfly)
     expect(accepted.size).toBeGreaterThan(3)
   })
@@ -103,10 +105,16 @@ describeWithMount('a file system that is full', () => {
       const inbox = await createInbox(mayfly)
       await send(mayfly, inbox.address, mail('before'))
       await messagesOf(mayfly, inbox.id, 1)
-      spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'])
+      const create = () => call<{ code: string }>(mayfly, 'POST', '/v1/inboxes', { body: {} })
+      const refusal = { status: 503, body: { code: 'log-unavailable' } }
+      // Room for an inbox, and no more for what follows from many.
+      const { bavail, bsize } = await statfs(folder.path)
+      spawnSync('dd', ['if=/dev/zero', `of=${filler}`, `bs=${bsize}`, `count=${bavail - 50}`])
+      await until('less room than there must be', async () => (await create()).status !== 201)
+      expect(await create()).toMatchObject(refusal)
 
-      const create = await call<{ code: string }>(mayfly, 'POST', '/v1/inboxes', { body: {} })
-      expect(create).toMatchObject({ status: 503, body: { code: 'log-unavailable' } })
+      spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'])
+      expect(await create()).toMatchObject(refusal)
       // More than freed pages have room for.
       const large = mail('full', randomBytes(100_000).toString('hex').replace(/.{70}/g, '$&\r\n'))
       await expect(send(mayfly, inbox.address, large)).rejects.toMatchObject({ responseCode: 451 })

@@ -92,6 +92,14 @@ describe('SIGTERM under load', () => {
   }
 })
 
+describe('a process that is broken', () => {
+  it.each(['SIGSEGV', 'SIGABRT'] as const)('ends at once by its %s', async (signal) => {
+    const mayfly = await startMayfly({ hasAnalytics: true })
+    expect(await mayfly.end(signal)).toBe(signal)
+    await mayfly.dispose()
+  })
+})
+
 /** Asks for an inbox over a connection of its own. */
 function post({ url, apiKey }: Mayfly): Promise<Outcome> {
   return new Promise((resolve) => {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { RootDatabase } from 'lmdb'
 import { closeLmdbFile, commit, openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
@@ -18,6 +19,7 @@ import {
 } from '../event-log.js'
 import { partitionOf } from '../partitioner.js'
 import { deadLetterOf, partitionCount, TOPICS, type SourceTopic, type TopicName } from '../topics.js'
+import { DiskRoom } from './disk-room.js'
 import { GroupPlaces } from './group-places.js'
 import { LmdbConsumer } from './lmdb-consumer.js'
 import { LmdbTopics, sizeOf, type Append } from './lmdb-topics.js'
@@ -46,6 +48,7 @@ const PRUNE_EVERY_MS = 3_600_000
 export class LmdbEventLog implements EventLog {
   private readonly topics: LmdbTopics
   private readonly places: GroupPlaces
+  private readonly room: DiskRoom
   private readonly consumers = new Set<LmdbConsumer>()
   private readonly batcher: Batcher<Append, Position>
   private readonly pruneTimer: NodeJS.Timeout
@@ -85,6 +88,7 @@ export class LmdbEventLog implements EventLog {
   ) {
     this.logId = logId
     this.places = new GroupPlaces(root)
+    this.room = new DiskRoom(dirname(options.path))
     this.topics = new LmdbTopics(root, this.places, options.partitions)
     this.batcher = new Batcher<Append, Position>({
       ...BATCH,
@@ -196,6 +200,7 @@ export class LmdbEventLog implements EventLog {
   }
 
   private async write(appends: readonly Append[]): Promise<Position[]> {
+    await this.room.mustBeLeft()
     const positions = await this.topics.append(appends, this.options.now())
     for (const consumer of this.consumers) consumer.wake()
     return positions

@@ -4,6 +4,7 @@ import {
   type ClickHouseClient,
   type ClickHouseClientConfigOptions,
 } from '@clickhouse/client'
+import { endAtFatalSignals } from './fatal-signals.js'
 
 /*
  * Two ways to the same tables, with the same client and the same SQL: chDB, which is ClickHouse in this process, and a
@@ -44,6 +45,7 @@ export async function chdbClient(path: string): Promise<ClickHouseClient | null>
   if (chdb === null) return null
   // Its types are those of a package that the client has since taken in.
   const connection = chdb.createChdbConnection({ path }) as unknown as Connection
+  endAtFatalSignals()
   return createClient({ connection, log: { level: ClickHouseLogLevel.OFF } })
 }
 

@@ -1,0 +1,31 @@
+import { statfs } from 'node:fs/promises'
+import { LogUnavailableError } from '../event-log.js'
+
+/** For what is under way, and what follows from it: views, answers, usage figures. */
+const LEAST_BYTES = 64 << 20
+/** A small disk is not as good as full. */
+const LEAST_SHARE = 1 / 16
+const LOOKED_APART_MS = 100
+
+/**
+ * The room that is left on a folder's disk. Nothing more is taken in before it is full: what was taken in must be worked
+ * off, and a write that fails does harm. lmdb 3.5 prints what it was into 100 bytes, whether it fits or not.
+ */
+export class DiskRoom {
+  private seenAtMs = -Infinity
+
+  constructor(private readonly folder: string) {}
+
+  /** Rejects with LogUnavailableError where less is left than there must be. */
+  async mustBeLeft(): Promise<void> {
+    if (performance.now() - this.seenAtMs < LOOKED_APART_MS) return
+    const { bavail, blocks, bsize } = await statfs(this.folder)
+    const least = Math.min(LEAST_BYTES, blocks * bsize * LEAST_SHARE)
+    if (bavail * bsize < least) {
+      throw new LogUnavailableError(
+        `the disk has ${bavail * bsize} bytes left, and must have ${Math.ceil(least)}`,
+      )
+    }
+    this.seenAtMs = performance.now()
+  }
+}
