@@ -29,8 +29,6 @@ export interface Plan {
   dueDeliveries: { few: number; many: number }
   /** Of whose requests, mails and deliveries usage figures are kept. */
   countedInboxes: number
-  /** Usage events of one round of counting: so many that the second for which the last ones are gathered tells little. */
-  countedEvents: number
   /** Events that usage is asked of. */
   storedEvents: number
 }
@@ -52,7 +50,6 @@ const DEFAULT: Plan = {
   toldMails: 300,
   dueDeliveries: { few: 10_000, many: 100_000 },
   countedInboxes: 20_000,
-  countedEvents: 2_000_000,
   storedEvents: 1_000_000,
 }
 
@@ -73,7 +70,6 @@ const FULL: Plan = {
   toldMails: 1_000,
   dueDeliveries: { few: 10_000, many: 1_000_000 },
   countedInboxes: 100_000,
-  countedEvents: 2_000_000,
   storedEvents: 10_000_000,
 }
 

@@ -11,6 +11,8 @@ import { recordingCost } from './usage-recording.js'
 import { appendUsage, bareInsertRate, countingRate, openLog, openStore } from './usage-sink.js'
 
 const DAY_MS = 86_400_000
+/** Of one round: so many that the second for which the last ones are gathered tells little. */
+const COUNTED_EVENTS = 2_000_000
 const COUNTED_PER_SECOND = { atLeast: 100_000 }
 const OF_BARE_INSERTS = { atLeast: 0.5 }
 const A_YEAR_MS = { atMost: 100 }
@@ -27,15 +29,15 @@ export const usage: Section = async (context) => {
 }
 
 async function counting({ plan, say }: SectionContext, folder: string): Promise<Figure[]> {
-  const { countedEvents: events, rounds } = plan
+  const { rounds } = plan
   const log = await openLog(join(folder, 'events'))
   try {
-    await appendUsage(log, events)
-    say(`${events} usage events on the log`)
+    await appendUsage(log, COUNTED_EVENTS)
+    say(`${COUNTED_EVENTS} usage events on the log`)
     const [ours, theirs]: [number[], number[]] = [[], []]
     for (let round = 0; round < rounds; round += 1) {
-      theirs.push(await bareInsertRate(join(folder, `bare-${round}`), events))
-      ours.push(await countingRate(log, join(folder, `counted-${round}`), events))
+      theirs.push(await bareInsertRate(join(folder, `bare-${round}`), COUNTED_EVENTS))
+      ours.push(await countingRate(log, join(folder, `counted-${round}`), COUNTED_EVENTS))
       say(`${Math.round(ours.at(-1) ?? 0)} counted a second, ${Math.round(theirs.at(-1) ?? 0)} inserted`)
     }
     const cost = await recordingCost(log)

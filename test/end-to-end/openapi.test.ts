@@ -27,7 +27,7 @@ describe('the OpenAPI document', () => {
 
   beforeAll(async () => {
     const env = { LOG_LEVEL: 'debug', MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' }
-    mayfly = await startMayfly({ isOneProcess: true, hasWebhooks: true, env })
+    mayfly = await startMayfly({ isOneProcess: true, env })
     document = (await call<Document>(mayfly, 'GET', '/openapi.json')).body
   })
   afterAll(() => mayfly.dispose())

@@ -28,7 +28,7 @@ describe('usage as a file', () => {
   let settled: string
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true, hasWebhooks: true })
+    mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true })
     folder = await mkdtemp(join(tmpdir(), 'mayfly-export-'))
     const accounts = [await openAccount(mayfly), await openAccount(mayfly)]
     const made = await Promise.all(accounts.map(use))

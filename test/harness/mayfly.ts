@@ -33,7 +33,7 @@ export interface StartOptions {
   user?: number
   /** A command that runs it on the embedded engine. */
   through?: ProcessOptions['through']
-  /** Runs the webhooks too, which on the distributed engine are a process of their own. */
+  /** Runs the webhooks too, which where each role has a process have one of their own. */
   hasWebhooks?: boolean
   /** Likewise what counts usage; without, nothing does. */
   hasAnalytics?: boolean

@@ -22,7 +22,7 @@ import { deadLetterOf, partitionCount, TOPICS, type SourceTopic, type TopicName 
 import { DiskRoom } from './disk-room.js'
 import { GroupPlaces } from './group-places.js'
 import { LmdbConsumer } from './lmdb-consumer.js'
-import { LmdbTopics, sizeOf, type Append } from './lmdb-topics.js'
+import { LmdbTopics, sizeWith, type Append } from './lmdb-topics.js'
 import { PartitionConsumer } from './partition-consumer.js'
 
 /*
@@ -92,7 +92,7 @@ export class LmdbEventLog implements EventLog {
     this.topics = new LmdbTopics(root, this.places, options.partitions)
     this.batcher = new Batcher<Append, Position>({
       ...BATCH,
-      sizeOf: ({ record }) => sizeOf(record),
+      sizeOf: ({ record }) => sizeWith(record.value),
       write: (appends) => this.write(appends),
     })
     this.pruneTimer = setInterval(() => {

@@ -19,8 +19,8 @@ type RowKey = [partition: number, offset: number]
 const RECORD_OVERHEAD_BYTES = 512
 const PRUNE_CHUNK = 1_000
 
-/** What a record takes, about. */
-export function sizeOf({ value }: Pick<LogRecord, 'value'>): number {
+/** What a record with that value takes, about. */
+export function sizeWith(value: Uint8Array): number {
   return value.length + RECORD_OVERHEAD_BYTES
 }
 
@@ -79,7 +79,7 @@ export class LmdbTopics {
       limit: maxItems,
     })
     for (const { key, value: row } of rows) {
-      bytes += sizeOf({ value: row.v })
+      bytes += sizeWith(row.v)
       if (records.length > 0 && bytes > maxBytes) break
       records.push({ offset: key[1], key: row.k, headers: row.h, value: Buffer.from(row.v) })
     }
