@@ -2,10 +2,13 @@ import type { AccountId } from '#libs/typeid/typeid.js'
 import type { ParseAllowance } from './parse-allowance.js'
 import { ordinaryMs } from './parse-budget.js'
 import type { ParseJob, SeenMail } from './parse-job.js'
+import type { ParseThread } from './parse-thread.js'
 import type { WaitingMail } from './waiting-mail.js'
 
+export type WatchedJob = ParseJob<Pick<ParseThread, 'index' | 'cpuMs' | 'stop' | 'end'>>
+
 export interface JobWatchOptions {
-  allowance: Pick<ParseAllowance, 'charge' | 'chargeAll' | 'isOver' | 'patienceMs'>
+  allowance: Pick<ParseAllowance, 'charge' | 'chargeAll' | 'isOver' | 'patienceMs' | 'timeoutMs'>
   /** Given what stands beside a slow mail: its thread leaves them. */
   onLeft: (mails: readonly WaitingMail[]) => void
   /** After each look. */
@@ -26,7 +29,7 @@ const TIMEOUT = { code: 'parse-timeout', detail: 'reading this mail took longer 
 
 /** Looks at the jobs under way, charges a slow mail with what it takes, and ends it where that is too much. */
 export class JobWatch {
-  private readonly jobs = new Set<ParseJob>()
+  private readonly jobs = new Set<WatchedJob>()
   private looking: NodeJS.Timeout | null = null
 
   constructor(private readonly options: JobWatchOptions) {}
@@ -41,12 +44,12 @@ export class JobWatch {
     return owner !== undefined && others.every((other) => other === owner) ? owner : null
   }
 
-  begin(job: ParseJob): void {
+  begin(job: WatchedJob): void {
     this.jobs.add(job)
     this.looking ??= setInterval(() => this.look(), LOOK_EVERY_MS)
   }
 
-  end(job: ParseJob): void {
+  end(job: WatchedJob): void {
     this.jobs.delete(job)
     if (this.jobs.size === 0) this.stop()
   }
@@ -62,20 +65,26 @@ export class JobWatch {
       const seen = job.look()
       if (seen === null || seen.ms < SLOW_AFTER_MS || job.cut !== null) continue
       if (!job.isSlow && seen.ms > STALLED_AFTER_MS) this.markSlow(job)
-      if (seen.ms > this.options.allowance.patienceMs(seen.mail.task)) this.cut(job, seen.mail)
+      if (seen.ms > this.mostMs(job, seen.mail)) this.cut(job, seen.mail)
       else if (!job.isAsking) void this.weigh(job, seen)
     }
     this.options.onLooked()
   }
 
-  private markSlow(job: ParseJob): void {
+  /** A mail that has taken no more than the ordinary waits for the machine: its own fault it is not. */
+  private mostMs(job: WatchedJob, { task }: WaitingMail): number {
+    const { allowance } = this.options
+    return job.chargedMs > 0 ? allowance.patienceMs(task) : allowance.timeoutMs
+  }
+
+  private markSlow(job: WatchedJob): void {
     job.isSlow = true
     job.thread.stop()
     this.options.onLeft(job.handOn())
   }
 
   /** Charges the mail under way with what it takes, and ends it where nobody pays for it. */
-  private async weigh(job: ParseJob, { mail, index }: SeenMail): Promise<void> {
+  private async weigh(job: WatchedJob, { mail, index }: SeenMail): Promise<void> {
     const { thread } = job
     job.isAsking = true
     const cpuMs = await thread.cpuMs()
@@ -96,7 +105,7 @@ export class JobWatch {
     }
   }
 
-  private cut(job: ParseJob, mail: WaitingMail): void {
+  private cut(job: WatchedJob, mail: WaitingMail): void {
     if (job.cut !== null || mail.defeat?.shows === 'nothing') return
     job.cut = { mail, reason: TIMEOUT }
     this.options.allowance.chargeAll(mail.task)

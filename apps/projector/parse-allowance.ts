@@ -6,7 +6,7 @@ import { RecentAccounts } from './recent-accounts.js'
 export interface ParseAllowanceOptions {
   /** Wall-clock time of one mail at most, whatever else it may take. */
   timeoutMs: number
-  /** The same of one that has come just now, behind which others wait, beside twice what is ordinary. */
+  /** The same of one that has come just now and takes more than the ordinary, beside twice what is ordinary. */
   patienceMs: number
   /** CPU milliseconds of a minute's mail of one inbox beyond what is ordinary. */
   inboxBudgetMs: number
@@ -41,7 +41,12 @@ export class ParseAllowance {
     return this.isHurried(task) && this.budget.isOver(task, excessMs)
   }
 
-  /** Wall-clock time after which a mail is given up. */
+  /** Wall-clock time after which any mail is given up. */
+  get timeoutMs(): number {
+    return this.options.timeoutMs
+  }
+
+  /** The same of a mail that has taken more CPU time than the ordinary. */
   patienceMs(task: ParseTask): number {
     const { timeoutMs, patienceMs } = this.options
     if (!this.isHurried(task)) return timeoutMs

@@ -71,11 +71,12 @@ export class ParseThread {
     this.progress.stop()
   }
 
-  /** The CPU time that the mail under way has taken so far; null where the thread doesn't tell. */
+  /** The CPU time that the mail under way has taken so far; null where it is not begun, or the thread doesn't tell. */
   async cpuMs(): Promise<number | null> {
     try {
       const { user, system } = await this.worker.cpuUsage()
-      return (user + system) / 1_000 - this.progress.startMs
+      const { startMs } = this.progress
+      return startMs === null ? null : (user + system) / 1_000 - startMs
     } catch {
       // It has just ended, which its run tells.
       return null

@@ -20,9 +20,10 @@ export class ThreadProgress {
     return this.numbers[0] ?? 0
   }
 
-  /** The thread's CPU time when it began that one. */
-  get startMs(): number {
-    return this.numbers[1] ?? 0
+  /** The thread's CPU time when it began that one; null where it has begun none, since it has not had its turn yet. */
+  get startMs(): number | null {
+    const startMs = this.numbers[1] ?? NaN
+    return Number.isNaN(startMs) ? null : startMs
   }
 
   /** Whether it is to leave the mails behind that one. */
@@ -42,5 +43,6 @@ export class ThreadProgress {
   /** Before the thread is given mails. */
   clear(): void {
     this.numbers.fill(0)
+    this.numbers[1] = NaN
   }
 }

@@ -30,8 +30,8 @@ export const PARSE_SETTINGS = {
     {
       default: 500,
       help:
-        'The same, beside 40 ms and 40 ms a MiB, for mail of the last minute while more than one account has mail: past ' +
-        'it the header alone is read.',
+        'The same, beside 40 ms and 40 ms a MiB, for mail of the last minute that takes more CPU time than the ' +
+        'ordinary while more than one account has mail: past it the header alone is read.',
     },
   ),
   parseInboxBudgetMs: kind.wholeNumber(

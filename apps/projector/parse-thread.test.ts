@@ -1,0 +1,17 @@
+import { ParseThread } from './parse-thread.js'
+import { smallMail, taskOf } from './parse-task.arbitrary.js'
+
+describe('a parsing thread', () => {
+  it('tells what a mail has taken once that is begun, and not what was before it', async () => {
+    const thread = new ParseThread({ memoryMib: 256, niceness: 0 }, () => undefined)
+    try {
+      const { open: _, ...task } = await taskOf(smallMail('first'))
+      await thread.run([{ task, defeat: null }], () => undefined)
+      expect(await thread.cpuMs()).toBeGreaterThan(0)
+      await thread.run([], () => undefined)
+      expect(await thread.cpuMs()).toBeNull()
+    } finally {
+      await thread.end()
+    }
+  })
+})
