@@ -1,7 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { firstAnswer, LOOPBACK } from '../servers/ports.js'
+import { Agent, request } from 'undici'
+import { LOOPBACK } from '../servers/ports.js'
 import { ServerProcess, type Life } from '../servers/server-process.js'
 import type { Configuration } from './main.js'
 
@@ -17,6 +18,8 @@ export interface ClickHouseOptions {
   access?: { user: string; password: string }
   /** Longest body of a request, uncompressed. */
   mostBodyBytes?: number
+  /** PEM files of the certificate that it shows and of its key; it speaks no TLS without them. */
+  tls?: { cert: string; key: string }
 }
 
 export interface ClickHouseServer {
@@ -50,14 +53,14 @@ export function hasEngine(): boolean {
 /** Resolves once it answers. */
 export async function startClickHouse(options: ClickHouseOptions): Promise<ClickHouseServer> {
   const { folder, port, access = { user: 'default', password: '' } } = options
-  const { mostBodyBytes = MOST_BODY_BYTES } = options
+  const { mostBodyBytes = MOST_BODY_BYTES, tls = null } = options
   const dataDir = join(folder, 'data')
   await mkdir(folder, { recursive: true })
-  const configuration: Configuration = { folder: dataDir, port, ...access, mostBodyBytes }
+  const configuration: Configuration = { folder: dataDir, port, ...access, mostBodyBytes, tls }
   await writeFile(join(folder, 'clickhouse.json'), JSON.stringify(configuration), { mode: 0o600 })
   let server = await start(options)
   return {
-    url: `http://${LOOPBACK}:${port}`,
+    url: urlOf(options),
     port,
     dataDir,
     get pid() {
@@ -71,7 +74,12 @@ export async function startClickHouse(options: ClickHouseOptions): Promise<Click
   }
 }
 
-function start({ folder, port, life }: ClickHouseOptions): Promise<ServerProcess> {
+function urlOf({ port, tls }: ClickHouseOptions): string {
+  return `${tls === undefined ? 'http' : 'https'}://${LOOPBACK}:${port}`
+}
+
+function start(options: ClickHouseOptions): Promise<ServerProcess> {
+  const { folder, port, life } = options
   const main = join(process.cwd(), 'dist/infra/clickhouse/main.js')
   const launch = {
     name: `ClickHouse at port ${port}`,
@@ -85,8 +93,20 @@ function start({ folder, port, life }: ClickHouseOptions): Promise<ServerProcess
     logPath: join(folder, 'clickhouse.log'),
     life,
   } as const
-  const asked = `GET /ping HTTP/1.1\r\nHost: ${LOOPBACK}\r\nConnection: close\r\n\r\n`
-  const isReady = async () =>
-    /^HTTP\/1\.1 200 /.test((await firstAnswer(port, asked, ANSWER_WITHIN_MS)) ?? '')
-  return ServerProcess.start(launch, isReady, UP_WITHIN_MS)
+  return ServerProcess.start(launch, () => answersPing(urlOf(options)), UP_WITHIN_MS)
+}
+
+/** Whatever certificate it shows. */
+async function answersPing(url: string): Promise<boolean> {
+  const asked = new Agent({ connect: { rejectUnauthorized: false } })
+  try {
+    const signal = AbortSignal.timeout(ANSWER_WITHIN_MS)
+    const { statusCode, body } = await request(`${url}/ping`, { dispatcher: asked, signal })
+    await body.dump()
+    return statusCode === 200
+  } catch {
+    return false
+  } finally {
+    await asked.destroy()
+  }
 }

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { PassThrough, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { answerCompression } from './compression.js'
@@ -18,6 +19,8 @@ export interface FrontOptions {
   engine: Engine
   access: Access
   mostBodyBytes: number
+  /** The certificate that it shows and its key, as PEM; it speaks no TLS without them. */
+  tls: { cert: string; key: string } | null
 }
 
 const TYPES: readonly (readonly [RegExp, string])[] = [
@@ -36,16 +39,17 @@ const TEXT = 'text/plain; charset=UTF-8'
 
 /** Does not listen yet. */
 export function createFront(options: FrontOptions): Server {
-  return createServer(
-    { maxHeaderSize: MOST_URL_BYTES, keepAliveTimeout: KEEP_ALIVE_MS },
-    (request, response) => {
-      answer(request, response, options).catch((error: unknown) => {
-        // What is left is a connection that broke, or a defect here; neither may end the server.
-        process.stderr.write(`${String(error)}\n`)
-        response.destroy()
-      })
-    },
-  )
+  const http = { maxHeaderSize: MOST_URL_BYTES, keepAliveTimeout: KEEP_ALIVE_MS }
+  const listener = (request: IncomingMessage, response: ServerResponse) => {
+    answer(request, response, options).catch((error: unknown) => {
+      // What is left is a connection that broke, or a defect here; neither may end the server.
+      process.stderr.write(`${String(error)}\n`)
+      response.destroy()
+    })
+  }
+  return options.tls === null
+    ? createServer(http, listener)
+    : createTlsServer({ ...http, ...options.tls }, listener)
 }
 
 async function answer(

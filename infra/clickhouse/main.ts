@@ -9,7 +9,7 @@ import { closeFront, createFront } from './front.js'
  * files of the machine among it; no native protocol, no sessions, no external tables, no progress, no cancelling of
  * what runs; no replicas, no cluster. It listens on the loopback alone. Only one process may have its folder open.
  *
- * Its one argument is a JSON file: folder, port, user, password, mostBodyBytes.
+ * Its one argument is a JSON file: folder, port, user, password, mostBodyBytes, tls (paths of cert and key, or null).
  */
 
 export interface Configuration {
@@ -18,15 +18,22 @@ export interface Configuration {
   user: string
   password: string
   mostBodyBytes: number
+  /** PEM files. */
+  tls: { cert: string; key: string } | null
 }
 
 const ENDS_WITHIN_MS = 10_000
 
-const { folder, port, user, password, mostBodyBytes } = JSON.parse(
+const { folder, port, user, password, mostBodyBytes, tls } = JSON.parse(
   readFileSync(process.argv[2] ?? '', 'utf8'),
 ) as Configuration
 const engine = await Engine.open(folder)
-const server = createFront({ engine, access: { user, password }, mostBodyBytes })
+const server = createFront({
+  engine,
+  access: { user, password },
+  mostBodyBytes,
+  tls: tls && { cert: readFileSync(tls.cert, 'utf8'), key: readFileSync(tls.key, 'utf8') },
+})
 server.listen(port, LOOPBACK)
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

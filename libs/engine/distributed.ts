@@ -121,6 +121,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       limits,
       idempotency,
       usage,
+      room: null,
       close,
     }
   } catch (cause) {

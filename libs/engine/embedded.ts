@@ -5,6 +5,7 @@ import { MasterKeys } from '#libs/erasure/master-key.js'
 import { webhookSecrets } from '#libs/erasure/webhook-secrets.js'
 import { KEPT_MS, LEASE_MS } from '#libs/idempotency/idempotency-store.js'
 import { LmdbIdempotencyStore } from '#libs/idempotency/lmdb/lmdb-idempotency-store.js'
+import { DiskRoom } from '#libs/event-log/lmdb/disk-room.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
 import { GatheredKeyUse } from '#libs/key-use/key-use.js'
 import { LmdbKeyUseStore } from '#libs/key-use/lmdb/lmdb-key-use-store.js'
@@ -115,6 +116,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       limits,
       idempotency,
       usage,
+      room: new DiskRoom(dataDir.path),
       close,
     }
   } catch (error) {

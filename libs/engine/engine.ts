@@ -2,6 +2,7 @@ import type { Settings } from '#libs/config/settings.js'
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import type { WebhookSecrets } from '#libs/erasure/webhook-secrets.js'
 import type { EventLog } from '#libs/event-log/event-log.js'
+import type { DiskRoom } from '#libs/event-log/lmdb/disk-room.js'
 import type { KeyUse } from '#libs/key-use/key-use.js'
 import type { ProjectionStore } from '#libs/read-model/projection-store.js'
 import type { IdempotencyStore } from '#libs/idempotency/idempotency-store.js'
@@ -36,6 +37,8 @@ export interface Engine {
   idempotency: IdempotencyStore
   /** Null where the embedded engine has none: it is told not to count, or chDB does not come for the system. */
   usage: Omit<UsageStore, 'close'> | null
+  /** Of the disk that all is stored on; null where that is other processes' disks. */
+  room: Pick<DiskRoom, 'left'> | null
   /** Lets go of every resource; what was acknowledged is durable. */
   close(): Promise<void>
 }

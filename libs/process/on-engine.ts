@@ -2,6 +2,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Engine } from '#libs/engine/engine.js'
 import { openEngine } from '#libs/engine/open-engine.js'
 import { faultLog } from './fault-log.js'
+import { measureRoom } from './measure-room.js'
 import { MeasuredLog } from './measured-log.js'
 import { startMetricsServer } from './metrics-server.js'
 import { measureReadiness } from './readiness.js'
@@ -40,6 +41,7 @@ export async function onEngine<Started extends object>(
       onError: faultLog(logger),
     })
     running.defer(() => opened.close())
+    if (opened.room !== null) measureRoom(opened.room, registry)
     const engine = { ...opened, log: new MeasuredLog(opened.log, registry) }
     if (settings.metricsPort !== null) {
       const { httpHost: host, metricsPort: port } = settings

@@ -4,8 +4,7 @@ import { tlsFault } from '#libs/tls/tls-fault.js'
 const TLS_SETTINGS = {
   address: 'REDIS_URL',
   ca: 'REDIS_TLS_CA',
-  cert: 'REDIS_TLS_CERT',
-  key: 'REDIS_TLS_KEY',
+  own: { cert: 'REDIS_TLS_CERT', key: 'REDIS_TLS_KEY' },
 } as const
 
 /** How it was spoken to. */

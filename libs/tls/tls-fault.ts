@@ -3,8 +3,8 @@ export interface TlsSettings {
   /** Says where the server is, and by which name. */
   address: string
   ca: string
-  cert: string
-  key: string
+  /** Null where this client shows no certificate to such a server. */
+  own: { cert: string; key: string } | null
 }
 
 const MOST_CAUSES = 10
@@ -17,7 +17,7 @@ const REFUSED =
 /** What a failed handshake says, and which setting to look at; null where it failed for another reason. */
 export function tlsFault(error: unknown, settings: TlsSettings): string | null {
   const code = codeOf(error)
-  const { address, ca, cert, key } = settings
+  const { address, ca, own } = settings
   if (NOT_TRUSTED.test(code)) {
     return `its certificate comes from an authority that is not trusted: put that authority's certificate in ${ca}`
   }
@@ -34,7 +34,9 @@ export function tlsFault(error: unknown, settings: TlsSettings): string | null {
       .replace(/^.*ALERT_/, '')
       .replaceAll('_', ' ')
       .toLowerCase()
-    return `it does not take this client's certificate (${alert}): look at ${cert} and ${key}`
+    return own === null
+      ? `it wants a certificate of its client, and there is no setting for one (${alert}): look at ${address}`
+      : `it does not take this client's certificate (${alert}): look at ${own.cert} and ${own.key}`
   }
   return null
 }

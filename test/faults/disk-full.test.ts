@@ -112,6 +112,7 @@ describeWithMount('a file system that is full', () => {
       spawnSync('dd', ['if=/dev/zero', `of=${filler}`, `bs=${bsize}`, `count=${bavail - 50}`])
       await until('less room than there must be', async () => (await create()).status !== 201)
       expect(await create()).toMatchObject(refusal)
+      expect(await roomOf(mayfly)).toBeLessThan(0)
 
       spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'])
       expect(await create()).toMatchObject(refusal)
@@ -122,6 +123,7 @@ describeWithMount('a file system that is full', () => {
 
       await rm(filler)
       await createInbox(mayfly)
+      expect(await roomOf(mayfly)).toBeGreaterThan(0)
       await send(mayfly, inbox.address, mail('after'))
       const subjects = async () => (await messagesOf(mayfly, inbox.id, 2)).map(({ subject }) => subject)
       expect(await subjects()).toEqual(['before', 'after'])
@@ -135,3 +137,8 @@ describeWithMount('a file system that is full', () => {
     }
   })
 })
+
+async function roomOf(mayfly: Mayfly): Promise<number> {
+  const { body } = await call<string>(mayfly, 'GET', '/metrics')
+  return Number(/^mayfly_disk_room_bytes (-?[\d.e+]+)$/m.exec(body)?.[1])
+}

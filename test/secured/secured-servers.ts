@@ -2,9 +2,9 @@ import kafkajs, { type AclEntry, type Admin } from 'kafkajs'
 import { Redis } from 'ioredis'
 import { freePorts, LOOPBACK } from '#infra/servers/ports.js'
 import { Authority, type CertificateFiles } from '#test/harness/certificates.js'
+import { startClickHouse, type ClickHouseServer } from '#test/harness/clickhouse.js'
 import { startKafka, type KafkaCluster } from '#test/harness/kafka.js'
 import { startRedis } from '#test/harness/redis.js'
-import { clickhouseUrl } from '#test/harness/servers.js'
 
 const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, Kafka, logLevel, ResourcePatternTypes } =
   kafkajs
@@ -14,6 +14,7 @@ export const USER = 'mayfly'
 export const PREFIX = 'mayfly.'
 export const KAFKA_PASSWORD = 'kafka-only-secret-2718'
 export const REDIS_PASSWORD = 'redis-only-secret-3141'
+export const CLICKHOUSE_PASSWORD = 'clickhouse-only-secret-1414'
 
 /** What docs/distributed.md tells an operator to allow, on topics and groups that begin with the prefix. */
 export const TOPIC_RIGHTS = ['READ', 'WRITE', 'CREATE', 'DESCRIBE_CONFIGS', 'ALTER_CONFIGS'] as const
@@ -23,7 +24,10 @@ export const REDIS_RIGHTS =
   '+subscribe +unsubscribe +get +set +unlink +exists +hget +hmget +hset +hdel +hlen +hscan +zadd +zrem +zrange ' +
   '+zscore +zlexcount +time +incrby +pttl +expire +multi +exec +pexpire'
 
-/** A Kafka and a Redis that ask for credentials, with a user that has the rights that Mayfly needs and no others. */
+/**
+ * A Kafka, a Redis and a ClickHouse that ask for credentials, with a user that has, in the first two, the rights that
+ * Mayfly needs and no others.
+ */
 export class SecuredServers {
   private constructor(
     readonly authority: Authority,
@@ -34,6 +38,7 @@ export class SecuredServers {
     readonly openRedisUrl: string,
     private readonly redisTlsPort: number,
     private readonly redisAdmin: Redis,
+    readonly clickhouse: ClickHouseServer,
     private readonly started: AsyncDisposableStack,
   ) {}
 
@@ -69,7 +74,21 @@ export class SecuredServers {
       const redisAdmin = new Redis(redis.url)
       started.defer(() => redisAdmin.disconnect())
       const open = redis.url.replace('redis:', 'rediss:')
-      const servers = new SecuredServers(authority, client, kafka, open, redisTlsPort, redisAdmin, started)
+      const clickhouse = await startClickHouse({
+        access: { user: USER, password: CLICKHOUSE_PASSWORD },
+        tls: server,
+      })
+      started.defer(() => clickhouse.dispose())
+      const servers = new SecuredServers(
+        authority,
+        client,
+        kafka,
+        open,
+        redisTlsPort,
+        redisAdmin,
+        clickhouse,
+        started,
+      )
       await servers.allowInKafka(...rights())
       await servers.allowInRedis()
       return servers
@@ -95,7 +114,10 @@ export class SecuredServers {
       KAFKA_TLS_CA: this.authority.certFile,
       REDIS_URL: this.redisUrl(),
       REDIS_TLS_CA: this.authority.certFile,
-      CLICKHOUSE_URL: clickhouseUrl(),
+      CLICKHOUSE_URL: this.clickhouse.url,
+      CLICKHOUSE_USERNAME: USER,
+      CLICKHOUSE_PASSWORD,
+      CLICKHOUSE_TLS_CA: this.authority.certFile,
       MAYFLY_TOPIC_PREFIX: PREFIX,
     }
   }

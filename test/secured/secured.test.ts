@@ -3,13 +3,18 @@ import { readFile } from 'node:fs/promises'
 import { appendTo, Arrivals, consumerOf } from '#libs/event-log/arrivals.contract.js'
 import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/event-log/kafka/kafka-event-log.js'
 import { logOptions } from '#libs/event-log/kafka/kafka-log-harness.contract.js'
+import { serverUsage } from '#libs/usage/clickhouse/clickhouse-usage.js'
+import type { ServerAddress } from '#libs/usage/clickhouse/clients.js'
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
+import { clickhouseUrl } from '#test/harness/servers.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
+import { untilCounted, usageOf } from '#test/harness/usage.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
 import { Deployment, ROLES } from '../faults/distributed/deployment.js'
 import { mustRefuseEach } from './refused-starts.js'
 import {
+  CLICKHOUSE_PASSWORD,
   GROUP_RIGHTS,
   KAFKA_PASSWORD,
   PREFIX,
@@ -100,6 +105,53 @@ describeWith(
     )
   })
 
+  describe('a ClickHouse', () => {
+    const right = (): ServerAddress => ({
+      url: servers.clickhouse.url,
+      database: 'mayfly',
+      username: USER,
+      password: CLICKHOUSE_PASSWORD,
+      ca: pem.ca,
+    })
+
+    it.each<{ wrong: string; address: () => Partial<ServerAddress>; says: RegExp }>([
+      {
+        wrong: 'password',
+        address: () => ({ password: 'a-wrong-secret' }),
+        says: /refuses the user and the password: look at CLICKHOUSE_USERNAME and CLICKHOUSE_PASSWORD$/,
+      },
+      {
+        wrong: 'authority',
+        address: () => ({ ca: null }),
+        says: /authority that is not trusted: .* CLICKHOUSE_TLS_CA$/,
+      },
+      {
+        wrong: 'name of its host',
+        address: () => ({ url: right().url.replace('127.0.0.1', 'localhost') }),
+        says: /for another host: write in CLICKHOUSE_URL/,
+      },
+      {
+        wrong: 'http://',
+        address: () => ({ url: right().url.replace('https:', 'http:') }),
+        says: /does this port want TLS\? Look at CLICKHOUSE_URL$/,
+      },
+      {
+        wrong: 'https://',
+        address: () => ({ url: clickhouseUrl().replace('http:', 'https:') }),
+        says: /does this port speak TLS\? Look at CLICKHOUSE_URL$/,
+      },
+    ])('that is spoken to with a wrong $wrong says which setting to look at', async ({ address, says }) => {
+      const usage = serverUsage({ ...right(), ...address() })
+      try {
+        const said: unknown = await usage.prepare().catch((error: unknown) => error)
+        expect(said).toMatchObject({ name: 'UsageUnavailableError', message: expect.stringMatching(says) })
+        expect((said as Error).message).not.toContain('secret')
+      } finally {
+        await usage.close()
+      }
+    })
+  })
+
   it(
     'that are spoken to in the wrong way end a start, and the line names the variable',
     () => mustRefuseEach(servers),
@@ -110,7 +162,7 @@ describeWith(
     let deployment: Deployment
 
     beforeAll(async () => {
-      deployment = await Deployment.start({ env: servers.settings() })
+      deployment = await Deployment.start({ hasAnalytics: true, env: servers.settings() })
     }, START_MS)
     afterAll(() => deployment.dispose())
 
@@ -127,6 +179,10 @@ describeWith(
         await send(target, inbox.address, mail('second'))
         const messages = await messagesOf(target, inbox.id, 2)
         expect(messages.map(({ subject }) => subject)).toEqual(['first', 'second'])
+        await untilCounted(
+          () => usageOf(target),
+          ([all]) => all?.mails === 2,
+        )
         const webhook = await registerWebhook(target, `/v1/inboxes/${inbox.id}/webhooks`)
         expect((await call(target, 'GET', `/v1/inboxes/${inbox.id}/webhooks`)).status).toBe(200)
         expect((await call(target, 'DELETE', `/v1/webhooks/${webhook.id}`)).status).toBe(200)
@@ -173,7 +229,7 @@ describeWith(
         await servers.kafka.setPassword(USER, KAFKA_PASSWORD)
         await until('all to be taken', takesAll, 60_000)
         await messagesOf(target, inbox.id, 2)
-        for (const secret of [KAFKA_PASSWORD, REDIS_PASSWORD])
+        for (const secret of [KAFKA_PASSWORD, REDIS_PASSWORD, CLICKHOUSE_PASSWORD])
           expect(deployment.output()).not.toContain(secret)
       },
       TRIAL_MS,

@@ -5,8 +5,7 @@ import { messageOf } from '#libs/fault/message-of.js'
 const TLS_SETTINGS = {
   address: 'KAFKA_BROKERS',
   ca: 'KAFKA_TLS_CA',
-  cert: 'KAFKA_TLS_CERT',
-  key: 'KAFKA_TLS_KEY',
+  own: { cert: 'KAFKA_TLS_CERT', key: 'KAFKA_TLS_KEY' },
 } as const
 
 type Credentials = Pick<KafkaClientOptions, 'sasl' | 'tls'>

@@ -19,13 +19,19 @@ export class DiskRoom {
   /** Rejects with LogUnavailableError where less is left than there must be. */
   async mustBeLeft(): Promise<void> {
     if (performance.now() - this.seenAtMs < LOOKED_APART_MS) return
-    const { bavail, blocks, bsize } = await statfs(this.folder)
-    const least = Math.min(LEAST_BYTES, blocks * bsize * LEAST_SHARE)
-    if (bavail * bsize < least) {
-      throw new LogUnavailableError(
-        `the disk has ${bavail * bsize} bytes left, and must have ${Math.ceil(least)}`,
-      )
-    }
+    const { free, least } = await this.look()
+    if (free < least) throw new LogUnavailableError(`the disk has ${free} bytes left, and must have ${least}`)
     this.seenAtMs = performance.now()
+  }
+
+  /** Bytes that the disk may lose until nothing more is taken in; less than none where it has come to that. */
+  async left(): Promise<number> {
+    const { free, least } = await this.look()
+    return free - least
+  }
+
+  private async look(): Promise<{ free: number; least: number }> {
+    const { bavail, blocks, bsize } = await statfs(this.folder)
+    return { free: bavail * bsize, least: Math.ceil(Math.min(LEAST_BYTES, blocks * bsize * LEAST_SHARE)) }
   }
 }

@@ -1,11 +1,34 @@
+import { ClickHouseError } from '@clickhouse/client'
 import { messageOf } from '#libs/fault/message-of.js'
+import { tlsFault } from '#libs/tls/tls-fault.js'
 import { UsageUnavailableError } from '../usage-store.js'
+
+const TLS_SETTINGS = { address: 'CLICKHOUSE_URL', ca: 'CLICKHOUSE_TLS_CA', own: null } as const
+const ACCESS_DENIED = '497'
+const AUTHENTICATION_FAILED = '516'
+const NOT_TLS = /wrong version number|packet length too long|http request/i
+const HUNG_UP = /ECONNRESET|socket hang up/
 
 /** Whatever ClickHouse did not do: it is away, out of memory or time, or does not take what it was given. */
 export async function orUnavailable<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
   } catch (cause) {
-    throw new UsageUnavailableError(`ClickHouse: ${messageOf(cause)}`, { cause })
+    throw new UsageUnavailableError(`ClickHouse: ${whyNot(cause)}`, { cause })
   }
+}
+
+/** Names the setting to look at, where it is one. */
+function whyNot(error: unknown): string {
+  const reason = messageOf(error).trim()
+  const code = error instanceof ClickHouseError ? error.code : null
+  if (code === AUTHENTICATION_FAILED) {
+    return 'it refuses the user and the password: look at CLICKHOUSE_USERNAME and CLICKHOUSE_PASSWORD'
+  }
+  if (code === ACCESS_DENIED) {
+    return `${reason}: the user in CLICKHOUSE_USERNAME lacks a right that docs/distributed.md lists`
+  }
+  if (HUNG_UP.test(reason)) return `${reason}: has it ended, or does this port want TLS? Look at CLICKHOUSE_URL`
+  if (NOT_TLS.test(reason)) return `${reason}: does this port speak TLS? Look at CLICKHOUSE_URL`
+  return tlsFault(error, TLS_SETTINGS) ?? reason
 }
