@@ -144,7 +144,10 @@ describeWith(
       const usage = serverUsage({ ...right(), ...address() })
       try {
         const said: unknown = await usage.prepare().catch((error: unknown) => error)
-        expect(said).toMatchObject({ name: 'UsageUnavailableError', message: expect.stringMatching(says) })
+        expect(said).toMatchObject({
+          name: 'UsageUnavailableError',
+          message: expect.stringMatching(says) as unknown,
+        })
         expect((said as Error).message).not.toContain('secret')
       } finally {
         await usage.close()
