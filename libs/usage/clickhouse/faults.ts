@@ -28,7 +28,8 @@ function whyNot(error: unknown): string {
   if (code === ACCESS_DENIED) {
     return `${reason}: the user in CLICKHOUSE_USERNAME lacks a right that docs/distributed.md lists`
   }
-  if (HUNG_UP.test(reason)) return `${reason}: has it ended, or does this port want TLS? Look at CLICKHOUSE_URL`
+  if (HUNG_UP.test(reason))
+    return `${reason}: has it ended, or does this port want TLS? Look at CLICKHOUSE_URL`
   if (NOT_TLS.test(reason)) return `${reason}: does this port speak TLS? Look at CLICKHOUSE_URL`
   return tlsFault(error, TLS_SETTINGS) ?? reason
 }
