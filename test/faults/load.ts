@@ -21,18 +21,21 @@ export interface LoadOptions {
   readers?: number
   /** Goes on after a failure, until it is stopped. */
   isPersistent?: boolean
+  /** Of each sender it gets the first mail that is accepted, and every eighth from then on. */
+  favourite?: InboxJson
 }
 
 const AFTER_FAILURE_MS = 100
 const BETWEEN_LOOKS_MS = 20
 const MOST_WAIT_MS = 15_000
 const NEWEST = 3
+const FAVOURED_EVERY = 8
 
 /** Sends mails and makes inboxes until it is stopped or nothing answers any more, and notes every promise. */
 export function startLoad(
   target: Target,
   ledger: Ledger,
-  { senders, creators, readers = 0, isPersistent = false }: LoadOptions,
+  { senders, creators, readers = 0, isPersistent = false, favourite }: LoadOptions,
 ): Load {
   const failures: unknown[] = []
   let promises = 0
@@ -63,13 +66,16 @@ export function startLoad(
       socketTimeout: MOST_WAIT_MS,
     })
     transport.on('error', (error) => failures.push(error))
+    let accepted = 0
     try {
       await repeat(async () => {
-        const { id: inboxId, address } = pick([...ledger.inboxes.values()])
+        const favoured = accepted % FAVOURED_EVERY === 0 ? favourite : undefined
+        const { id: inboxId, address } = favoured ?? pick([...ledger.inboxes.values()])
         const { source, sha256 } = ledger.makeSource(inboxId)
         const envelope = { from: 'sender@example.com', to: address }
         const { response } = await transport.sendMail({ envelope, raw: source })
         ledger.keepMail(response, { inboxId, sha256 })
+        accepted += 1
         promises += 1
       })
     } finally {

@@ -1,4 +1,4 @@
-import { call, createInbox, type Target } from '#test/harness/client.js'
+import { call, createInbox, type InboxJson, type Target } from '#test/harness/client.js'
 import { until } from '#test/harness/until.js'
 import { Ledger } from '../ledger.js'
 import { startLoad, type Load } from '../load.js'
@@ -18,26 +18,26 @@ export class Trial {
 
   static async begin(deployment: Deployment): Promise<Trial> {
     const trial = new Trial(deployment)
-    for (let count = 0; count < 4; count += 1) {
+    const favourite = await createInbox(deployment.target)
+    trial.ledger.inboxes.set(favourite.id, favourite)
+    for (let count = 0; count < 3; count += 1) {
       const inbox = await createInbox(deployment.target)
       trial.ledger.inboxes.set(inbox.id, inbox)
     }
-    await trial.listen()
-    trial.loads = deployment.targets.map((target) =>
-      startLoad(target, trial.ledger, { senders: 3, creators: 1, readers: 1, isPersistent: true }),
-    )
+    await trial.listenTo(favourite)
+    const load = { senders: 3, creators: 1, readers: 1, isPersistent: true, favourite }
+    trial.loads = deployment.targets.map((target) => startLoad(target, trial.ledger, load))
     // A trial that fails must not go on.
     deployment.users.push(...trial.loads)
     await trial.goesOn()
     return trial
   }
 
-  /** Where the deployment has webhooks, an endpoint is told of its mail. */
-  private async listen(): Promise<void> {
+  /** Where the deployment has webhooks, an endpoint is told of the inbox's mail. */
+  private async listenTo({ id }: InboxJson): Promise<void> {
     const [metrics] = this.deployment.metricsOf('webhooks')
-    const [inbox] = this.ledger.inboxes.values()
-    if (metrics === undefined || inbox === undefined) return
-    this.told = await Told.begin(this.deployment.target, inbox.id, metrics)
+    if (metrics === undefined) return
+    this.told = await Told.begin(this.deployment.target, id, metrics)
     this.deployment.users.push(this.told)
   }
 
