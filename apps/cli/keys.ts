@@ -1,5 +1,6 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { wholeNumber } from './arguments.js'
+import { EXIT, Failure } from './failure.js'
 import { facts, table } from './printing.js'
 import type { Session } from './session.js'
 
@@ -17,7 +18,16 @@ interface KeyJson {
   secret?: string
 }
 
+interface IssueOptions {
+  environment: string
+  scope?: string[]
+  rateLimit?: number
+  account?: string
+}
+
 const PAGE_SIZE = 100
+/** The embedded engine needs what came with it (node:sqlite); all other commands run on older versions too. */
+const ENGINE_NODE_MAJOR = 24
 
 /** `mayfly key …` */
 export function keyCommands(program: Command, session: Session): void {
@@ -29,12 +39,26 @@ export function keyCommands(program: Command, session: Session): void {
     .argument('<name>')
     .requiredOption('--environment <environment>', 'whose inboxes it sees')
     .option('--scope <scope...>', 'inboxes (where none is given), read, audit, admin, operator')
-    .option('--rate-limit <count>', "requests a minute; the plan's where none is given", wholeNumber)
-    .action(async (name: string, options: { environment: string; scope?: string[]; rateLimit?: number }) => {
-      const { environment, scope: scopes, rateLimit } = options
+    .option('--rate-limit <count>', "requests a minute; the plan's by default", wholeNumber)
+    .option('--account <account>', 'issue it for another account; needs the scope operator')
+    .action(async (name: string, options: IssueOptions) => {
+      const { environment, scope: scopes, rateLimit, account } = options
       const body = { name, environment, scopes, rate_limit: rateLimit }
-      const issued = await session.api().post<KeyJson>('/v1/keys', { body })
+      const path = account === undefined ? '/v1/keys' : `/v1/accounts/${encodeURIComponent(account)}/keys`
+      const issued = await session.api().post<KeyJson>(path, { body })
       session.print(issued, () => keyText(issued))
+    })
+
+  key
+    .command('recover')
+    .description(
+      'issue a key with every scope while Mayfly is stopped, if the first one was lost (embedded engine)',
+    )
+    .addOption(new Option('--data-dir <folder>', 'the data folder').env('MAYFLY_DATA_DIR').default('./data'))
+    .action(async ({ dataDir }: { dataDir: string }) => {
+      const { keyId, accountId, environment, secret } = await recover(dataDir)
+      const recovered = { id: keyId, account_id: accountId, environment, secret }
+      session.print(recovered, () => facts({ key: keyId, account: accountId, environment, secret }))
     })
 
   key
@@ -77,6 +101,17 @@ export function keyCommands(program: Command, session: Session): void {
         ),
       )
     })
+}
+
+async function recover(dataDir: string) {
+  if (Number(process.versions.node.split('.', 1)[0]) < ENGINE_NODE_MAJOR) {
+    throw new Failure(
+      EXIT.usage,
+      'run it as `npx mayfly key recover`, with the Node.js that Mayfly came with',
+    )
+  }
+  const { recoverKey } = await import('#libs/engine/first-key.js')
+  return recoverKey(dataDir, () => new Date())
 }
 
 function keyText(key: KeyJson): string {

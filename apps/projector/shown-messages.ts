@@ -34,7 +34,9 @@ export class ShownMessages {
       const { event } = recorded
       if (event.type !== 'MessageReceived' || event.inbox === null || offset < target) continue
       const { inboxId, messageId, receivedAt, inbox } = event
-      usage.record({ type: 'MessageShown', ...inbox, inboxId, messageId, receivedAt, shownAt }, recorded)
+      const { labels } = inbox
+      const keyId = recorded.keyId ?? inbox.keyId
+      usage.record({ type: 'MessageShown', keyId, labels, inboxId, messageId, receivedAt, shownAt }, recorded)
     }
   }
 }

@@ -52,7 +52,7 @@ async function accept(
   await meanwhile(recipients)
   const deadlineMs = performance.now() + withinMs
   const raw = Buffer.from('Subject: x\r\nMessage-ID:\r\n <one@test>\r\n\r\nMessage-ID: <two@test>')
-  const outcome = await acceptance.accept({ raw, trace: TRACE, recipients, deadlineMs })
+  const outcome = await acceptance.accept({ raw, trace: TRACE, recipients, senderKey: null, deadlineMs })
   return { outcome, appends, recipients, usage }
 }
 

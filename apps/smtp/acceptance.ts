@@ -10,6 +10,7 @@ import type { Envelope } from '#libs/mail/message.js'
 import type { InboxQueries } from '#libs/read-model/queries.js'
 import { mintId } from '#libs/typeid/mint.js'
 import type { MessageId } from '#libs/typeid/typeid.js'
+import { keyOfSender, type SenderKey } from './auth.js'
 import { InboxRoom, type Place } from './inbox-room.js'
 import type { Authenticator } from './authenticator.js'
 import { identityOf, type MailUsage } from './mail-usage.js'
@@ -27,6 +28,8 @@ export interface IncomingMail {
   raw: Buffer
   trace: Omit<Envelope, 'rcptTo'>
   recipients: readonly Recipient[]
+  /** Null if the client did not authenticate with an API key. */
+  senderKey: SenderKey | null
   /** On the clock of `performance.now()`: until then what is missing is tried again. */
   deadlineMs: number
 }
@@ -61,6 +64,7 @@ interface Sealing {
   beganAtMs: number
   receivedAt: Date
   trace: IncomingMail['trace']
+  senderKey: SenderKey | null
 }
 
 const RETRY_MS = { first: 100, most: 5_000 }
@@ -84,20 +88,21 @@ export class Acceptance {
    * could not say whether it took a record, `logUnavailable`: the sender's retry may then double a mail, which
    * is the lesser evil next to losing one (RFC 5321, section 6.1).
    */
-  async accept({ raw, trace, recipients, deadlineMs }: IncomingMail): Promise<MessageId[] | Refusal> {
+  async accept(mail: IncomingMail): Promise<MessageId[] | Refusal> {
+    const { recipients, senderKey } = mail
     const receivedAt = this.options.now()
     const judged = await Promise.all(recipients.map((one) => this.prepare(one, receivedAt)))
     const copies = judged.flatMap((one) => (one instanceof Refusal ? [] : [one]))
     const refusal = judged.find((one) => one instanceof Refusal)
     try {
-      if (refusal === undefined) return await this.appendAll(copies, { raw, trace, receivedAt, deadlineMs })
+      if (refusal === undefined) return await this.appendAll(copies, { ...mail, receivedAt })
       // To try again helps where something changed since RCPT TO, not where the mail's own copies fill an inbox.
       const refused = recipients.filter((_, index) => judged[index] instanceof Refusal)
       const isItsOwnDoing = refused.every((one) => copies.some(({ inbox }) => inbox.id === one.inbox.id))
       const outcome = copies.length === 0 || isItsOwnDoing ? refusal : REFUSALS.recipientsChanged
       for (const [index, { inbox }] of recipients.entries()) {
         const own = judged[index]
-        this.options.usage.refused(inbox, own instanceof Refusal ? own : outcome)
+        this.options.usage.refused(inbox, senderKey, own instanceof Refusal ? own : outcome)
       }
       return outcome
     } finally {
@@ -107,7 +112,7 @@ export class Acceptance {
 
   private async appendAll(
     copies: readonly Copy[],
-    { raw, trace, receivedAt, deadlineMs }: Omit<IncomingMail, 'recipients'> & { receivedAt: Date },
+    { raw, trace, senderKey, receivedAt, deadlineMs }: IncomingMail & { receivedAt: Date },
   ): Promise<MessageId[] | Refusal> {
     const beganAtMs = performance.now()
     const [source, authentication] = await Promise.all([
@@ -119,20 +124,22 @@ export class Acceptance {
       identity: identityOf(raw),
       beganAtMs,
       receivedAt,
+      senderKey,
       trace: { ...trace, ...(authentication && { authentication }) },
     }
     let missing = await this.appendEach(copies, sealing)
-    if (missing.length === copies.length) return this.leaveOut(missing, REFUSALS.logUnavailable)
+    if (missing.length === copies.length) return this.leaveOut(missing, senderKey, REFUSALS.logUnavailable)
     for (let ms = RETRY_MS.first; missing.length > 0; ms = Math.min(ms * 2, RETRY_MS.most)) {
-      if (performance.now() + ms >= deadlineMs) return this.leaveOut(missing, REFUSALS.partialAppend)
+      if (performance.now() + ms >= deadlineMs)
+        return this.leaveOut(missing, senderKey, REFUSALS.partialAppend)
       await pause(ms)
       missing = await this.appendEach(missing, sealing)
     }
     return copies.map(({ messageId }) => messageId)
   }
 
-  private leaveOut(missing: readonly Copy[], refusal: Refusal): Refusal {
-    for (const { inbox } of missing) this.options.usage.refused(inbox, refusal)
+  private leaveOut(missing: readonly Copy[], senderKey: SenderKey | null, refusal: Refusal): Refusal {
+    for (const { inbox } of missing) this.options.usage.refused(inbox, senderKey, refusal)
     return refusal
   }
 
@@ -195,7 +202,7 @@ export class Acceptance {
 
   private async append(copy: Copy, sealing: Sealing): Promise<void> {
     const { inbox, key, messageId, rcptTo, place } = copy
-    const { source, identity, beganAtMs, receivedAt, trace } = sealing
+    const { source, identity, beganAtMs, receivedAt, senderKey, trace } = sealing
     const sealed = sealMail(key, inbox.id, messageId, { ...trace, rcptTo }, source)
     const { events, refusal } = decide(
       { inbox, message: null },
@@ -212,11 +219,11 @@ export class Acceptance {
     if (refusal !== null) throw new Error(`${refusal.code}, though ${inbox.id} was just judged to take mail`)
     const { accountId, environment } = inbox
     for (const event of events) {
-      const attribution = { accountId, environment, keyId: null }
+      const attribution = { accountId, environment, keyId: keyOfSender(senderKey, inbox) }
       const { offset } = await this.options.recorder.recordInboxEvent(event, attribution)
       place.fill(offset)
       const acceptMs = performance.now() - beganAtMs
-      this.options.usage.accepted(copy, { identity, size: source.size, acceptMs })
+      this.options.usage.accepted(copy, { senderKey, identity, size: source.size, acceptMs })
     }
   }
 }

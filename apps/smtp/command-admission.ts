@@ -15,9 +15,17 @@ const WITHOUT_TLS = new Set(['NOOP', 'EHLO', 'STARTTLS', 'QUIT'])
 /** Their addresses may be beyond ASCII (RFC 6531, sections 3.3 and 3.7.4). */
 const INTERNATIONAL = new Set(['MAIL', 'RCPT', 'VRFY', 'EXPN'])
 
+/** What the session offers at the moment. */
+export interface SessionState {
+  requiresTls: boolean
+  isSecure: boolean
+  offersTls: boolean
+  auth: 'offered' | 'needs-tls' | 'off'
+}
+
 export function admissionOf(
   command: Buffer,
-  { requiresTls, isSecure }: { requiresTls: boolean; isSecure: boolean },
+  { requiresTls, isSecure, offersTls, auth }: SessionState,
 ): Admission {
   const name = nameOf(command)
   const isIdle = name !== 'RCPT' && name !== 'DATA'
@@ -29,7 +37,12 @@ export function admissionOf(
   if (requiresTls && !isSecure && !WITHOUT_TLS.has(name)) {
     return { refusal: REFUSALS.tlsRequired, isLast: false, isIdle }
   }
-  if (name === 'AUTH') return { refusal: REFUSALS.authNotOffered, isLast: false, isIdle }
+  if (name === 'STARTTLS' && !offersTls)
+    return { refusal: REFUSALS.startTlsNotOffered, isLast: false, isIdle }
+  if (name === 'AUTH' && auth !== 'offered') {
+    const refusal = auth === 'off' ? REFUSALS.authNotOffered : REFUSALS.authNeedsTls
+    return { refusal, isLast: false, isIdle }
+  }
   // It would tell who has an inbox (RFC 5321, section 7.3).
   if (name === 'EXPN') return { refusal: REFUSALS.expnNotOffered, isLast: false, isIdle }
   return { refusal: null, isLast: false, isIdle }

@@ -1,6 +1,8 @@
 import type { Inbox } from '#libs/inbox/inbox.js'
+import type { Auth } from './auth.js'
 import type { RemoteHost } from './connection-limits.js'
 import type { ReceptionContext, ReceptionLimits } from './mail-reception.js'
+import type { Client, DISCARDED } from './recipients.js'
 import type { Refusal } from './replies.js'
 import type { SessionBoundsOptions } from './session-bounds.js'
 import type { SessionGuesses } from './unknown-recipients.js'
@@ -13,18 +15,23 @@ export interface SessionLimits extends ReceptionLimits {
   handshakeTimeoutMs: number
   bounds: SessionBoundsOptions
   requiresTls: boolean
+  /** Whether STARTTLS is offered. */
+  offersTls: boolean
 }
 
 /** What every connection of an edge shares. */
 export interface ConnectionContext extends ReceptionContext, SessionLimits {
-  /** Null where mail may come. Never rejects. */
+  auth: Pick<Auth, 'isOff' | 'isOffered' | 'senderKey'>
+  /** Null if mail may come. Never rejects. */
   refusalOfMail: () => Promise<Refusal | null>
-  /** The inbox that a mailbox is, or why it takes no mail. Never rejects. */
-  resolve: (mailbox: string) => Promise<Inbox | Refusal>
+  /** The inbox that a recipient reaches, DISCARDED, or why it is refused. Never rejects. */
+  resolve: (mailbox: string, client: Client) => Promise<Inbox | typeof DISCARDED | Refusal>
 }
 
-/** Whom a connection is from. */
+/** Who is at the other end of a connection. */
 export interface Peer {
   host: RemoteHost
+  /** Whether TLS comes first, before the greeting. */
+  isImplicitTls: boolean
   guesses: SessionGuesses
 }

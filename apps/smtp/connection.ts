@@ -4,10 +4,11 @@ import { TLSSocket } from 'node:tls'
 import type { SMTPServer } from 'smtp-server'
 import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 import type { Envelope } from '#libs/mail/message.js'
-import { admissionOf } from './command-admission.js'
+import { admissionOf, type SessionState } from './command-admission.js'
 import { CommandStream } from './command-stream.js'
 import type { ConnectionContext, Peer } from './connection-context.js'
 import { MailReception } from './mail-reception.js'
+import type { AuthenticatedUser } from './auth.js'
 import { acceptedText, reasonOf, Refusal, REFUSALS } from './replies.js'
 import { SessionBounds } from './session-bounds.js'
 import { Transaction } from './transaction.js'
@@ -26,6 +27,10 @@ export class Connection extends UpgradableConnection {
   private readonly bounds: SessionBounds
   private isDraining = false
   private isGone = false
+  /** The refusal that is being sent. */
+  private refusal: Refusal | null = null
+  /** Whether the next line continues an AUTH command, and is not a command by itself. */
+  private isAuthenticating = false
 
   constructor(
     server: SMTPServer,
@@ -36,6 +41,7 @@ export class Connection extends UpgradableConnection {
     private readonly onGone: (connection: Connection) => void,
   ) {
     super(server, socket, options)
+    this.needsUpgrade = peer.isImplicitTls
     this.bounds = new SessionBounds(context.bounds)
     this.reception = new MailReception(context)
     this.transaction = this.begin()
@@ -66,9 +72,10 @@ export class Connection extends UpgradableConnection {
 
   override send(code: number, data?: string | string[] | null, context?: string | false): void {
     this.waitingSinceMs = performance.now()
+    this.isAuthenticating = code === 334
     const text = typeof data === 'string' ? data : ''
     if (code >= 400) {
-      const reason = reasonOf(code, text)
+      const reason = this.refusal?.reason ?? reasonOf(code, text)
       this.context.journal.refused(this.session, reason, code)
       // This one counts in the bounds too, which have one limit for all errors.
       this._unrecognizedCommands = 0
@@ -90,8 +97,8 @@ export class Connection extends UpgradableConnection {
 
   override _onCommand(command: Buffer, next: () => void = () => undefined): void {
     if (this._closing) return
-    if (this._ready && !this._upgrading) {
-      const admission = admissionOf(command, { requiresTls: this.context.requiresTls, isSecure: this.secure })
+    if (this._ready && !this._upgrading && !this.isAuthenticating) {
+      const admission = admissionOf(command, this.state())
       if (admission.isIdle && !this.bounds.mayCommand()) {
         this.refuse(REFUSALS.tooManyCommands)
         return
@@ -106,12 +113,17 @@ export class Connection extends UpgradableConnection {
     super._onCommand(command, next)
   }
 
+  /** Whether EHLO lists a command, and the session knows it. */
+  override _isSupported(command: string): boolean {
+    return super._isSupported(command) && (command !== 'AUTH' || this.state().auth === 'offered')
+  }
+
   override handler_MAIL(command: Buffer, callback: () => void): void {
     void this.conclude(this.transaction.begin(command), '2.1.0 Accepted', callback)
   }
 
   override handler_RCPT(command: Buffer, callback: () => void): void {
-    void this.conclude(this.judgeRecipient(command), '2.1.5 Accepted', callback)
+    void this.conclude(this.addRecipient(command), '2.1.5 Accepted', callback)
   }
 
   override handler_DATA(_command: Buffer, callback: () => void): void {
@@ -135,9 +147,30 @@ export class Connection extends UpgradableConnection {
   }
 
   private begin(): Transaction {
-    const { maxMessageBytes, maxRecipients, refusalOfMail, resolve } = this.context
+    const { maxMessageBytes, maxRecipients, auth, refusalOfMail, resolve } = this.context
     const hasRoomFor = (bytes: number) => this.peer.host.memory.hasRoomFor(bytes)
-    return new Transaction({ maxMessageBytes, maxRecipients, hasRoomFor, refusalOfMail, resolve })
+    const senderKey = () => auth.senderKey(this.user())
+    const { remoteAddress } = this
+    const limits = { maxMessageBytes, maxRecipients, offersAuth: !auth.isOff }
+    return new Transaction({ ...limits, remoteAddress, hasRoomFor, refusalOfMail, senderKey, resolve })
+  }
+
+  private state(): SessionState {
+    const { auth, requiresTls, offersTls } = this.context
+    const { secure: isSecure, remoteAddress } = this
+    const isAuthOffered = auth.isOffered({ isSecure, remoteAddress })
+    return {
+      requiresTls,
+      isSecure,
+      offersTls,
+      auth: auth.isOff ? 'off' : isAuthOffered ? 'offered' : 'needs-tls',
+    }
+  }
+
+  /** What Auth gave to smtp-server, which keeps it as `any`. */
+  private user(): AuthenticatedUser | null {
+    const { user } = this.session as { user?: AuthenticatedUser | false }
+    return user === undefined || user === false ? null : user
   }
 
   protected override secured(): void {
@@ -163,19 +196,20 @@ export class Connection extends UpgradableConnection {
     callback()
   }
 
-  private async judgeRecipient(command: Buffer): Promise<Refusal | null> {
-    const judged = await this.transaction.add(command)
-    if (judged === true) {
+  private async addRecipient(command: Buffer): Promise<Refusal | null> {
+    const outcome = await this.transaction.add(command)
+    if (outcome === 'added') {
       this.peer.guesses.known()
       return null
     }
-    // What repeats a recipient brings a mail no further.
-    if (judged === false) return this.bounds.mayCommand() ? null : REFUSALS.tooManyCommands
-    if (judged !== REFUSALS.unknownRecipient) return judged
+    if (outcome === 'discarded') return null
+    // A repeated recipient does not advance the mail.
+    if (outcome === 'repeated') return this.bounds.mayCommand() ? null : REFUSALS.tooManyCommands
+    if (outcome.reason !== 'unknown-recipient') return outcome
     const delayMs = this.peer.guesses.guessed()
     if (delayMs === null) return REFUSALS.tooManyUnknown
     if (delayMs > 0) await pause(delayMs, undefined, { ref: false })
-    return judged
+    return outcome
   }
 
   private receive(): Refusal | null {
@@ -214,8 +248,10 @@ export class Connection extends UpgradableConnection {
     return { mailFrom: this.transaction.mailFrom, helo: hostNameAppearsAs, remoteAddress, tls }
   }
 
-  private refuse({ responseCode, message }: Refusal): void {
-    this.send(responseCode, message)
+  private refuse(refusal: Refusal): void {
+    this.refusal = refusal
+    this.send(refusal.responseCode, refusal.message)
+    this.refusal = null
   }
 
   private cut(refusal: Refusal): void {

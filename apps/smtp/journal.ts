@@ -48,7 +48,13 @@ export class Journal {
     )
   }
 
-  /** Any answer 4yz or 5yz; `code` is null where nobody was there to be answered. */
+  /** Recipients of other domains, whose copy of a mail was accepted and dropped. */
+  recipientsDiscarded({ id, remoteAddress }: SessionMark, recipients: number, bytes: number): void {
+    this.metrics.recipientsDiscarded(recipients)
+    this.logger.info({ connectionId: id, remoteAddress, recipients, bytes }, 'recipients discarded')
+  }
+
+  /** Any answer 4yz or 5yz; `code` is null if the client had left. */
   refused({ id, remoteAddress }: SessionMark, reason: RefusalReason, code: number | null): void {
     this.metrics.refusedFor(reason)
     const isOurs = reason === 'partial-append' || reason === 'log-unavailable' || reason === 'internal-error'

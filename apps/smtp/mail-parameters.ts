@@ -12,7 +12,10 @@ export interface MailParameters {
  * Reads the parameters of MAIL FROM: those of the extensions that EHLO offers, each once. Any other is refused
  * with 555 (RFC 5321, section 4.1.1.11), since a mail would then be treated otherwise than the client asked for.
  */
-export function readMailParameters(texts: readonly string[], maxBytes: number): MailParameters | Refusal {
+export function readMailParameters(
+  texts: readonly string[],
+  { maxBytes, offersAuth }: { maxBytes: number; offersAuth: boolean },
+): MailParameters | Refusal {
   const seen = new Set<string>()
   const read: MailParameters = { declaredBytes: null, isInternational: false }
   for (const text of texts) {
@@ -30,6 +33,9 @@ export function readMailParameters(texts: readonly string[], maxBytes: number): 
     } else if (name === 'SMTPUTF8') {
       if (value !== null) return REFUSALS.wrongParameter
       read.isInternational = true
+    } else if (name === 'AUTH' && offersAuth) {
+      // Who submitted the mail first (RFC 4954, section 5), which nothing here depends on.
+      if (value === null || value === '') return REFUSALS.wrongParameter
     } else {
       return REFUSALS.unknownParameter
     }

@@ -93,23 +93,27 @@ export class MailReception {
     const content = data.content()
     if (content.state !== 'whole') return this.refuse(come.transaction, REFUSAL_OF_CONTENT[content.state])
     const { journal, dataTimeoutMs, accept } = this.context
+    const { recipients, senderKey, discardedCount } = come.transaction
     const mail = {
       raw: content.raw,
       trace: come.trace,
-      recipients: come.transaction.recipients,
+      recipients,
+      senderKey,
       deadlineMs: startedAtMs + dataTimeoutMs,
     }
     const receivedAtMs = performance.now()
-    const outcome = await accept(mail)
-    if (!(outcome instanceof Refusal)) {
+    const outcome = recipients.length === 0 ? [] : await accept(mail)
+    if (outcome instanceof Refusal) return outcome
+    if (discardedCount > 0) journal.recipientsDiscarded(come.session, discardedCount, content.raw.length)
+    if (recipients.length > 0) {
       const acceptMs = performance.now() - receivedAtMs
       journal.mailAccepted(come.session, mail, outcome, { receiveMs: receivedAtMs - startedAtMs, acceptMs })
     }
     return outcome
   }
 
-  private refuse({ recipients }: Transaction, refusal: Refusal): Refusal {
-    for (const { inbox } of recipients) this.context.usage.refused(inbox, refusal)
+  private refuse({ recipients, senderKey }: Transaction, refusal: Refusal): Refusal {
+    for (const { inbox } of recipients) this.context.usage.refused(inbox, senderKey, refusal)
     return refusal
   }
 }

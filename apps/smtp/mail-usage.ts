@@ -3,6 +3,7 @@ import type { SecretKey } from '#libs/erasure/seal.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { MessageId } from '#libs/typeid/typeid.js'
 import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
+import { keyOfSender, type SenderKey } from './auth.js'
 import type { Refusal } from './replies.js'
 
 /** Where the header section of a mail is looked for its Message-ID: senders put it among the first. */
@@ -16,7 +17,10 @@ export interface AcceptedCopy {
   messageId: MessageId
 }
 
-/** Tells whoever counts usage what became of mails for known inboxes. */
+/**
+ * Records what became of mails for known inboxes. A mail counts for the key that its sender authenticated with, if that
+ * shares the inbox's account and environment, else for the key that made the inbox.
+ */
 export class MailUsage {
   constructor(
     private readonly usage: Pick<UsageRecorder, 'record'>,
@@ -25,13 +29,13 @@ export class MailUsage {
 
   accepted(
     { inbox, key, messageId }: AcceptedCopy,
-    mail: { identity: string | null; size: number; acceptMs: number },
+    mail: { senderKey: SenderKey | null; identity: string | null; size: number; acceptMs: number },
   ) {
-    const { identity, size, acceptMs } = mail
+    const { senderKey, identity, size, acceptMs } = mail
     this.usage.record(
       {
         type: 'MailAccepted',
-        ...aboutOf(inbox),
+        ...aboutOf(inbox, senderKey),
         messageId,
         size,
         acceptMs: Math.round(acceptMs * 1_000) / 1_000,
@@ -42,17 +46,20 @@ export class MailUsage {
     )
   }
 
-  refused(inbox: Inbox, { reason, responseCode: code }: Refusal): void {
-    this.usage.record({ type: 'MailRefused', ...aboutOf(inbox), reason, code, refusedAt: this.now() }, inbox)
+  refused(inbox: Inbox, senderKey: SenderKey | null, { reason, responseCode: code }: Refusal): void {
+    this.usage.record(
+      { type: 'MailRefused', ...aboutOf(inbox, senderKey), reason, code, refusedAt: this.now() },
+      inbox,
+    )
   }
 }
 
-function aboutOf({
-  id: inboxId,
-  keyId,
-  labels,
-}: Inbox): Pick<Inbox, 'keyId' | 'labels'> & { inboxId: Inbox['id'] } {
-  return { keyId, inboxId, labels }
+function aboutOf(
+  inbox: Inbox,
+  senderKey: SenderKey | null,
+): Pick<Inbox, 'keyId' | 'labels'> & { inboxId: Inbox['id'] } {
+  const { id: inboxId, keyId, labels } = inbox
+  return { keyId: keyOfSender(senderKey, inbox) ?? keyId, inboxId, labels }
 }
 
 /** What a sender knows a mail by; null where it says nothing. */

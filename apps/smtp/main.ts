@@ -1,9 +1,9 @@
 import { join, resolve } from 'node:path'
 import { runRole } from '#libs/process/run-role.js'
-import { startSmtp } from './smtp-edge.js'
+import { listeningFacts, startSmtp } from './smtp-edge.js'
 
 await runRole('smtp', async (context) => {
   const tlsFolder = join(resolve(context.settings.dataDir), 'tls')
   const edge = await startSmtp({ ...context, tlsFolder })
-  return { listening: { smtpPort: edge.port }, close: () => edge.drain() }
+  return { listening: listeningFacts(edge), close: () => edge.drain() }
 })

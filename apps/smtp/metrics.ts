@@ -5,6 +5,7 @@ import type { RefusalReason } from './replies.js'
 export class SmtpMetrics {
   private readonly accepted: Counter
   private readonly refused: Counter<'reason'>
+  private readonly discarded: Counter
   private readonly bytes: Counter
   private readonly partial: Counter
   private readonly acceptSeconds: Histogram
@@ -21,6 +22,11 @@ export class SmtpMetrics {
       name: 'mayfly_mails_refused_total',
       help: 'Commands and mails answered with 4yz or 5yz, by reason.',
       labelNames: ['reason'],
+      registers,
+    })
+    this.discarded = new Counter({
+      name: 'mayfly_recipients_discarded_total',
+      help: 'Recipients of other domains whose mail was accepted and dropped (MAYFLY_UNKNOWN_RECIPIENTS).',
       registers,
     })
     this.bytes = new Counter({
@@ -50,6 +56,10 @@ export class SmtpMetrics {
     this.accepted.inc()
     this.bytes.inc(bytes)
     this.acceptSeconds.observe(acceptMs / 1000)
+  }
+
+  recipientsDiscarded(count: number): void {
+    this.discarded.inc(count)
   }
 
   refusedFor(reason: RefusalReason): void {

@@ -3,47 +3,73 @@ import { addressReached, type Address } from '#libs/inbox/address.js'
 import { asOf, type Inbox } from '#libs/inbox/inbox.js'
 import { isAnyCatchingUp } from '#libs/read-model/backlog.js'
 import type { InboxQueries } from '#libs/read-model/queries.js'
+import { isLoopback } from '#libs/config/smtp-settings.js'
+import type { Settings } from '#libs/config/settings.js'
+import type { SenderKey } from './auth.js'
 import type { BacklogWatch } from './backlog-watch.js'
 import type { MailUsage } from './mail-usage.js'
-import { Refusal, REFUSALS } from './replies.js'
+import { Networks } from './remote-address.js'
+import { endedRecipient, foreignRecipient, Refusal, REFUSALS } from './replies.js'
+
+/** Who sends a mail. */
+export interface Client {
+  remoteAddress: string
+  /** Null if it did not authenticate with an API key. */
+  senderKey: SenderKey | null
+}
+
+/** A recipient of a domain that is not ours, whose mail is accepted and dropped. */
+export const DISCARDED = 'discarded'
 
 export interface RecipientsOptions {
   log: Pick<EventLog, 'partitionCount'>
   inboxes: Pick<InboxQueries, 'inboxIdAt' | 'inbox' | 'progress'>
   backlog: BacklogWatch
-  mailDomain: string
-  maxBacklog: number
+  settings: Pick<Settings, 'mailDomain' | 'maxBacklog' | 'unknownRecipients' | 'discardFrom'>
   usage: Pick<MailUsage, 'refused'>
   now: () => Date
   onError: (error: unknown) => void
 }
 
-/** Says from the views whether mail is taken, and for whom. */
+/** Decides from the views whether mail is accepted, and for whom. */
 export class Recipients {
-  constructor(private readonly options: RecipientsOptions) {}
+  private readonly foreign: Refusal
+  private readonly discardFrom: Networks
+
+  constructor(private readonly options: RecipientsOptions) {
+    const { mailDomain, discardFrom } = options.settings
+    this.foreign = foreignRecipient(mailDomain)
+    this.discardFrom = new Networks(discardFrom ?? [])
+  }
 
   /** Null where mail may come, whoever it is for. */
   async refusalOfMail(): Promise<Refusal | null> {
-    const { backlog, maxBacklog } = this.options
+    const { backlog, settings } = this.options
     return this.orUnavailable(async () => {
       const { records } = backlog.recent() ?? (await backlog.measure())
-      return records > maxBacklog ? REFUSALS.behind : null
+      return records > settings.maxBacklog ? REFUSALS.behind : null
     })
   }
 
-  /** The inbox that a RCPT TO reaches, or why it takes no mail. */
-  async resolve(recipient: string): Promise<Inbox | Refusal> {
-    const address = addressReached(recipient, this.options.mailDomain)
-    if (address === null) return REFUSALS.unknownRecipient
-    return this.orUnavailable(() => this.look(address))
+  /** The inbox that a RCPT TO reaches, DISCARDED, or why it is refused. */
+  async resolve(recipient: string, client: Client): Promise<Inbox | typeof DISCARDED | Refusal> {
+    const { mailDomain, unknownRecipients } = this.options.settings
+    const address = addressReached(recipient, mailDomain)
+    if (address !== null) return this.orUnavailable(() => this.look(address, client.senderKey))
+    if (!isForeign(recipient, mailDomain)) return REFUSALS.unknownRecipient
+    return unknownRecipients === 'discard' && this.mayDiscard(client) ? DISCARDED : this.foreign
   }
 
-  private async look(address: Address): Promise<Inbox | Refusal> {
+  private mayDiscard({ remoteAddress }: Client): boolean {
+    return isLoopback(remoteAddress) || this.discardFrom.has(remoteAddress)
+  }
+
+  private async look(address: Address, senderKey: SenderKey | null): Promise<Inbox | Refusal> {
     const found = (await this.inboxAt(address)) ?? (await this.lookAgain(address))
     if (found === null) return REFUSALS.unknownRecipient
     if (found instanceof Refusal) return found
     const refusal = refusalOf(found, this.options.now())
-    if (refusal !== null) this.options.usage.refused(found, refusal)
+    if (refusal !== null) this.options.usage.refused(found, senderKey, refusal)
     return refusal ?? found
   }
 
@@ -70,9 +96,16 @@ export class Recipients {
   }
 }
 
-/** Why an inbox takes no mail at a moment; null where it does. */
+/** Whether a mailbox belongs to another domain: not to ours or one below it, no address literal, not Postmaster alone. */
+function isForeign(mailbox: string, mailDomain: string): boolean {
+  const domain = mailbox.slice(mailbox.lastIndexOf('@') + 1).toLowerCase()
+  const own = mailDomain.toLowerCase()
+  return mailbox.includes('@') && !domain.startsWith('[') && domain !== own && !domain.endsWith(`.${own}`)
+}
+
+/** Why an inbox accepts no mail at that time; null if it does. */
 export function refusalOf(inbox: Inbox, now: Date): Refusal | null {
   const current = asOf(inbox, now)
-  if (current.state !== 'active') return REFUSALS.endedRecipient
+  if (current.state !== 'active') return endedRecipient(current)
   return current.messageCount >= current.maxMessages ? REFUSALS.inboxFull : null
 }

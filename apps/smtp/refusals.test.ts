@@ -32,11 +32,14 @@ describe('SMTP refusals', () => {
       deletedAt: room.now(),
     })
     await room.project()
-    expect(await deliver([deleted.address])).toMatch(/^550 5\.1\.1 /)
+    const deletedAt = room.now().toISOString()
+    expect(await deliver([deleted.address])).toBe(`550 5.1.1 this inbox was deleted at ${deletedAt}`)
 
     const expiring = await room.createInbox()
+    const expiresAt = new Date(room.now().getTime() + 3_600_000).toISOString()
     room.advance(3_600_000)
-    expect(await deliver([expiring.address])).toMatch(/^550 5\.1\.1 /)
+    expect(await deliver([expiring.address])).toBe(`550 5.1.1 this inbox expired at ${expiresAt}`)
+    expect(await deliver(['00000000000000000000@mayfly.test'])).toBe('550 5.1.1 no inbox has this address')
     expect(await room.received()).toHaveLength(1)
   })
 
@@ -182,5 +185,88 @@ describe('SMTP refusals', () => {
     expect(await client.data(MAIL)).toMatch(/^451 4\.3\.0 /)
     expect(await room.metric('mayfly_mails_accepted_total')).toBe(0)
     expect(room.logLines).toContainEqual(expect.objectContaining({ reason: 'log-unavailable', code: 451 }))
+  })
+})
+
+describe('recipients of other domains', () => {
+  const FOREIGN = 'support@company.test'
+  const discarded = () => room.metric('mayfly_recipients_discarded_total')
+
+  it('are refused by default, with the domain that is accepted', async () => {
+    room = await MailRoom.started()
+    expect(await deliver([FOREIGN])).toMatch(/^550 5\.1\.1 .* accepts mail for mayfly\.test only/)
+  })
+
+  it('are accepted and dropped if set so, beside inboxes that get their mail', async () => {
+    room = await MailRoom.started({ unknownRecipients: 'discard' })
+    const { address } = await room.createInbox()
+    expect(await deliver([FOREIGN, address, 'Support@Company.test', 'other@company.test'])).toMatch(
+      /^250 2\.0\.0 msg_/,
+    )
+    const [mail, ...others] = await room.received()
+    expect(others).toEqual([])
+    expect(mail?.envelope.rcptTo).toBe(address)
+    expect(await discarded()).toBe(2)
+
+    expect(await deliver([FOREIGN])).toMatch(/^250 2\.0\.0 discarded/)
+    expect(await room.received()).toHaveLength(1)
+    expect(await discarded()).toBe(3)
+    expect(await room.metric('mayfly_mails_accepted_total')).toBe(1)
+    expect(JSON.stringify(room.logLines)).not.toContain('company')
+  })
+
+  it.each([
+    'nobody@mayfly.test',
+    '00000000000000000000@mayfly.test',
+    'nobody@MAYFLY.TEST',
+    'nobody@sub.mayfly.test',
+    'nobody@[127.0.0.1]',
+    'postmaster',
+  ])('do not include %s, whose typo must show', async (recipient) => {
+    room = await MailRoom.started({ unknownRecipients: 'discard' })
+    expect(await deliver([recipient])).toMatch(/^550 5\.1\.1 /)
+  })
+
+  it('do not include an inbox of ours that has ended', async () => {
+    room = await MailRoom.started({ unknownRecipients: 'discard' })
+    const { address } = await room.createInbox()
+    room.advance(3_600_000)
+    expect(await deliver([address])).toMatch(/^550 5\.1\.1 this inbox expired at /)
+  })
+
+  it('are dropped for loopback and the listed networks only', async () => {
+    const smtpProxyFrom = ['127.0.0.1']
+    room = await MailRoom.started({
+      unknownRecipients: 'discard',
+      discardFrom: ['203.0.113.0/24'],
+      smtpProxyFrom,
+    })
+    const from = async (address: string) => {
+      const client = await Dialogue.open(room.port)
+      client.send(`PROXY TCP4 ${address} 192.0.2.1 1234 25\r\n`)
+      return client.address(FOREIGN)
+    }
+    expect(await from('203.0.113.9')).toMatch(/^250 /)
+    expect(await from('127.0.0.1')).toMatch(/^250 /)
+    expect(await from('198.51.100.9')).toMatch(/^550 5\.1\.1 /)
+  })
+
+  it('count in the limit of recipients, do not excuse guesses, and have the size limit', async () => {
+    const limits = { smtpMaxRecipients: 3, smtpMaxUnknownRecipients: 5, smtpUnknownRecipientDelayMs: 0 }
+    room = await MailRoom.started({ unknownRecipients: 'discard', maxMessageBytes: 2_000, ...limits })
+    const client = await Dialogue.greeted(room.port)
+    await client.ask('MAIL FROM:<a@x.test>')
+    for (const local of ['a', 'b', 'c'])
+      expect(await client.ask(`RCPT TO:<${local}@y.test>`)).toMatch(/^250 /)
+    expect(await client.ask('RCPT TO:<d@y.test>')).toMatch(/^452 4\.5\.3 /)
+    expect(await client.ask('RCPT TO:<A@y.test>')).toMatch(/^250 /)
+    expect(await client.data(`${'x'.repeat(3_000)}\r\n.\r\n`)).toMatch(/^552 5\.3\.4 /)
+    await client.ask('MAIL FROM:<a@x.test>')
+    const replies: string[] = []
+    for (let i = 0; i < 6; i += 1) {
+      await client.ask('RCPT TO:<a@y.test>')
+      replies.push(await client.ask(`RCPT TO:<${String(i).padStart(20, '0')}@mayfly.test>`))
+    }
+    expect(replies.at(-1)).toMatch(/^421 /)
   })
 })

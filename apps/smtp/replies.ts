@@ -1,6 +1,9 @@
-/** Why a command or a mail was not taken: bounded, so that it can label a metric. */
+import type { EndedInbox } from '#libs/inbox/inbox.js'
+
+/** Why a command or a mail was refused: bounded, so that it can label a metric. */
 export type RefusalReason =
   | 'unknown-recipient'
+  | 'inbox-ended'
   | 'inbox-full'
   | 'message-too-large'
   | 'bare-line-break'
@@ -21,6 +24,8 @@ export type RefusalReason =
   | 'protocol-error'
   | 'not-offered'
   | 'tls-required'
+  | 'invalid-credentials'
+  | 'auth-unavailable'
   | 'handshake-failed'
   | 'malformed-proxy-header'
   | 'disconnected'
@@ -46,9 +51,9 @@ export class Refusal extends Error {
 
 /** Every refusal of the edge; API.md, section SMTP. */
 export const REFUSALS = {
-  unknownRecipient: new Refusal('unknown-recipient', 550, '5.1.1 no such inbox'),
-  /** Of an inbox that was there: to the client the same, but nobody guessed it. */
-  endedRecipient: new Refusal('unknown-recipient', 550, '5.1.1 no such inbox'),
+  unknownRecipient: new Refusal('unknown-recipient', 550, '5.1.1 no inbox has this address'),
+  /** The inbox's key is gone, though the view does not show its end yet. */
+  endedRecipient: new Refusal('inbox-ended', 550, '5.1.1 this inbox has expired or was deleted'),
   inboxFull: new Refusal('inbox-full', 552, '5.2.2 the inbox is full'),
   tooLarge: new Refusal('message-too-large', 552, '5.3.4 the message is larger than this server takes'),
   bareLineBreak: new Refusal(
@@ -95,7 +100,15 @@ export const REFUSALS = {
     553,
     '5.6.7 an address beyond ASCII needs SMTPUTF8 (RFC 6531)',
   ),
-  authNotOffered: new Refusal('not-offered', 502, '5.5.1 AUTH is not offered: mail is taken without'),
+  authNotOffered: new Refusal('not-offered', 502, '5.5.1 AUTH is not offered, and not needed to send mail'),
+  authNeedsTls: new Refusal('tls-required', 538, '5.7.11 AUTH needs TLS, since the password is an API key'),
+  invalidCredentials: new Refusal('invalid-credentials', 535, '5.7.8 the password is not a valid API key'),
+  authUnavailable: new Refusal('auth-unavailable', 454, '4.7.0 the API key cannot be checked now, try again'),
+  startTlsNotOffered: new Refusal(
+    'not-offered',
+    502,
+    '5.5.1 STARTTLS is not offered (MAYFLY_SMTP_TLS is off)',
+  ),
   expnNotOffered: new Refusal('not-offered', 502, '5.5.1 EXPN is not offered'),
   chunkingNotOffered: new Refusal(
     'not-offered',
@@ -109,11 +122,23 @@ export const REFUSALS = {
   internalError: new Refusal('internal-error', 451, '4.3.0 internal error'),
 } as const
 
+/** The inbox ended at that time: unlike a mistyped address, it once existed. */
+export function endedRecipient({ state, endedAt }: Pick<EndedInbox, 'state' | 'endedAt'>): Refusal {
+  const ended = state === 'expired' ? 'expired' : 'was deleted'
+  return new Refusal('inbox-ended', 550, `5.1.1 this inbox ${ended} at ${endedAt.toISOString()}`)
+}
+
+/** The recipient belongs to a domain that is not Mayfly's. */
+export function foreignRecipient(mailDomain: string): Refusal {
+  const text = `5.1.1 no inbox has this address: this server accepts mail for ${mailDomain} only`
+  return new Refusal('unknown-recipient', 550, text)
+}
+
 const REASONS: ReadonlyMap<string, RefusalReason> = new Map(
   Object.values(REFUSALS).map(({ message, reason }) => [message, reason]),
 )
 
-/** The reason behind a reply, also where smtp-server words it. */
+/** The reason for a reply that smtp-server sends: one of the texts above, which it was given, or its own. */
 export function reasonOf(code: number, text: string): RefusalReason {
   const reason = REASONS.get(text)
   if (reason !== undefined) return reason
@@ -124,10 +149,11 @@ export function reasonOf(code: number, text: string): RefusalReason {
 const MOST_REPLY_BYTES = 512
 
 /**
- * The text behind 250: the ids of the mail's records, in the order of its recipients, as many as a reply line
- * holds (RFC 5321, section 4.5.3.1.5).
+ * The text after 250: the ids of the mail's records, in the order of its recipients, as many as fit in a reply line
+ * (RFC 5321, section 4.5.3.1.5).
  */
 export function acceptedText(messageIds: readonly string[]): string {
+  if (messageIds.length === 0) return '2.0.0 discarded: no recipient has an inbox here'
   let text = '2.0.0'
   for (const id of messageIds) {
     if ('250 '.length + text.length + 1 + id.length + '\r\n'.length > MOST_REPLY_BYTES) break

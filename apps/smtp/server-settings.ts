@@ -1,10 +1,12 @@
 import { constants } from 'node:crypto'
 import type { SMTPServerOptions } from 'smtp-server'
 import type { Settings } from '#libs/config/settings.js'
-import type { Certificate } from './certificate.js'
+import type { Auth } from './auth.js'
+import type { ServerCertificate } from './certificate.js'
 import type { SessionLimits } from './connection-context.js'
 import { ConnectionLimits } from './connection-limits.js'
 import { MemoryBudget } from './memory-budget.js'
+import { Refusal } from './replies.js'
 import { UnknownRecipients } from './unknown-recipients.js'
 
 /* What the settings say, in the words of the server's parts. */
@@ -13,9 +15,14 @@ import { UnknownRecipients } from './unknown-recipients.js'
 const MOST_COMMAND_BYTES = 2_048
 const SWEEP_MS = 1_000
 
-export function serverOptions(settings: Settings, certificate: Certificate): SMTPServerOptions {
+export function serverOptions(
+  settings: Settings,
+  certificate: ServerCertificate | null,
+  auth: Pick<Auth, 'isOff' | 'authenticate'>,
+): SMTPServerOptions {
+  const notOffered = [...(certificate === null ? ['STARTTLS'] : []), ...(auth.isOff ? ['AUTH'] : [])]
   return {
-    ...certificate,
+    ...(certificate !== null && { cert: certificate.cert, key: certificate.key }),
     minVersion: 'TLSv1.2',
     // A client could ask for one handshake after the other (TLS 1.2).
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
@@ -23,7 +30,17 @@ export function serverOptions(settings: Settings, certificate: Certificate): SMT
     banner: 'Mayfly',
     heloResponse: '%s',
     logger: false,
-    disabledCommands: ['AUTH', 'XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'],
+    disabledCommands: [...notOffered, 'XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'],
+    authMethods: ['PLAIN', 'LOGIN'],
+    authOptional: true,
+    // Each connection says by itself whether AUTH is offered.
+    allowInsecureAuth: true,
+    onAuth: ({ password }, _session, callback) => {
+      void auth.authenticate(password ?? '').then((user) => {
+        if (user instanceof Refusal) callback(user)
+        else callback(null, { user })
+      })
+    },
     disableReverseLookup: true,
     hideENHANCEDSTATUSCODES: false,
     size: settings.maxMessageBytes,
@@ -64,6 +81,7 @@ export function sessionLimits(settings: Settings): SessionLimits {
       sessionTimeoutMs: settings.smtpSessionTimeoutMs,
     },
     requiresTls: settings.smtpRequireTls,
+    offersTls: settings.smtpTls !== 'off',
   }
 }
 

@@ -1,12 +1,13 @@
-import type { Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 import type { Settings } from '#libs/config/settings.js'
 import type { MessageId } from '#libs/typeid/typeid.js'
 import type { Acceptance, IncomingMail } from './acceptance.js'
-import type { Certificate } from './certificate.js'
+import type { Auth } from './auth.js'
+import type { ServerCertificate } from './certificate.js'
 import { Connection } from './connection.js'
-import type { ConnectionContext } from './connection-context.js'
+import type { ConnectionContext, Peer } from './connection-context.js'
 import type { ConnectionLimits } from './connection-limits.js'
 import type { MailUsage } from './mail-usage.js'
 import type { Journal } from './journal.js'
@@ -25,7 +26,8 @@ import type { UnknownRecipients } from './unknown-recipients.js'
 
 export interface EdgeServerOptions {
   settings: Settings
-  certificate: Certificate
+  certificate: ServerCertificate | null
+  auth: Auth
   recipients: Recipients
   acceptance: Acceptance
   journal: Journal
@@ -38,6 +40,8 @@ const REFUSED_LINGER_MS = 1_000
 
 /** smtp-server with Mayfly's sessions in it. */
 export class EdgeServer extends SMTPServer {
+  /** The second port, with implicit TLS (RFC 8314, section 3.3). */
+  readonly tlsServer: Server
   private readonly open = new Set<Connection>()
   /** Sockets whose balancer has not said yet whom they are from. */
   private readonly unnamed = new Set<Socket>()
@@ -50,18 +54,22 @@ export class EdgeServer extends SMTPServer {
   private isDraining = false
 
   constructor(private readonly edge: EdgeServerOptions) {
-    const { settings, certificate } = edge
-    super(serverOptions(settings, certificate))
+    const { settings, certificate, auth } = edge
+    super(serverOptions(settings, certificate, auth))
+    this.tlsServer = createServer((socket) => this.take(socket, { isImplicitTls: true }))
     this.limits = connectionLimits(settings)
     this.unknown = unknownRecipients(settings)
     this.balancers = new Networks(settings.smtpProxyFrom ?? [])
-    this.server.maxConnections = settings.smtpMaxConnections + REFUSED_AT_ONCE
+    for (const server of [this.server, this.tlsServer]) {
+      server.maxConnections = settings.smtpMaxConnections + REFUSED_AT_ONCE
+    }
     this.context = {
       ...sessionLimits(settings),
       journal: edge.journal,
+      auth,
       usage: edge.usage,
       refusalOfMail: () => edge.recipients.refusalOfMail(),
-      resolve: (mailbox) => edge.recipients.resolve(mailbox),
+      resolve: (mailbox, client) => edge.recipients.resolve(mailbox, client),
       accept: (mail) => this.accept(mail),
       onRelease: (host) => this.limits.forgetIdle(host),
     }
@@ -70,22 +78,30 @@ export class EdgeServer extends SMTPServer {
   }
 
   override connect(socket: Socket): void {
-    // What has closed before it got here will not tell so again.
+    this.take(socket, { isImplicitTls: false })
+  }
+
+  private take(socket: Socket, port: Pick<Peer, 'isImplicitTls'>): void {
+    // A socket that has closed already emits no further event.
     if (socket.destroyed) return
     socket.on('error', (error) => this.edge.journal.connectionBroke(error))
     if (this.isDraining || !this.limits.tryOpen()) {
       this.turnAway(socket, this.isDraining ? REFUSALS.shuttingDown : REFUSALS.tooManyConnections)
       return
     }
-    if (this.balancers.has(plainAddress(socket.remoteAddress))) void this.connectProxied(socket)
-    else this.admit(socket, {})
+    if (this.balancers.has(plainAddress(socket.remoteAddress))) void this.connectProxied(socket, port)
+    else this.admit(socket, {}, port)
     this.edge.journal.connectionsAre(this.limits.count)
   }
 
   /** Resolves once every connection is closed and every mail under way settled, at the latest after `withinMs`. */
   async drain(withinMs: number): Promise<void> {
     this.isDraining = true
-    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()))
+    const closed = Promise.all(
+      [this.server, this.tlsServer].map(
+        (server) => new Promise<void>((resolve) => server.close(() => resolve())),
+      ),
+    )
     for (const socket of this.unnamed) socket.destroy()
     for (const connection of this.open) connection.drain()
     const { promise: expired, resolve: expire } = Promise.withResolvers<undefined>()
@@ -98,8 +114,8 @@ export class EdgeServer extends SMTPServer {
     clearInterval(this.sweeping)
   }
 
-  /** A connection counts for the remote address that its balancer tells. */
-  private async connectProxied(socket: Socket): Promise<void> {
+  /** A connection counts for the remote address that its balancer names. */
+  private async connectProxied(socket: Socket, port: Pick<Peer, 'isImplicitTls'>): Promise<void> {
     this.unnamed.add(socket)
     const source = await readProxySource(socket, this.context.handshakeTimeoutMs)
     this.unnamed.delete(socket)
@@ -115,11 +131,12 @@ export class EdgeServer extends SMTPServer {
       this.closed()
       this.turnAway(socket, REFUSALS.shuttingDown)
     } else {
-      this.admit(socket, source === null ? {} : { remoteAddress: source.address, remotePort: source.port })
+      const remote = source === null ? {} : { remoteAddress: source.address, remotePort: source.port }
+      this.admit(socket, remote, port)
     }
   }
 
-  private admit(socket: Socket, options: SMTPConnectionOptions): void {
+  private admit(socket: Socket, options: SMTPConnectionOptions, port: Pick<Peer, 'isImplicitTls'>): void {
     const address = plainAddress(options.remoteAddress ?? socket.remoteAddress)
     const host = this.limits.admit(address)
     if (typeof host === 'string') {
@@ -128,7 +145,7 @@ export class EdgeServer extends SMTPServer {
       this.turnAway(socket, refusal, address)
       return
     }
-    const peer = { host, guesses: this.unknown.session(host.group) }
+    const peer = { host, ...port, guesses: this.unknown.session(host.group) }
     const connection = new Connection(this, socket, options, peer, this.context, (gone) => this.left(gone))
     this.connections.add(connection)
     this.open.add(connection)

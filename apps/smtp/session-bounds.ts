@@ -28,7 +28,7 @@ export class SessionBounds {
 
   /** Whether the session may go on behind a refusal. */
   mayGoOn(reason: RefusalReason): boolean {
-    if (reason === 'protocol-error') this.errors += 1
+    if (reason === 'protocol-error' || reason === 'invalid-credentials') this.errors += 1
     this.refusals += 1
     return this.errors < this.options.maxErrors && this.refusals < MOST_REFUSALS
   }

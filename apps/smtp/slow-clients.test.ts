@@ -100,7 +100,7 @@ describe('a client that is slow', () => {
   })
 
   it('that does not begin, or not finish, its TLS handshake is cut, and nobody else', async () => {
-    room = await MailRoom.started({ smtpHandshakeTimeoutMs: 400 })
+    room = await MailRoom.started({ smtpTls: 'self-signed', smtpHandshakeTimeoutMs: 400 })
     const clients = await Promise.all(
       ['', '\x16\x03\x01'].map(async (hello) => {
         const client = await Dialogue.open(room.port)
@@ -122,7 +122,7 @@ describe('a client that is slow', () => {
   })
 
   it('in a mail over TLS is cut too', async () => {
-    room = await MailRoom.started({ smtpDataTimeoutMs: 1_000 })
+    room = await MailRoom.started({ smtpTls: 'self-signed', smtpDataTimeoutMs: 1_000 })
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
     await client.reply()

@@ -1,13 +1,15 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import type { Server } from 'node:net'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
+import type { KeyUse } from '#libs/key-use/key-use.js'
 import { measuredUsage } from '#libs/process/measured-usage.js'
 import { listenError } from '#libs/process/listen-error.js'
 import { Acceptance } from './acceptance.js'
+import { Auth } from './auth.js'
 import { Authenticator } from './authenticator.js'
 import { BacklogWatch } from './backlog-watch.js'
 import { loadCertificate } from './certificate.js'
@@ -19,9 +21,9 @@ import { Recipients } from './recipients.js'
 import { EdgeServer } from './server.js'
 
 export interface SmtpEdgeOptions {
-  engine: Pick<Engine, 'log' | 'vault' | 'inboxes'>
+  engine: Pick<Engine, 'log' | 'vault' | 'inboxes' | 'accounts'> & { keyUse: Pick<KeyUse, 'touch'> }
   settings: Settings
-  /** Where the self-signed certificate is kept. */
+  /** Holds the self-signed certificate and the authority that signed it. */
   tlsFolder: string
   logger: Logger
   registry: Registry
@@ -30,11 +32,28 @@ export interface SmtpEdgeOptions {
 
 export interface SmtpEdge {
   port: number
+  /** With implicit TLS; null if there is none. */
+  tlsPort: number | null
+  /** PEM file of the authority that clients must trust for TLS; null if TLS is off or the certificate is the operator's. */
+  caFile: string | null
   /**
    * Takes no new connections, closes the idle ones with 421, lets mails under way come to their end. Resolves
    * once all are closed, within 20 seconds. Harmless to repeat.
    */
   drain(): Promise<void>
+}
+
+/** For the log line that says where a process listens. */
+export function listeningFacts({
+  port,
+  tlsPort,
+  caFile,
+}: Omit<SmtpEdge, 'drain'>): Record<string, string | number> {
+  return {
+    smtpPort: port,
+    ...(tlsPort !== null && { smtpsPort: tlsPort }),
+    ...(caFile !== null && { smtpCaFile: caFile }),
+  }
 }
 
 const DRAIN_MS = 20_000
@@ -44,27 +63,31 @@ const SEALED_SHARE = 4
 /**
  * The SMTP edge: takes mail for active inboxes and puts it on the log.
  *
- * It consumes SMTP (RFC 5321) with PIPELINING, SIZE, 8BITMIME, SMTPUTF8, ENHANCEDSTATUSCODES and STARTTLS.
- * MAIL FROM is refused while the views are too far behind or memory is full; RCPT TO is judged against the
- * views; the mail is read under its limits, judged whom it is from where that is wanted, sealed with each recipient's
- * key, and a MessageReceived appended for each. 250 is said once they are durable. It emits those events, a log line and counts for each mail.
+ * It speaks SMTP (RFC 5321) with PIPELINING, SIZE, 8BITMIME, SMTPUTF8, ENHANCEDSTATUSCODES, and, as the settings say,
+ * STARTTLS, implicit TLS on a second port, and AUTH. MAIL FROM is refused while the views are too far behind or memory
+ * is full. RCPT TO is looked up in the views. The mail is read under its limits, its sender verified if that is set,
+ * sealed with each recipient's key, and a MessageReceived appended for each. 250 is sent once they are durable. It emits
+ * those events, a log line and counts for each mail.
  *
- * Resolves once it listens. Rejects, with the variable to look at, where it can't listen or the certificate can't be used.
+ * Resolves once it listens. Rejects, naming the variable to look at, if it cannot listen or use the certificate.
  */
 export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   // Closes in reverse order, each of them whatever became of the others.
   const opened = new AsyncDisposableStack()
   let draining: Promise<void> | null = null
   try {
-    const { port } = await listen(options, opened)
-    return { port, drain: () => (draining ??= opened.disposeAsync()) }
+    const listening = await listen(options, opened)
+    return { ...listening, drain: () => (draining ??= opened.disposeAsync()) }
   } catch (error) {
     await opened.disposeAsync()
     throw error
   }
 }
 
-async function listen(options: SmtpEdgeOptions, opened: AsyncDisposableStack): Promise<AddressInfo> {
+async function listen(
+  options: SmtpEdgeOptions,
+  opened: AsyncDisposableStack,
+): Promise<Omit<SmtpEdge, 'drain'>> {
   const { engine, settings, now } = options
   const journal = new Journal(options.logger, new SmtpMetrics(options.registry))
   const onError = (error: unknown) => journal.failed(error)
@@ -77,8 +100,7 @@ async function listen(options: SmtpEdgeOptions, opened: AsyncDisposableStack): P
     log: engine.log,
     inboxes: engine.inboxes,
     backlog: new BacklogWatch(engine.log, engine.inboxes),
-    mailDomain: settings.mailDomain,
-    maxBacklog: settings.maxBacklog,
+    settings,
     now,
     onError,
   })
@@ -96,21 +118,26 @@ async function listen(options: SmtpEdgeOptions, opened: AsyncDisposableStack): P
     now,
     onError,
   })
-  const certificate = await loadCertificate({
-    certPath: settings.smtpTlsCert,
-    keyPath: settings.smtpTlsKey,
-    folder: options.tlsFolder,
-    domain: settings.mailDomain,
-    now,
-  })
+  const certificate = await loadCertificate({ settings, folder: options.tlsFolder, now })
+  const { accounts, inboxes, keyUse, log } = engine
+  const auth = new Auth({ settings, accounts, inboxes, keyUse, log, now, onError })
 
-  const server = new EdgeServer({ settings, certificate, recipients, acceptance, journal, usage })
-  const listening = server.listen(settings.smtpPort, settings.smtpHost)
-  await once(listening, 'listening').catch((error: unknown) => {
-    throw listenError(error, { host: 'MAYFLY_SMTP_HOST', port: 'MAYFLY_SMTP_PORT' })
-  })
-  const address = listening.address()
-  if (address === null || typeof address === 'string') throw new Error('the SMTP edge listens on no port')
+  const server = new EdgeServer({ settings, certificate, auth, recipients, acceptance, journal, usage })
   opened.defer(() => server.drain(DRAIN_MS))
-  return address
+  const { smtpHost, smtpPort, smtpsPort } = settings
+  const port = await portOf(server.listen(smtpPort, smtpHost), 'MAYFLY_SMTP_PORT')
+  const tlsPort =
+    smtpsPort === null
+      ? null
+      : await portOf(server.tlsServer.listen(smtpsPort, smtpHost), 'MAYFLY_SMTPS_PORT')
+  return { port, tlsPort, caFile: certificate?.caFile ?? null }
+}
+
+async function portOf(server: Server, port: string): Promise<number> {
+  await once(server, 'listening').catch((error: unknown) => {
+    throw listenError(error, { host: 'MAYFLY_SMTP_HOST', port })
+  })
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the SMTP server listens on no port')
+  return address.port
 }

@@ -1,16 +1,22 @@
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Recipient } from './acceptance.js'
+import type { SenderKey } from './auth.js'
 import { readMailParameters, type MailParameters } from './mail-parameters.js'
 import { isInternational, readPathCommand, type Path } from './path.js'
+import { DISCARDED, type Client } from './recipients.js'
 import { Refusal, REFUSALS } from './replies.js'
 
 export interface TransactionContext {
   maxMessageBytes: number
   maxRecipients: number
+  offersAuth: boolean
   hasRoomFor: (bytes: number) => boolean
+  remoteAddress: string
   refusalOfMail: () => Promise<Refusal | null>
-  resolve: (mailbox: string) => Promise<Inbox | Refusal>
+  /** The API key that the client is authenticated with at the moment. */
+  senderKey: () => Promise<SenderKey | null>
+  resolve: (mailbox: string, client: Client) => Promise<Inbox | typeof DISCARDED | Refusal>
 }
 
 /** Of one mail in one inbox: each tag of an address is a recipient of its own. */
@@ -18,8 +24,9 @@ const MOST_COPIES = 10
 
 /** A mail's envelope as MAIL FROM and RCPT TO make it (RFC 5321, section 3.3). */
 export class Transaction {
-  private sender: { path: Path; parameters: MailParameters } | null = null
+  private sender: { path: Path; parameters: MailParameters; key: SenderKey | null } | null = null
   private readonly byMailbox = new Map<string, Recipient>()
+  private readonly discarded = new Set<string>()
   private readonly copies = new Map<InboxId, number>()
 
   constructor(private readonly context: TransactionContext) {}
@@ -32,12 +39,21 @@ export class Transaction {
     return this.sender?.parameters.declaredBytes ?? null
   }
 
+  get senderKey(): SenderKey | null {
+    return this.sender?.key ?? null
+  }
+
   get recipients(): Recipient[] {
     return [...this.byMailbox.values()]
   }
 
+  /** Of other domains: their mail is accepted and dropped. */
+  get discardedCount(): number {
+    return this.discarded.size
+  }
+
   get recipientCount(): number {
-    return this.byMailbox.size
+    return this.byMailbox.size + this.discarded.size
   }
 
   /** Judges MAIL FROM; null where the mail may come. */
@@ -46,17 +62,18 @@ export class Transaction {
     if (read === null) return REFUSALS.wrongSender
     if (this.sender !== null) return REFUSALS.nestedMail
     const { path } = read
-    const parameters = readMailParameters(read.parameters, this.context.maxMessageBytes)
+    const { maxMessageBytes: maxBytes, offersAuth } = this.context
+    const parameters = readMailParameters(read.parameters, { maxBytes, offersAuth })
     if (parameters instanceof Refusal) return parameters
     if (isInternational(path) && !parameters.isInternational) return REFUSALS.needsSmtpUtf8
     if (!this.context.hasRoomFor(parameters.declaredBytes ?? 0)) return REFUSALS.memoryFull
     const refusal = await this.context.refusalOfMail()
-    if (refusal === null) this.sender = { path, parameters }
+    if (refusal === null) this.sender = { path, parameters, key: await this.context.senderKey() }
     return refusal
   }
 
-  /** Judges RCPT TO: the refusal, or whether there is one recipient more. */
-  async add(command: Buffer): Promise<Refusal | boolean> {
+  /** Handles RCPT TO. */
+  async add(command: Buffer): Promise<Refusal | 'added' | 'discarded' | 'repeated'> {
     const read = readPathCommand(command)
     if (read === null || read.path.address === '') return REFUSALS.wrongRecipient
     if (this.sender === null) return REFUSALS.needsMail
@@ -65,14 +82,19 @@ export class Transaction {
     const { address, mailbox } = read.path
     if (isInternational(read.path) && !this.sender.parameters.isInternational) return REFUSALS.needsSmtpUtf8
     const key = mailbox.toLowerCase()
-    const isRepeated = this.byMailbox.has(key)
-    if (!isRepeated && this.byMailbox.size >= this.context.maxRecipients) return REFUSALS.tooManyRecipients
-    const inbox = await this.context.resolve(mailbox)
+    const isRepeated = this.byMailbox.has(key) || this.discarded.has(key)
+    if (!isRepeated && this.recipientCount >= this.context.maxRecipients) return REFUSALS.tooManyRecipients
+    const { remoteAddress } = this.context
+    const inbox = await this.context.resolve(mailbox, { remoteAddress, senderKey: this.sender.key })
     if (inbox instanceof Refusal) return inbox
+    if (inbox === DISCARDED) {
+      this.discarded.add(key)
+      return isRepeated ? 'repeated' : 'discarded'
+    }
     const copies = (this.copies.get(inbox.id) ?? 0) + (isRepeated ? 0 : 1)
     if (copies > MOST_COPIES) return REFUSALS.tooManyTags
     this.copies.set(inbox.id, copies)
     this.byMailbox.set(key, { inbox, rcptTo: address })
-    return !isRepeated
+    return isRepeated ? 'repeated' : 'added'
   }
 }

@@ -2,7 +2,7 @@ import type { TLSSocket } from 'node:tls'
 import { SMTPConnection } from 'smtp-server/lib/smtp-connection.js'
 import { Handshake } from './handshake.js'
 
-/** A session of smtp-server that greets at once, and in which STARTTLS harms nobody but who spoils it. */
+/** A session of smtp-server that greets at once, and whose TLS handshake cannot harm other sessions. */
 export abstract class UpgradableConnection extends SMTPConnection {
   /** The one under way. */
   protected handshake: Handshake | null = null
@@ -34,10 +34,11 @@ export abstract class UpgradableConnection extends SMTPConnection {
   }
 
   /**
-   * As smtp-server does it, but for its end: what came in the clear behind STARTTLS is thrown away, and so is what
-   * the client said before (RFC 3207, section 4.2); a handshake that fails, or takes too long, is the client's loss.
+   * As smtp-server does it, except for its end: what came in the clear after STARTTLS is discarded, and so is what
+   * the client said before (RFC 3207, section 4.2); a handshake that fails or takes too long ends this session only.
+   * With implicit TLS the handshake comes first, and `greet` follows it.
    */
-  override upgrade(callback: () => void): void {
+  override upgrade(callback: () => void, greet?: () => void): void {
     if (this._parser !== false) {
       this._socket.unpipe(this._parser)
       this._parser.isClosed = true
@@ -45,7 +46,10 @@ export abstract class UpgradableConnection extends SMTPConnection {
     this._upgrading = true
     setImmediate(callback)
     this.handshake = new Handshake(this._server, this._socket, {
-      onSecure: (socket) => this.goOn(socket),
+      onSecure: (socket) => {
+        this.goOn(socket)
+        greet?.()
+      },
       onFailure: (error) => {
         this._closing = true
         this.handshakeFailed(error)
@@ -60,6 +64,7 @@ export abstract class UpgradableConnection extends SMTPConnection {
     this._upgrading = false
     this.session.secure = this.secure = true
     this.session.tlsOptions = this.tlsOptions = socket.getCipher()
+    this.session.user = false
     this.hostNameAppearsAs = false
     this.openingCommand = false
     this._resetSession()

@@ -1,4 +1,5 @@
 import 'reflect-metadata'
+import { listeningFacts } from '#apps/smtp/smtp-edge.js'
 import { runProcess } from '#libs/process/run-process.js'
 import { startStandalone } from './standalone.js'
 import { welcomeText } from './welcome.js'
@@ -8,9 +9,9 @@ await runProcess(async (context) => {
     ...context,
     announce: (secret) => process.stdout.write(`mayfly: made the first API key: ${secret}\n`),
   })
-  const { url, httpPort, smtpPort } = mayfly
+  const { url, httpPort, smtp } = mayfly
   return {
-    listening: { url, httpPort, smtpPort },
+    listening: { url, httpPort, ...listeningFacts(smtp) },
     welcome: welcomeText(mayfly),
     close: () => mayfly.close(),
   }

@@ -1,13 +1,12 @@
 import { join, resolve } from 'node:path'
 import { startAnalytics } from '#apps/analytics/analytics.js'
-import { bootstrapAccount } from '#apps/api/access/bootstrap.js'
 import { startApi } from '#apps/api/api.js'
 import { startLifecycle } from '#apps/lifecycle/lifecycle.js'
 import { startProjector } from '#apps/projector/projector.js'
 import { startSmtp } from '#apps/smtp/smtp-edge.js'
 import { startWebhooks } from '#apps/webhooks/webhooks.js'
 import { readPlans } from '#libs/config/plans-file.js'
-import { Recorder } from '#libs/event-log/recorder.js'
+import { ensureFirstKey } from '#libs/engine/first-key.js'
 import { onEngine } from '#libs/process/on-engine.js'
 import type { ProcessContext } from '#libs/process/run-process.js'
 import type { Welcome } from './welcome.js'
@@ -41,15 +40,15 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     running.defer(() => analytics.close())
 
     let isStarted = false
-    const recorder = new Recorder(engine.log, '/mayfly/api', now)
-    const firstKey = await bootstrapAccount({ engine, settings, recorder, now, logger, announce })
     const api = await startApi({ engine, settings, plans, now, logger, registry, isStarted: () => isStarted })
     running.defer(() => api.close())
     const tlsFolder = join(resolve(settings.dataDir), 'tls')
     const smtp = await startSmtp({ engine, settings, tlsFolder, logger, registry, now })
     running.defer(() => smtp.drain())
+    // Last, so that a new key is shown only by a start that got this far.
+    const firstKey = await ensureFirstKey({ engine, settings, now, logger, announce })
     isStarted = true
     const { url, port: httpPort } = api
-    return { url, httpPort, smtpHost: settings.smtpHost, smtpPort: smtp.port, firstKey }
+    return { url, httpPort, smtpHost: settings.smtpHost, smtp, firstKey }
   })
 }

@@ -131,7 +131,7 @@ async function main(): Promise<void> {
       url: api.url ?? '',
       httpPort: api.httpPort ?? 0,
       smtpHost: process.env.MAYFLY_SMTP_HOST ?? '127.0.0.1',
-      smtpPort: smtp.smtpPort ?? 0,
+      smtp: { port: smtp.smtpPort ?? 0, tlsPort: smtp.smtpsPort ?? null, caFile: smtp.smtpCaFile ?? null },
       firstKey: { made: settings.MAYFLY_BOOTSTRAP_API_KEY },
     }),
   )
@@ -141,6 +141,8 @@ interface Listening {
   url?: string
   httpPort?: number
   smtpPort?: number
+  smtpsPort?: number
+  smtpCaFile?: string
 }
 
 /** Hands on what a role logs; resolves with its line that says where it listens. */

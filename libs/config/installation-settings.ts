@@ -17,8 +17,8 @@ export const INSTALLATION_SETTINGS = {
   bootstrapApiKey: kind.optionalText(
     'MAYFLY_BOOTSTRAP_API_KEY',
     'First API key, with every scope, for the environment development: 20 to 200 visible ASCII characters. ' +
-      'Made and printed once at first start where unset. A later start with another one adds it; the one before goes on ' +
-      'until it is revoked.',
+      'If unset, the first start makes one and prints it. A later start with another value adds that key to the first ' +
+      'account; the earlier key stays valid until it is revoked.',
     (value) => /^[\x21-\x7e]{20,200}$/.test(value),
     'must be 20 to 200 visible ASCII characters',
   ),

@@ -3,7 +3,8 @@ import { INSTALLATION_SETTINGS } from './installation-settings.js'
 import { KAFKA_SETTINGS } from './kafka-settings.js'
 import { REDIS_SETTINGS } from './redis-settings.js'
 import type { Environment } from './setting.js'
-import { SMTP_SETTINGS } from './smtp-settings.js'
+import { REACH_SETTINGS } from './reach-settings.js'
+import { isLoopback, SMTP_SETTINGS } from './smtp-settings.js'
 
 const SETTINGS = {
   ...INSTALLATION_SETTINGS,
@@ -34,6 +35,42 @@ const REDIS_TLS_FILES: readonly SettingName[] = ['redisTlsCa', 'redisTlsCert', '
 
 /** A sentence for each fault of settings that are right by themselves and wrong together. */
 export function faultsBetween(environment: Environment): string[] {
+  return [...smtpFaults(environment), ...engineFaults(environment)]
+}
+
+function smtpFaults(environment: Environment): string[] {
+  const faults: string[] = []
+  const { MAYFLY_SMTP_TLS: tls = '', MAYFLY_SMTP_HOST: host = '' } = environment
+  const { MAYFLY_SMTP_TLS_CERT: cert = '', MAYFLY_SMTP_TLS_KEY: key = '' } = environment
+  // One without the other is a fault already.
+  if (cert !== '' && key !== '' && tls !== 'files') {
+    faults.push('MAYFLY_SMTP_TLS must be files if MAYFLY_SMTP_TLS_CERT and MAYFLY_SMTP_TLS_KEY are set')
+  }
+  if (tls === 'files' && cert === '' && key === '') {
+    faults.push('MAYFLY_SMTP_TLS_CERT and MAYFLY_SMTP_TLS_KEY must be set if MAYFLY_SMTP_TLS is files')
+  }
+  if (tls === '' || tls === 'off') {
+    const needTls = [
+      ...(environment.MAYFLY_SMTP_REQUIRE_TLS === 'true' ? ['MAYFLY_SMTP_REQUIRE_TLS is true'] : []),
+      ...(environment.MAYFLY_SMTPS_PORT ? ['MAYFLY_SMTPS_PORT is set'] : []),
+    ]
+    faults.push(...needTls.map((need) => `MAYFLY_SMTP_TLS must be self-signed or files if ${need}`))
+  }
+  const discards = environment.MAYFLY_UNKNOWN_RECIPIENTS === 'discard'
+  if (environment.MAYFLY_DISCARD_FROM && !discards) {
+    faults.push('MAYFLY_UNKNOWN_RECIPIENTS must be discard if MAYFLY_DISCARD_FROM is set')
+  }
+  const listensOn = host === '' ? REACH_SETTINGS.smtpHost.read(undefined) : host
+  if (discards && !environment.MAYFLY_DISCARD_FROM && !isLoopback(listensOn)) {
+    faults.push(
+      'MAYFLY_DISCARD_FROM must be set if MAYFLY_UNKNOWN_RECIPIENTS is discard and MAYFLY_SMTP_HOST is not a loopback ' +
+        'address',
+    )
+  }
+  return faults
+}
+
+function engineFaults(environment: Environment): string[] {
   const variable = (name: SettingName) => SETTINGS[name].variable
   const isSet = (name: SettingName) => Boolean(environment[variable(name)])
   const faults = PAIRS.filter(([one, other]) => isSet(one) !== isSet(other)).map(

@@ -102,6 +102,20 @@ describe('settings', () => {
     { variable: 'LOG_LEVEL', text: 'loud', why: /must be one of fatal, error/ },
     { variable: 'MAYFLY_SMTP_TLS_CERT', text: 'cert.pem', why: /MAYFLY_SMTP_TLS_KEY must be set together/ },
     { variable: 'MAYFLY_SMTP_TLS_KEY', text: 'key.pem', why: /must be set together/ },
+    {
+      variable: 'MAYFLY_SMTP_TLS',
+      text: 'files',
+      why: /MAYFLY_SMTP_TLS_CERT and .* must be set if MAYFLY_SMTP_TLS is/,
+    },
+    { variable: 'MAYFLY_SMTP_TLS', text: 'on', why: /must be one of off, self-signed, files/ },
+    {
+      variable: 'MAYFLY_SMTP_REQUIRE_TLS',
+      text: 'true',
+      why: /MAYFLY_SMTP_TLS must be self-signed or files/,
+    },
+    { variable: 'MAYFLY_SMTPS_PORT', text: '2465', why: /MAYFLY_SMTP_TLS must be self-signed or files/ },
+    { variable: 'MAYFLY_SMTP_AUTH', text: 'plain', why: /must be one of any, key, off/ },
+    { variable: 'MAYFLY_DISCARD_FROM', text: '10.0.0.0/8', why: /MAYFLY_UNKNOWN_RECIPIENTS must be discard/ },
     { variable: 'REDIS_URL', text: 'redis://localhost', why: /KAFKA_BROKERS must be set too/ },
     {
       variable: 'CLICKHOUSE_URL',
@@ -139,6 +153,23 @@ describe('settings', () => {
     const environment = { MAYFLY_HTTP_PORT: 'x', MAYFLY_SMTP_TLS_CERT: 'a', LOG_LEVEL: 'x' }
     expect(faultsOf(environment)).toHaveLength(3)
     expect(() => readSettings(environment)).toThrow(/MAYFLY_HTTP_PORT[^]*LOG_LEVEL[^]*MAYFLY_SMTP_TLS_CERT/)
+  })
+
+  it('refuse a certificate that TLS does not use', () => {
+    const files = { MAYFLY_SMTP_TLS_CERT: 'cert.pem', MAYFLY_SMTP_TLS_KEY: 'key.pem' }
+    expect(faultsOf(files)).toEqual([expect.stringMatching(/^MAYFLY_SMTP_TLS must be files/)])
+    expect(faultsOf({ ...files, MAYFLY_SMTP_TLS: 'files', MAYFLY_SMTPS_PORT: '465' })).toEqual([])
+  })
+
+  it('require a list of who may have recipients discarded, off loopback', () => {
+    const discard = { MAYFLY_UNKNOWN_RECIPIENTS: 'discard' }
+    expect(faultsOf(discard)).toEqual([])
+    for (const host of ['127.0.0.2', '::1', 'localhost']) {
+      expect(faultsOf({ ...discard, MAYFLY_SMTP_HOST: host })).toEqual([])
+    }
+    const open = { ...discard, MAYFLY_SMTP_HOST: '0.0.0.0' }
+    expect(faultsOf(open)).toEqual([expect.stringMatching(/^MAYFLY_DISCARD_FROM must be set/)])
+    expect(faultsOf({ ...open, MAYFLY_DISCARD_FROM: '10.0.0.0/8,fd00::1' })).toEqual([])
   })
 
   describe('of the distributed engine', () => {
@@ -221,8 +252,9 @@ describe('settings', () => {
     })
   })
 
-  it('tell a slip of the pen from other programs’ variables', () => {
-    const environment = { MAYFLY_HTTP_PROT: '1', MAYFLY_HTTP_PORT: '1', HTTP_PORT: '1', mayfly_http: '1' }
+  it('list mistyped variables, but not those of other programs or of clients', () => {
+    const others = { HTTP_PORT: '1', mayfly_http: '1', MAYFLY_URL: '1', MAYFLY_KEY: '1', MAYFLY_SMTP: '1' }
+    const environment = { MAYFLY_HTTP_PROT: '1', MAYFLY_HTTP_PORT: '1', ...others }
     expect(unknownVariables(environment)).toEqual(['MAYFLY_HTTP_PROT'])
   })
 

@@ -56,9 +56,13 @@ export function readSettings(environment: Environment): Settings {
   return settings
 }
 
-/** Variables that begin like a setting of Mayfly's and are none: most often a slip of the pen. */
+/** Read by the command line and used in the docs' examples: often exported in the shell that starts the server. */
+const CLIENT_VARIABLES = ['MAYFLY_URL', 'MAYFLY_SMTP', 'MAYFLY_KEY', 'MAYFLY_INBOX_PASSWORD']
+
+/** Variables that begin with MAYFLY_ but that nothing reads: most often a typo. */
 export function unknownVariables(environment: Environment): string[] {
-  const known = new Set(Object.values<Setting<unknown>>(SETTINGS).map(({ variable }) => variable))
+  const settings = Object.values<Setting<unknown>>(SETTINGS).map(({ variable }) => variable)
+  const known = new Set([...settings, ...CLIENT_VARIABLES])
   return Object.keys(environment).filter((name) => name.startsWith('MAYFLY_') && !known.has(name))
 }
 

@@ -1,10 +1,51 @@
-import { isIPv4, isIPv6 } from 'node:net'
+import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import * as kind from './setting.js'
 
 const MIB = 1024 * 1024
 
-/** What SMTP clients may do and take (docs/smtp.md), and how mail is judged. */
+/** What SMTP clients may do and use (docs/smtp.md), and how mail is verified. */
 export const SMTP_SETTINGS = {
+  smtpTls: kind.oneOf('MAYFLY_SMTP_TLS', ['off', 'self-signed', 'files'], {
+    default: 'off',
+    help:
+      'STARTTLS: off; self-signed, with a certificate from a local authority that Mayfly makes in the data folder; ' +
+      'files, with MAYFLY_SMTP_TLS_CERT and MAYFLY_SMTP_TLS_KEY.',
+  }),
+  smtpTlsCert: kind.optionalText(
+    'MAYFLY_SMTP_TLS_CERT',
+    'PEM file of the certificate, followed by those of its intermediate authorities.',
+  ),
+  smtpTlsKey: kind.optionalText(
+    'MAYFLY_SMTP_TLS_KEY',
+    'PEM file of the private key that belongs to the certificate.',
+  ),
+  smtpsPort: kind.optionalPort(
+    'MAYFLY_SMTPS_PORT',
+    'A second SMTP port, for implicit TLS (RFC 8314), with the same certificate; 0 takes a free one.',
+  ),
+  smtpRequireTls: kind.yesOrNo('MAYFLY_SMTP_REQUIRE_TLS', {
+    default: false,
+    help: 'Whether mail is accepted over TLS only. Without TLS, commands are answered 530.',
+  }),
+  smtpAuth: kind.optionalOneOf(
+    'MAYFLY_SMTP_AUTH',
+    ['any', 'key', 'off'],
+    'AUTH PLAIN and LOGIN: any accepts and ignores every user and password; key expects an API key as the password, ' +
+      'if a client authenticates at all; off. Default: any if MAYFLY_SMTP_HOST is a loopback address, else off.',
+  ),
+  unknownRecipients: kind.oneOf('MAYFLY_UNKNOWN_RECIPIENTS', ['reject', 'discard'], {
+    default: 'reject',
+    help:
+      'Recipients of domains other than MAYFLY_MAIL_DOMAIN: reject answers 550; discard accepts them and drops their ' +
+      'mail. Unknown recipients of MAYFLY_MAIL_DOMAIN are always rejected.',
+  }),
+  discardFrom: kind.optionalList(
+    'MAYFLY_DISCARD_FROM',
+    'Addresses or networks (10.0.0.7, 10.0.0.0/8, fd00::/8), separated by commas, whose mail to other domains is ' +
+      'discarded, besides loopback. Required with discard if MAYFLY_SMTP_HOST is not a loopback address.',
+    isNetwork,
+    'must be IP addresses or networks such as 10.0.0.0/8, separated by commas',
+  ),
   smtpMaxConnections: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_CONNECTIONS',
     { least: 1, most: 100_000 },
@@ -30,10 +71,6 @@ export const SMTP_SETTINGS = {
     isNetwork,
     'must be IP addresses or networks such as 10.0.0.0/8, with commas between',
   ),
-  smtpRequireTls: kind.yesOrNo('MAYFLY_SMTP_REQUIRE_TLS', {
-    default: false,
-    help: 'Whether mail is taken over STARTTLS alone; without, commands are answered 530.',
-  }),
   smtpMaxRecipients: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_RECIPIENTS',
     { least: 1, most: 10_000 },
@@ -137,15 +174,17 @@ export const SMTP_SETTINGS = {
     /^(\d{1,3}(\.\d{1,3}){3}(:\d{1,5})?|[0-9a-f:]+|\[[0-9a-f:]+\](:\d{1,5})?)$/i,
     'must be IP addresses, each with :port or without, with commas between',
   ),
-  smtpTlsCert: kind.optionalText(
-    'MAYFLY_SMTP_TLS_CERT',
-    'PEM file of the certificate for STARTTLS; a self-signed one is made at first start where unset.',
-  ),
-  smtpTlsKey: kind.optionalText(
-    'MAYFLY_SMTP_TLS_KEY',
-    'PEM file of the key that belongs to the certificate.',
-  ),
 } as const
+
+const LOOPBACK = new BlockList()
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
+LOOPBACK.addAddress('::1', 'ipv6')
+
+/** Whether a host name or IP address is this machine's loopback. */
+export function isLoopback(host: string): boolean {
+  if (host.toLowerCase() === 'localhost') return true
+  return isIPv4(host) ? LOOPBACK.check(host, 'ipv4') : isIPv6(host) && LOOPBACK.check(host, 'ipv6')
+}
 
 /** An address, or one with the length of its network's prefix. */
 function isNetwork(text: string): boolean {

@@ -1,10 +1,11 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { LmdbKeyVault } from '#libs/erasure/lmdb/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/erasure/master-key.js'
 import { webhookSecrets } from '#libs/erasure/webhook-secrets.js'
 import { KEPT_MS, LEASE_MS } from '#libs/idempotency/idempotency-store.js'
 import { LmdbIdempotencyStore } from '#libs/idempotency/lmdb/lmdb-idempotency-store.js'
+import type { EventLog } from '#libs/event-log/event-log.js'
 import { DiskRoom } from '#libs/event-log/lmdb/disk-room.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
 import { GatheredKeyUse } from '#libs/key-use/key-use.js'
@@ -43,15 +44,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     if (hasKeys) refuseLostLog(dataDir.path)
     const masterKeys = MasterKeys.parse(masterKeyText(dataDir.path, settings.masterKey, hasKeys))
     if (masterKeys === null) throw new DataDirError('the master key is not 32 bytes in base64')
-    const log = await orDataDirError(() =>
-      LmdbEventLog.open({
-        path: fileIn(dataDir.path, LOG_FILE),
-        partitions: PARTITIONS,
-        retentionMs,
-        now,
-        onPruneError: (error) => onError(error, 'removing old events'),
-      }),
-    )
+    const log = await openLog(dataDir.path, now, (error) => onError(error, 'removing old events'))
     opened.defer(() => log.close())
     if (!hasKeys) await refuseLostKeys(log, dataDir.path)
     const vault = await orDataDirError(() =>
@@ -123,6 +116,41 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     await close().catch((fault: unknown) => onError(fault, 'closing'))
     throw error
   }
+}
+
+/**
+ * Opens the event log of a data folder that no process uses, and nothing else. Disposing of it lets go of the folder.
+ * Rejects with DataDirError if the folder is in use, or holds no event log.
+ */
+export async function openLogForRecovery(
+  given: string,
+  now: () => Date,
+): Promise<{ log: EventLog } & AsyncDisposable> {
+  const file = join(resolve(given), ...LOG_FILE)
+  // Checked first: nothing is made in a folder that was named by mistake.
+  if (!isThere(file)) throw new DataDirError(`${given} is not a data folder of Mayfly: there is no ${file}`)
+  const opened = new AsyncDisposableStack()
+  try {
+    const dataDir = takeDataDir(given)
+    opened.defer(() => dataDir.release())
+    const log = await openLog(dataDir.path, now, () => undefined)
+    opened.defer(() => log.close())
+    return { log, [Symbol.asyncDispose]: () => opened.disposeAsync() }
+  } catch (error) {
+    await opened.disposeAsync()
+    throw error
+  }
+}
+
+function openLog(
+  dataDir: string,
+  now: () => Date,
+  onPruneError: (error: unknown) => void,
+): Promise<LmdbEventLog> {
+  const path = fileIn(dataDir, LOG_FILE)
+  return orDataDirError(() =>
+    LmdbEventLog.open({ path, partitions: PARTITIONS, retentionMs, now, onPruneError }),
+  )
 }
 
 /** An event log is made before any key: keys without one mean that it was lost, not that all begins anew. */

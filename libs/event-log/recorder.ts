@@ -15,7 +15,8 @@ export type Attribution = Pick<Recorded<unknown>, 'accountId' | 'environment' | 
 export class Recorder {
   constructor(
     private readonly log: Pick<EventLog, 'append'>,
-    private readonly source: '/mayfly/api' | '/mayfly/smtp' | '/mayfly/lifecycle' | '/mayfly/webhooks',
+    private readonly source:
+      '/mayfly/api' | '/mayfly/smtp' | '/mayfly/lifecycle' | '/mayfly/webhooks' | '/mayfly/cli',
     private readonly now: () => Date,
   ) {}
 

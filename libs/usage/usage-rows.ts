@@ -1,5 +1,6 @@
 import type { Recorded } from '#libs/event-log/cloud-event.js'
 import type { InboxEvent } from '#libs/inbox/events.js'
+import type { KeyId } from '#libs/typeid/typeid.js'
 import type { WebhookEvent } from '#libs/webhook/webhook-events.js'
 import type { UsageEvent, UsageLabels } from './events.js'
 
@@ -126,7 +127,7 @@ export function inboxRow(
   { accountId, environment, keyId, event }: Recorded<InboxEvent>,
   { partition, offset }: Place,
 ): UsageRow {
-  const { at, type, madeBy = keyId, messageId = '', bytes = 0, labels = {} } = inboxFacts(event)
+  const { at, type, madeBy = keyId, messageId = '', bytes = 0, labels = {} } = inboxFacts(event, keyId)
   return {
     table: 'inbox_events',
     values: [
@@ -145,7 +146,7 @@ interface InboxFacts {
   labels?: UsageLabels
 }
 
-function inboxFacts(event: InboxEvent): InboxFacts {
+function inboxFacts(event: InboxEvent, keyId: KeyId | null): InboxFacts {
   switch (event.type) {
     case 'InboxCreated': {
       const { createdAt: at, keyId: madeBy, labels } = event
@@ -153,7 +154,7 @@ function inboxFacts(event: InboxEvent): InboxFacts {
     }
     case 'MessageReceived': {
       const { receivedAt: at, messageId, size: bytes, inbox } = event
-      const known = inbox === null ? {} : { madeBy: inbox.keyId, labels: inbox.labels }
+      const known = inbox === null ? {} : { madeBy: keyId ?? inbox.keyId, labels: inbox.labels }
       return { at, type: 'message.received', messageId, bytes, ...known }
     }
     case 'MessageDeleted':

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
-import { broughtPython } from '#test/harness/python.js'
+import { pythonWithPackages } from '#test/harness/python.js'
 import { describeWith } from '#test/harness/tools.js'
 import { signatureHeaders } from './signature.js'
 
@@ -37,7 +37,7 @@ describe('the signature of a webhook', () => {
   })
 })
 
-describeWith('schemathesis')('a receiver in Python', () => {
+describeWith('python-packages')('a receiver in Python', () => {
   const VERIFY = `
 import json, sys
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
@@ -51,7 +51,7 @@ for secret in given["secrets"]:
 `
 
   it('knows what was signed with either secret from what was not', async () => {
-    const python = await broughtPython()
+    const python = await pythonWithPackages()
     const secrets = [secret, former, randomBytes(32)].map(shown)
     const headers = signatureHeaders('dlv_1', new Date(), body, [secret, former])
     const verifying = run(python, ['-c', VERIFY], { timeout: 60_000 })

@@ -1,7 +1,15 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { as, issueKey, openAccount, type AccountJson, type NewAccountJson } from '#test/harness/accounts.js'
+import {
+  as,
+  issueKey,
+  openAccount,
+  type AccountJson,
+  type KeyJson,
+  type NewAccountJson,
+  type NewKeyJson,
+} from '#test/harness/accounts.js'
 import { call, createInbox, mail, messagesOf, only, pagesFrom, send } from '#test/harness/client.js'
 import { NotStartedError } from '#test/harness/mayfly-process.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
@@ -51,6 +59,34 @@ describe('accounts', () => {
     })
     const read = await call(mayfly, 'GET', `/v1/accounts/${id}`)
     expect({ status: read.status, body: read.body }).toEqual({ status: 200, body: own.body })
+  })
+
+  it('that have lost their keys are given one by an operator, and by nobody else', async () => {
+    const { id, key } = await openAccount(mayfly)
+    const admin = as(mayfly, key)
+    const inbox = await createInbox(as(mayfly, await issueKey(admin)))
+    for (const lost of (await call<KeyJson[]>(admin, 'GET', '/v1/keys')).body.toReversed()) {
+      await call(admin, 'DELETE', `/v1/keys/${lost.id}`)
+    }
+    expectProblem(await call(admin, 'GET', '/v1/keys'), { status: 401, code: 'revoked-api-key' })
+
+    const body = { name: 'way back', environment: 'staging', scopes: ['admin', 'inboxes'] }
+    const path = `/v1/accounts/${id}/keys`
+    const headers = { 'idempotency-key': 'the-way-back' }
+    const issued = await call<NewKeyJson>(mayfly, 'POST', path, { body, headers })
+    expect(issued).toMatchObject({ status: 201, body: { ...body, state: 'active' } })
+    expect(issued.headers.get('location')).toBe(`/v1/keys/${issued.body.id}`)
+    const back = as(mayfly, issued.body)
+    expect((await call(back, 'GET', '/v1/account')).body).toMatchObject({ id })
+    expect((await call(back, 'GET', `/v1/inboxes/${inbox.id}`)).status).toBe(200)
+    const repeated = await call<NewKeyJson>(mayfly, 'POST', path, { body, headers })
+    expect(repeated.body.secret).toBe(issued.body.secret)
+
+    expectProblem(await call(back, 'POST', path, { body }), { status: 403, code: 'missing-scope' })
+    const unknown = await call(mayfly, 'POST', `/v1/accounts/${UNKNOWN}/keys`, { body })
+    expectProblem(unknown, { status: 404, code: 'not-found', detail: /account/ })
+    const wrong = await call(mayfly, 'POST', path, { body: { ...body, scopes: ['everything'] } })
+    expectProblem(wrong, { status: 400, code: 'invalid-request' })
   })
 
   it('on free have no key, and no API access once they are moved there', async () => {

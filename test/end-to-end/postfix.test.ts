@@ -18,12 +18,13 @@ describeWith('postfix')('Postfix as a relay', () => {
   let inbox: InboxJson
 
   beforeAll(async () => {
-    const sizes = {
+    const env = {
+      MAYFLY_SMTP_TLS: 'self-signed',
       MAYFLY_MAX_MESSAGE_BYTES: String(LARGEST_BYTES),
       MAYFLY_SMTP_MEMORY_BYTES: String(MEMORY_BYTES),
       MAYFLY_SMTP_MEMORY_PERCENT_PER_ADDRESS: '100',
     }
-    mayfly = await startMayfly({ isOneProcess: true, env: sizes })
+    mayfly = await startMayfly({ isOneProcess: true, env })
     postfix = relay = await startPostfixRelay(mayfly.smtpPort)
   })
   beforeEach(async () => {
@@ -71,7 +72,9 @@ describeWith('postfix')('Postfix as a relay', () => {
   it('returns to its sender what is for no inbox', async () => {
     const unknown = inbox.address.replace(/^.{4}/, '0000')
     await postfix.submit({ from: inbox.address, to: [unknown], source: mail('returned') })
-    await logged(/status=bounced \(host 127\.0\.0\.1\[127\.0\.0\.1\] said: 550 5\.1\.1 no such inbox/)
+    await logged(
+      /status=bounced \(host 127\.0\.0\.1\[127\.0\.0\.1\] said: 550 5\.1\.1 no inbox has this address/,
+    )
     const [message] = await messagesOf(mayfly, inbox.id, 1)
     expect(message).toMatchObject({
       envelope: { mail_from: '' },

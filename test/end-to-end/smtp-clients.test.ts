@@ -86,13 +86,8 @@ describe('real SMTP clients', () => {
   })
 
   describe('nodemailer', () => {
-    it('delivers a mail over STARTTLS, with an address beyond ASCII', async () => {
-      const mailer = createTransport({
-        host: '127.0.0.1',
-        port: mayfly.smtpPort,
-        requireTLS: true,
-        tls: { rejectUnauthorized: false },
-      })
+    it('delivers a mail with an address beyond ASCII', async () => {
+      const mailer = createTransport({ host: '127.0.0.1', port: mayfly.smtpPort })
       await mailer.sendMail({
         from: 'grüße@example.com',
         to: inbox.address,
@@ -103,27 +98,7 @@ describe('real SMTP clients', () => {
       const [message] = await messagesOf(mayfly, inbox.id, 1)
       expect(message).toMatchObject({
         subject: 'by nodemailer',
-        envelope: { mail_from: 'grüße@example.com', tls: { version: 'TLSv1.3' } },
-      })
-    })
-  })
-
-  describeWith('python3')("Python's smtplib", () => {
-    it('delivers a mail over STARTTLS', async () => {
-      const script = `
-import smtplib, ssl, sys
-context = ssl.create_default_context()
-context.check_hostname = False
-context.verify_mode = ssl.CERT_NONE
-with smtplib.SMTP('127.0.0.1', int(sys.argv[1])) as client:
-    client.starttls(context=context)
-    client.sendmail('a@example.com', [sys.argv[2]], sys.argv[3].encode())
-`
-      await run('python3', ['-c', script, String(mayfly.smtpPort), inbox.address, mail('by smtplib')])
-      const [message] = await messagesOf(mayfly, inbox.id, 1)
-      expect(message).toMatchObject({
-        subject: 'by smtplib',
-        envelope: { tls: { version: expect.stringMatching(/^TLSv1\.[23]$/) as string } },
+        envelope: { mail_from: 'grüße@example.com', tls: null },
       })
     })
   })

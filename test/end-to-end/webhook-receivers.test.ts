@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
 import { call, createInbox, mail, only, send } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
-import { broughtPython } from '#test/harness/python.js'
+import { pythonWithPackages } from '#test/harness/python.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
@@ -53,8 +53,8 @@ describe('a receiver as the guide to webhooks has it', () => {
     receives('ts', 'receiver.ts', () => Promise.resolve(process.execPath))
   })
 
-  describeWith('schemathesis')('in Python', () => {
-    receives('python', 'receiver.py', broughtPython)
+  describeWith('python-packages')('in Python', () => {
+    receives('python', 'receiver.py', pythonWithPackages)
   })
 
   function receives(language: string, file: string, program: () => Promise<string>): void {

@@ -112,7 +112,7 @@ describe('a data folder that can not be used', () => {
 
   it('is left alone where the certificate for STARTTLS is none', async () => {
     const file = join(folder.path, 'master.key')
-    const env = { MAYFLY_SMTP_TLS_CERT: file, MAYFLY_SMTP_TLS_KEY: '/none/key.pem' }
+    const env = { MAYFLY_SMTP_TLS: 'files', MAYFLY_SMTP_TLS_CERT: file, MAYFLY_SMTP_TLS_KEY: '/none/key.pem' }
     const said = await refusalOf({ dataDir: folder.path, env })
     expect(said).toContain(`MAYFLY_SMTP_TLS_CERT (${file}) holds no certificate in PEM form`)
     expect(said).toContain("MAYFLY_SMTP_TLS_KEY (/none/key.pem) can't be read: ENOENT")

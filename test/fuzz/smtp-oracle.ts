@@ -32,13 +32,16 @@ export function expectationOf(
       lineFeed < 0 ? length > MOST_COMMAND_BYTES + 1 : length + (isCrLf ? -1 : 1) > MOST_COMMAND_BYTES
     if (lineFeed < 0 && !isTooLong) return expected
     const reply = replies[expected.replies]
+    // Such a line is part of the AUTH command before it (RFC 4954, section 4).
+    const isAuthResponse = replies[expected.replies - 1]?.startsWith('334 ') === true
     expected.replies += 1
     if (reply === undefined) return expected
     const command = wire.toString('latin1', at, at + length)
     at = lineFeed + 1
     if (isTooLong && !/^(500 5\.5\.2|421) /.test(reply))
       throw new Error(`a line of ${length} bytes: ${reply}`)
-    const isLast = isTooLong || /^(221|421) /.test(reply) || /^BDAT( |\r$)/i.test(command)
+    const isLast =
+      isTooLong || /^(221|421) /.test(reply) || (!isAuthResponse && /^BDAT( |\r$)/i.test(command))
     if (isLast) {
       expected.isEnd = true
     } else if (reply.startsWith('354 ')) {

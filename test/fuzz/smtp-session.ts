@@ -68,6 +68,7 @@ const command = fc.oneof(
   ),
   often(4, fc.constant('DATA')),
   often(2, fc.constantFrom('RSET', 'NOOP', 'VRFY a', 'EXPN a', 'HELP', 'AUTH PLAIN AGEAYg==', 'BDAT 3 LAST')),
+  often(2, fc.constantFrom('AUTH PLAIN', 'AUTH LOGIN', 'YQ==', 'AGEAYg==', '*')),
   often(1, fc.constantFrom('QUIT', 'XCLIENT NAME=x', 'GET / HTTP/1.1', 'PROXY TCP4 1.1.1.1 2.2.2.2 1 2', '')),
   often(1, noise),
   often(

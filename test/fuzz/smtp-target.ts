@@ -9,6 +9,7 @@ import { NAMES, session, type FuzzSession } from './smtp-session.js'
 
 /** Small, so that the limits are met. */
 const SETTINGS = {
+  smtpTls: 'self-signed' as const,
   maxMessageBytes: 20_000,
   smtpMaxRecipients: 3,
   smtpMaxConnections: 50,

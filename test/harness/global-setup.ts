@@ -1,4 +1,4 @@
-import { bringPython } from '#test/schemathesis/bring.js'
+import { installPythonPackages } from './python.js'
 import { importsAny, selectedSuites, type Selection } from './selected-suites.js'
 import { kafkaBrokers, redisClusterUrls, redisUrl } from './servers.js'
 import { startSharedMayfly, type SharedName } from './shared-mayfly.js'
@@ -13,7 +13,7 @@ export default function globalSetup(selection: Selection): Promise<void> {
 export async function setUp(selection: Selection, name: SharedName): Promise<void> {
   const suites = await selectedSuites(selection)
   if (importsAny(suites, ['test/harness/kafka.js'])) await bringKafka()
-  if (importsAny(suites, ['test/harness/python.js'])) await bringPython()
+  if (importsAny(suites, ['test/harness/python.js'])) await installPythonPackages()
   if (importsAny(suites, ['test/harness/servers.js'])) await startSharedServers()
   if (importsAny(suites, ['test/harness/shared-mayfly.js']) && canShare(name))
     deferToEnd(await startSharedMayfly(name))

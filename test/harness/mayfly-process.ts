@@ -11,7 +11,7 @@ export type Ending = number | NodeJS.Signals
 export interface MayflyProcess {
   pid: number
   /** What its line `listening` says. */
-  listening: { httpPort?: number; smtpPort?: number }
+  listening: { httpPort?: number; smtpPort?: number; smtpsPort?: number; smtpCaFile?: string }
   /** Everything printed so far. */
   output(): { stdout: string; stderr: string }
   /** Sends a signal; resolves once the process has ended. */

@@ -8,6 +8,10 @@ import { clickhouseUrl, kafkaBrokers, redisUrlUnderTest } from './servers.js'
 export interface Mayfly {
   url: string
   smtpPort: number
+  /** With implicit TLS; null if there is none. */
+  smtpsPort: number | null
+  /** What a client must trust for TLS; null if it is off. */
+  smtpCaFile: string | null
   dataDir: string
   apiKey: string
   /** Of the process that answers HTTP. */
@@ -99,6 +103,8 @@ export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   const mayfly: Mayfly = {
     url: `http://127.0.0.1:${api.listening.httpPort}`,
     smtpPort: smtp.listening.smtpPort ?? 0,
+    smtpsPort: smtp.listening.smtpsPort ?? null,
+    smtpCaFile: smtp.listening.smtpCaFile ?? null,
     dataDir,
     apiKey,
     pid: api.pid,

@@ -24,4 +24,4 @@ process.on('message', (message) => {
 process.on('disconnect', () => {
   void roles.close().then(() => process.exit(0))
 })
-process.send?.({ url: roles.url, smtpPort: roles.smtpPort })
+process.send?.({ url: roles.url, smtpPort: roles.smtp.port })

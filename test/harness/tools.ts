@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { hasEngine } from '#infra/clickhouse/clickhouse.js'
 import { hasJars } from '#infra/kafka/jars.js'
-import { hasVenv } from '#infra/schemathesis/venv.js'
+import { hasVenv } from '#infra/python/venv.js'
 
 interface ToolNeed {
   isThere: () => boolean
@@ -9,6 +10,11 @@ interface ToolNeed {
   willCome?: () => boolean
   get: string
 }
+
+const PHP_MAILERS = [
+  '/usr/share/php/libphp-phpmailer/autoload.php',
+  '/usr/share/php/Symfony/Component/Mailer/autoload.php',
+]
 
 /** Programs that some suites use and that a machine may lack. */
 const TOOLS = {
@@ -21,11 +27,22 @@ const TOOLS = {
   },
   curl: { isThere: () => runs('curl', '--version'), get: 'apt-get install curl' },
   strace: { isThere: () => runs('strace', '-V'), get: 'apt-get install strace' },
-  schemathesis: {
+  'python-packages': {
     isThere: hasVenv,
     willCome: () => spawnSync('python3', ['-c', 'import ensurepip'], { timeout: 10_000 }).status === 0,
     get: 'apt-get install python3-venv; pip fetches it then',
   },
+  'ruby-mail': { isThere: () => succeeds('ruby', '-e', 'require "mail"'), get: 'apt-get install ruby-mail' },
+  'php-mailers': {
+    isThere: () => PHP_MAILERS.every((path) => existsSync(path)) && runs('php', '--version'),
+    get: 'apt-get install php-cli libphp-phpmailer php-symfony-mailer',
+  },
+  'java-mail': {
+    isThere: () => existsSync('/usr/share/java/jakarta-mail.jar') && succeeds('javac', '-version'),
+    get: 'apt-get install default-jdk-headless libjakarta-mail-java',
+  },
+  go: { isThere: () => runs('go', 'version'), get: 'apt-get install golang-go' },
+  msmtp: { isThere: () => runs('msmtp', '--version'), get: 'apt-get install msmtp' },
   python3: { isThere: () => runs('python3', '--version'), get: 'apt-get install python3' },
   kafka: {
     isThere: () => hasJava() && hasJars(),
@@ -71,6 +88,10 @@ export function describeWith(...tools: readonly Tool[]): jest.Describe {
 
 function runs(program: string, probe: string): boolean {
   return spawnSync(program, [probe], { stdio: 'ignore', timeout: 10_000 }).error === undefined
+}
+
+function succeeds(program: string, ...args: string[]): boolean {
+  return spawnSync(program, args, { stdio: 'ignore', timeout: 10_000 }).status === 0
 }
 
 function hasJava(): boolean {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { broughtPython } from '#test/harness/python.js'
+import { pythonWithPackages } from '#test/harness/python.js'
 import { call, inboxWith, mail, messagesOf, only, type Target } from '#test/harness/client.js'
 import { richMail } from '#test/harness/rich-mail.js'
 
@@ -21,7 +21,7 @@ export async function runSchemathesis(
   target: Target,
   onOutput: (text: string) => void = () => undefined,
 ): Promise<SchemathesisRun> {
-  const python = await broughtPython()
+  const python = await pythonWithPackages()
   const inbox = await inboxWith(target, richMail('someone@mayfly.test'), mail('second'))
   const [message] = await messagesOf(target, inbox.id, 2)
   const cursor = await cursorBefore(target, inbox.id)

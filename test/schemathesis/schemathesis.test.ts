@@ -2,7 +2,7 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
 import { runSchemathesis } from './run.js'
 
-describeWith('schemathesis')('the API, held against its document by schemathesis', () => {
+describeWith('python-packages')('the API, held against its document by schemathesis', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {

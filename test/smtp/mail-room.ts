@@ -16,7 +16,7 @@ import type { InboxEvent } from '#libs/inbox/events.js'
 import { projectInboxEvents, rowsConcerned } from '#libs/read-model/inbox-projection.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
 import { mintId } from '#libs/typeid/mint.js'
-import type { InboxId } from '#libs/typeid/typeid.js'
+import type { InboxId, KeyId } from '#libs/typeid/typeid.js'
 import { until } from '#test/harness/until.js'
 import { Dialogue } from './dialogue.js'
 import { eventsIn, openedMails, type ReceivedMail } from './logged-mail.js'
@@ -31,6 +31,7 @@ const open = new Set<MailRoom>()
 export class MailRoom {
   readonly registry = new Registry()
   readonly logLines: Record<string, unknown>[] = []
+  readonly usedKeys = new Set<KeyId>()
   private nowMs = Date.now()
   private edge: SmtpEdge | null = null
   private readonly given = new Map<number, number>()
@@ -77,7 +78,7 @@ export class MailRoom {
 
   private constructor(
     readonly folder: string,
-    readonly settings: Settings,
+    readonly settings: { -readonly [Name in keyof Settings]: Settings[Name] },
     readonly log: LmdbEventLog,
     readonly vault: LmdbKeyVault,
     readonly views: LmdbReadModel,
@@ -93,7 +94,13 @@ export class MailRoom {
 
   async start(logger: Logger = this.logger()): Promise<SmtpEdge> {
     this.edge = await startSmtp({
-      engine: { log: this.log, vault: this.vault, inboxes: this.views.queries },
+      engine: {
+        log: this.log,
+        vault: this.vault,
+        inboxes: this.views.queries,
+        accounts: this.views.accounts,
+        keyUse: { touch: (keyId) => this.usedKeys.add(keyId) },
+      },
       settings: this.settings,
       tlsFolder: join(this.folder, 'tls'),
       logger,
@@ -106,6 +113,19 @@ export class MailRoom {
   get port(): number {
     if (this.edge === null) throw new Error('the edge was not started')
     return this.edge.port
+  }
+
+  /** With implicit TLS. */
+  get tlsPort(): number {
+    const port = this.edge?.tlsPort ?? null
+    if (port === null) throw new Error('the edge has no port for implicit TLS')
+    return port
+  }
+
+  /** Lets the views of accounts begin: without, keys may be missing. */
+  async trackAccounts(): Promise<void> {
+    const { logId, partitions } = await this.log.topology('account-events')
+    for (const range of partitions) await this.views.store.begin(logId, range)
   }
 
   async drain(): Promise<void> {

@@ -8,7 +8,7 @@ import type { KeyUse } from '#libs/key-use/key-use.js'
 import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
 import { pathOf } from '../http/link.js'
 import { Problem } from '../http/problems.js'
-import { hashSecret } from './credentials.js'
+import { hashSecret } from '#libs/account/secret-hash.js'
 import type { KnownKeys } from './known-keys.js'
 import type { Plans } from './plans.js'
 

@@ -9,6 +9,9 @@ import { ListPage, pageOf } from '../http/list-page.dto.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
 import { Describe } from '../openapi/describe.js'
 import { newKeyJson } from '../keys/key-json.js'
+import { IssueKey } from '../keys/key-requests.dto.js'
+import { KeyWithSecret } from '../keys/key-schemas.js'
+import { Keys } from '../keys/keys.service.js'
 import { accountJson } from './account-json.js'
 import { ChangeAccount, OpenAccount } from './account-requests.dto.js'
 import { Account, AccountWithKey } from './account-schemas.js'
@@ -17,7 +20,10 @@ import { Accounts } from './accounts.service.js'
 /** Accounts: all of them for who operates the installation, its own for every key. */
 @Controller('v1')
 export class AccountsController {
-  constructor(private readonly accounts: Accounts) {}
+  constructor(
+    private readonly accounts: Accounts,
+    private readonly keys: Keys,
+  ) {}
 
   @Post('accounts')
   @HttpCode(201)
@@ -89,6 +95,29 @@ export class AccountsController {
   ) {
     const { facts, key } = await this.accounts.change(principal, accountId, body, minting)
     return { ...accountJson(facts), key: key === null ? null : newKeyJson(key) }
+  }
+
+  @Post('accounts/:accountId/keys')
+  @HttpCode(201)
+  @NeedsScope('operator')
+  @Describe({
+    id: 'issueAccountKey',
+    tag: 'Accounts',
+    summary: 'Issue a key for an account',
+    description: 'For an account that has lost its keys, for example.',
+    answer: { description: 'The key, with its secret.', schema: KeyWithSecret, headers: ['Location'] },
+  })
+  async issueKey(
+    @Caller() principal: Principal,
+    @Mint() minting: Minting,
+    @Param('accountId') accountId: string,
+    @Body() body: IssueKey,
+    @Query() _query: NoParameters,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const issued = await this.keys.issue(principal, accountId, body, minting)
+    void reply.header('location', `/v1/keys/${issued.key.id}`)
+    return newKeyJson(issued)
   }
 
   @Get('account')

@@ -3,7 +3,7 @@ import { RateLimitsUnavailableError, type RateLimits } from '#libs/rate-limit/ra
 import { planNamed } from '#libs/account/given-when-then.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
-import { hashSecret } from '../access/credentials.js'
+import { hashSecret } from '#libs/account/secret-hash.js'
 import { Throttle } from '../access/throttle.js'
 import { Problem } from '../http/problems.js'
 import { InboxPasswords } from './inbox-passwords.js'

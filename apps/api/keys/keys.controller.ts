@@ -33,7 +33,7 @@ export class KeysController {
     @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const issued = await this.keys.issue(principal, body, minting)
+    const issued = await this.keys.issue(principal, principal.accountId, body, minting)
     void reply.header('location', `/v1/keys/${issued.key.id}`)
     return newKeyJson(issued)
   }

@@ -6,7 +6,7 @@ import { parseGrace } from '#libs/account/grace.js'
 import type { ActiveKey, ListQuery } from '#libs/read-model/queries.js'
 import { isId, type AccountId, type KeyId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
-import { hashSecret } from '../access/credentials.js'
+import { hashSecret } from '#libs/account/secret-hash.js'
 import type { Minting } from '../access/minting.js'
 import { AccountsContext } from '../accounts/accounts-context.js'
 import { refused } from '../accounts/refused.js'
@@ -31,15 +31,18 @@ export class Keys {
     private readonly usage: Usage,
   ) {}
 
-  /** Resolves once the key is durable and works on this instance. */
+  /** Resolves once the key is durable and works on this instance. Throws not-found if there is no such account. */
   async issue(
     principal: Principal,
+    accountId: string,
     { name, environment, scopes, rate_limit: rateLimit = null }: IssueKey,
     minting: Minting,
   ): Promise<NewKey> {
     mayHandOut(principal, scopes)
-    const account = await this.views.knownOfAccounts(() => this.views.accounts.account(principal.accountId))
-    if (account === null) throw notFound(`There is no account ${principal.accountId}.`)
+    const account = isId('acc', accountId)
+      ? await this.views.knownOfAccounts(() => this.views.accounts.account(accountId))
+      : null
+    if (account === null) throw notFound(`There is no account ${accountId.slice(0, 60)}.`)
     const issued = await this.issueUnless(
       principal,
       account,

@@ -7,19 +7,19 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-const REQUIREMENTS = join(process.cwd(), 'infra/schemathesis/requirements.txt')
+const REQUIREMENTS = join(process.cwd(), 'infra/python/requirements.txt')
 const WITHIN_MS = 300_000
 const PAUSE_MS = 3_000
 
-/** schemathesis is not there, and pip could not bring it. */
-export class NoSchemathesisError extends Error {
-  override readonly name = 'NoSchemathesisError'
+/** The Python packages that suites use are not installed, and pip could not install them. */
+export class NoPythonPackagesError extends Error {
+  override readonly name = 'NoPythonPackagesError'
 }
 
-/** The folder of schemathesis's virtual environment, named for what is in it: whole, or not there. */
+/** The folder of the virtual environment, named by a hash of its requirements: either complete or missing. */
 export function venvFolder(): string {
   const requirements = createHash('sha256').update(readFileSync(REQUIREMENTS)).digest('hex').slice(0, 12)
-  return join(process.cwd(), 'node_modules/.cache/mayfly', `schemathesis-${requirements}`)
+  return join(process.cwd(), 'node_modules/.cache/mayfly', `python-${requirements}`)
 }
 
 export function hasVenv(): boolean {
@@ -27,16 +27,16 @@ export function hasVenv(): boolean {
 }
 
 /**
- * Resolves with the Python that has schemathesis, once it is there, from PyPI where need be (30 MB), in so many
- * attempts. Rejects with NoSchemathesisError.
+ * Resolves with the Python interpreter that has the packages of requirements.txt, which pip installs from PyPI if
+ * they are missing, in up to that many attempts. Rejects with NoPythonPackagesError.
  */
-export async function bringSchemathesis({ attempts }: { attempts: number }): Promise<string> {
+export async function installPython({ attempts }: { attempts: number }): Promise<string> {
   const folder = venvFolder()
   for (let attempt = 1; !hasVenv(); attempt += 1) {
     try {
       await install(folder)
     } catch (error) {
-      if (attempt >= attempts) throw new NoSchemathesisError(reasonOf(error))
+      if (attempt >= attempts) throw new NoPythonPackagesError(reasonOf(error))
       await pause(attempt * PAUSE_MS)
     }
   }
@@ -64,6 +64,6 @@ async function install(folder: string): Promise<void> {
 function reasonOf(error: unknown): string {
   const { stderr, stdout } = error as { stderr?: unknown; stdout?: unknown }
   const said = [stderr, stdout].filter((text) => typeof text === 'string' && text.trim() !== '')
-  const advice = 'schemathesis is fetched once from PyPI, which takes Python 3 with venv and a network'
-  return `pip could not bring schemathesis. ${advice}.\n${String(said[0] ?? error).slice(0, 1_000)}`
+  const advice = 'They are installed once from PyPI, which takes Python 3 with venv and a network'
+  return `pip could not install the Python packages. ${advice}.\n${String(said[0] ?? error).slice(0, 1_000)}`
 }

@@ -1,0 +1,128 @@
+import { createTransport } from 'nodemailer'
+import { Dialogue } from '#test/smtp/dialogue.js'
+import { MailRoom } from '#test/smtp/mail-room.js'
+
+let room: MailRoom
+const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+
+afterEach(() => MailRoom.closeAll())
+
+describe('AUTH', () => {
+  it.each([
+    { name: 'PLAIN with an initial response', lines: [`AUTH PLAIN ${base64('\0user\0secret')}`] },
+    { name: 'PLAIN without', lines: ['AUTH PLAIN', base64('\0user\0secret')] },
+    { name: 'LOGIN', lines: ['AUTH LOGIN', base64('user'), base64('secret')] },
+    { name: 'LOGIN with an initial response', lines: [`AUTH LOGIN ${base64('user')}`, base64('secret')] },
+    { name: 'an empty password', lines: ['AUTH LOGIN', base64('user'), ''] },
+    { name: 'a response that reads like a command', lines: ['AUTH LOGIN', base64('user'), 'BDAT'] },
+  ])('accepts any credentials on loopback: $name', async ({ lines }) => {
+    room = await MailRoom.started()
+    const { address } = await room.createInbox()
+    const client = await Dialogue.greeted(room.port)
+    const replies: string[] = []
+    for (const line of lines) replies.push(await client.ask(line))
+    expect(replies.at(-1)).toMatch(/^235 2\.7\.0 /)
+    expect(replies.slice(0, -1).filter((reply) => !reply.startsWith('334'))).toEqual([])
+    expect(await client.ask('AUTH PLAIN AGEAYg==')).toMatch(/^503 /)
+    await client.ask('MAIL FROM:<a@x.test>')
+    await client.ask(`RCPT TO:<${address}>`)
+    expect(await client.data(MAIL)).toMatch(/^250 /)
+  })
+
+  it.each([
+    { name: 'an exchange that the client gives up', lines: ['AUTH LOGIN', '*'], expected: /^501 / },
+    { name: 'no credentials at all', lines: ['AUTH PLAIN', 'AA=='], expected: /^501 / },
+    { name: 'another mechanism', lines: ['AUTH CRAM-MD5'], expected: /^504 / },
+  ])('refuses $name and goes on', async ({ lines, expected }) => {
+    room = await MailRoom.started()
+    const client = await Dialogue.greeted(room.port)
+    let last = ''
+    for (const line of lines) last = await client.ask(line)
+    expect(last).toMatch(expected)
+    expect(await client.ask('NOOP')).toMatch(/^250 /)
+  })
+
+  it('is offered again after STARTTLS, since what came before it does not count', async () => {
+    room = await MailRoom.started({ smtpTls: 'self-signed' })
+    const client = await Dialogue.greeted(room.port)
+    expect(await client.ask(`AUTH PLAIN ${base64('\0user\0secret')}`)).toMatch(/^235 /)
+    expect(await client.ask('EHLO client.test')).not.toContain('AUTH')
+    const mailer = createTransport({
+      host: '127.0.0.1',
+      port: room.port,
+      requireTLS: true,
+      tls: { rejectUnauthorized: false },
+      auth: { user: 'user', pass: 'secret' },
+    })
+    await expect(mailer.verify()).resolves.toBe(true)
+    mailer.close()
+  })
+
+  it('lets MAIL FROM name who submitted the mail, which is ignored', async () => {
+    room = await MailRoom.started()
+    const client = await Dialogue.greeted(room.port)
+    expect(await client.ask('MAIL FROM:<a@x.test> AUTH=<>')).toMatch(/^250 /)
+    await client.ask('RSET')
+    expect(await client.ask('MAIL FROM:<a@x.test> AUTH=b+40x.test')).toMatch(/^250 /)
+    await client.ask('RSET')
+    expect(await client.ask('MAIL FROM:<a@x.test> AUTH')).toMatch(/^501 5\.5\.4 /)
+  })
+
+  it('never writes credentials to the log', async () => {
+    room = await MailRoom.started()
+    const client = await Dialogue.greeted(room.port)
+    await client.ask(`AUTH PLAIN ${base64('\0a-user-name\0a-password')}`)
+    const other = await Dialogue.greeted(room.port)
+    await other.ask('AUTH LOGIN')
+    await other.ask(base64('a-user-name'))
+    await other.ask(`${base64('a-password')} trailing`)
+    await other.ask('AUTH PLAIN a-password')
+    const log = JSON.stringify(room.logLines)
+    for (const text of ['a-user-name', 'a-password']) {
+      expect(log).not.toContain(text)
+      expect(log).not.toContain(base64(text).replace(/=+$/, ''))
+    }
+  })
+
+  it.each([
+    { name: 'off loopback by default', settings: { smtpHost: '0.0.0.0' } },
+    { name: 'if set off', settings: { smtpAuth: 'off' as const } },
+  ])('is not offered $name', async ({ settings }) => {
+    room = await MailRoom.started(settings)
+    const client = await Dialogue.open(room.port)
+    await client.reply()
+    expect(await client.ask('EHLO client.test')).not.toContain('AUTH')
+    expect(await client.ask('AUTH LOGIN')).toMatch(/^502 5\.5\.1 /)
+    expect(await client.ask('MAIL FROM:<a@x.test> AUTH=<>')).toMatch(/^555 5\.5\.4 /)
+  })
+
+  it('with keys is offered in the clear on loopback only', async () => {
+    room = await MailRoom.started({ smtpAuth: 'key', smtpTls: 'self-signed', smtpProxyFrom: ['127.0.0.1'] })
+    const remote = await Dialogue.open(room.port)
+    remote.send('PROXY TCP4 203.0.113.7 192.0.2.1 1234 25\r\n')
+    await remote.reply()
+    expect(await remote.ask('EHLO client.test')).not.toContain('AUTH')
+    expect(await remote.ask(`AUTH PLAIN ${base64('\0u\0p')}`)).toMatch(/^538 5\.7\.11 /)
+    const local = await Dialogue.open(room.port)
+    local.send('PROXY TCP4 127.0.0.1 127.0.0.1 1234 25\r\n')
+    await local.reply()
+    expect(await local.ask('EHLO client.test')).toContain('AUTH PLAIN LOGIN')
+  })
+
+  it('with keys refuses a password that is none, and ends a session that goes on guessing', async () => {
+    room = await MailRoom.started({ smtpAuth: 'key', smtpMaxErrors: 5 })
+    await room.trackAccounts()
+    const client = await Dialogue.greeted(room.port)
+    const replies: string[] = []
+    for (let i = 0; i < 5; i += 1) replies.push(await client.ask(`AUTH PLAIN ${base64(`\0u\0guess-${i}`)}`))
+    expect(replies.slice(0, 4).every((reply) => /^535 5\.7\.8 /.test(reply))).toBe(true)
+    expect(replies.at(-1)).toMatch(/^421 /)
+  })
+
+  it('with keys asks to try again while keys may be missing from the views', async () => {
+    room = await MailRoom.started({ smtpAuth: 'key' })
+    const client = await Dialogue.greeted(room.port)
+    expect(await client.ask(`AUTH PLAIN ${base64('\0u\0p')}`)).toMatch(/^454 4\.7\.0 /)
+  })
+})

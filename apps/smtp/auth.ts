@@ -1,0 +1,99 @@
+import { isInForce } from '#libs/account/account.js'
+import { hashSecret } from '#libs/account/secret-hash.js'
+import { isLoopback } from '#libs/config/smtp-settings.js'
+import type { Settings } from '#libs/config/settings.js'
+import type { EventLog } from '#libs/event-log/event-log.js'
+import type { Inbox } from '#libs/inbox/inbox.js'
+import type { KeyUse } from '#libs/key-use/key-use.js'
+import { isAnyCatchingUp } from '#libs/read-model/backlog.js'
+import type { AccountQueries, InboxQueries } from '#libs/read-model/queries.js'
+import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
+import { REFUSALS, type Refusal } from './replies.js'
+
+/** The API key that a client authenticated with. */
+export interface SenderKey {
+  keyId: KeyId
+  accountId: AccountId
+  environment: string
+}
+
+/**
+ * What a session remembers of AUTH: the hash of an API key, or that credentials came that nobody looks at.
+ * Never the credentials themselves.
+ */
+export type AuthenticatedUser = { secretHash: string } | 'anyone'
+
+export interface AuthOptions {
+  settings: Pick<Settings, 'smtpAuth' | 'smtpHost'>
+  accounts: Pick<AccountQueries, 'keyByHash'>
+  log: Pick<EventLog, 'partitionCount'>
+  inboxes: Pick<InboxQueries, 'progress'>
+  keyUse: Pick<KeyUse, 'touch'>
+  now: () => Date
+  onError: (error: unknown) => void
+}
+
+/** AUTH PLAIN and LOGIN (RFC 4954) as `MAYFLY_SMTP_AUTH` sets them. */
+export class Auth {
+  private readonly mode: 'any' | 'key' | 'off'
+
+  constructor(private readonly options: AuthOptions) {
+    const { smtpAuth, smtpHost } = options.settings
+    this.mode = smtpAuth ?? (isLoopback(smtpHost) ? 'any' : 'off')
+  }
+
+  get isOff(): boolean {
+    return this.mode === 'off'
+  }
+
+  /** An API key must not cross a network in the clear. */
+  isOffered({ isSecure, remoteAddress }: { isSecure: boolean; remoteAddress: string }): boolean {
+    return this.mode === 'any' || (this.mode === 'key' && (isSecure || isLoopback(remoteAddress)))
+  }
+
+  /** Never rejects. */
+  async authenticate(password: string): Promise<AuthenticatedUser | Refusal> {
+    if (this.mode !== 'key') return 'anyone'
+    try {
+      const secretHash = hashSecret(password)
+      const key = await this.find(secretHash)
+      if (key === null || key === 'catching-up') {
+        return key === null ? REFUSALS.invalidCredentials : REFUSALS.authUnavailable
+      }
+      this.options.keyUse.touch(key.keyId, this.options.now())
+      return { secretHash }
+    } catch (error) {
+      this.options.onError(error)
+      return REFUSALS.authUnavailable
+    }
+  }
+
+  /**
+   * The key that a mail may count for; null if the session has none, or it was revoked since. Looked up for each mail,
+   * so that revoking a key takes effect in open sessions. Rejects if the views cannot be read.
+   */
+  async senderKey(user: AuthenticatedUser | null): Promise<SenderKey | null> {
+    if (user === null || user === 'anyone') return null
+    const key = await this.find(user.secretHash)
+    return key === 'catching-up' ? null : key
+  }
+
+  private async find(secretHash: string): Promise<SenderKey | 'catching-up' | null> {
+    const { accounts, log, inboxes, now } = this.options
+    const found = await accounts.keyByHash(secretHash)
+    // A key that is not known yet may exist; one that is known may have been revoked since.
+    if (await isAnyCatchingUp(log, inboxes, 'account-events')) return 'catching-up'
+    const known = found ?? (await accounts.keyByHash(secretHash))
+    if (known === null || !isInForce(known.key, secretHash, now())) return null
+    const { id: keyId, accountId, environment } = known.key
+    return { keyId, accountId, environment }
+  }
+}
+
+/** The sender's key if it shares the inbox's account and environment, else null. */
+export function keyOfSender(
+  sender: SenderKey | null,
+  { accountId, environment }: Pick<Inbox, 'accountId' | 'environment'>,
+): KeyId | null {
+  return sender?.accountId === accountId && sender.environment === environment ? sender.keyId : null
+}

@@ -1,0 +1,165 @@
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import { readFile, stat } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls'
+import { Authority } from '#test/harness/certificates.js'
+import { Dialogue } from '#test/smtp/dialogue.js'
+import { MailRoom } from '#test/smtp/mail-room.js'
+
+const SELF_SIGNED = { smtpTls: 'self-signed', smtpsPort: 0 } as const
+const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
+const DAY_MS = 86_400_000
+
+let room: MailRoom
+
+afterEach(() => MailRoom.closeAll())
+
+/** Verifies the certificate as clients do by default. */
+async function secureConnection(options: ConnectionOptions): Promise<TLSSocket> {
+  const socket = connectTls({ port: room.tlsPort, host: '127.0.0.1', ...options })
+  await once(socket, 'secureConnect')
+  return socket
+}
+
+const file = (name: string) => readFile(join(room.folder, 'tls', name), 'utf8')
+
+async function fingerprint(ca: string): Promise<string> {
+  const socket = await secureConnection({ ca })
+  const { fingerprint256 } = socket.getPeerCertificate()
+  socket.destroy()
+  return fingerprint256
+}
+
+async function restart(): Promise<void> {
+  await room.drain()
+  room.registry.clear()
+  await room.start()
+}
+
+describe('the self-signed certificate', () => {
+  it('is valid for every name and address of the server, for clients that trust its authority', async () => {
+    room = await MailRoom.started(SELF_SIGNED)
+    const ca = await file('ca.pem')
+    for (const host of ['127.0.0.1', 'localhost', 'mayfly.test', hostname()]) {
+      const socket = await secureConnection({ ca, servername: host === '127.0.0.1' ? '' : host })
+      expect(socket.authorized).toBe(true)
+      socket.destroy()
+    }
+    await expect(secureConnection({})).rejects.toThrow('unable to verify the first certificate')
+    await expect(secureConnection({ ca, servername: 'elsewhere.test' })).rejects.toThrow(/does not match/)
+  })
+
+  it('names each address of a server that listens on all of them', async () => {
+    room = await MailRoom.started({ ...SELF_SIGNED, smtpHost: '::' })
+    const socket = await secureConnection({ ca: await file('ca.pem'), servername: 'localhost' })
+    const { subjectaltname } = socket.getPeerCertificate()
+    expect(subjectaltname).toContain('IP Address:127.0.0.1')
+    expect(subjectaltname).toContain('IP Address:0:0:0:0:0:0:0:1')
+    expect(subjectaltname).not.toContain('0.0.0.0')
+    socket.destroy()
+  })
+
+  it('outlives restarts; its key and that of its authority are for their owner alone', async () => {
+    room = await MailRoom.started(SELF_SIGNED)
+    const ca = await file('ca.pem')
+    const before = await fingerprint(ca)
+    await restart()
+    expect(await fingerprint(ca)).toBe(before)
+    for (const name of ['ca-key.pem', 'smtp-self-signed.pem']) {
+      expect((await stat(join(room.folder, 'tls', name))).mode & 0o777).toBe(0o600)
+    }
+    expect(ca).not.toContain('PRIVATE KEY')
+  })
+
+  it('is renewed by the same authority before it expires, and when the server has another name', async () => {
+    room = await MailRoom.started(SELF_SIGNED)
+    const ca = await file('ca.pem')
+    const first = await fingerprint(ca)
+    room.settings.mailDomain = 'other.test'
+    await restart()
+    const second = await fingerprint(ca)
+    expect(second).not.toBe(first)
+    const socket = await secureConnection({ ca, servername: 'other.test' })
+    socket.destroy()
+    room.advance(800 * DAY_MS)
+    await restart()
+    const renewed = new X509Certificate(await file('smtp-self-signed.pem'))
+    expect(renewed.fingerprint256).not.toBe(second)
+    expect(renewed.validToDate.getTime()).toBeGreaterThan(room.now().getTime() + 800 * DAY_MS)
+    expect(renewed.checkIssued(new X509Certificate(ca))).toBe(true)
+    expect(await file('ca.pem')).toBe(ca)
+  })
+})
+
+describe('implicit TLS', () => {
+  it('greets over TLS, offers no STARTTLS, and shows TLS in the envelope', async () => {
+    room = await MailRoom.started(SELF_SIGNED)
+    const { address } = await room.createInbox()
+    const socket = await secureConnection({ ca: await file('ca.pem') })
+    const client = new Dialogue(socket)
+    expect(await client.reply()).toBe('220 mayfly.test ESMTP Mayfly')
+    expect(await client.ask('EHLO client.test')).not.toContain('STARTTLS')
+    expect(await client.ask('STARTTLS')).toMatch(/^503 /)
+    await client.ask('MAIL FROM:<a@x.test>')
+    await client.ask(`RCPT TO:<${address}>`)
+    expect(await client.data(MAIL)).toMatch(/^250 /)
+    expect((await room.received())[0]?.envelope.tls).toEqual({
+      version: 'TLSv1.3',
+      cipher: socket.getCipher().name,
+    })
+    client.close()
+  })
+
+  it("shows the operator's certificate", async () => {
+    const authority = await Authority.make()
+    const { cert, key } = await authority.issue('mail.example', { hosts: ['mail.example'] })
+    room = await MailRoom.started({ smtpTls: 'files', smtpTlsCert: cert, smtpTlsKey: key, smtpsPort: 0 })
+    const ca = await readFile(authority.certFile, 'utf8')
+    const socket = await secureConnection({ ca, servername: 'mail.example' })
+    expect(socket.authorized).toBe(true)
+    socket.destroy()
+    await authority.dispose()
+  })
+
+  it('takes the remote address from a PROXY header before the handshake', async () => {
+    room = await MailRoom.started({ ...SELF_SIGNED, smtpProxyFrom: ['127.0.0.1'] })
+    const { address } = await room.createInbox()
+    const raw = await Dialogue.open(room.tlsPort)
+    raw.socket.removeAllListeners('data')
+    raw.send('PROXY TCP4 203.0.113.7 192.0.2.1 1234 465\r\n')
+    const socket = await secureConnection({
+      socket: raw.socket,
+      ca: await file('ca.pem'),
+      servername: 'localhost',
+    })
+    const client = new Dialogue(socket)
+    await client.address(address)
+    expect(await client.data(MAIL)).toMatch(/^250 /)
+    expect((await room.received())[0]?.envelope.remoteAddress).toBe('203.0.113.7')
+    client.close()
+  })
+
+  it('ends a handshake that fails or does not finish, and nobody else', async () => {
+    room = await MailRoom.started({ ...SELF_SIGNED, smtpHandshakeTimeoutMs: 400 })
+    const other = await Dialogue.greeted(room.port)
+    const clients = await Promise.all(
+      ['EHLO client.test\r\n', '\x16\x03\x01', ''].map(async (bytes) => {
+        const client = await Dialogue.open(room.tlsPort)
+        client.send(bytes)
+        return client.rest()
+      }),
+    )
+    for (const rest of clients) expect(rest).not.toMatch(/^\d{3}/m)
+    expect(await other.ask('NOOP')).toMatch(/^250 /)
+    await room.untilConnectionsAre(1)
+  })
+
+  it('counts its connections among all', async () => {
+    room = await MailRoom.started({ ...SELF_SIGNED, smtpMaxConnections: 1 })
+    await Dialogue.greeted(room.port)
+    const refused = await Dialogue.open(room.tlsPort)
+    expect(await refused.reply()).toMatch(/^421 4\.7\.0 /)
+  })
+})

@@ -1,0 +1,83 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { call, createInbox, type Target } from '#test/harness/client.js'
+import { NotStartedError } from '#test/harness/mayfly-process.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { makeFolder } from '#test/harness/standalone.js'
+
+const NO_KEY = { MAYFLY_BOOTSTRAP_API_KEY: '' }
+const SECRET = /mf_development_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}/g
+const CLI = join(process.cwd(), 'dist/apps/cli/main.js')
+
+describe('the first API key, if none is configured', () => {
+  let folder: Awaited<ReturnType<typeof makeFolder>>
+  const running: Mayfly[] = []
+
+  beforeEach(async () => {
+    folder = await makeFolder()
+  })
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((mayfly) => mayfly.end('SIGKILL')))
+    await folder.remove()
+  })
+
+  async function start(env: Record<string, string> = {}): Promise<Mayfly> {
+    const mayfly = await startMayfly({ dataDir: folder.path, env: { ...NO_KEY, ...env } })
+    running.push(mayfly)
+    return mayfly
+  }
+
+  const withKey = (mayfly: Mayfly, apiKey: string): Target => ({ ...mayfly, apiKey })
+
+  function recover(dataDir: string): Promise<{ code: number; stdout: string; stderr: string }> {
+    return new Promise((resolve) => {
+      execFile(process.execPath, [CLI, 'key', 'recover', '--data-dir', dataDir], (error, stdout, stderr) =>
+        resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+      )
+    })
+  }
+
+  it('is not printed by a start that fails, but by the first that succeeds; and can be recovered', async () => {
+    const holder = createServer().listen(0, '127.0.0.1')
+    await once(holder, 'listening')
+    const address = holder.address()
+    const port = typeof address === 'object' ? String(address?.port) : ''
+    for (const variable of ['MAYFLY_HTTP_PORT', 'MAYFLY_SMTP_PORT']) {
+      const failed = await start({ [variable]: port }).catch((error: unknown) => error)
+      expect(failed).toBeInstanceOf(NotStartedError)
+      expect((failed as NotStartedError).stdout).not.toMatch(SECRET)
+    }
+    holder.close()
+
+    const first = await start()
+    const printed = new Set(first.output().stdout.match(SECRET))
+    const [secret = ''] = printed
+    expect(printed.size).toBe(1)
+    const inbox = await createInbox(withKey(first, secret))
+    const refused = await recover(folder.path)
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toMatch(/is in use by another Mayfly process/)
+    await first.end('SIGTERM')
+
+    const { code, stdout } = await recover(folder.path)
+    expect(code).toBe(0)
+    const [recovered = ''] = stdout.match(SECRET) ?? []
+    const second = await start()
+    expect(second.output().stdout).not.toMatch(SECRET)
+    expect(second.output().stdout).toContain('npx mayfly key recover')
+    for (const key of [secret, recovered]) {
+      expect((await call(withKey(second, key), 'GET', `/v1/inboxes/${inbox.id}`)).status).toBe(200)
+    }
+  })
+
+  it('cannot be recovered from a folder that is not a data folder, which is left as it is', async () => {
+    const missing = join(folder.path, 'missing')
+    const { code, stderr } = await recover(missing)
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/is not a data folder of Mayfly/)
+    expect(existsSync(missing)).toBe(false)
+  })
+})
