@@ -49,6 +49,8 @@ describeOn(
         await send(target, address, mail('to the development servers', 'text'))
         const [message] = await messagesOf(target, id, 1)
         expect(message).toMatchObject({ subject: 'to the development servers' })
+        // A healthy start and a mail: nothing is logged as an error.
+        expect(logged).not.toContain('"level":50')
         const second = spawnSync(process.execPath, ['dist/infra/dev/distributed.js'], {
           env,
           encoding: 'utf8',

@@ -1,14 +1,19 @@
+import { ExpectedRetryError } from '#libs/fault/expected-retry.js'
 import { faultLog } from './fault-log.js'
 
 describe('the log of faults in the background', () => {
   let nowMs: number
   let lines: unknown[][]
+  let debugLines: unknown[][]
   let log: ReturnType<typeof faultLog>
 
   beforeEach(() => {
     nowMs = 0
     lines = []
-    log = faultLog({ error: (...line: unknown[]) => void lines.push(line) }, { nowMs: () => nowMs })
+    debugLines = []
+    const error = (...line: unknown[]) => void lines.push(line)
+    const debug = (...line: unknown[]) => void debugLines.push(line)
+    log = faultLog({ error, debug }, { nowMs: () => nowMs })
   })
 
   it('has the same one every ten seconds at most, and how often it came meanwhile', () => {
@@ -18,6 +23,12 @@ describe('the log of faults in the background', () => {
       [{ err: fault }, 'passing signals failed: tried again'],
       [{ err: fault, timesSince: 99 }, 'passing signals failed: tried again'],
     ])
+  })
+
+  it('has an expected retry at level debug only', () => {
+    log(new ExpectedRetryError('the coordinator is loading'), 'joining a group')
+    expect(lines).toEqual([])
+    expect(debugLines).toEqual([[{ reason: 'the coordinator is loading' }, 'joining a group: tried again']])
   })
 
   it('has each one that is another', () => {

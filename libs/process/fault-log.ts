@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { ExpectedRetryError } from '#libs/fault/expected-retry.js'
 import { messageOf } from '#libs/fault/message-of.js'
 
 /** What fails in the background may fail many times a second: a line for each would bury all others. */
@@ -18,15 +19,19 @@ export interface FaultLogOptions {
 }
 
 /**
- * Logs faults of what is tried again by itself, or gone without, the same one not more often than every ten seconds,
- * and then how often it came meanwhile.
+ * Logs faults in the background that are retried, or done without: the same one at most every ten seconds, with how
+ * often it occurred since. An expected retry is a line at level debug, without a stack.
  */
 export function faultLog(
-  logger: Pick<Logger, 'error'>,
+  logger: Pick<Logger, 'error' | 'debug'>,
   { nowMs = () => performance.now(), then = 'tried again' }: FaultLogOptions = {},
 ): (error: unknown, during: string) => void {
   const known = new Map<string, Known>()
   return (error, during) => {
+    if (error instanceof ExpectedRetryError) {
+      logger.debug({ reason: error.message }, `${during}: ${then}`)
+      return
+    }
     const name = `${during}: ${messageOf(error)}`
     const before = known.get(name)
     if (before !== undefined && nowMs() - before.loggedAtMs < SAME_AFTER_MS) {

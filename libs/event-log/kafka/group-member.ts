@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { PartitionAssigners, type Cluster, type Consumer, type Kafka } from 'kafkajs'
+import { ExpectedRetryError } from '#libs/fault/expected-retry.js'
 import { GrowingPause, pauseUntilAborted } from '#libs/timing/pause.js'
 import { Generation, type Membership } from './generation.js'
 
@@ -34,6 +35,14 @@ const REBALANCE_MS = 20_000
 const ROUND_MS = 100
 const LEAVE_WITHIN_MS = 10_000
 const JOIN_AGAIN = { firstMs: 200, mostMs: 5_000 }
+/** How long a broker may need to load its groups when it starts, or to hand them to another one. */
+const COORDINATOR_STARTS_WITHIN_MS = 30_000
+/** The group's coordinator starts or moves: kafkajs/src/protocol/error.js, codes 14 to 16. */
+const COORDINATOR_STARTS = new Set([
+  'GROUP_LOAD_IN_PROGRESS',
+  'GROUP_COORDINATOR_NOT_AVAILABLE',
+  'NOT_COORDINATOR_FOR_GROUP',
+])
 
 /**
  * Keeps a place in a consumer group and fetches nothing: all partitions are paused in kafkajs, whose rounds then only
@@ -46,6 +55,8 @@ export class GroupMember {
   private consumer: Consumer | null = null
   private cluster: Cluster | null = null
   private loop: Promise<void> = Promise.resolve()
+  /** When joining failed first since the last membership. */
+  private outsideSinceMs: number | null = null
 
   constructor(private readonly spec: GroupMemberSpec) {}
 
@@ -96,7 +107,9 @@ export class GroupMember {
     const { signal } = this.leaving
     while (!signal.aborted) {
       await this.takePart(signal).catch((error: unknown) => {
-        if (!signal.aborted) this.spec.onError(error)
+        if (signal.aborted) return
+        const outsideForMs = performance.now() - (this.outsideSinceMs ??= performance.now())
+        this.spec.onError(asExpectedRetry(error, outsideForMs))
       })
       await this.again.wait(signal)
     }
@@ -130,6 +143,7 @@ export class GroupMember {
       // Told between the joining and the first fetch.
       consumer.pause([{ topic }])
       this.again.reset()
+      this.outsideSinceMs = null
       this.generation.assigned(payload.memberId)
       if (!signal.aborted) this.spec.onAssigned(payload.memberAssignment[topic] ?? [], payload.memberId)
     })
@@ -162,4 +176,12 @@ export class GroupMember {
 
 async function abortOf(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort')
+}
+
+/** The error, as an expected retry if the group's coordinator is still starting. */
+export function asExpectedRetry(error: unknown, failingForMs: number): unknown {
+  if (!(error instanceof Error) || !('type' in error) || failingForMs > COORDINATOR_STARTS_WITHIN_MS)
+    return error
+  if (!COORDINATOR_STARTS.has(String(error.type))) return error
+  return new ExpectedRetryError(error.message, { cause: error })
 }

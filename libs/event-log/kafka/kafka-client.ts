@@ -28,9 +28,9 @@ const REQUEST_WITHIN_MS = 6_000
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 4 }
 const REPEAT_AFTER_MS = 10_000
 
-/** What kafkajs takes for errors and is the ordinary course of things, or an answer that its asker rejects with. */
+/** What kafkajs logs as errors, but is normal operation, or reaches its caller as a rejection or a CRASH event. */
 const ORDINARY =
-  /^Response \w+\(key|rebalanc|re-joining|Response without match|not the leader for|Offset out of range/i
+  /^Response \w+\(key|^Crash: |rebalanc|re-joining|Response without match|not the leader for|Offset out of range/i
 
 /**
  * A client of its own: kafkajs keeps the group offsets of a client's consumers in one place, so that two consumers
