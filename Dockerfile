@@ -9,6 +9,8 @@ COPY infra infra
 COPY libs libs
 COPY apps apps
 COPY test test
+# What /version names as its commit: docker build --build-arg MAYFLY_COMMIT="$(git rev-parse HEAD)" .
+ARG MAYFLY_COMMIT=
 # What remains is what runs: the image has a Node of its own, and nothing to compile.
 RUN node_modules/.bin/node infra/build/build.mjs \
   && rm -rf dist/test dist/infra \

@@ -8,6 +8,7 @@ import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
 import type { PlanTable } from '#libs/account/plan.js'
+import { engineName } from '#libs/process/build-info.js'
 import { faultLog } from '#libs/process/fault-log.js'
 import { listenError } from '#libs/process/listen-error.js'
 import { measuredUsage } from '#libs/process/measured-usage.js'
@@ -160,6 +161,7 @@ export async function startApi({
   const operationsContext: OperationsContext = {
     log,
     registry,
+    engine: engineName(settings),
     hasMetricsPort: settings.metricsPort !== null,
     isStarted,
   }

@@ -8,6 +8,7 @@ import { inboxCommands } from './inboxes.js'
 import { keyCommands } from './keys.js'
 import type { Session } from './session.js'
 import { configCommand } from './settings.js'
+import { BUILD_INFO } from '#libs/process/build-info.js'
 import { usageCommands } from './usage.js'
 
 interface GlobalOptions {
@@ -36,6 +37,7 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
     .option('--json', 'print the API’s own JSON, problems too')
     .showHelpAfterError('(--help says more)')
     .addHelpText('after', EXIT_CODES)
+    .version(BUILD_INFO.commit === null ? BUILD_INFO.version : `${BUILD_INFO.version} (${BUILD_INFO.commit})`)
     .exitOverride()
   const write: Session['write'] = (content) => void output.write(content)
   const options = () => program.opts<GlobalOptions>()

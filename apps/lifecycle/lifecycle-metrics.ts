@@ -1,11 +1,16 @@
-import { Counter, type Registry } from 'prom-client'
+import { Counter, Gauge, type Registry } from 'prom-client'
+import { beforeDeadline } from '#libs/timing/deadline.js'
+
+/** A scraper does not wait long. */
+const COUNT_WITHIN_MS = 2_000
 
 /** What the lifecycle counts. */
 export class LifecycleMetrics {
   readonly expired: Counter
   readonly forgotten: Counter
 
-  constructor(registry: Registry) {
+  /** `countActive` is asked at each scrape; if it fails, the gauge is not a number. */
+  constructor(registry: Registry, countActive: () => Promise<number>) {
     const registers = [registry]
     this.expired = new Counter({
       name: 'mayfly_expired_inboxes_total',
@@ -16,6 +21,14 @@ export class LifecycleMetrics {
       name: 'mayfly_forgotten_keys_total',
       help: 'Keys forgotten because their inbox had ended.',
       registers,
+    })
+    new Gauge({
+      name: 'mayfly_active_inboxes',
+      help: 'Inboxes that are neither deleted nor expired. Every lifecycle process reports the same number.',
+      registers,
+      async collect() {
+        this.set(await beforeDeadline(COUNT_WITHIN_MS, countActive()).catch(() => NaN))
+      },
     })
   }
 }

@@ -33,7 +33,7 @@ export async function startLifecycle({
   logger,
   registry,
 }: LifecycleOptions): Promise<Lifecycle> {
-  const metrics = new LifecycleMetrics(registry)
+  const metrics = new LifecycleMetrics(registry, () => engine.inboxes.countActive())
   const recorder = new Recorder(engine.log, '/mayfly/lifecycle', now)
 
   @Module({

@@ -1,6 +1,7 @@
-import { collectDefaultMetrics, Registry } from 'prom-client'
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Engine } from '#libs/engine/engine.js'
 import { openEngine } from '#libs/engine/open-engine.js'
+import { BUILD_INFO, engineName } from './build-info.js'
 import { faultLog } from './fault-log.js'
 import { measureRoom } from './measure-room.js'
 import { MeasuredLog } from './measured-log.js'
@@ -34,6 +35,13 @@ export async function onEngine<Started extends object>(
   try {
     const registry = new Registry()
     collectDefaultMetrics({ register: registry })
+    const { version, commit } = BUILD_INFO
+    new Gauge({
+      name: 'mayfly_build_info',
+      help: 'Always 1; its labels name the build and the engine.',
+      labelNames: ['version', 'commit', 'engine'],
+      registers: [registry],
+    }).set({ version, commit: commit ?? '', engine: engineName(settings) }, 1)
     const opened = await openEngine({
       settings,
       role,

@@ -168,10 +168,19 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
     })
 
     it('no longer gives what has expired since', async () => {
+      const active = await made().queries.countActive()
       expect(await lease(minute(10))).toEqual([2])
       const follower = await followerOf(made().store, 2)
       await follower.follow({ ...expired, inboxId: inboxIdIn(2, 2), expiredAt: minute(10) })
       expect(await lease(minute(25))).toEqual([6])
+      expect(await made().queries.countActive()).toBe(active - 1)
     })
+  })
+
+  it('counts the inboxes that are active, of all accounts', async () => {
+    const shown = await Promise.all(inboxes.map(({ event }) => made().queries.inbox(event.inboxId)))
+    const active = shown.filter((row) => row?.inbox.state === 'active')
+    expect(active.length).toBeGreaterThan(2)
+    expect(await made().queries.countActive()).toBe(active.length)
   })
 }

@@ -133,6 +133,8 @@ export interface DueInboxes {
    * while no other caller is given them.
    */
   leaseDue(now: Date, limit: number): Promise<InboxId[]>
+  /** How many inboxes the views show as active, those whose expiry passed a moment ago among them. */
+  countActive(): Promise<number>
 }
 
 export interface DeliveryListQuery {

@@ -48,6 +48,13 @@ describe('the command mayfly', () => {
     return JSON.parse(stdout) as Body
   }
 
+  it('prints its version', async () => {
+    expect(await run('--version')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^\d+\.\d+\.\d+/) as string,
+    })
+  })
+
   it('creates an inbox, waits for its code and its link, reads it and deletes it', async () => {
     const made = await run('inbox', 'create', '--duration', '30m', '--label', 'run:cli', '--label', 'a:b:c')
     expect(made.code).toBe(0)

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import {
   call,
   createInbox,
@@ -7,7 +8,7 @@ import {
   only,
   type ProblemJson,
 } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
 import { freePort, speakHttp } from '#test/harness/wire.js'
@@ -23,6 +24,33 @@ describe('operations', () => {
   it('say that the process lives, and that it is ready', async () => {
     expect(await call(mayfly, 'GET', '/healthz')).toMatchObject({ status: 200, body: { status: 'ok' } })
     expect(await call(mayfly, 'GET', '/readyz')).toMatchObject({ status: 200, body: { status: 'ready' } })
+  })
+
+  it('name the version, the commit and the engine', async () => {
+    const { version } = JSON.parse(await readFile('package.json', 'utf8')) as { version: string }
+    const { status, body } = await call<{ commit: string | null }>(mayfly, 'GET', '/version')
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: {
+        version,
+        commit: body.commit === null ? null : (expect.stringMatching(/^[0-9a-f]{40}$/) as string),
+        engine: engineUnderTest(),
+      },
+    })
+    const metrics = (await call<string>(mayfly, 'GET', '/metrics')).body
+    const labels = `version="${version}",commit="${body.commit ?? ''}",engine="${engineUnderTest()}"`
+    expect(metrics).toContain(`mayfly_build_info{${labels}} 1`)
+  })
+
+  it('count active inboxes', async () => {
+    const one = await startMayfly({ isOneProcess: true })
+    const active = async () =>
+      /^mayfly_active_inboxes (\d+)$/m.exec((await call<string>(one, 'GET', '/metrics')).body)?.[1]
+    const inboxes = [await createInbox(one), await createInbox(one), await createInbox(one)]
+    expect(await active()).toBe('3')
+    await call(one, 'DELETE', `/v1/inboxes/${inboxes[0]?.id ?? ''}`)
+    await until('the deletion to be counted', async () => (await active()) === '2')
+    await one.dispose()
   })
 
   it('count requests by route, never by what is in a path', async () => {

@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify'
 import type { Registry } from 'prom-client'
 import Type from 'typebox'
 import type { EventLog } from '#libs/event-log/event-log.js'
+import { BUILD_INFO } from '#libs/process/build-info.js'
 import { measureWholeBacklog } from '#libs/read-model/backlog.js'
 import { Describe } from '../openapi/describe.js'
 import { Count } from '../openapi/schema-parts.js'
@@ -16,6 +17,7 @@ import { problemPage } from './problem-page.js'
 export abstract class OperationsContext {
   abstract readonly log: Pick<EventLog, 'topology'>
   abstract readonly registry: Registry
+  abstract readonly engine: 'embedded' | 'distributed'
   /** Whether /metrics has a port of its own. */
   abstract readonly hasMetricsPort: boolean
   /** Whether the first key is in place and every role has started. */
@@ -29,6 +31,26 @@ export class OperationsController {
     private readonly context: OperationsContext,
     private readonly views: Views,
   ) {}
+
+  @Get('version')
+  @Describe({
+    id: 'getVersion',
+    tag: 'Operations',
+    summary: 'Which version runs',
+    answer: {
+      description: 'The build and its engine.',
+      schema: Type.Object({
+        version: Type.String({ examples: ['0.1.0'] }),
+        commit: Type.Union([Type.String(), Type.Null()], {
+          description: 'The git commit that it was built from; null if that is not known.',
+        }),
+        engine: Type.Union([Type.Literal('embedded'), Type.Literal('distributed')]),
+      }),
+    },
+  })
+  version(@Query() _query: NoParameters) {
+    return { ...BUILD_INFO, engine: this.context.engine }
+  }
 
   /** The process lives. */
   @Get('healthz')

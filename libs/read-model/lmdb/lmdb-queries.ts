@@ -106,6 +106,12 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
     return Promise.resolve(due)
   }
 
+  countActive(): Promise<number> {
+    // An active inbox has one entry. The statistics of a table are kept by LMDB: nothing is read for them.
+    const { entryCount } = this.tables.due.getStats() as { entryCount: number }
+    return Promise.resolve(entryCount)
+  }
+
   private dueUntil(now: Date): Iterable<DueKey> {
     return this.tables.due.getKeys({ start: [0, FIRST_ID], end: [now.getTime(), LAST_ID] })
   }

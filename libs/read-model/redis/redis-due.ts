@@ -25,6 +25,14 @@ export class RedisDueInboxes implements DueInboxes {
     return []
   }
 
+  async countActive(): Promise<number> {
+    // An active inbox has one entry, in the set of its partition.
+    const counts = await Promise.all(
+      this.keys.everyPartition().map((partition) => reach(() => this.client.zcard(this.keys.due(partition)))),
+    )
+    return counts.reduce((sum, count) => sum + count, 0)
+  }
+
   /** The earliest over all partitions, in order. */
   private async leasable(now: Date, limit: number): Promise<InboxId[]> {
     const found = await Promise.all(

@@ -77,6 +77,7 @@ describeWith('redis-server')('views in a Redis that is away', () => {
       listWebhooks: webhooks.listWebhooks({ inboxId: id }, { order: 'asc', after: null, limit: 10 }),
       webhooksFor: webhooks.webhooksFor([{ inboxId: id, accountId, environment }]),
       leaseDue: queries.leaseDue(minute(1), 10),
+      countActive: queries.countActive(),
     }
     const outcomes = await Promise.allSettled(Object.values(asked))
     return outcomes.map((outcome, index) => ({

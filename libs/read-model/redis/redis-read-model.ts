@@ -64,6 +64,7 @@ export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadMo
       raw: (key) => inboxes.raw(key),
       history: (query) => inboxes.history(query),
       leaseDue: (now, limit) => due.leaseDue(now, limit),
+      countActive: () => due.countActive(),
     },
     accounts: new RedisAccountQueries(client, keys),
     deliveries: new RedisDeliveries(client, keys),
