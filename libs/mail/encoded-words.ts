@@ -4,11 +4,13 @@ import { charsetName, decodeText } from './charset.js'
 const opening = /=\?([^\s?()<>@,;:"/[\]=]{1,100})\?([bq])\?/iy
 const base64Text = /^[A-Za-z0-9+/=\s]*$/
 const hexDigit = /^[0-9a-f]{2}$/i
+const rawByte = /[\x80-\xff]/
 
 interface EncodedWord {
   charset: string
   isBase64: boolean
   content: string
+  start: number
   end: number
 }
 
@@ -19,32 +21,49 @@ interface EncodedWord {
  * it stands (section 6.3). Linear.
  */
 export function decodeWords(text: string): string {
-  let at = text.indexOf('=?')
-  if (at === -1) return text
-  const words = new WordReader(text)
-  let decoded = text.slice(0, at)
-  while (at !== -1) {
-    const word = words.wordAt(at)
-    if (word === null) {
-      const next = text.indexOf('=?', at + 2)
-      decoded += text.slice(at, next === -1 ? text.length : next)
-      at = next
-      continue
+  let decoded = ''
+  let done = 0
+  let run: EncodedWord[] = []
+  for (const word of wordsIn(text)) {
+    const between = text.slice(done, word.start)
+    if (run.length > 0 && between.trim() === '') run.push(word)
+    else {
+      decoded += decodeRun(run) + between
+      run = [word]
     }
-    const run = [word]
-    let end = word.end
-    for (;;) {
-      const start = skipSpace(text, end)
-      const follower = text.startsWith('=?', start) ? words.wordAt(start) : null
-      if (follower === null) break
-      run.push(follower)
-      end = follower.end
-    }
-    decoded += decodeRun(run)
-    at = text.indexOf('=?', end)
-    decoded += text.slice(end, at === -1 ? text.length : at)
+    done = word.end
   }
-  return decoded
+  return decoded + decodeRun(run) + text.slice(done)
+}
+
+/**
+ * Replaces raw 8-bit bytes inside encoded words with Q escapes, so that they are decoded in the charset of their word
+ * and not in the charset of the text around it. Takes and returns one character per byte. Linear.
+ */
+export function escapeRawBytes(field: string): string {
+  let escaped = ''
+  let done = 0
+  for (const { content, end } of wordsIn(field)) {
+    if (!rawByte.test(content)) continue
+    const start = end - content.length - 2
+    // A question mark before an escape would end the word.
+    escaped += field.slice(done, start) + content.replace(/[?\x80-\xff]/g, escapeByte)
+    done = start + content.length
+  }
+  return escaped + field.slice(done)
+}
+
+function escapeByte(byte: string): string {
+  return `=${byte.charCodeAt(0).toString(16)}`
+}
+
+function* wordsIn(text: string): Generator<EncodedWord> {
+  const words = new WordReader(text)
+  for (let at = text.indexOf('=?'); at !== -1;) {
+    const word = words.wordAt(at)
+    if (word !== null) yield word
+    at = text.indexOf('=?', word?.end ?? at + 2)
+  }
 }
 
 class WordReader {
@@ -66,14 +85,8 @@ class WordReader {
     if (content.includes('=?')) return null
     const isBase64 = encoding?.toLowerCase() === 'b'
     if (isBase64 && !base64Text.test(content)) return null
-    return { charset: charset.replace(/\*.*$/, ''), isBase64, content, end: this.close + 2 }
+    return { charset: charset.replace(/\*.*$/, ''), isBase64, content, start, end: this.close + 2 }
   }
-}
-
-function skipSpace(text: string, start: number): number {
-  let at = start
-  while (at < text.length && /\s/.test(text.charAt(at))) at++
-  return at
 }
 
 function decodeRun(run: EncodedWord[]): string {

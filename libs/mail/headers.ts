@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { decodeText, isKnownCharset } from './charset.js'
-import { decodeWords } from './encoded-words.js'
+import { decodeWords, escapeRawBytes } from './encoded-words.js'
 import type { Header } from './message.js'
 
 /** A header field as it stands, unfolded. */
@@ -46,12 +46,12 @@ export function readFields(block: Buffer, prefix = ''): Field[] {
 }
 
 /**
- * A field's bytes as text: UTF-8 (RFC 6532) where it is valid, else in the charset that the body declares, as
- * senders of raw 8-bit headers have it, else windows-1252.
+ * A field's bytes as text: UTF-8 (RFC 6532) if it is valid, else in the charset that the body declares, as
+ * senders of raw 8-bit headers have it, else windows-1252. Raw bytes inside encoded words become escapes of those words.
  */
 export function fieldText(value: string, bodyCharset: string | null): string {
   if (!beyondAscii.test(value)) return value
-  const bytes = Buffer.from(value, 'latin1')
+  const bytes = Buffer.from(escapeRawBytes(value), 'latin1')
   if (isUtf8(bytes)) return bytes.toString()
   const isOfUse = bodyCharset !== null && !/^utf|^iso-2022/i.test(bodyCharset) && isKnownCharset(bodyCharset)
   return decodeText(bytes, isOfUse ? bodyCharset : 'windows-1252').text
