@@ -1,3 +1,5 @@
+import { oneLine } from './printing.js'
+
 /** How the command ends, for scripts to tell. */
 export const EXIT = {
   ok: 0,
@@ -37,8 +39,8 @@ export interface ProblemJson {
   code: string
   fix: string
   request_id: string
-  /** Where waiting goes on, in `no-matching-message`. */
-  cursor?: string
+  /** With `no-matching-message`: the messages that came nearest to a match. */
+  nearest?: { id: string; subject: string | null; received_at: string; mismatches: string[] }[]
   errors?: { detail: string }[]
 }
 
@@ -46,8 +48,16 @@ export interface ProblemJson {
 export function failureOf(status: number, problem: ProblemJson | null): Failure {
   const exitCode = exitCodeOf(status)
   if (problem === null) return new Failure(exitCode, `the answer was ${status}, and not from Mayfly`)
-  const { title, detail, fix, code, request_id: requestId } = problem
-  const lines = [`${title}: ${detail}`, `To mend it: ${fix}`, `(${code}, ${status}, request ${requestId})`]
+  const { title, detail, fix, code, request_id: requestId, nearest = [] } = problem
+  const misses = nearest.map(({ id, subject, received_at: receivedAt, mismatches }) =>
+    oneLine(`${id}, ${receivedAt}, ${subject ?? '(no subject)'}: ${mismatches.join(', ')}`),
+  )
+  const lines = [
+    `${title}: ${detail}`,
+    ...misses.map((miss) => `  ${miss}`),
+    `To fix it: ${fix}`,
+    `(${code}, ${status}, request ${requestId})`,
+  ]
   return new Failure(exitCode, lines.join('\n'), problem)
 }
 

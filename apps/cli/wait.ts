@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import { inboxPath, passwordOption, seconds, withFilters, type Filters } from './arguments.js'
-import { EXIT, Failure } from './failure.js'
+import { Failure } from './failure.js'
 import { messageText, type MessageJson } from './messages.js'
 import type { Session } from './session.js'
 
@@ -41,7 +41,7 @@ export function waitCommand(inbox: Command, session: Session): void {
     })
 }
 
-/** As many requests as the wait takes, each from where the one before it has looked to. */
+/** Repeats the same wait until its time is over, so that the last answer covers all messages of the whole wait. */
 async function waitFor(session: Session, path: string, options: WaitOptions): Promise<MessageJson> {
   const { timeout, code, link, password, ...query } = options
   const wanted = {
@@ -49,20 +49,18 @@ async function waitFor(session: Session, path: string, options: WaitOptions): Pr
     ...(link === true ? { has_link: 'true' } : {}),
   }
   const deadline = performance.now() + timeout * 1_000
-  for (let cursor = query.cursor; ;) {
+  for (;;) {
     const left = Math.max(Math.ceil((deadline - performance.now()) / 1_000), 0)
     const seconds = Math.min(left, MOST_SECONDS_A_REQUEST)
     try {
       return await session.api().get<MessageJson>(path, {
-        query: { ...query, ...wanted, timeout: String(seconds), ...(cursor === undefined ? {} : { cursor }) },
+        query: { ...query, ...wanted, timeout: String(seconds) },
         password,
         timeoutMs: seconds * 1_000 + GRACE_MS,
       })
     } catch (error) {
-      const mayGoOn = error instanceof Failure && error.exitCode === EXIT.notFound && left > seconds
-      const next = mayGoOn ? error.problem?.cursor : undefined
-      if (next === undefined) throw error
-      cursor = next
+      const isTimeout = error instanceof Failure && error.problem?.code === 'no-matching-message'
+      if (!isTimeout || left <= seconds) throw error
     }
   }
 }

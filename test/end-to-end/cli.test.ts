@@ -142,16 +142,22 @@ describe('the command mayfly', () => {
     }
   })
 
-  it('ends with 3 where nothing matched in time', async () => {
-    const { id } = await inboxWith(mayfly, mail('Hello'))
-    const ended = await run('inbox', 'wait', id, '--subject', 'nowhere', '--timeout', '1')
+  it('ends with 3 if nothing matched in time, and prints which messages came nearest', async () => {
+    const { id } = await inboxWith(mayfly, mail('Hello'), mail('Code for Jo'))
+    const [hello, code] = await messagesOf(mayfly, id, 2)
+    const filters = ['--subject', 'code', '--sender', 'nobody']
+    const ended = await run('inbox', 'wait', id, ...filters, '--timeout', '1')
     expect(ended).toMatchObject({ code: 3, stdout: '' })
     expect(ended.stderr).toContain('no-matching-message')
+    expect(ended.stderr.split('\n').slice(1, 3)).toEqual([
+      `  ${code?.id ?? ''}, ${code?.received_at ?? ''}, Code for Jo: sender does not contain "nobody"`,
+      `  ${hello?.id ?? ''}, ${hello?.received_at ?? ''}, Hello: subject does not contain "code", sender does not contain "nobody"`,
+    ])
   })
 
   it('tells by its end what went wrong, and says why', async () => {
     const wrong = [
-      { args: ['inbox', 'create', '--duration', '31d'], code: 2, says: /30d[^]*To mend it/ },
+      { args: ['inbox', 'create', '--duration', '31d'], code: 2, says: /30d[^]*To fix it/ },
       { args: ['inbox', 'creat'], code: 2, says: /unknown command/ },
       { args: ['inbox', 'create', '--nope'], code: 2, says: /unknown option/ },
       { args: ['inbox', 'read'], code: 2, says: /missing required argument/ },

@@ -23,6 +23,7 @@ export interface InboxJson {
 
 export interface MessageJson {
   id: string
+  received_at: string
   subject: string | null
   text: string | null
   size: number

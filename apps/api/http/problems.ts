@@ -62,7 +62,7 @@ export const PROBLEMS = {
   'no-matching-message': {
     status: 404,
     title: 'No message matched in time',
-    fix: 'See in `nearest` why the nearest ones did not match, and wait again from `cursor` on.',
+    fix: 'Check that the mail was sent to this inbox, see in `nearest` why other mail did not match, and wait again from `cursor`.',
     headers: ['Mayfly-Cursor'],
   },
   'method-not-allowed': {

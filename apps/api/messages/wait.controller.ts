@@ -1,6 +1,7 @@
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Scope } from '#libs/account/scope.js'
+import type { ActiveInbox } from '#libs/inbox/inbox.js'
 import { Authenticator, type Principal } from '../access/authenticator.js'
 import { Caller, mustBeAllowed, NeedsScope } from '../access/scope.guard.js'
 import { writeMessageCursor } from '../http/cursor.js'
@@ -61,10 +62,10 @@ export class WaitController {
   }
 }
 
-/** Not 408, which several HTTP clients answer by sending the request again, unseen. */
-function noMatch({ examined, nearest }: Waited, { timeout }: WaitForMessage, cursor: string): Problem {
+/** Not 408: several HTTP clients silently repeat a request that is answered 408. */
+function noMatch({ inbox, examined, nearest }: Waited, query: WaitForMessage, cursor: string): Problem {
   return new Problem('no-matching-message', {
-    detail: `No message matched within ${timeout} s; ${examined} did not match.`,
+    detail: examined === 0 ? noMail(inbox, query) : `Messages examined without a match: ${examined}.`,
     headers: { 'mayfly-cursor': cursor },
     members: {
       examined,
@@ -77,4 +78,11 @@ function noMatch({ examined, nearest }: Waited, { timeout }: WaitForMessage, cur
       cursor,
     },
   })
+}
+
+function noMail({ createdAt, lastMessageAt }: ActiveInbox, { cursor }: WaitForMessage): string {
+  const none = 'No mail has arrived in this inbox since'
+  if (lastMessageAt === null) return `${none} it was created at ${createdAt.toISOString()}.`
+  const why = cursor === undefined ? 'has been deleted' : 'lies before `cursor` or has been deleted'
+  return `${none} the last one at ${lastMessageAt.toISOString()}, which ${why}.`
 }

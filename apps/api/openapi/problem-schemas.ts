@@ -127,6 +127,7 @@ function exampleOf(code: ProblemCode, publicUrl: string): object {
 
 const DETAILS: Partial<Record<ProblemCode, string>> = {
   'invalid-request': 'limit must be at most 100',
+  'no-matching-message': 'Messages examined without a match: 3.',
   'inbox-expired': 'The inbox inb_01jd6b8w0mf2ja3yz5c7e9g1hk expired at 2026-11-21T10:00:00.000Z.',
 }
 
