@@ -8,7 +8,7 @@ export interface MessageJson {
   from: MailboxJson[]
   to: MailboxJson[]
   text: string | null
-  html: string | null
+  visible_text: string | null
   links: { href: string; text: string | null }[]
   codes: { value: string }[]
   attachments: { index: number; filename: string | null; content_type: string; size: number }[]
@@ -49,15 +49,11 @@ export function messageText(message: MessageJson): string {
         `Attachment: ${index} ${filename ?? ''} (${type}, ${size} bytes)`,
     ),
   ]
-  return `${head.map(oneLine).join('\n')}\n\n${harmless(message.text ?? bodyless(message))}`
+  return `${head.map(oneLine).join('\n')}\n\n${harmless(message.text ?? message.visible_text ?? '(no text)')}`
 }
 
 function mailboxes(boxes: readonly MailboxJson[]): string {
   return boxes
     .map(({ name, address }) => (name === null || name === '' ? address : `${name} <${address}>`))
     .join(', ')
-}
-
-function bodyless({ html }: MessageJson): string {
-  return html === null ? '(no text)' : `(no text, but HTML of ${html.length} characters: --json has it)`
 }

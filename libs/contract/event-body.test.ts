@@ -48,11 +48,21 @@ describe('the body of an event', () => {
       truncated: ['html', 'text'],
     },
     {
-      what: 'html, text and headers',
-      facts: { html: 'x', text: 'x', headers: manyHeaders },
-      truncated: ['html', 'text', 'headers'],
+      what: 'html, but with its visible text if that fits',
+      facts: { html: long(300_000), htmlText: 'Your code is 493201' },
+      truncated: ['html'],
     },
-  ])('is without $what where it would be too long', ({ facts, truncated }) => {
+    {
+      what: 'html and visible text',
+      facts: { html: long(300_000), htmlText: long(200_000), text: long(100_000) },
+      truncated: ['html', 'visible_text'],
+    },
+    {
+      what: 'html, visible text, text and headers',
+      facts: { html: 'x', htmlText: 'x', text: 'x', headers: manyHeaders },
+      truncated: ['html', 'visible_text', 'text', 'headers'],
+    },
+  ])('is without $what if it would be too long', ({ facts, truncated }) => {
     const message = messageWith(facts)
     const body = messageBody(minute(1), message, FAMILY)
     const { data } = JSON.parse(body) as { data: Record<string, unknown> }

@@ -2,9 +2,9 @@ import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
 import { EVENT_NAMES } from './event-names.js'
 import { messageJson, type OpenedMessage } from './message-json.js'
 
-/** What is left out of a message whose body would be longer, in this order; who needs it reads the message. */
-const MOST_BYTES = 256_000
-const LEFT_OUT = ['html', 'text', 'headers'] as const
+const MAX_BYTES = 256_000
+/** The properties that a message loses, in this order, while its body is longer. The message itself keeps them. */
+export const TRUNCATED_PROPERTIES = ['html', 'visible_text', 'text', 'headers'] as const
 
 type Name = (typeof EVENT_NAMES)[keyof typeof EVENT_NAMES]
 
@@ -12,13 +12,13 @@ type Name = (typeof EVENT_NAMES)[keyof typeof EVENT_NAMES]
  * What a stream and a webhook say of an event: its name, when it happened and its data, as JSON of one line.
  */
 
-/** What had to be left out of a message is null and named in `truncated`. */
+/** Properties that were left out are null and named in `truncated`. */
 export function messageBody(time: Date, message: OpenedMessage, family: string): string {
   let data: Record<string, unknown> = messageJson(message, family)
   let text = bodyText(EVENT_NAMES.MessageReceived, time, data)
   const truncated: string[] = []
-  for (const name of LEFT_OUT) {
-    if (Buffer.byteLength(text) <= MOST_BYTES) break
+  for (const name of TRUNCATED_PROPERTIES) {
+    if (Buffer.byteLength(text) <= MAX_BYTES) break
     if (data[name] === null) continue
     truncated.push(name)
     data = { ...data, [name]: null, truncated }

@@ -30,6 +30,7 @@ export function messageJson({ id, inboxId, receivedAt, mail }: OpenedMessage, fa
     date: mail.date,
     text: mail.text,
     html: mail.html,
+    visible_text: mail.htmlText,
     links: mail.links,
     codes: mail.codes,
     attachments: mail.attachments.map((attachment) => ({

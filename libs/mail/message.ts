@@ -118,7 +118,7 @@ export interface ParsedMail {
   date: string | null
   text: string | null
   html: string | null
-  /** What a reader of `html` sees: for filters. */
+  /** What a reader of `html` sees; null without `html`. */
   htmlText: string | null
   links: Link[]
   codes: OneTimeCode[]

@@ -128,6 +128,14 @@ describe('the command mayfly', () => {
     expect((await mayflyWith({ MAYFLY_INBOX_PASSWORD: password }, 'inbox', 'read', id)).code).toBe(0)
   })
 
+  it('prints the visible text of a mail that has only HTML', async () => {
+    const html =
+      'Subject: x\r\nContent-Type: text/html\r\n\r\n<style>b{}</style><p>Your code: <b>493201</b>\r\n'
+    const inbox = await inboxWith(mayfly, html)
+    const { id } = only(await messagesOf(mayfly, inbox.id, 1))
+    expect((await run('inbox', 'read', inbox.id, id)).stdout).toMatch(/\n\nYour code: 493201\n$/)
+  })
+
   it('lets nothing that a mail says steer the terminal', async () => {
     const escape = '\u001b[2J\u001b]0;owned\u0007'
     const inbox = await inboxWith(mayfly, mail('=?utf-8?q?=1b[2J=07?= shown', `${escape}shown too`))

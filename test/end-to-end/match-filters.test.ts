@@ -103,6 +103,19 @@ describe('match filters', () => {
     }
   })
 
+  it('reads of HTML what its visible_text shows, and nothing else', async () => {
+    const shown = new Map(
+      (await list({})).body.map(({ id, text, visible_text: visible }) => [names.get(id), { text, visible }]),
+    )
+    expect(shown.get('html')).toEqual({ text: null, visible: 'Visïble words' })
+    expect(shown.get('both')).toEqual({ text: null, visible: 'Confirm Your verification code: 778899' })
+    expect(shown.get('code')).toEqual({ text: 'It is 493201.\n', visible: null })
+    for (const name of ['html', 'both']) {
+      const { body } = await list({ text: shown.get(name)?.visible ?? '' })
+      expect(body.map(({ id }) => names.get(id))).toEqual([name])
+    }
+  })
+
   it.each([
     { query: 'has_code=1', parameter: 'has_code' },
     { query: 'has_code=TRUE', parameter: 'has_code' },

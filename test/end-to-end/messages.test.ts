@@ -54,6 +54,7 @@ describe('a message', () => {
         'Your code is 493-201 – vérifiez: https://app.example/verify?t=1',
       ) as unknown,
       html: expect.stringContaining('<a href="https://app.example/verify?t=1&amp;x=2">Verify</a>') as unknown,
+      visible_text: 'Your code is 493-201 Verify',
       links: [
         { href: 'https://app.example/verify?t=1&x=2', text: 'Verify' },
         { href: 'https://app.example/verify?t=1', text: null },
@@ -150,12 +151,12 @@ describe('a message', () => {
     {
       name: 'HTML alone',
       source: 'Content-Type: text/html\r\n\r\n<p>rich</p>\r\n',
-      has: { subject: null, text: null, html: '<p>rich</p>\n', links: [], codes: [] },
+      has: { subject: null, text: null, html: '<p>rich</p>\n', visible_text: 'rich', links: [], codes: [] },
     },
     {
       name: 'no header, no body',
       source: '\r\n',
-      has: { subject: null, html: null, to: [], cc: [], reply_to: [], attachments: [] },
+      has: { subject: null, html: null, visible_text: null, to: [], cc: [], reply_to: [], attachments: [] },
     },
     {
       name: 'a bad date',

@@ -26,6 +26,8 @@ export interface MessageJson {
   received_at: string
   subject: string | null
   text: string | null
+  html: string | null
+  visible_text: string | null
   size: number
   sha256: string
   raw_url: string

@@ -1,4 +1,5 @@
 import Type, { type TSchema } from 'typebox'
+import { TRUNCATED_PROPERTIES } from '#libs/contract/event-body.js'
 import type { WebhookEventType } from '#libs/webhook/events.js'
 import { DeletedInbox } from '../inboxes/inbox-schemas.js'
 import { Header, MESSAGE_PROPERTIES } from '../messages/message-schemas.js'
@@ -11,8 +12,9 @@ const EventMessage = Type.Object(
     ...MESSAGE_PROPERTIES,
     headers: OrNull(Type.Array(Header), 'In their order, repeats kept; null where left out.'),
     truncated: Type.Optional(
-      Type.Array(Type.Union([Type.Literal('html'), Type.Literal('text'), Type.Literal('headers')]), {
-        description: 'What is null since the event would be over 256 kB: the message itself has it.',
+      Type.Array(Type.Unsafe<string>({ type: 'string', enum: TRUNCATED_PROPERTIES }), {
+        description:
+          'Properties that are null because the event would exceed 256 kB. The message itself has them.',
       }),
     ),
   },

@@ -129,6 +129,10 @@ export const MESSAGE_PROPERTIES = {
   date: OrNull(Time(''), 'The Date header, in UTC; null where missing or unreadable.'),
   text: OrNull(Type.String(), 'The text part; null where the mail has none.'),
   html: OrNull(Type.String(), 'The HTML part; null where the mail has none.'),
+  visible_text: OrNull(
+    Type.String(),
+    'The text that a reader of `html` sees, which the filter `text` searches too; null without `html`.',
+  ),
   links: Type.Array(Link, {
     description: "From the HTML's anchors, areas and forms, then the text, in order, without repeats.",
   }),
@@ -157,6 +161,7 @@ const example = {
   date: '2026-11-21T09:30:01.000Z',
   text: 'Your code is 493-201, or follow https://app.example/verify?t=1\n',
   html: null,
+  visible_text: null,
   links: [{ href: 'https://app.example/verify?t=1', text: null }],
   codes: [{ value: '493201', text: '493-201', confidence: 0.98 }],
   attachments: [],
