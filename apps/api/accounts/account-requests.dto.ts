@@ -8,7 +8,7 @@ import {
 } from '#libs/account/plan.js'
 import { UNIT_MS } from '#libs/inbox/lifespan.js'
 import { IfGiven } from '../http/if-given.js'
-import { Needs, Says } from '../openapi/describe.js'
+import { DescribeBody, Says } from '../openapi/describe.js'
 import { durationPattern } from '../openapi/duration-pattern.js'
 import { IsName, NAME_SCHEMA } from './name.js'
 
@@ -19,9 +19,11 @@ export interface LimitsJson {
   max_messages?: number
 }
 
-const OWN_LIMITS = "Limits in the place of the plan's, on a plan that leaves them to each account."
+const OWN_LIMITS = "Limits that replace the plan's, on a plan that leaves them to each account."
 
 const LIMITS_SCHEMA = {
+  $id: 'AccountLimits',
+  description: "An account's own limits. Those that are left out are the plan's.",
   type: 'object',
   properties: {
     requests_per_minute: { type: 'integer', minimum: 1, maximum: MOST_REQUESTS_PER_MINUTE },
@@ -36,6 +38,7 @@ const LIMITS_SCHEMA = {
 }
 
 /** The body of POST /v1/accounts. */
+@DescribeBody({ description: 'A new account.' })
 export class OpenAccount {
   @Says('For people.', NAME_SCHEMA)
   @IsName()
@@ -53,7 +56,7 @@ export class OpenAccount {
 }
 
 /** The body of PATCH /v1/accounts/{id}: one of them at least. */
-@Needs({ minProperties: 1 })
+@DescribeBody({ description: 'What to change of an account.', minProperties: 1 })
 export class ChangeAccount {
   @Says('The name of a plan that is configured.', { examples: ['enterprise'] })
   @IfGiven()

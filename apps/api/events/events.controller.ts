@@ -14,7 +14,7 @@ import { Produces } from '../http/media.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { WholeLook } from '../messages/whole-look.js'
-import { StreamedEvent } from './event-schemas.js'
+import { EventBody } from './event-schemas.js'
 import { eventChunks } from './event-chunks.js'
 import { MEDIA_TYPE } from './event-stream-text.js'
 import { EventStream } from './event-stream.js'
@@ -51,12 +51,14 @@ export class EventsController {
     tag: 'Messages',
     summary: "Stream an inbox's events",
     description:
-      'Server-sent events, as they happen: `message.received`, `message.deleted`, `inbox.expired`, `inbox.deleted`. Each ' +
-      'has an `EventBody` as its data. A comment comes every 15 seconds. The stream ends after the inbox does.',
+      'Server-sent events, as they happen. Each has as `event` the name of what happened (`message.received`, ' +
+      '`message.deleted`, `inbox.expired`, `inbox.deleted`), as `id` a cursor just past it, which the client sends as ' +
+      '`Last-Event-ID` when it comes again, and as `data` an `EventBody`. A comment comes every 15 seconds. The stream ' +
+      'ends after the inbox does.',
     takes: ['Mayfly-Inbox-Password', 'Last-Event-ID'],
     answer: {
-      description: 'The stream, each event of it like this.',
-      schema: StreamedEvent,
+      description: 'The stream. The `data` of each event is an `EventBody` as JSON in one line.',
+      schema: EventBody,
     },
     problems: ['inbox-deleted', 'inbox-expired', 'too-many-streams'],
   })

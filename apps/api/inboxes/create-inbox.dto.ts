@@ -2,11 +2,12 @@ import { IsBoolean, IsOptional, IsString, MaxLength, ValidateBy } from 'class-va
 import { LONGEST_RETENTION } from '#libs/account/plan.js'
 import { parseLifespan, UNIT_MS } from '#libs/inbox/lifespan.js'
 import { IfGiven } from '../http/if-given.js'
-import { Says } from '../openapi/describe.js'
+import { DescribeBody, Says } from '../openapi/describe.js'
 import { durationPattern } from '../openapi/duration-pattern.js'
-import { IsLabels, LABELS_SCHEMA } from './labels.js'
+import { InboxLabels, IsLabels } from './labels.js'
 
 /** The body of POST /v1/inboxes. */
+@DescribeBody({ description: 'A new inbox. Every property is optional.' })
 export class CreateInbox {
   @Says(
     'How long it lives: a whole number and one of `m`, `h`, `d`, `w`, from one minute up to the retention of the plan; ' +
@@ -33,10 +34,7 @@ export class CreateInbox {
   @IsString({ message: 'name must be a string of at most 200 characters' })
   name?: string | null
 
-  @Says(
-    'To find it again: names of up to 64 characters, values of up to 128. They outlive it: nothing personal belongs in them.',
-    LABELS_SCHEMA,
-  )
+  @Says('To find it again.', InboxLabels)
   @IfGiven()
   @IsLabels()
   labels?: Record<string, string>

@@ -1,5 +1,6 @@
 import Type from 'typebox'
-import { Count, IdOf, OrNull, Pairs, Time } from '../openapi/schema-parts.js'
+import { Count, IdOf, OrNull, Time } from '../openapi/schema-parts.js'
+import { InboxLabels } from './labels.js'
 
 const identity = {
   id: IdOf('inb', 'Stays with it; never given out again.'),
@@ -8,7 +9,6 @@ const identity = {
     description: 'Where mail is taken. Either case; `local+tag@` reaches the same inbox.',
   }),
 }
-const labels = Pairs('Given at its creation, to find it again.')
 const createdAt = Time('When it was created.')
 const messageCount = Count('How many messages it has had, without those deleted.')
 
@@ -18,7 +18,7 @@ const activeInbox = {
   duration: Type.String({ pattern: '^\\d+[mhdw]$', description: 'How long it lives, as asked for.' }),
   password_protected: Type.Boolean({ description: 'Whether its mail needs a password to be read.' }),
   name: OrNull(Type.String(), 'For people.'),
-  labels,
+  labels: InboxLabels,
   environment: Type.String({ description: 'That of the key which made it.' }),
   created_at: createdAt,
   expires_at: Time('When it ends, with all its mail.'),
@@ -79,7 +79,7 @@ export const EndedInbox = Type.Object(
   {
     ...identity,
     state: Type.Union([Type.Literal('deleted'), Type.Literal('expired')], { description: 'How it ended.' }),
-    labels,
+    labels: InboxLabels,
     created_at: createdAt,
     ended_at: Time('When it ended.'),
     message_count: messageCount,

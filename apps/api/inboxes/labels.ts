@@ -1,5 +1,6 @@
 import { applyDecorators } from '@nestjs/common'
 import { ArrayMaxSize, IsArray, Matches, ValidateBy } from 'class-validator'
+import Type from 'typebox'
 import { Repeatable } from '../http/query-values.js'
 
 const MOST_LABELS = 16
@@ -10,14 +11,17 @@ const VALUE = /^[^\p{Cc}\p{Cs}]{0,128}$/u
 /** Anything but control characters, as a pattern that every reader of JSON Schema knows. */
 const LABEL_CHARACTER = '[^\\u0000-\\u001f\\u007f-\\u009f]'
 
-/** What is taken, as JSON Schema. */
-export const LABELS_SCHEMA = {
+export const InboxLabels = Type.Unsafe<Readonly<Record<string, string>>>({
+  $id: 'InboxLabels',
+  description:
+    'Pairs of a name of up to 64 characters and a value of up to 128, by which inboxes are found. They outlive the ' +
+    'inbox: nothing personal belongs in them.',
   type: 'object',
   maxProperties: MOST_LABELS,
   propertyNames: { pattern: `^${LABEL_CHARACTER.replace('[^', '[^:')}{1,64}$`, not: { const: '__proto__' } },
   additionalProperties: { type: 'string', pattern: `^${LABEL_CHARACTER}{0,128}$` },
   examples: [{ run: '42' }],
-}
+})
 
 /** At most 16 pairs; names of up to 64 characters, none of them a colon; values of up to 128. */
 export function IsLabels(): PropertyDecorator {

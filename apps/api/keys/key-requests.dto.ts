@@ -13,12 +13,13 @@ import { ENVIRONMENT } from '#libs/account/api-key.js'
 import { SCOPES, type Scope } from '#libs/account/scope.js'
 import { IsName, NAME_SCHEMA } from '../accounts/name.js'
 import { GRACE_SCHEMA, IsGrace } from '../http/grace.js'
-import { Says } from '../openapi/describe.js'
+import { DescribeBody, Says } from '../openapi/describe.js'
 
 const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', ')}, each once`
 const RATE_LIMIT = 'rate_limit must be a whole number of requests per minute, at least 1'
 
 /** The body of POST /v1/keys. */
+@DescribeBody({ description: 'A new API key.' })
 export class IssueKey {
   @Says('For people.', NAME_SCHEMA)
   @IsName()
@@ -49,6 +50,7 @@ export class IssueKey {
 }
 
 /** The body of POST /v1/keys/{id}/rotate. */
+@DescribeBody({ description: 'How to replace the secret of a key.' })
 export class RotateKey {
   @Says(
     'How long the former secret goes on working, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',

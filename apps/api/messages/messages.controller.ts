@@ -9,6 +9,7 @@ import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { writeMessageCursor } from '../http/cursor.js'
 import { familyOf, linkNext } from '../http/link.js'
 import { Describe } from '../openapi/describe.js'
+import { Bytes } from '../openapi/schema-parts.js'
 import { Produces, ProducesAnything } from '../http/media.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
 import { notFound } from '../http/problems.js'
@@ -123,7 +124,7 @@ export class MessagesController {
     takes: ['Mayfly-Inbox-Password'],
     answer: {
       description: 'The source.',
-      schema: Type.String({ contentMediaType: 'message/rfc822' }),
+      schema: Bytes,
       headers: ['Content-Disposition'],
     },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted'],
@@ -154,7 +155,7 @@ export class MessagesController {
     takes: ['Mayfly-Inbox-Password'],
     answer: {
       description: 'The content.',
-      schema: Type.Unknown(),
+      schema: Bytes,
       headers: ['Content-Disposition'],
     },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted'],

@@ -1,7 +1,6 @@
-import { SetMetadata } from '@nestjs/common'
+import { SetMetadata, type Type } from '@nestjs/common'
 import type { TSchema } from 'typebox'
 import type { ProblemCode } from '../http/problems.js'
-import type { SchemaJson } from './openapi-json.js'
 import type { RequestHeader, ResponseHeader } from './headers.js'
 
 /** What an operation is, beyond what its route, its classes and its scopes say: each handler must have it. */
@@ -66,15 +65,26 @@ export function Says(description: string, schema: object = {}): PropertyDecorato
   }
 }
 
-const NEEDS = Symbol('needs')
+const BODY = Symbol('body')
 
-/** Says in JSON Schema what a body as a whole must be like, beyond what its properties must. */
-export function Needs(schema: SchemaJson): ClassDecorator {
-  return (target) => Reflect.defineMetadata(NEEDS, schema, target)
+/** A body as a whole; the document names its schema after the class. */
+export interface BodyForm {
+  description: string
+  minProperties?: number
+  /** Forms that exclude each other, by the names of their schemas: the properties that each one requires. */
+  forms?: Readonly<Record<string, { description: string; required: readonly string[] }>>
 }
 
-export function needsOf(metatype: object): SchemaJson {
-  return (Reflect.getMetadata(NEEDS, metatype) as SchemaJson | undefined) ?? {}
+/** Describes the body that a class checks, beyond its properties. */
+export function DescribeBody(form: BodyForm): ClassDecorator {
+  return (target) => Reflect.defineMetadata(BODY, form, target)
+}
+
+/** Throws if the class of a body has no description. */
+export function bodyFormOf(metatype: Type): BodyForm {
+  const form = Reflect.getMetadata(BODY, metatype) as BodyForm | undefined
+  if (form === undefined) throw new Error(`${metatype.name} has no description`)
+  return form
 }
 
 export function aboutOf(prototype: object, property: string): About | undefined {

@@ -97,6 +97,10 @@ ${Object.entries(document.components.schemas)
 `
 }
 
+function resolve(schema: SchemaJson, { components }: Document): SchemaJson {
+  return schema.$ref === undefined ? schema : (components.schemas[nameIn(schema.$ref)] ?? {})
+}
+
 /** In place of a path. */
 const TO_WEBHOOK = 'to the URL of a webhook'
 
@@ -123,7 +127,7 @@ function operationPart({ method, path, operation }: Entry, document: Document): 
 <p class="faint">${inline(key)}</p>
 ${operation.description === undefined ? '' : paragraphs(operation.description)}
 ${operation.parameters.length === 0 ? '' : `<h4>Parameters</h4>\n${parameterTable(operation)}`}
-${body === undefined ? '' : `<h4>Body</h4>\n${propertyTable(body.schema)}${example(body.schema)}`}
+${body === undefined ? '' : `<h4>Body</h4>\n<p class="faint">${schemaText(body.schema)}</p>\n${propertyTable(resolve(body.schema, document))}`}
 <h4>Answers</h4>
 ${answerTable(operation, document)}
 </section>`

@@ -1,7 +1,7 @@
 import type { Type } from '@nestjs/common'
 import { PROBLEM_CODES, PROBLEMS, type ProblemCode } from '../http/problems.js'
 import { TAGS } from './describe.js'
-import { bodySchema, propertiesOf } from './dto-schema.js'
+import { bodyOf, propertiesOf } from './dto-schema.js'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS, REQUEST_HEADERS, RESPONSE_HEADERS } from './headers.js'
 import { NamedSchemas } from './named-schemas.js'
 import type { Document, Operation, Parameter, ResponseJson } from './openapi-json.js'
@@ -45,7 +45,10 @@ export function describeApi(controllers: readonly Type[], publicUrl: string): Do
   }
 }
 
-const EMAILS = ['Emails', 'Another name for inboxes: the same, with links that stay under it.'] as const
+const EMAILS = [
+  'Emails',
+  'Another name for inboxes: each operation does what the one named in its `x-alias-of` does, with links under `/v1/emails`.',
+] as const
 
 const INFO = {
   title: 'Mayfly',
@@ -81,12 +84,13 @@ function describeRoute(
   const isOther = path.startsWith(OTHER_FAMILY)
   return {
     operationId: isOther ? description.id.replace(/Inbox(es)?/, otherName) : description.id,
+    ...(isOther ? { 'x-alias-of': description.id } : {}),
     tags: [isOther ? EMAILS[0] : description.tag],
     summary: description.summary,
     ...(description.description === undefined ? {} : { description: description.description }),
     security: (scopes ?? []).map((scope) => ({ apiKey: [scope] })),
     parameters: parametersOf(route),
-    ...requestBody(route),
+    ...requestBody(route, schemas),
     responses: {
       [route.status]: successOf(route, schemas),
       ...Object.fromEntries(byStatus(problemsOf(route)).map(([status, codes]) => [status, refuse(codes)])),
@@ -116,10 +120,10 @@ function parametersOf(route: Route): Parameter[] {
   ]
 }
 
-function requestBody({ body }: Route): Pick<Operation, 'requestBody'> {
-  const schema = body === null ? null : bodySchema(body)
-  if (schema === null || Object.keys(schema.properties ?? {}).length === 0) return {}
-  const required = schema.required !== undefined || (schema.minProperties ?? 0) > 0
+function requestBody({ body }: Route, schemas: NamedSchemas): Pick<Operation, 'requestBody'> {
+  const described = body === null ? null : bodyOf(body, schemas)
+  if (described === null) return {}
+  const { isRequired: required, schema } = described
   return { requestBody: { required, content: { 'application/json': { schema } } } }
 }
 

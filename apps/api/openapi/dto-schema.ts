@@ -1,6 +1,7 @@
 import type { Type } from '@nestjs/common'
 import { getMetadataStorage } from 'class-validator'
-import { aboutOf, needsOf } from './describe.js'
+import { aboutOf, bodyFormOf } from './describe.js'
+import type { NamedSchemas } from './named-schemas.js'
 import type { SchemaJson } from './openapi-json.js'
 
 export interface PropertySchema {
@@ -75,21 +76,47 @@ export function propertiesOf(metatype: Type): PropertySchema[] {
   })
 }
 
-/** A body's schema. */
-export function bodySchema(metatype: Type): SchemaJson {
+/** A body, its schema named after its class; null for a class without properties. */
+export function bodyOf(
+  metatype: Type,
+  schemas: NamedSchemas,
+): { isRequired: boolean; schema: SchemaJson } | null {
   const properties = propertiesOf(metatype)
-  const required = properties.filter(({ isRequired }) => isRequired).map(({ name }) => name)
-  return {
+  if (properties.length === 0) return null
+  const { description, minProperties, forms } = bodyFormOf(metatype)
+  const object = (only: readonly PropertySchema[], required: readonly string[]): SchemaJson => ({
     type: 'object',
     properties: Object.fromEntries(
-      properties.map(({ name, description, takesNull, schema }) => [
-        name,
-        { description, ...(takesNull ? orNull(schema) : schema) },
-      ]),
+      only.map((property) => [property.name, propertySchema(property, schemas)]),
     ),
-    ...(required.length === 0 ? {} : { required }),
-    ...needsOf(metatype),
+    ...(required.length === 0 ? {} : { required: [...required] }),
+    ...(minProperties === undefined ? {} : { minProperties }),
     additionalProperties: false,
+  })
+  if (forms === undefined) {
+    const required = properties.filter(({ isRequired }) => isRequired).map(({ name }) => name)
+    const schema = schemas.name({ $id: metatype.name, description, ...object(properties, required) })
+    return { isRequired: required.length > 0 || minProperties !== undefined, schema }
+  }
+  // Each form is a whole object: generators ignore alternatives of `required` alone.
+  const special = new Set(Object.values(forms).flatMap(({ required }) => required))
+  const anyOf = Object.entries(forms).map(([$id, { description, required }]) => {
+    const own = properties.filter(({ name }) => required.includes(name) || !special.has(name))
+    return { $id, description, ...object(own, required) }
+  })
+  return { isRequired: true, schema: schemas.name({ $id: metatype.name, description, anyOf }) }
+}
+
+function propertySchema(
+  { description, takesNull, schema }: PropertySchema,
+  schemas: NamedSchemas,
+): SchemaJson {
+  const { default: preset, ...named } = schemas.name(schema)
+  return {
+    // openapi-typescript makes a property with a `default` a required one.
+    description:
+      preset === undefined ? description : `${description} Default: \`${JSON.stringify(preset)}\`.`,
+    ...(takesNull ? orNull(named) : named),
   }
 }
 
@@ -100,6 +127,7 @@ function isChecked(conditions: readonly Condition[], name: string, value: unknow
 }
 
 function orNull(schema: SchemaJson): SchemaJson {
+  if (schema.$ref !== undefined) return { anyOf: [schema, { type: 'null' }] }
   return typeof schema.type === 'string' ? { ...schema, type: [schema.type, 'null'] } : schema
 }
 

@@ -1,4 +1,3 @@
-import type { TSchema } from 'typebox'
 import type { SchemaJson } from './openapi-json.js'
 
 /** Gathers the schemas that have a name, and puts a reference in their place. */
@@ -6,7 +5,7 @@ export class NamedSchemas {
   private readonly found = new Map<string, SchemaJson>()
 
   /** A schema as it stands in the document. Throws where a name has two schemas. */
-  name(schema: TSchema): SchemaJson {
+  name(schema: object): SchemaJson {
     return this.walk(schema) as SchemaJson
   }
 

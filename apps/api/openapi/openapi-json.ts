@@ -25,6 +25,8 @@ export interface HeaderJson {
 
 export interface Operation {
   operationId: string
+  /** The operation that this one is another name for. */
+  'x-alias-of'?: string
   tags: string[]
   summary: string
   description?: string
@@ -54,11 +56,9 @@ export interface SchemaJson {
   $ref?: string
   type?: string | string[]
   anyOf?: SchemaJson[]
-  oneOf?: SchemaJson[]
   items?: SchemaJson
   properties?: Record<string, SchemaJson>
   required?: string[]
-  dependentRequired?: Record<string, string[]>
   additionalProperties?: boolean | SchemaJson
   description?: string
   enum?: unknown[]

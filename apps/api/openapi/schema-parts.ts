@@ -16,10 +16,5 @@ export const Digest = (description: string) => Type.String({ pattern: '^[0-9a-f]
 export const OrNull = <Schema extends TSchema>(schema: Schema, description: string) =>
   Type.Union([schema, Type.Null()], { description })
 
-/** Names with texts. */
-export const Pairs = (description: string) =>
-  Type.Unsafe<Readonly<Record<string, string>>>({
-    type: 'object',
-    additionalProperties: { type: 'string' },
-    description,
-  })
+/** Content that is not text: generated clients keep its bytes. */
+export const Bytes = Type.String({ format: 'binary' })

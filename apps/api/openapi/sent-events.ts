@@ -1,6 +1,6 @@
 import { WEBHOOK_EVENT_TYPES, type WebhookEventType } from '#libs/webhook/events.js'
 import { idPattern } from '#libs/typeid/typeid.js'
-import { SENT_BODIES } from '../events/event-schemas.js'
+import { EVENT_BODIES } from '../events/event-schemas.js'
 import type { NamedSchemas } from './named-schemas.js'
 import type { Document, Operation, Parameter } from './openapi-json.js'
 
@@ -42,7 +42,7 @@ function operationOf(type: WebhookEventType, schemas: NamedSchemas): Operation {
     parameters: HEADERS,
     requestBody: {
       required: true,
-      content: { 'application/json': { schema: schemas.name(SENT_BODIES[type]) } },
+      content: { 'application/json': { schema: schemas.name(EVENT_BODIES[type]) } },
     },
     responses: {
       '2XX': { description: 'It was taken.', headers: {} },

@@ -9,6 +9,7 @@ import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { ProducesAnything } from '../http/media.js'
 import { attachmentHeaders } from '../messages/attachment-headers.js'
 import { Describe } from '../openapi/describe.js'
+import { Bytes } from '../openapi/schema-parts.js'
 import { reportJson, usageRowJson } from './usage-json.js'
 import { ExportUsage, ReadReport, ReadUsage } from './usage-parameters.dto.js'
 import { UsageReportSchema, UsageRow } from './usage-schemas.js'
@@ -72,7 +73,7 @@ export class UsageController {
       'kept for 90 days, usage by the minute for 400.',
     answer: {
       description: 'The file.',
-      schema: Type.Unknown(),
+      schema: Bytes,
       headers: ['Content-Disposition'],
     },
     problems: ['too-many-streams'],

@@ -2,16 +2,19 @@ import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsBoolean, Matches } 
 import { idPattern } from '#libs/typeid/typeid.js'
 import { IfGiven } from '../http/if-given.js'
 import { IsMoment, MOMENT_SCHEMA } from '../http/is-moment.js'
-import { Needs, Says } from '../openapi/describe.js'
+import { DescribeBody, Says } from '../openapi/describe.js'
 
 /** As many as a page of them has. */
 const MOST_DELIVERIES = 100
 const IDS = `delivery_ids must be an array of 1 to ${MOST_DELIVERIES} ids of deliveries, each once`
 
 /** The body of POST /v1/webhooks/{id}/replays: a range of time, or deliveries. */
-@Needs({
-  oneOf: [{ required: ['from', 'to'] }, { required: ['delivery_ids'] }],
-  dependentRequired: { from: ['to'], to: ['from'] },
+@DescribeBody({
+  description: 'Which events to send again.',
+  forms: {
+    ReplayOfRange: { description: 'All events of a range of time.', required: ['from', 'to'] },
+    ReplayOfDeliveries: { description: 'The events of single deliveries.', required: ['delivery_ids'] },
+  },
 })
 export class RequestReplay {
   @Says('What happened from then on (RFC 3339), with `to`.', MOMENT_SCHEMA)

@@ -5,7 +5,7 @@ import { GRACE_SCHEMA, IsGrace } from '../http/grace.js'
 import { IfGiven } from '../http/if-given.js'
 import { MOMENT_RULE } from '../http/is-moment.js'
 import { MOMENT_FORM, parseMoment, readMoment } from '../http/moment.js'
-import { Needs, Says } from '../openapi/describe.js'
+import { DescribeBody, Says } from '../openapi/describe.js'
 
 const URL_SCHEMA = {
   type: 'string',
@@ -21,6 +21,7 @@ const START_SCHEMA = {
 const EVENTS = `events must be an array of one or more of ${WEBHOOK_EVENT_TYPES.join(', ')}, each once`
 
 /** The body of POST /v1/webhooks and of POST /v1/inboxes/{id}/webhooks. */
+@DescribeBody({ description: 'A new webhook.' })
 export class RegisterWebhook {
   @Says('Where it is sent to: http or https, without user name, password and fragment.', URL_SCHEMA)
   @IsEndpoint()
@@ -39,7 +40,7 @@ export class RegisterWebhook {
 }
 
 /** The body of PATCH /v1/webhooks/{id}: one of them at least. */
-@Needs({ minProperties: 1 })
+@DescribeBody({ description: 'What to change of a webhook.', minProperties: 1 })
 export class ChangeWebhook {
   @Says('Where it is sent to from now on.', URL_SCHEMA)
   @IfGiven()
@@ -58,6 +59,7 @@ export class ChangeWebhook {
 }
 
 /** The body of POST /v1/webhooks/{id}/secret/rotate. */
+@DescribeBody({ description: 'How to replace the secret of a webhook.' })
 export class RotateWebhookSecret {
   @Says(
     'How long the former secret signs too, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',
