@@ -1,10 +1,22 @@
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { Parser } from 'htmlparser2'
-import type { Document } from '#apps/api/openapi/openapi-json.js'
+import type { Document, Operation } from '#apps/api/openapi/openapi-json.js'
 import { PROBLEM_CODES } from '#apps/api/http/problems.js'
-import { call } from '#test/harness/client.js'
+import { issueKey, openAccount } from '#test/harness/accounts.js'
+import { call, createInbox, messagesOf, send } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { richMail } from '#test/harness/rich-mail.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
+import { describeWith } from '#test/harness/tools.js'
+import { until } from '#test/harness/until.js'
+import { deliveriesOf, registerWebhook } from '#test/harness/webhooks.js'
 
+const run = promisify(execFile)
 const VOID = new Set(['meta', 'link', 'br', 'img', 'input', '!doctype'])
 
 describe('the page about the API', () => {
@@ -46,14 +58,21 @@ describe('the page about the API', () => {
     }
   })
 
+  it('is found with a slash at the end of its path too, and has an icon', async () => {
+    const answer = await fetch(`${mayfly.url}/docs/`)
+    expect([answer.url, (await answer.text()) === html]).toEqual([`${mayfly.url}/docs`, true])
+    const icon = await fetch(`${mayfly.url}/favicon.ico`)
+    expect([icon.status, icon.headers.get('content-type')]).toEqual([200, 'image/x-icon'])
+    expect(Buffer.from(await icon.arrayBuffer()).readUInt32LE()).toBe(0x10000)
+    expect(policy).toContain("img-src 'self'")
+  })
+
   it('tells of every operation, schema, header and problem', async () => {
-    const { paths, webhooks, components } = (await call<Document>(mayfly, 'GET', '/openapi.json')).body
-    const taken = Object.entries(paths)
-      .filter(([path]) => !path.startsWith('/v1/emails'))
-      .flatMap(([, methods]) => Object.values(methods))
+    const { body: document } = await call<Document>(mayfly, 'GET', '/openapi.json')
+    const { webhooks, components } = document
     const sent = Object.values(webhooks).map(({ post }) => post)
     expect(sent).toHaveLength(4)
-    const operations = [...taken, ...sent]
+    const operations = [...operationsOf(document), ...sent]
     for (const { operationId } of operations) expect(page.ids).toContain(operationId)
     for (const name of Object.keys(components.schemas)) expect(page.ids).toContain(name)
     for (const code of PROBLEM_CODES) expect(page.ids).toContain(code)
@@ -65,6 +84,86 @@ describe('the page about the API', () => {
   })
 })
 
+describeWith('curl')('the curl commands of the page about the API', () => {
+  const ENDING = /-X (?:PATCH|DELETE)|\/rotate'/
+  let mayfly: Mayfly
+  let folder: string
+
+  beforeAll(async () => {
+    const env = { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' }
+    mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true, env })
+    folder = await mkdtemp(join(tmpdir(), 'mayfly-curl-'))
+  })
+  afterAll(async () => {
+    await mayfly.dispose()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  it('run as they stand, one for each operation', async () => {
+    const { commands } = read((await call<string>(mayfly, 'GET', '/docs')).body)
+    const document = (await call<Document>(mayfly, 'GET', '/openapi.json')).body
+    expect(commands).toHaveLength(operationsOf(document).length)
+    const ids = await makeOneOfEach()
+    // What ends or changes something comes last, a message before its inbox.
+    const place = (command: string) => (ENDING.test(command) ? -command.length : -Infinity)
+    for (const command of commands.toSorted((one, other) => place(one) - place(other))) {
+      const own = command.replaceAll(
+        /(inb|msg|whk|dlv|rpl|key|acc)_\w{26}/g,
+        (_, kind: string) => ids[kind] ?? '',
+      )
+      expect(own).toContain(`'${mayfly.url}/`)
+      const seconds = own.startsWith('curl -N') ? 1 : 20
+      const script = own.replace('curl ', `curl -s -m ${seconds} -w '\\n%{http_code}' `)
+      const env = { PATH: process.env.PATH, MAYFLY_KEY: mayfly.apiKey }
+      // A stream ends with an error, as its time is over.
+      const { stdout } = await run('sh', ['-c', script], { cwd: folder, env }).catch(
+        (error: unknown) => error as { stdout: string },
+      )
+      expect([own, stdout.slice(stdout.lastIndexOf('\n') + 1)]).toEqual([
+        own,
+        expect.stringMatching(/^20\d$/) as unknown,
+      ])
+    }
+    expect((await readdir(folder)).toSorted()).toEqual([
+      'logo.png',
+      'mayfly-usage.ndjson',
+      expect.stringMatching(/^msg_\w+\.eml$/),
+    ])
+  })
+
+  /** An id of each kind. */
+  async function makeOneOfEach(): Promise<Record<string, string>> {
+    const inbox = await createInbox(mayfly)
+    await send(mayfly, inbox.address, richMail(inbox.address))
+    const [message] = await messagesOf(mayfly, inbox.id, 1)
+    const webhook = await registerWebhook(mayfly, '/v1/webhooks', { url: 'http://127.0.0.1:9/hook' })
+    await call(mayfly, 'POST', `/v1/webhooks/${webhook.id}/test`)
+    const [delivery] = await until('a delivery', async () => {
+      const deliveries = await deliveriesOf(mayfly, webhook.id)
+      return deliveries.length > 0 ? deliveries : null
+    })
+    const range = { from: inbox.created_at, to: inbox.created_at }
+    const body = { ...range, from: new Date(Date.parse(inbox.created_at) - 1_000).toISOString() }
+    const replay = await call<{ id: string }>(mayfly, 'POST', `/v1/webhooks/${webhook.id}/replays`, { body })
+    const made = [
+      inbox,
+      message,
+      webhook,
+      delivery,
+      replay.body,
+      await issueKey(mayfly),
+      await openAccount(mayfly),
+    ]
+    return Object.fromEntries(made.map((each) => [each?.id.slice(0, 3) ?? '', each?.id ?? '']))
+  }
+})
+
+function operationsOf({ paths }: Document): Operation[] {
+  return Object.entries(paths)
+    .filter(([path]) => !path.startsWith('/v1/emails'))
+    .flatMap(([, methods]) => Object.values(methods))
+}
+
 interface Page {
   title: string
   text: string
@@ -72,16 +171,29 @@ interface Page {
   tags: string[]
   ids: string[]
   links: string[]
+  commands: string[]
   /** Tags that close nothing, or that nothing closes. */
   unbalanced: string[]
 }
 
 function read(html: string): Page {
-  const page: Page = { title: '', text: '', style: '', tags: [], ids: [], links: [], unbalanced: [] }
+  const page: Page = {
+    title: '',
+    text: '',
+    style: '',
+    tags: [],
+    ids: [],
+    links: [],
+    commands: [],
+    unbalanced: [],
+  }
   const open: string[] = []
+  let isCommand = false
   const parser = new Parser({
-    onopentag(name, { id, href }) {
+    onopentag(name, { id, href, class: kind }) {
       page.tags.push(name)
+      if (name === 'pre') isCommand = kind === 'curl'
+      if (isCommand) page.commands.push('')
       if (id !== undefined) page.ids.push(id)
       if (href !== undefined) page.links.push(href)
       if (!VOID.has(name)) open.push(name)
@@ -91,9 +203,11 @@ function read(html: string): Page {
       if (within === 'style') page.style += text
       else if (within === 'title') page.title += text
       else page.text += text
+      if (isCommand) page.commands.push(`${page.commands.pop() ?? ''}${text}`)
     },
     onclosetag(name, isImplied) {
       if (VOID.has(name)) return
+      isCommand = false
       if (isImplied || open.pop() !== name) page.unbalanced.push(name)
     },
   })

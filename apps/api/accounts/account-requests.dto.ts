@@ -38,7 +38,7 @@ const LIMITS_SCHEMA = {
 }
 
 /** The body of POST /v1/accounts. */
-@DescribeBody({ description: 'A new account.' })
+@DescribeBody({ description: 'A new account.', example: { name: 'Example Ltd', plan: 'pro' } })
 export class OpenAccount {
   @Says('For people.', NAME_SCHEMA)
   @IsName()
@@ -56,7 +56,11 @@ export class OpenAccount {
 }
 
 /** The body of PATCH /v1/accounts/{id}: one of them at least. */
-@DescribeBody({ description: 'What to change of an account.', minProperties: 1 })
+@DescribeBody({
+  description: 'What to change of an account.',
+  example: { plan: 'enterprise' },
+  minProperties: 1,
+})
 export class ChangeAccount {
   @Says('The name of a plan that is configured.', { examples: ['enterprise'] })
   @IfGiven()

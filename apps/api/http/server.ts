@@ -17,6 +17,7 @@ import {
   mustNameHost,
 } from './broken-requests.js'
 import { Cors } from './cors.js'
+import { FAVICON } from './favicon.js'
 import { MOST_PARAM_CHARACTERS, type MethodTable } from './method-table.js'
 import { unavailable } from './problems.js'
 
@@ -103,6 +104,9 @@ export function makeServer({
   server.server.on('connection', (socket) => socket.setMaxListeners(0))
   server.server.on('drop', () => metrics.connectionDropped())
   answerBesideRequests(server.server, broken)
+  // What browsers ask for by themselves, or with a slash too many, is no operation of the API.
+  server.get('/favicon.ico', (_, reply) => reply.type('image/x-icon').send(FAVICON))
+  server.get('/docs/', (_, reply) => reply.redirect('../docs', 308))
   methods.watch(server)
   takeJson(server)
   server.addHook('onRequest', async (request, reply) => {

@@ -7,7 +7,10 @@ import { durationPattern } from '../openapi/duration-pattern.js'
 import { InboxLabels, IsLabels } from './labels.js'
 
 /** The body of POST /v1/inboxes. */
-@DescribeBody({ description: 'A new inbox. Every property is optional.' })
+@DescribeBody({
+  description: 'A new inbox. Every property is optional.',
+  example: { duration: '30m', name: 'sign-up', labels: { run: '42' } },
+})
 export class CreateInbox {
   @Says(
     'How long it lives: a whole number and one of `m`, `h`, `d`, `w`, from one minute up to the retention of the plan; ' +

@@ -19,7 +19,10 @@ const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', '
 const RATE_LIMIT = 'rate_limit must be a whole number of requests per minute, at least 1'
 
 /** The body of POST /v1/keys. */
-@DescribeBody({ description: 'A new API key.' })
+@DescribeBody({
+  description: 'A new API key.',
+  example: { name: 'CI', environment: 'staging', scopes: ['inboxes'] },
+})
 export class IssueKey {
   @Says('For people.', NAME_SCHEMA)
   @IsName()
@@ -50,7 +53,7 @@ export class IssueKey {
 }
 
 /** The body of POST /v1/keys/{id}/rotate. */
-@DescribeBody({ description: 'How to replace the secret of a key.' })
+@DescribeBody({ description: 'How to replace the secret of a key.', example: { grace: '1h' } })
 export class RotateKey {
   @Says(
     'How long the former secret goes on working, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',

@@ -70,6 +70,8 @@ const BODY = Symbol('body')
 /** A body as a whole; the document names its schema after the class. */
 export interface BodyForm {
   description: string
+  /** A request that does something useful. */
+  example: object
   minProperties?: number
   /** Forms that exclude each other, by the names of their schemas: the properties that each one requires. */
   forms?: Readonly<Record<string, { description: string; required: readonly string[] }>>

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import { PROBLEM_CODES, PROBLEMS } from '../http/problems.js'
+import { curlCommand } from './curl.js'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS } from './headers.js'
 import { escaped, inline, paragraphs } from './markup.js'
 import type { Document, Operation, SchemaJson } from './openapi-json.js'
-import { nameIn, schemaText } from './schema-text.js'
+import { nameIn, resolved, schemaText } from './schema-text.js'
 
 /*
- * The document as a page: made of it alone, read without scripts and without a network.
+ * The document as a page: made of it alone, without scripts, and readable without a network.
  */
 
 const STYLE = `
@@ -15,6 +16,7 @@ body{font:16px/1.55 system-ui,sans-serif;max-width:58rem;margin:0 auto;padding:1
 code,pre{font:.9em/1.5 ui-monospace,monospace}
 code{background:var(--soft);border-radius:3px;padding:0 .2em;overflow-wrap:anywhere}
 pre{background:var(--soft);border-radius:6px;padding:.75rem 1rem;overflow-x:auto}
+.curl{-webkit-user-select:all;user-select:all}
 h2{margin-top:3.5rem;border-bottom:1px solid var(--line)}
 section{margin-top:2.5rem;border-top:1px solid var(--line)}
 section h3{margin-bottom:.2rem}
@@ -30,17 +32,21 @@ summary{cursor:pointer}
 @media print{details>*{display:block}}
 `
 
-/** Nothing but the page's own style. */
+/** Only the page's own style and the icon of its site. */
 export const CONTENT_SECURITY_POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256')
   .update(STYLE)
-  .digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+  .digest('base64')}'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
 interface Entry {
   method: string
-  /** Null of what is posted to the URLs of webhooks. */
+  /** Null for requests that Mayfly sends to webhooks. */
   path: string | null
   operation: Operation
 }
+
+const ABOUT_CURL =
+  'The `curl` commands run in a shell that has the key: `export MAYFLY_KEY=…`. A click selects a whole command. Replace ' +
+  'the ids in it with your own.'
 
 /** The page that a browser shows. */
 export function docsPage(document: Document): string {
@@ -70,6 +76,7 @@ export function docsPage(document: Document): string {
 ${paragraphs(description)}
 <p><a href="openapi.json">openapi.json</a> is this page for programs.</p>
 ${paragraphs(document.components.securitySchemes.apiKey.description)}
+${paragraphs(ABOUT_CURL)}
 <nav>
 ${groups.map(({ name }) => contents(name, within(name))).join('\n')}
 <p><a href="#errors">Errors</a> · <a href="#headers">Headers</a> · <a href="#schemas">Schemas</a></p>
@@ -97,10 +104,6 @@ ${Object.entries(document.components.schemas)
 `
 }
 
-function resolve(schema: SchemaJson, { components }: Document): SchemaJson {
-  return schema.$ref === undefined ? schema : (components.schemas[nameIn(schema.$ref)] ?? {})
-}
-
 /** In place of a path. */
 const TO_WEBHOOK = 'to the URL of a webhook'
 
@@ -113,6 +116,7 @@ function contents(tag: string, entries: readonly Entry[]): string {
 }
 
 function operationPart({ method, path, operation }: Entry, document: Document): string {
+  const curl = path === null ? '' : escaped(curlCommand(method, path, operation, document))
   const scopes = operation.security.flatMap(({ apiKey }) => apiKey)
   const key =
     path === null
@@ -126,8 +130,9 @@ function operationPart({ method, path, operation }: Entry, document: Document): 
 <p class="path"><span class="method">${method}</span>${path === null ? TO_WEBHOOK : `<code>${escaped(path)}</code>`}</p>
 <p class="faint">${inline(key)}</p>
 ${operation.description === undefined ? '' : paragraphs(operation.description)}
+${curl === '' ? '' : `<pre class="curl">${curl}</pre>`}
 ${operation.parameters.length === 0 ? '' : `<h4>Parameters</h4>\n${parameterTable(operation)}`}
-${body === undefined ? '' : `<h4>Body</h4>\n<p class="faint">${schemaText(body.schema)}</p>\n${propertyTable(resolve(body.schema, document))}`}
+${body === undefined ? '' : `<h4>Body</h4>\n<p class="faint">${schemaText(body.schema)}</p>\n${formPart(resolved(body.schema, document))}`}
 <h4>Answers</h4>
 ${answerTable(operation, document)}
 </section>`
@@ -141,6 +146,11 @@ function parameterTable({ parameters }: Operation): string {
       `<p>${inline(description)}</p><p class="faint">${schemaText(schema)}</p>`,
     ]),
   )
+}
+
+/** The properties of an object, or the forms of what has several. */
+function formPart(schema: SchemaJson): string {
+  return schema.anyOf === undefined ? propertyTable(schema) : `<p>${schemaText({ anyOf: schema.anyOf })}</p>`
 }
 
 function propertyTable({ properties = {}, required = [] }: SchemaJson): string {
@@ -204,7 +214,7 @@ function schemaPart(name: string, schema: SchemaJson): string {
   return `<section id="${name}">
 <h3>${name}</h3>
 <p>${inline(schema.description ?? '')}</p>
-${propertyTable(schema)}${example(schema)}
+${formPart(schema)}${example(schema)}
 </section>`
 }
 

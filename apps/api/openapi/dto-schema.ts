@@ -83,7 +83,8 @@ export function bodyOf(
 ): { isRequired: boolean; schema: SchemaJson } | null {
   const properties = propertiesOf(metatype)
   if (properties.length === 0) return null
-  const { description, minProperties, forms } = bodyFormOf(metatype)
+  const { description, example, minProperties, forms } = bodyFormOf(metatype)
+  const whole = { $id: metatype.name, description, examples: [example] }
   const object = (only: readonly PropertySchema[], required: readonly string[]): SchemaJson => ({
     type: 'object',
     properties: Object.fromEntries(
@@ -95,7 +96,7 @@ export function bodyOf(
   })
   if (forms === undefined) {
     const required = properties.filter(({ isRequired }) => isRequired).map(({ name }) => name)
-    const schema = schemas.name({ $id: metatype.name, description, ...object(properties, required) })
+    const schema = schemas.name({ ...whole, ...object(properties, required) })
     return { isRequired: required.length > 0 || minProperties !== undefined, schema }
   }
   // Each form is a whole object: generators ignore alternatives of `required` alone.
@@ -104,7 +105,7 @@ export function bodyOf(
     const own = properties.filter(({ name }) => required.includes(name) || !special.has(name))
     return { $id, description, ...object(own, required) }
   })
-  return { isRequired: true, schema: schemas.name({ $id: metatype.name, description, anyOf }) }
+  return { isRequired: true, schema: schemas.name({ ...whole, anyOf }) }
 }
 
 function propertySchema(

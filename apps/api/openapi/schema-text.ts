@@ -1,9 +1,14 @@
 import { escaped } from './markup.js'
-import type { SchemaJson } from './openapi-json.js'
+import type { Document, SchemaJson } from './openapi-json.js'
 
 /** The name that a reference ends with. */
 export function nameIn(reference: string): string {
   return reference.slice(reference.lastIndexOf('/') + 1)
+}
+
+/** The schema that a reference leads to; any other schema itself. */
+export function resolved(schema: SchemaJson, { components }: Pick<Document, 'components'>): SchemaJson {
+  return schema.$ref === undefined ? schema : (components.schemas[nameIn(schema.$ref)] ?? {})
 }
 
 /** A schema in a few words of HTML: `string, at most 200 characters`; named ones are links. */

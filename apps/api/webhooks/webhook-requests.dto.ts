@@ -21,7 +21,10 @@ const START_SCHEMA = {
 const EVENTS = `events must be an array of one or more of ${WEBHOOK_EVENT_TYPES.join(', ')}, each once`
 
 /** The body of POST /v1/webhooks and of POST /v1/inboxes/{id}/webhooks. */
-@DescribeBody({ description: 'A new webhook.' })
+@DescribeBody({
+  description: 'A new webhook.',
+  example: { url: 'https://ci.example/mail', events: ['message.received', 'inbox.expired'] },
+})
 export class RegisterWebhook {
   @Says('Where it is sent to: http or https, without user name, password and fragment.', URL_SCHEMA)
   @IsEndpoint()
@@ -40,7 +43,11 @@ export class RegisterWebhook {
 }
 
 /** The body of PATCH /v1/webhooks/{id}: one of them at least. */
-@DescribeBody({ description: 'What to change of a webhook.', minProperties: 1 })
+@DescribeBody({
+  description: 'What to change of a webhook.',
+  example: { state: 'disabled' },
+  minProperties: 1,
+})
 export class ChangeWebhook {
   @Says('Where it is sent to from now on.', URL_SCHEMA)
   @IfGiven()
@@ -59,7 +66,7 @@ export class ChangeWebhook {
 }
 
 /** The body of POST /v1/webhooks/{id}/secret/rotate. */
-@DescribeBody({ description: 'How to replace the secret of a webhook.' })
+@DescribeBody({ description: 'How to replace the secret of a webhook.', example: { grace: '24h' } })
 export class RotateWebhookSecret {
   @Says(
     'How long the former secret signs too, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',
