@@ -1,5 +1,6 @@
 import { as, issueKey, openAccount } from '#test/harness/accounts.js'
 import { call, createInbox, mail, send, type MessageJson, type Target } from '#test/harness/client.js'
+import { listen } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { reportOf, untilCounted } from '#test/harness/usage.js'
@@ -95,6 +96,21 @@ describe('the report of a load run', () => {
     expect(await reportOf(worker, 'run:42', { to: list.body[0]?.received_at ?? '' })).toMatchObject({
       mails: 0,
     })
+  })
+
+  it('counts waits that waited, and event streams, for the run of their inbox', async () => {
+    const { id, address } = await createInbox(worker, { labels: { run: 'waits' } })
+    const wait = await call(worker, 'GET', `/v1/inboxes/${id}/messages/wait?timeout=1`)
+    expectProblem(wait, { status: 404, code: 'no-matching-message' })
+    const stream = await listen(worker, `/v1/inboxes/${id}/events`)
+    await send(mayfly, address, mail('streamed'))
+    await stream.count(1)
+    stream.close()
+    const report = await untilCounted(
+      () => reportOf(worker, 'run:waits'),
+      ({ requests }) => requests >= 3,
+    )
+    expect(report.requests).toBe(3)
   })
 
   it.each([

@@ -24,7 +24,7 @@ export interface Principal {
   requestsPerMinute: number
   /** What the request gives as the password of the inbox that it is about. */
   inboxPassword: string | null
-  /** The inbox that the request turned out to be about, for what its usage is counted by. */
+  /** The inbox that the request is about, once it has been found: usage is counted under it and its labels. */
   subject: Pick<Inbox, 'id' | 'labels'> | null
 }
 
@@ -48,18 +48,23 @@ export interface AuthenticatorOptions {
   now: () => Date
 }
 
-/** Bearer tokens as in RFC 6750, judged before anything else of a request is read. */
+/** Bearer tokens as in RFC 6750, checked before anything else of a request is read. */
 export class Authenticator {
   constructor(private readonly options: AuthenticatorOptions) {}
 
-  /** Throws a 401 where a path under /v1, known or not, comes without a valid key. */
+  /**
+   * Throws a 401 if a path under /v1, known or not, comes without a valid key. A wait or a stream authenticates again
+   * while it is open: the key's present rights then apply, and the request keeps the inbox that it is about.
+   */
   async authenticate(request: FastifyRequest): Promise<void> {
     const route = request.routeOptions.url ?? pathOf(request)
     if (!/^\/v1(\/|$)/.test(route)) return
-    Object.assign(request, { [PRINCIPAL]: await this.principalFor(request) })
+    const caller = await this.callerOf(request)
+    const principal: Principal = { ...caller, subject: principalOf(request)?.subject ?? null }
+    Object.assign(request, { [PRINCIPAL]: principal })
   }
 
-  private async principalFor(request: FastifyRequest): Promise<Principal> {
+  private async callerOf(request: FastifyRequest): Promise<Omit<Principal, 'subject'>> {
     const { headers } = request
     if (headers.authorization === undefined) {
       throw new Problem('missing-api-key', {
@@ -85,7 +90,7 @@ export class Authenticator {
     const requestsPerMinute = Math.min(rateLimit ?? Infinity, plan.requestsPerMinute)
     const given = headers['mayfly-inbox-password']
     const inboxPassword = typeof given === 'string' ? given : null
-    return { keyId, accountId, environment, scopes, plan, requestsPerMinute, inboxPassword, subject: null }
+    return { keyId, accountId, environment, scopes, plan, requestsPerMinute, inboxPassword }
   }
 }
 
