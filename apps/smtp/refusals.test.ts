@@ -30,6 +30,7 @@ describe('SMTP refusals', () => {
       inboxId: deleted.id,
       keyId: mintId('key'),
       deletedAt: room.now(),
+      inbox: null,
     })
     await room.project()
     const deletedAt = room.now().toISOString()
@@ -107,7 +108,7 @@ describe('SMTP refusals', () => {
     room = await MailRoom.started({ maxBacklog: 2 })
     const { address } = await room.createInbox()
     for (let i = 0; i < 3; i += 1) {
-      await room.record({ type: 'InboxExpired', inboxId: mintId('inb'), expiredAt: room.now() })
+      await room.record({ type: 'InboxExpired', inboxId: mintId('inb'), expiredAt: room.now(), inbox: null })
     }
     const client = await Dialogue.greeted(room.port)
     expect(await client.ask('MAIL FROM:<a@x.test>')).toMatch(/^451 4\.3\.0 /)

@@ -43,6 +43,9 @@ describe('a written schema', () => {
 const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.inbox.created', ['password_protected']],
   ['mayfly.inbox.message-received', ['inbox_key_id', 'labels']],
+  ['mayfly.inbox.message-deleted', ['inbox_key_id', 'labels']],
+  ['mayfly.inbox.expired', ['inbox_key_id', 'labels']],
+  ['mayfly.inbox.deleted', ['inbox_key_id', 'labels']],
   ['mayfly.account.opened', ['limits']],
   ['mayfly.account.plan-changed', ['limits']],
   ['mayfly.account.api-key-issued', ['rate_limit']],

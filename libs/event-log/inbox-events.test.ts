@@ -132,6 +132,17 @@ describe('the record of an event', () => {
     })
   })
 
+  test.each([received(minute(1)), messageDeleted(minute(2)), expired, deleted(minute(3))])(
+    'of an inbox from before usage was counted decodes: $type',
+    (event) => {
+      const about = { id, time: minute(5), source: '/mayfly/api', accountId, environment: 'staging', keyId }
+      const older = { ...event, inbox: null }
+      const record = inboxEventCodec.encode({ ...about, event: older })
+      expect(Buffer.from(record.value).toString('latin1')).not.toMatch(/inbox_key_id|labels/)
+      expect(inboxEventCodec.decode(record)).toMatchObject({ kind: 'event', recorded: { event: older } })
+    },
+  )
+
   it('carries a mail once: a 1 MB mail costs little more than its bytes', () => {
     const sealed = Buffer.alloc(1 << 20, 7)
     const about = { id, time: minute(5), source: '/mayfly/smtp', accountId, environment: 'staging', keyId }

@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import type { Address } from '#libs/inbox/address.js'
 import type {
+  CountedInbox,
   InboxCreated,
   InboxDeleted,
   InboxEvent,
@@ -8,8 +9,28 @@ import type {
   MessageDeleted,
   MessageReceived,
 } from '#libs/inbox/events.js'
+import type { KeyId } from '#libs/typeid/typeid.js'
 import { EventCodec, readTime, type EventForm } from './cloud-event.js'
 import { Count, eventForm, IdText, SealedBytes, SealedText, Sha256, Text, Time } from './event-form.js'
+
+/** A CountedInbox. Records from before usage was counted lack both properties. */
+const COUNTED_INBOX = {
+  inbox_key_id: Type.Optional(IdText('key')),
+  labels: Type.Optional(Type.Record(Text, Text)),
+}
+
+interface CountedInboxData {
+  inbox_key_id?: KeyId
+  labels?: Record<string, string>
+}
+
+function countedInboxData(inbox: CountedInbox | null): CountedInboxData {
+  return inbox === null ? {} : { inbox_key_id: inbox.keyId, labels: { ...inbox.labels } }
+}
+
+function countedInbox({ inbox_key_id: keyId, labels = {} }: CountedInboxData): CountedInbox | null {
+  return keyId === undefined ? null : { keyId, labels }
+}
 
 const inboxCreated = eventForm({
   name: 'inbox.created',
@@ -70,9 +91,7 @@ const messageReceived = eventForm({
     size: Count,
     digest: Sha256,
     sealed: SealedBytes,
-    // Records from before usage was counted lack both.
-    inbox_key_id: Type.Optional(IdText('key')),
-    labels: Type.Optional(Type.Record(Text, Text)),
+    ...COUNTED_INBOX,
   },
   toData: (event: MessageReceived) => ({
     inbox_id: event.inboxId,
@@ -81,7 +100,7 @@ const messageReceived = eventForm({
     size: event.size,
     digest: event.digest,
     sealed: event.sealed,
-    ...(event.inbox === null ? {} : { inbox_key_id: event.inbox.keyId, labels: { ...event.inbox.labels } }),
+    ...countedInboxData(event.inbox),
   }),
   fromData: (data): MessageReceived => ({
     type: 'MessageReceived',
@@ -91,7 +110,7 @@ const messageReceived = eventForm({
     size: data.size,
     digest: data.digest,
     sealed: data.sealed,
-    inbox: data.inbox_key_id === undefined ? null : { keyId: data.inbox_key_id, labels: data.labels ?? {} },
+    inbox: countedInbox(data),
   }),
 })
 
@@ -103,12 +122,14 @@ const messageDeleted = eventForm({
     message_id: IdText('msg'),
     key_id: IdText('key'),
     deleted_at: Time,
+    ...COUNTED_INBOX,
   },
   toData: (event: MessageDeleted) => ({
     inbox_id: event.inboxId,
     message_id: event.messageId,
     key_id: event.keyId,
     deleted_at: event.deletedAt.toISOString(),
+    ...countedInboxData(event.inbox),
   }),
   fromData: (data): MessageDeleted => ({
     type: 'MessageDeleted',
@@ -116,35 +137,43 @@ const messageDeleted = eventForm({
     messageId: data.message_id,
     keyId: data.key_id,
     deletedAt: readTime(data.deleted_at),
+    inbox: countedInbox(data),
   }),
 })
 
 const inboxExpired = eventForm({
   name: 'inbox.expired',
   contentType: 'application/json',
-  properties: { inbox_id: IdText('inb'), expired_at: Time },
-  toData: (event: InboxExpired) => ({ inbox_id: event.inboxId, expired_at: event.expiredAt.toISOString() }),
+  properties: { inbox_id: IdText('inb'), expired_at: Time, ...COUNTED_INBOX },
+  toData: (event: InboxExpired) => ({
+    inbox_id: event.inboxId,
+    expired_at: event.expiredAt.toISOString(),
+    ...countedInboxData(event.inbox),
+  }),
   fromData: (data): InboxExpired => ({
     type: 'InboxExpired',
     inboxId: data.inbox_id,
     expiredAt: readTime(data.expired_at),
+    inbox: countedInbox(data),
   }),
 })
 
 const inboxDeleted = eventForm({
   name: 'inbox.deleted',
   contentType: 'application/json',
-  properties: { inbox_id: IdText('inb'), key_id: IdText('key'), deleted_at: Time },
+  properties: { inbox_id: IdText('inb'), key_id: IdText('key'), deleted_at: Time, ...COUNTED_INBOX },
   toData: (event: InboxDeleted) => ({
     inbox_id: event.inboxId,
     key_id: event.keyId,
     deleted_at: event.deletedAt.toISOString(),
+    ...countedInboxData(event.inbox),
   }),
   fromData: (data): InboxDeleted => ({
     type: 'InboxDeleted',
     inboxId: data.inbox_id,
     keyId: data.key_id,
     deletedAt: readTime(data.deleted_at),
+    inbox: countedInbox(data),
   }),
 })
 

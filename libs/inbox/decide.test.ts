@@ -10,10 +10,10 @@ import {
   expireInbox,
   FACTS,
   given,
-  KEY_ID,
   LIFESPAN,
   messageDeleted,
   minute,
+  OTHER_KEY_ID,
   OTHER_MESSAGE_ID,
   received,
   receiveMessage,
@@ -21,7 +21,7 @@ import {
 
 function ended(state: EndedInbox['state'], endedAt: Date, messageCount = 0): EndedInbox {
   const { inboxId: id, maxMessages: _maxMessages, sealed: _sealed, ...facts } = FACTS
-  const endedBy = state === 'deleted' ? KEY_ID : null
+  const endedBy = state === 'deleted' ? OTHER_KEY_ID : null
   return { id, ...facts, createdAt: minute(0), messageCount, state, endedAt, endedBy }
 }
 

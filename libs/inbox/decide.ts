@@ -1,7 +1,7 @@
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
 import type { Address } from './address.js'
-import type { InboxEvent } from './events.js'
-import { asOf, type EndedInbox, type InboxSlice } from './inbox.js'
+import type { CountedInbox, InboxEvent } from './events.js'
+import { asOf, type EndedInbox, type Inbox, type InboxSlice } from './inbox.js'
 import type { Lifespan } from './lifespan.js'
 
 export type InboxCommand =
@@ -55,7 +55,8 @@ export function decide({ inbox, message }: InboxSlice, command: InboxCommand): D
 
   if (command.type === 'ExpireInbox') {
     const isDue = inbox.state === 'active' && now >= inbox.expiresAt
-    return isDue ? accept({ type: 'InboxExpired', inboxId, expiredAt: inbox.expiresAt }) : accept()
+    if (!isDue) return accept()
+    return accept({ type: 'InboxExpired', inboxId, expiredAt: inbox.expiresAt, inbox: countedAs(inbox) })
   }
 
   const current = asOf(inbox, now)
@@ -68,7 +69,6 @@ export function decide({ inbox, message }: InboxSlice, command: InboxCommand): D
       if (current.messageCount >= current.maxMessages) {
         return refuse({ code: 'inbox-full', maxMessages: current.maxMessages })
       }
-      const { keyId, labels } = current
       return accept({
         type: 'MessageReceived',
         inboxId,
@@ -77,18 +77,24 @@ export function decide({ inbox, message }: InboxSlice, command: InboxCommand): D
         size,
         digest,
         sealed,
-        inbox: { keyId, labels },
+        inbox: countedAs(current),
       })
     }
     case 'DeleteMessage': {
       if (message === null) return refuse({ code: 'unknown-message' })
       if (message.state === 'deleted') return accept()
       const { messageId, keyId } = command
-      return accept({ type: 'MessageDeleted', inboxId, messageId, keyId, deletedAt: now })
+      const inbox = countedAs(current)
+      return accept({ type: 'MessageDeleted', inboxId, messageId, keyId, deletedAt: now, inbox })
     }
     case 'DeleteInbox':
-      return accept({ type: 'InboxDeleted', inboxId, keyId: command.keyId, deletedAt: now })
+      const { keyId } = command
+      return accept({ type: 'InboxDeleted', inboxId, keyId, deletedAt: now, inbox: countedAs(current) })
   }
+}
+
+function countedAs({ keyId, labels }: Inbox): CountedInbox {
+  return { keyId, labels }
 }
 
 /** Also to be asked before anything is made for an inbox that would be refused. */

@@ -33,29 +33,42 @@ export interface MessageReceived {
   digest: string
   /** Envelope and source, sealed. */
   sealed: Uint8Array
-  /** What usage figures know the inbox by; null in records from before there were any. */
-  inbox: { keyId: KeyId; labels: Readonly<Record<string, string>> } | null
+  inbox: CountedInbox | null
+}
+
+/**
+ * The key that created the inbox, and the inbox's labels: what usage figures count an event by. Null in events recorded
+ * before they carried it.
+ */
+export interface CountedInbox {
+  keyId: KeyId
+  labels: Readonly<Record<string, string>>
 }
 
 export interface MessageDeleted {
   type: 'MessageDeleted'
   inboxId: InboxId
   messageId: MessageId
+  /** The key that deleted the message. */
   keyId: KeyId
   deletedAt: Date
+  inbox: CountedInbox | null
 }
 
 export interface InboxExpired {
   type: 'InboxExpired'
   inboxId: InboxId
   expiredAt: Date
+  inbox: CountedInbox | null
 }
 
 export interface InboxDeleted {
   type: 'InboxDeleted'
   inboxId: InboxId
+  /** The key that deleted the inbox. */
   keyId: KeyId
   deletedAt: Date
+  inbox: CountedInbox | null
 }
 
 /** What of an inbox is sealed with its key, beside the mail. */

@@ -1,8 +1,14 @@
 import { idFromBytes, type InboxId, type KeyId, type MessageId } from '#libs/typeid/typeid.js'
 import { addressReached } from './address.js'
 import { decide, type Decision, type InboxCommand, type Refusal } from './decide.js'
-import type { InboxCreated, InboxDeleted, InboxExpired, MessageDeleted, MessageReceived } from './events.js'
-import type { InboxEvent } from './events.js'
+import type {
+  InboxCreated,
+  InboxDeleted,
+  InboxEvent,
+  InboxExpired,
+  MessageDeleted,
+  MessageReceived,
+} from './events.js'
 import { evolve, type Inbox, type InboxSlice, type Message } from './inbox.js'
 
 /** An inbox with all its messages, as a history leaves them. */
@@ -51,6 +57,8 @@ export function minute(minutes: number): Date {
 
 export const INBOX_ID: InboxId = idFromBytes('inb', Buffer.alloc(16, 1))
 export const KEY_ID: KeyId = idFromBytes('key', Buffer.alloc(16, 2))
+/** The key that deletes what the example's key has created. */
+export const OTHER_KEY_ID: KeyId = idFromBytes('key', Buffer.alloc(16, 4))
 export const MESSAGE_ID = messageId(1)
 export const OTHER_MESSAGE_ID = messageId(2)
 const MAX_MESSAGES = 2
@@ -86,27 +94,22 @@ export const created: InboxCreated = {
   expiresAt: minute(30),
 }
 
+/** What the events of the example's inbox say of it. */
+const ABOUT = { inboxId: INBOX_ID, inbox: { keyId: KEY_ID, labels: FACTS.labels } }
+
 export function received(at: Date, id = MESSAGE_ID): MessageReceived {
-  const { labels } = created
-  return {
-    type: 'MessageReceived',
-    inboxId: INBOX_ID,
-    messageId: id,
-    receivedAt: at,
-    ...MAIL,
-    inbox: { keyId: KEY_ID, labels },
-  }
+  return { type: 'MessageReceived', ...ABOUT, messageId: id, receivedAt: at, ...MAIL }
 }
 
 export function messageDeleted(at: Date, id = MESSAGE_ID): MessageDeleted {
-  return { type: 'MessageDeleted', inboxId: INBOX_ID, messageId: id, keyId: KEY_ID, deletedAt: at }
+  return { type: 'MessageDeleted', ...ABOUT, messageId: id, keyId: OTHER_KEY_ID, deletedAt: at }
 }
 
 export function deleted(at: Date): InboxDeleted {
-  return { type: 'InboxDeleted', inboxId: INBOX_ID, keyId: KEY_ID, deletedAt: at }
+  return { type: 'InboxDeleted', ...ABOUT, keyId: OTHER_KEY_ID, deletedAt: at }
 }
 
-export const expired: InboxExpired = { type: 'InboxExpired', inboxId: INBOX_ID, expiredAt: minute(30) }
+export const expired: InboxExpired = { type: 'InboxExpired', ...ABOUT, expiredAt: minute(30) }
 
 export function createInbox(now: Date, retention = LIFESPAN): InboxCommand {
   return { type: 'CreateInbox', ...FACTS, lifespan: LIFESPAN, retention, now }
@@ -117,11 +120,11 @@ export function receiveMessage(now: Date, id = MESSAGE_ID): InboxCommand {
 }
 
 export function deleteMessage(now: Date, id = MESSAGE_ID): InboxCommand {
-  return { type: 'DeleteMessage', inboxId: INBOX_ID, messageId: id, keyId: KEY_ID, now }
+  return { type: 'DeleteMessage', inboxId: INBOX_ID, messageId: id, keyId: OTHER_KEY_ID, now }
 }
 
 export function deleteInbox(now: Date): InboxCommand {
-  return { type: 'DeleteInbox', inboxId: INBOX_ID, keyId: KEY_ID, now }
+  return { type: 'DeleteInbox', inboxId: INBOX_ID, keyId: OTHER_KEY_ID, now }
 }
 
 export function expireInbox(now: Date): InboxCommand {

@@ -26,6 +26,8 @@ const inboxId = fc.constant(INBOX_ID)
 /** The API takes no label of that name, which not every store keeps. */
 const anyLabelName = fc.string().filter((name) => name !== '__proto__')
 const anyLabels = fc.dictionary(anyLabelName, fc.string(), { maxKeys: 4 })
+/** Null as in old records. */
+const anyCountedInbox = fc.option(fc.record({ keyId: anyKeyId, labels: anyLabels }))
 
 const anyCreated = fc
   .record({
@@ -50,7 +52,7 @@ export const anyInboxEvent: fc.Arbitrary<InboxEvent> = fc.oneof(
       size: fc.nat(),
       digest: anyDigest,
       sealed: anyBytes,
-      inbox: fc.option(fc.record({ keyId: anyKeyId, labels: anyLabels })),
+      inbox: anyCountedInbox,
     }),
   },
   {
@@ -61,11 +63,17 @@ export const anyInboxEvent: fc.Arbitrary<InboxEvent> = fc.oneof(
       messageId: anyMessageId,
       keyId: anyKeyId,
       deletedAt: anyMinute,
+      inbox: anyCountedInbox,
     }),
   },
   {
     weight: 1,
-    arbitrary: fc.record({ type: fc.constant('InboxExpired' as const), inboxId, expiredAt: anyMinute }),
+    arbitrary: fc.record({
+      type: fc.constant('InboxExpired' as const),
+      inboxId,
+      expiredAt: anyMinute,
+      inbox: anyCountedInbox,
+    }),
   },
   {
     weight: 1,
@@ -74,6 +82,7 @@ export const anyInboxEvent: fc.Arbitrary<InboxEvent> = fc.oneof(
       inboxId,
       keyId: anyKeyId,
       deletedAt: anyMinute,
+      inbox: anyCountedInbox,
     }),
   },
 )

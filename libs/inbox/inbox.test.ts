@@ -6,7 +6,7 @@ import {
   expired,
   FACTS,
   given,
-  KEY_ID,
+  OTHER_KEY_ID,
   MESSAGE_ID,
   messageDeleted,
   minute,
@@ -57,7 +57,7 @@ describe('an inbox', () => {
   })
 
   test.each([
-    { event: deleted(minute(3)), state: 'deleted', endedAt: minute(3), endedBy: KEY_ID },
+    { event: deleted(minute(3)), state: 'deleted', endedAt: minute(3), endedBy: OTHER_KEY_ID },
     { event: expired, state: 'expired', endedAt: minute(30), endedBy: null },
   ])('keeps nothing sealed once $state', ({ event, ...end }) => {
     const { inbox, messages } = given(created, one, event).view

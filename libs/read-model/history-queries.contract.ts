@@ -1,4 +1,11 @@
-import { deleted, expired, messageDeleted, messageId, minute } from '#libs/inbox/given-when-then.js'
+import {
+  deleted,
+  expired,
+  messageDeleted,
+  messageId,
+  minute,
+  OTHER_KEY_ID,
+} from '#libs/inbox/given-when-then.js'
 import type { HistoryQuery } from './queries.js'
 import {
   followerOf,
@@ -57,7 +64,7 @@ export function describeHistoryQueries(made: () => ReadModelHarness): void {
     })
     expect(removed).toEqual({
       ...{ ...none, offset: 5, id: idAt(5), type: 'MessageDeleted' },
-      ...{ time: minute(2), messageId: mailId, keyId: KEY },
+      ...{ time: minute(2), messageId: mailId, keyId: OTHER_KEY_ID },
     })
   })
 

@@ -1,6 +1,14 @@
 import fc from 'fast-check'
 import type { InboxEvent } from '#libs/inbox/events.js'
-import { created, deleted, messageDeleted, messageId, minute, received } from '#libs/inbox/given-when-then.js'
+import {
+  created,
+  deleted,
+  messageDeleted,
+  messageId,
+  minute,
+  OTHER_KEY_ID,
+  received,
+} from '#libs/inbox/given-when-then.js'
 import { anyHistory, anyInboxEvent } from '#libs/inbox/inbox-events.arbitrary.js'
 import { idFromBytes, type InboxId, type MessageId } from '#libs/typeid/typeid.js'
 import type { HistoryEntry, PlacedEvent } from './history.js'
@@ -219,8 +227,8 @@ describe('the changes of a run of events', () => {
     const entries = [
       { ...none, type: 'InboxCreated', time: minute(0), keyId },
       { ...none, type: 'MessageReceived', time: minute(1), messageId: id, size, digest },
-      { ...none, type: 'MessageDeleted', time: minute(3), messageId: id, keyId },
-      { ...none, type: 'InboxDeleted', time: minute(4), keyId },
+      { ...none, type: 'MessageDeleted', time: minute(3), messageId: id, keyId: OTHER_KEY_ID },
+      { ...none, type: 'InboxDeleted', time: minute(4), keyId: OTHER_KEY_ID },
     ].map((entry, index) => ({ offset: index * 2, id: placedAt(index * 2, created).id, ...entry }))
     expect(history).toEqual(entries.map((entry) => ({ type: 'put-history', inboxId, entry })))
   })

@@ -1,5 +1,5 @@
 import type { Recorded } from '#libs/event-log/cloud-event.js'
-import type { InboxEvent } from '#libs/inbox/events.js'
+import type { CountedInbox, InboxEvent } from '#libs/inbox/events.js'
 import type { KeyId } from '#libs/typeid/typeid.js'
 import type { WebhookEvent } from '#libs/webhook/webhook-events.js'
 import type { UsageEvent, UsageLabels } from './events.js'
@@ -122,16 +122,20 @@ function sinceMs(before: Date, at: Date): number {
   return Math.max(at.getTime() - before.getTime(), 0)
 }
 
-/** One event's row of the topic inbox-events. */
+/**
+ * One event's row of the topic inbox-events, counted for the key that created the inbox, whichever key caused it; a mail
+ * for the key that its sender authenticated with, if there is one.
+ */
 export function inboxRow(
-  { accountId, environment, keyId, event }: Recorded<InboxEvent>,
+  { accountId, environment, keyId: causedBy, event }: Recorded<InboxEvent>,
   { partition, offset }: Place,
 ): UsageRow {
-  const { at, type, madeBy = keyId, messageId = '', bytes = 0, labels = {} } = inboxFacts(event, keyId)
+  const { at, type, messageId = '', bytes = 0, inbox } = inboxFacts(event, causedBy)
+  const { keyId = '', labels = {} } = inbox ?? {}
   return {
     table: 'inbox_events',
     values: [
-      ...[at.getTime(), type, accountId, environment, madeBy ?? '', event.inboxId, messageId, bytes],
+      ...[at.getTime(), type, accountId, environment, keyId, event.inboxId, messageId, bytes],
       ...[labelTexts(labels), partition, offset],
     ],
   }
@@ -140,29 +144,30 @@ export function inboxRow(
 interface InboxFacts {
   at: Date
   type: string
-  madeBy?: string
   messageId?: string
   bytes?: number
-  labels?: UsageLabels
+  inbox: CountedInbox | null
 }
 
-function inboxFacts(event: InboxEvent, keyId: KeyId | null): InboxFacts {
+function inboxFacts(event: InboxEvent, causedBy: KeyId | null): InboxFacts {
   switch (event.type) {
     case 'InboxCreated': {
-      const { createdAt: at, keyId: madeBy, labels } = event
-      return { at, type: 'inbox.created', madeBy, labels }
+      const { createdAt: at, keyId, labels } = event
+      return { at, type: 'inbox.created', inbox: { keyId, labels } }
     }
     case 'MessageReceived': {
       const { receivedAt: at, messageId, size: bytes, inbox } = event
-      const known = inbox === null ? {} : { madeBy: keyId ?? inbox.keyId, labels: inbox.labels }
-      return { at, type: 'message.received', messageId, bytes, ...known }
+      const counted = inbox === null ? null : { ...inbox, keyId: causedBy ?? inbox.keyId }
+      return { at, type: 'message.received', messageId, bytes, inbox: counted }
     }
-    case 'MessageDeleted':
-      return { at: event.deletedAt, type: 'message.deleted', messageId: event.messageId }
+    case 'MessageDeleted': {
+      const { deletedAt: at, messageId, inbox } = event
+      return { at, type: 'message.deleted', messageId, inbox }
+    }
     case 'InboxExpired':
-      return { at: event.expiredAt, type: 'inbox.expired' }
+      return { at: event.expiredAt, type: 'inbox.expired', inbox: event.inbox }
     case 'InboxDeleted':
-      return { at: event.deletedAt, type: 'inbox.deleted' }
+      return { at: event.deletedAt, type: 'inbox.deleted', inbox: event.inbox }
   }
 }
 

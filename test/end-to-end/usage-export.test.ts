@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { query } from 'chdb'
 import { as, issueKey, openAccount, type NewAccountJson, type NewKeyJson } from '#test/harness/accounts.js'
-import { call, createInbox, inboxWith, mail, send, type Target } from '#test/harness/client.js'
+import { call, createInbox, inboxWith, mail, messagesOf, send, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
@@ -24,8 +24,8 @@ describe('usage as a file', () => {
   /** Of another account, that did the same. */
   let stranger: Target
   let theirs: string[]
-  /** When all of that had happened. */
-  let settled: string
+  /** Just after the last of that, so that the exports below are not counted in what they export. */
+  let before: { to?: string } = {}
 
   beforeAll(async () => {
     mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true })
@@ -37,7 +37,7 @@ describe('usage as a file', () => {
     ;({ account, admin, worker, inboxId, webhookId } = ours)
     stranger = others.admin
     theirs = [others.account.id, others.worker.id, others.inboxId, others.webhookId]
-    settled = new Date().toISOString()
+    const served: string[] = []
     for (const target of [admin, stranger]) {
       const counted = (table: Table, isAll: (rows: Row[]) => boolean) =>
         untilCounted(() => rowsOf(table, target), isAll)
@@ -47,14 +47,16 @@ describe('usage as a file', () => {
         'GET /v1/account',
         'POST /v1/webhooks/:webhookId/test',
       ]) {
-        await counted('requests', (rows) =>
-          rows.some((row) => `${String(row.method)} ${String(row.route)}` === route),
-        )
+        const isRoute = (row: Row) => `${String(row.method)} ${String(row.route)}` === route
+        const rows = await counted('requests', (found) => found.some(isRoute))
+        served.push(...rows.filter(isRoute).map(({ at }) => String(at)))
       }
       await counted('inbox_events', (rows) => rows.length >= 4)
       await counted('mail_events', (rows) => rows.length >= 4)
       await counted('webhook_events', (rows) => rows.length >= 2)
     }
+    const last = Math.max(...served.map((at) => Date.parse(at)))
+    before = { to: new Date(last + 1).toISOString() }
   })
   afterAll(async () => {
     await mayfly.dispose()
@@ -89,7 +91,7 @@ describe('usage as a file', () => {
   }
 
   async function rowsOf(table: Table, target: Target): Promise<Row[]> {
-    const { bytes } = await fileOf(target, { table, to: settled })
+    const { bytes } = await fileOf(target, { table, ...before })
     const lines = bytes.toString().split('\n').slice(0, -1)
     return lines.map((line) => JSON.parse(line) as Row)
   }
@@ -132,9 +134,9 @@ describe('usage as a file', () => {
 
   it.each(TABLES)('is the same rows of %s in every format', async (table) => {
     const [ndjson, csv, parquet] = [
-      await fileOf(admin, { table, to: settled, format: 'ndjson' }),
-      await fileOf(admin, { table, to: settled, format: 'csv' }),
-      await fileOf(admin, { table, to: settled, format: 'parquet' }),
+      await fileOf(admin, { table, ...before, format: 'ndjson' }),
+      await fileOf(admin, { table, ...before, format: 'csv' }),
+      await fileOf(admin, { table, ...before, format: 'parquet' }),
     ]
     const shown = [ndjson, csv, parquet].map(({ headers }) => [
       headers.get('content-type'),
@@ -198,5 +200,23 @@ describe('usage as a file', () => {
   ])('is not given for ?$query', async ({ query: text, at }) => {
     const answer = await call(admin, 'GET', `/v1/usage/export?${text}`)
     expectProblem(answer, { status: 400, code: 'invalid-request', at: [{ parameter: at }] })
+  })
+
+  it('counts each event of an inbox for the key that created it, whichever key deletes', async () => {
+    const inbox = await createInbox(as(mayfly, worker), { labels: { run: '43' } })
+    await send(mayfly, inbox.address, mail('one'))
+    const deleter = as(mayfly, await issueKey(admin))
+    const [message] = await messagesOf(deleter, inbox.id, 1)
+    const path = `/v1/inboxes/${inbox.id}`
+    expect((await call(deleter, 'DELETE', `${path}/messages/${message?.id ?? ''}`)).status).toBe(200)
+    expect((await call(deleter, 'DELETE', path)).status).toBe(200)
+    const rowsOfInbox = async () => {
+      const { bytes } = await fileOf(admin, { table: 'inbox_events' })
+      const rows = bytes.toString().split('\n').slice(0, -1)
+      return rows.map((row) => JSON.parse(row) as Row).filter((row) => row.inbox_id === inbox.id)
+    }
+    const rows = await untilCounted(rowsOfInbox, ({ length }) => length >= 4)
+    const types = ['inbox.created', 'message.received', 'message.deleted', 'inbox.deleted']
+    expect(rows).toMatchObject(types.map((type) => ({ type, key_id: worker.id, labels: ['run:43'] })))
   })
 })

@@ -97,6 +97,7 @@ describe('a data folder', () => {
         inboxId: idOf(inbox),
         keyId: mintId('key'),
         deletedAt: new Date(),
+        inbox: null,
       } as const
       await log.append('inbox-events', recordOf(event))
       await log.close()

@@ -105,7 +105,8 @@ export class UsageStory {
     for (let n = 0; n < MAILS; n++) this.mail(subject, at)
     const { inboxId, keyId } = subject
     this.request(subject, at, 'DELETE', '/v1/inboxes/{id}', 200)
-    this.inboxEvent(subject, at, { type: 'InboxDeleted', inboxId, keyId, deletedAt: at })
+    const inbox = { keyId, labels: subject.labels }
+    this.inboxEvent(subject, at, { type: 'InboxDeleted', inboxId, keyId, deletedAt: at, inbox })
   }
 
   private mail(subject: Subject, end: Date): void {

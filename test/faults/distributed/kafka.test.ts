@@ -178,7 +178,7 @@ function deletionOf(inboxId: InboxId): Pick<Message, 'headers' | 'value'> {
   const { headers, value } = inboxEventCodec.encode({
     ...{ id: mintId('evt'), time: new Date(), source: '/mayfly/api' },
     ...{ accountId: mintId('acc'), environment: 'development', keyId: null },
-    event: { type: 'InboxDeleted', inboxId, keyId: mintId('key'), deletedAt: new Date() },
+    event: { type: 'InboxDeleted', inboxId, keyId: mintId('key'), deletedAt: new Date(), inbox: null },
   })
   return { headers: { ...headers }, value: Buffer.from(value) }
 }
