@@ -59,7 +59,7 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
         received(after(8), { size: 700 }),
         served(after(HOUR), { ms: 5 }),
         // As long as its client would wait: counted, not timed.
-        served(after(HOUR), { ms: 25_000, route: '/v1/inboxes/:inboxId/messages/wait' }),
+        served(after(HOUR), { ms: 25_000, route: '/v1/inboxes/{id}/messages/wait' }),
       ])
       expect(await ask()).toEqual([
         {

@@ -64,7 +64,7 @@ function columnsOf(table: keyof typeof SHARES, { labels, message, inboxEvent, ma
   switch (table) {
     case 'requests':
       return `at, ${TENANT}, ${KEY}, ['GET', 'POST', 'DELETE'][1 + n % 3] AS method,
-        ['/v1/inboxes', '/v1/inboxes/:inboxId', '/v1/inboxes/:inboxId/messages/wait'][1 + n % 3] AS route,
+        ['/v1/inboxes', '/v1/inboxes/{id}', '/v1/inboxes/{id}/messages/wait'][1 + n % 3] AS route,
         if(n % 500 = 0, 429, 200) AS status, n % 500 = 0 AS refused, 1 + (sipHash64(n) % 1000) / 50 AS duration_ms,
         0 AS request_bytes, 1200 AS response_bytes, ${INBOX}, ${labels} AS labels, ${PLACE}`
     case 'inbox_events':

@@ -102,7 +102,7 @@ describe('HTTP as it is without settings', () => {
     const path = `/v1/inboxes/${created.body.id}/messages/${said.label}?subject=${said.label}`
     const refused = await call(mayfly, 'GET', path)
     expect(await lineOf(mayfly, refused.headers.get('x-request-id') ?? '')).toMatchObject({
-      route: '/v1/inboxes/:inboxId/messages/:messageId',
+      route: '/v1/inboxes/{id}/messages/{message_id}',
       inboxId: created.body.id,
       status: 400,
       problem: 'invalid-request',

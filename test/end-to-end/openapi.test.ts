@@ -43,9 +43,8 @@ describe('the OpenAPI document', () => {
   it('has every route of the server, and no other', () => {
     const routes = registeredRoutes(mayfly).filter((route) => !route.startsWith('HEAD '))
     expect(routes.length).toBeGreaterThan(20)
-    expect(operationsOf(document).map(routeOf).toSorted()).toEqual(
-      routes.map((route) => route.replaceAll(/:\w+/g, '{}')).toSorted(),
-    )
+    const documented = operationsOf(document).map(({ method, path }) => `${method} ${path}`)
+    expect(documented.toSorted()).toEqual(routes.toSorted())
   })
 
   it('names each operation once, and the two families apart', () => {
@@ -272,10 +271,6 @@ function operationsOf({ paths }: Document): Entry[] {
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   )
-}
-
-function routeOf({ method, path }: Entry): string {
-  return `${method} ${path.replaceAll(/\{\w+\}/g, '{}')}`
 }
 
 function bodyOf({ requestBody }: Operation): SchemaJson | undefined {

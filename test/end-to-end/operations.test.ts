@@ -63,7 +63,7 @@ describe('operations', () => {
     const accept = 'text/plain;version=0.0.4'
     const { headers, body } = await call<string>(mayfly, 'GET', '/metrics', { headers: { accept } })
     expect(headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
-    expect(body).toMatch(/^mayfly_http_request_seconds_count\{.*route="\/v1\/inboxes\/:inboxId".*\} \d+$/m)
+    expect(body).toMatch(/^mayfly_http_request_seconds_count\{.*route="\/v1\/inboxes\/\{id\}".*\} \d+$/m)
     const names = [
       inbox.id,
       inbox.address.split('@')[0] ?? '',
@@ -75,6 +75,17 @@ describe('operations', () => {
       'else',
     ]
     for (const name of names) expect(body).not.toContain(name)
+  })
+
+  it('spell a route as the OpenAPI document does', async () => {
+    const inbox = await inboxWith(mayfly, mail('spelled'))
+    const { id } = only(await messagesOf(mayfly, inbox.id, 1))
+    await call(mayfly, 'GET', `/v1/emails/${inbox.id}/messages/${id}/attachments/0`)
+    const { body: metrics } = await call<string>(mayfly, 'GET', '/metrics')
+    const { body: document } = await call<{ paths: object }>(mayfly, 'GET', '/openapi.json')
+    const routes = new Set([...metrics.matchAll(/\broute="(\/[^"]*)"/g)].map(([, route]) => route))
+    expect([...routes]).toContain('/v1/emails/{id}/messages/{message_id}/attachments/{index}')
+    expect(Object.keys(document.paths)).toEqual(expect.arrayContaining([...routes]))
   })
 
   it('keep the number of series, whatever is asked for', async () => {
@@ -146,7 +157,7 @@ describe('operations', () => {
     const { headers } = await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}`)
     const requestId = headers.get('x-request-id') ?? 'none'
     const line = await until('the line', () => linesWith(mayfly, requestId)[0])
-    expect(JSON.parse(line)).toMatchObject({ method: 'GET', route: '/v1/inboxes/:inboxId', status: 200 })
+    expect(JSON.parse(line)).toMatchObject({ method: 'GET', route: '/v1/inboxes/{id}', status: 200 })
     expect(linesWith(mayfly, requestId)).toHaveLength(1)
     expect(mayfly.output().stderr).not.toContain('a-secret-name')
   })

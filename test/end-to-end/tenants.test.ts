@@ -17,15 +17,16 @@ import { byGroup, reportOf, untilCounted, usageOf } from '#test/harness/usage.js
 import { SCOPES } from '#libs/account/scope.js'
 
 const ALL_BUT_OPERATOR = SCOPES.filter((scope) => scope !== 'operator')
+const ACCOUNTS = '/v1/accounts/{id}'
 const SUFFIX = '01h455vb4pex5vsknk084sn02q'
 
 /** Bodies that the routes which need one would take. */
 const BODIES: Readonly<Record<string, object>> = {
-  'PATCH /v1/accounts/:accountId': { plan: 'pro' },
-  'POST /v1/inboxes/:inboxId/webhooks': { url: 'https://ci.example/' },
-  'POST /v1/emails/:inboxId/webhooks': { url: 'https://ci.example/' },
-  'PATCH /v1/webhooks/:webhookId': { state: 'disabled' },
-  'POST /v1/webhooks/:webhookId/replays': { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
+  'PATCH /v1/accounts/{id}': { plan: 'pro' },
+  'POST /v1/inboxes/{id}/webhooks': { url: 'https://ci.example/' },
+  'POST /v1/emails/{id}/webhooks': { url: 'https://ci.example/' },
+  'PATCH /v1/webhooks/{id}': { state: 'disabled' },
+  'POST /v1/webhooks/{id}/replays': { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
 }
 
 interface Place {
@@ -38,7 +39,7 @@ interface Place {
 describe('what belongs to a tenant', () => {
   let mayfly: Mayfly
   let routes: string[]
-  /** By the name of a parameter in a path. */
+  /** By the collection that is in front of an id in a path. */
   let places: Readonly<Record<string, Place>>
   let owner: Target
   /** Of the same account, with the same scopes. */
@@ -61,34 +62,34 @@ describe('what belongs to a tenant', () => {
     const webhook = await registerWebhook(owner, '/v1/webhooks', { url: 'http://127.0.0.1:9/' })
     const sample = await call<{ id: string }>(owner, 'POST', `/v1/webhooks/${webhook.id}/test`)
     const replay = await call<{ id: string }>(owner, 'POST', `/v1/webhooks/${webhook.id}/replays`, {
-      body: BODIES['POST /v1/webhooks/:webhookId/replays'],
+      body: BODIES['POST /v1/webhooks/{id}/replays'],
     })
     const message = only(await messagesOf(owner, inbox.id, 1))
     await createInbox(owner, { labels: { run: '42' } })
     places = {
-      inboxId: { own: inbox.id, unknown: `inb_${SUFFIX}` },
-      messageId: { own: message.id, unknown: message.id },
-      index: { own: '0', unknown: '0' },
-      webhookId: { own: webhook.id, unknown: `whk_${SUFFIX}` },
-      deliveryId: { own: sample.body.id, unknown: `dlv_${SUFFIX}` },
-      replayId: { own: replay.body.id, unknown: `rpl_${SUFFIX}` },
-      keyId: { own: key.id, unknown: `key_${SUFFIX}` },
-      accountId: { own: account.id, unknown: `acc_${SUFFIX}` },
+      inboxes: { own: inbox.id, unknown: `inb_${SUFFIX}` },
+      emails: { own: inbox.id, unknown: `inb_${SUFFIX}` },
+      messages: { own: message.id, unknown: message.id },
+      attachments: { own: '0', unknown: '0' },
+      webhooks: { own: webhook.id, unknown: `whk_${SUFFIX}` },
+      deliveries: { own: sample.body.id, unknown: `dlv_${SUFFIX}` },
+      replays: { own: replay.body.id, unknown: `rpl_${SUFFIX}` },
+      keys: { own: key.id, unknown: `key_${SUFFIX}` },
+      accounts: { own: account.id, unknown: `acc_${SUFFIX}` },
     }
   })
   afterAll(() => mayfly.dispose())
 
   /** Every route under /v1 with an id in its path that keys of some scopes reach: `operator` reaches every account. */
-  const routesWithIds = () =>
-    routes.filter((route) => / \/v1\/.*:/.test(route) && !route.includes(':accountId'))
+  const routesWithIds = () => routes.filter((route) => / \/v1\/.*\{/.test(route) && !route.includes(ACCOUNTS))
 
   async function ask(target: Target, route: string, which: keyof Place) {
     const [method = '', pattern = ''] = route.split(' ')
-    const path = pattern.replaceAll(/:([A-Za-z]+)/g, (_, name: string) => {
-      const place = places[name]
-      // A new kind of thing: give this suite one of it, so that it is tried too.
-      if (place === undefined) throw new Error(`nothing is known of :${name} in ${route}`)
-      return place[which]
+    const path = pattern.replaceAll(/(\w+)\/\{\w+\}/g, (_, collection: string) => {
+      const place = places[collection]
+      // A new resource: give this suite one, so that its routes are tried too.
+      if (place === undefined) throw new Error(`no ids are known for ${collection} in ${route}`)
+      return `${collection}/${place[which]}`
     })
     const body = BODIES[route]
     return call(target, method, path, body === undefined ? {} : { body })
@@ -109,10 +110,10 @@ describe('what belongs to a tenant', () => {
   it('is reached by routes that the server tells of, in both families', () => {
     const told = routesWithIds()
     for (const family of ['/v1/inboxes', '/v1/emails']) {
-      expect(told).toContain(`GET ${family}/:inboxId`)
-      expect(told).toContain(`DELETE ${family}/:inboxId/messages/:messageId`)
+      expect(told).toContain(`GET ${family}/{id}`)
+      expect(told).toContain(`DELETE ${family}/{id}/messages/{message_id}`)
     }
-    expect(told).toContain('POST /v1/keys/:keyId/rotate')
+    expect(told).toContain('POST /v1/keys/{id}/rotate')
     expect(told.length).toBeGreaterThan(20)
   })
 
@@ -128,7 +129,7 @@ describe('what belongs to a tenant', () => {
   })
 
   it("is for another environment's key of the same account as if it were not there, keys aside", async () => {
-    for (const route of routesWithIds().filter((each) => !each.includes(':keyId'))) {
+    for (const route of routesWithIds().filter((each) => !each.includes('/v1/keys/{id}'))) {
       const [own, unknown] = [
         await problemOf(otherEnvironment, route, 'own'),
         await problemOf(otherEnvironment, route, 'unknown'),
@@ -137,11 +138,11 @@ describe('what belongs to a tenant', () => {
       if (route.startsWith('HEAD ')) expect({ route, answer: own }).toEqual({ route, answer: '404' })
     }
     // Scope admin is about the whole account.
-    expect((await ask(otherEnvironment, 'GET /v1/keys/:keyId', 'own')).status).toBe(200)
+    expect((await ask(otherEnvironment, 'GET /v1/keys/{id}', 'own')).status).toBe(200)
   })
 
   it('is no account to who does not operate all of them, the own one included', async () => {
-    for (const route of routes.filter((each) => each.includes(':accountId'))) {
+    for (const route of routes.filter((each) => each.includes(ACCOUNTS))) {
       for (const which of ['own', 'unknown'] as const) {
         expect((await ask(owner, route, which)).status).toBe(403)
       }
@@ -156,7 +157,7 @@ describe('what belongs to a tenant', () => {
       }
     }
     const { body } = await call<{ id: string }[]>(otherAccount, 'GET', '/v1/keys')
-    expect(body.map(({ id }) => id)).not.toContain(places.keyId?.own)
+    expect(body.map(({ id }) => id)).not.toContain(places.keys?.own)
   })
 
   it('is counted and exported for no other tenant', async () => {
@@ -164,7 +165,7 @@ describe('what belongs to a tenant', () => {
       const groups = byGroup(await usageOf(target, { group_by: 'key' }))
       return [...groups].flatMap(([key, { inboxes }]) => (inboxes > 0 ? [key] : []))
     }
-    const owners = places.keyId?.own
+    const owners = places.keys?.own
     expect(
       await untilCounted(
         () => counted(owner),
@@ -185,10 +186,10 @@ describe('what belongs to a tenant', () => {
 
   it('is all there afterwards, for its tenant', async () => {
     const paths = [
-      'GET /v1/inboxes/:inboxId',
-      'GET /v1/inboxes/:inboxId/messages/:messageId/raw',
-      'GET /v1/webhooks/:webhookId',
-      'GET /v1/keys/:keyId',
+      'GET /v1/inboxes/{id}',
+      'GET /v1/inboxes/{id}/messages/{message_id}/raw',
+      'GET /v1/webhooks/{id}',
+      'GET /v1/keys/{id}',
     ]
     for (const route of paths) expect((await ask(owner, route, 'own')).status).toBe(200)
   })

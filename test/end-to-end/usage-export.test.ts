@@ -42,11 +42,7 @@ describe('usage as a file', () => {
       const counted = (table: Table, isAll: (rows: Row[]) => boolean) =>
         untilCounted(() => rowsOf(table, target), isAll)
       // Each key's requests are counted in their order: these are the last ones.
-      for (const route of [
-        'DELETE /v1/inboxes/:inboxId',
-        'GET /v1/account',
-        'POST /v1/webhooks/:webhookId/test',
-      ]) {
+      for (const route of ['DELETE /v1/inboxes/{id}', 'GET /v1/account', 'POST /v1/webhooks/{id}/test']) {
         const isRoute = (row: Row) => `${String(row.method)} ${String(row.route)}` === route
         const rows = await counted('requests', (found) => found.some(isRoute))
         served.push(...rows.filter(isRoute).map(({ at }) => String(at)))
@@ -114,7 +110,7 @@ describe('usage as a file', () => {
     const labelled = requests.filter(({ labels }) => JSON.stringify(labels).includes('run:42'))
     expect(labelled).toMatchObject([
       { method: 'POST', status: 201, labels: ['run:42', 'story:a "quoted", one'], refused: false },
-      { method: 'DELETE', route: '/v1/inboxes/:inboxId', status: 200 },
+      { method: 'DELETE', route: '/v1/inboxes/{id}', status: 200 },
     ])
     for (const { at } of requests) expect(at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     const inboxEvents = (await rowsOf('inbox_events', admin)).filter((row) => row.inbox_id === inboxId)

@@ -1,6 +1,6 @@
 import type { Mayfly } from './mayfly.js'
 
-/** What a server takes, each as `<method> <path>`: as it tells at the log level `debug` when it begins to listen. */
+/** The routes of a server, each as `<method> <path>`, which it logs at the level `debug` when it begins to listen. */
 export function registeredRoutes(mayfly: Mayfly): string[] {
   const { stdout, stderr } = mayfly.output()
   const line = (stdout + stderr).split('\n').find((each) => each.includes('"taking requests"')) ?? '{}'

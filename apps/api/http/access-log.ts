@@ -6,6 +6,7 @@ import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
 import type { StreamOutcome } from '../events/event-stream.js'
 import type { ProblemCode } from './problems.js'
+import { routeTemplate } from './route-template.js'
 
 /** The status in the log and in metrics of a request whose client left before the answer was through, as nginx has it. */
 const HUNG_UP = 499
@@ -40,7 +41,8 @@ export function watchRequest(request: FastifyRequest, reply: FastifyReply, watch
   const { socket } = request.raw
   const writtenBefore = socket.bytesWritten
   reply.raw.once('close', () => {
-    const route = request.routeOptions.url ?? 'unknown'
+    const { url } = request.routeOptions
+    const route = url === undefined ? 'unknown' : routeTemplate(url)
     const status = reply.raw.writableFinished ? reply.statusCode : HUNG_UP
     const { elapsedTime } = reply
     const { problem, stream, bodyBytes = 0 } = notesOf(request)

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import createRouter, { type HTTPMethod } from 'find-my-way'
 import { Problem } from './problems.js'
+import { routeTemplate } from './route-template.js'
 
 const METHODS: HTTPMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
@@ -9,7 +10,7 @@ export const MOST_PARAM_CHARACTERS = 1 << 16
 
 /** Knows which methods each path takes, for 405 and its `Allow` (RFC 9110, section 15.5.6). */
 export class MethodTable {
-  /** Each as `<method> <path>`, parameters with a colon. */
+  /** Each as `<method> <path>`, as `routeTemplate` spells the path. */
   readonly routes: string[] = []
   private readonly router = createRouter({ maxParamLength: MOST_PARAM_CHARACTERS })
   /** Paths of routes, parameters with a colon. */
@@ -23,7 +24,7 @@ export class MethodTable {
         const name = METHODS.find((known) => known === each)
         if (name === undefined || this.router.hasRoute(name, url)) continue
         this.router.on(name, url, () => undefined, url)
-        this.routes.push(`${name} ${url}`)
+        this.routes.push(`${name} ${routeTemplate(url)}`)
         this.paths.add(url)
       }
     })

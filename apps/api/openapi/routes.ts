@@ -3,13 +3,14 @@ import { Reflector } from '@nestjs/core'
 import type { Scope } from '#libs/account/scope.js'
 import { scopesOf } from '../access/scope.guard.js'
 import { producedBy } from '../http/media.js'
+import { routeTemplate } from '../http/route-template.js'
 import { descriptionOf, type Description } from './describe.js'
 import type { Method } from './openapi-json.js'
 
 /** One way to call a handler, as Nest registers it. */
 export interface Route {
   method: Method
-  /** With parameters in braces, named as the contract has them. */
+  /** As `routeTemplate` spells it. */
   path: string
   status: number
   description: Description
@@ -73,7 +74,7 @@ function handlerRoutes(controller: Type, name: string, handler: Handler): Route[
   }
   const tail = texts(read(METADATA.path, handler))
   return texts(read(METADATA.path, controller)).flatMap((base) =>
-    tail.map((path) => ({ ...route, path: contractPath(`${base}/${path}`) })),
+    tail.map((path) => ({ ...route, path: routeTemplate(`/${segmentsOf(`${base}/${path}`).join('/')}`) })),
   )
 }
 
@@ -90,15 +91,8 @@ function argumentTypes(controller: Type, name: string): Map<string, Type> {
   )
 }
 
-/** Within a path each id but the first has a name of its own: `/v1/inboxes/{id}/messages/{message_id}`. */
-function contractPath(path: string): string {
-  const clean = `/${path.split('/').filter(Boolean).join('/')}`
-  let ids = 0
-  return clean.replaceAll(/:(\w+)/g, (_, name: string) => {
-    if (!name.endsWith('Id')) return `{${name}}`
-    ids += 1
-    return ids === 1 ? '{id}' : `{${name.slice(0, -2)}_id}`
-  })
+function segmentsOf(path: string): string[] {
+  return path.split('/').filter(Boolean)
 }
 
 type Handler = Parameters<typeof scopesOf>[1]
