@@ -1,4 +1,3 @@
-import { ClickHouseError } from '@clickhouse/client'
 import { messageOf } from '#libs/fault/message-of.js'
 import { tlsFault } from '#libs/tls/tls-fault.js'
 import { UsageUnavailableError } from '../usage-store.js'
@@ -18,10 +17,19 @@ export async function orUnavailable<Result>(work: () => Promise<Result>): Promis
   }
 }
 
+/**
+ * ClickHouse's code of an error, null if ClickHouse did not answer with one. Errors of chDB are of another class than those of
+ * a server, which the client does not export.
+ */
+export function errorCode(error: unknown): string | null {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return /^\d+$/.test(code) ? code : null
+}
+
 /** Names the setting to look at, where it is one. */
 function whyNot(error: unknown): string {
   const reason = messageOf(error).trim()
-  const code = error instanceof ClickHouseError ? error.code : null
+  const code = errorCode(error)
   if (code === AUTHENTICATION_FAILED) {
     return 'it refuses the user and the password: look at CLICKHOUSE_USERNAME and CLICKHOUSE_PASSWORD'
   }

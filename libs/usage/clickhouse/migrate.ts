@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { ClickHouseError, type ClickHouseClient } from '@clickhouse/client'
+import type { ClickHouseClient } from '@clickhouse/client'
+import { errorCode } from './faults.js'
 import { MIGRATIONS } from './schema.js'
 
 /** As long as no migration takes: a lock that is older was left by a process that died. */
@@ -60,7 +61,7 @@ async function lock(client: ClickHouseClient, isAlone: boolean): Promise<void> {
       await client.command({ query: `CREATE TABLE ${LOCK} (taken UInt8) ENGINE = Memory` })
       return
     } catch (error) {
-      if (codeOf(error) !== TABLE_ALREADY_EXISTS) throw error
+      if (errorCode(error) !== TABLE_ALREADY_EXISTS) throw error
     }
     if (isAlone || (await isStale(client))) await takeAway(client)
     else await pause(LOOK_AGAIN_MS)
@@ -83,12 +84,8 @@ async function takeAway(client: ClickHouseClient): Promise<void> {
   try {
     await client.command({ query: `RENAME TABLE ${LOCK} TO ${name}` })
   } catch (error) {
-    if (codeOf(error) === UNKNOWN_TABLE) return
+    if (errorCode(error) === UNKNOWN_TABLE) return
     throw error
   }
   await client.command({ query: `DROP TABLE ${name}` })
-}
-
-function codeOf(error: unknown): string | null {
-  return error instanceof ClickHouseError ? error.code : null
 }
