@@ -104,11 +104,12 @@ describe('the sink of usage figures', () => {
   }
 
   async function counted(interval: 'second' | 'minute' | 'hour' | 'day') {
-    const [figures] = await store.queries.figures({
+    const rows = await store.queries.figures({
       ...{ owner: { accountId, keyId: null }, from: new Date(0), to: new Date(AT.getTime() + 86_400_000) },
       ...{ interval, grouping: { by: 'none' }, labels: [], limit: 10 },
     })
-    return { requests: figures?.requests ?? 0, refusals: figures?.refusals ?? 0 }
+    const { requests = 0, refusals = 0 } = rows?.[0] ?? {}
+    return { requests, refusals }
   }
 
   async function mustCount(expected: number): Promise<void> {

@@ -31,15 +31,15 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
     beforeEach(async () => (usage = await open()))
     afterEach(() => usage.close())
 
-    const ask = (query: Partial<UsageQuery> = {}): Promise<UsageFigures[]> =>
+    const ask = (query: Partial<UsageQuery> = {}): Promise<UsageFigures[] | null> =>
       usage.queries.figures({
         ...{ owner: { accountId: ACCOUNT, keyId: null }, from: after(-DAY), to: after(DAY) },
         ...{ interval: 'hour', grouping: { by: 'none' }, labels: [], limit: 10_000 },
         ...query,
       })
 
-    const sumOf = (rows: readonly UsageFigures[], name: keyof typeof NOTHING): number =>
-      rows.reduce((sum, row) => sum + row[name], 0)
+    const sumOf = (rows: readonly UsageFigures[] | null, name: keyof typeof NOTHING): number =>
+      (rows ?? []).reduce((sum, row) => sum + row[name], 0)
 
     it('are none where nothing happened', async () => {
       expect(await ask()).toEqual([])
@@ -137,13 +137,19 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
       ).toEqual([])
     })
 
-    it('are at most as many rows as the limit, by time and then by group', async () => {
+    it('are not answered if there are more rows than the limit, however long the span is', async () => {
       await write(
         usage.sink,
-        Array.from({ length: 30 }, (_, n) => served(after(n * SECOND))),
+        Array.from({ length: 30 }, (_, n) => served(after(n * SECOND), { labels: { run: String(n % 2) } })),
       )
-      const rows = await ask({ interval: 'second', limit: 20 })
-      expect(rows.map(({ at }) => at)).toEqual(Array.from({ length: 20 }, (_, n) => after(n * SECOND)))
+      const from = after(-60 * DAY)
+      const times = Array.from({ length: 30 }, (_, n) => ({ at: after(n * SECOND) }))
+      expect(await ask({ from, interval: 'second', limit: 30 })).toMatchObject(times)
+      expect(await ask({ from, interval: 'second', limit: 29 })).toBeNull()
+      expect(await ask({ from, interval: 'minute', limit: 1 })).toHaveLength(1)
+      const grouping = { by: 'label', name: 'run' } as const
+      expect(await ask({ from, interval: 'day', grouping, limit: 2 })).toHaveLength(2)
+      expect(await ask({ from, interval: 'day', grouping, limit: 1 })).toBeNull()
     })
 
     it('sum up for each key since it was issued', async () => {

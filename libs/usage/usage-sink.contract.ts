@@ -27,7 +27,7 @@ export function describeUsageSink(name: string, open: OpenUsage): void {
       rows: encodeRows(rows),
     })
 
-    const figures = async (interval: 'second' | 'minute' | 'hour' | 'day'): Promise<UsageFigures[]> =>
+    const figures = async (interval: 'second' | 'minute' | 'hour' | 'day'): Promise<UsageFigures[] | null> =>
       usage.queries.figures({
         ...{ owner: { accountId: ACCOUNT, keyId: null }, from: after(-86_400_000), to: after(86_400_000) },
         ...{ interval, grouping: { by: 'none' }, labels: [], limit: 10_000 },

@@ -60,7 +60,7 @@ export interface UsageQuery {
   grouping: UsageGrouping
   /** Every one of them must hold. */
   labels: readonly (readonly [name: string, value: string])[]
-  /** Of the rows. */
+  /** The largest number of rows to answer with. */
   limit: number
 }
 
@@ -140,8 +140,8 @@ export interface UsageExportQuery {
 
 /** What is asked for usage figures, a few seconds behind the log. Errors: `UsageUnavailableError`. */
 export interface UsageQueries {
-  /** By time, then by group; at most as many as the limit. */
-  figures(query: UsageQuery): Promise<UsageFigures[]>
+  /** By time, then by group. Null if there are more rows than the limit. */
+  figures(query: UsageQuery): Promise<UsageFigures[] | null>
   report(query: UsageReportQuery): Promise<UsageReport>
   /** Of keys of one account, since they were issued; nothing of a key that was not used. */
   totals(accountId: AccountId, keyIds: readonly KeyId[]): Promise<Map<KeyId, UsageTotals>>

@@ -93,10 +93,10 @@ function questions(queries: UsageQueries): Record<string, () => Promise<unknown>
         from: new Date(now - days * DAY_MS),
         to: new Date(now),
       },
-      ...{ interval: 'hour', grouping: { by: 'none' }, labels: [], limit: 10_001 },
+      ...{ interval: 'hour', grouping: { by: 'none' }, labels: [], limit: 10_000 },
       ...asked,
     })
-    if (rows.length === 0) throw new Error('there is no usage')
+    if (rows === null || rows.length === 0) throw new Error('there is no usage')
   }
   const busy = { accountId: BUSY_ACCOUNT, keyId: BUSY_KEY }
   const labels = [['run', 'load']] as const

@@ -13,7 +13,7 @@ import { Bytes } from '../openapi/schema-parts.js'
 import { reportJson, usageRowJson } from './usage-json.js'
 import { ExportUsage, ReadReport, ReadUsage } from './usage-parameters.dto.js'
 import { UsageReportSchema, UsageRow } from './usage-schemas.js'
-import { MOST_ROWS, Usage, UsageContext } from './usage.service.js'
+import { MAX_ROWS, Usage, UsageContext } from './usage.service.js'
 
 const MEDIA_TYPE: Readonly<Record<ExportFormat, string>> = {
   parquet: 'application/vnd.apache.parquet',
@@ -36,9 +36,10 @@ export class UsageController {
     tag: 'Usage',
     summary: 'Read usage by time',
     description:
-      'Of the calling key, or with the scope `admin` of the whole account. Intervals in which nothing happened are left ' +
-      `out. At most ${MOST_ROWS} rows, the last 24 hours by the hour unless told otherwise; about two seconds, at ` +
-      'most five, behind what happens.',
+      'Usage of the calling key, or with the scope `admin` of the whole account; of the last 24 hours by the hour by ' +
+      'default. The figures are about two seconds, at most five, behind what happens. Intervals in which nothing ' +
+      `happened have no row, and an answer of more than ${MAX_ROWS} rows is refused: a long span by the second is ` +
+      'answered if little happened in it.',
     answer: { description: 'By time, then by group.', schema: Type.Array(UsageRow) },
   })
   async read(@Caller() principal: Principal, @Query() query: ReadUsage) {

@@ -14,7 +14,7 @@ import {
 import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { readMoment } from '../http/moment.js'
-import { invalid, unavailable, type Problem } from '../http/problems.js'
+import { invalid, unavailable } from '../http/problems.js'
 import { readLabels } from '../inboxes/labels.js'
 import type { ExportUsage, ReadReport, ReadUsage, UsageSpan } from './usage-parameters.dto.js'
 
@@ -43,7 +43,7 @@ interface Span {
 const DAY_MS = INTERVAL_MS.day
 /** As long as single events are kept. */
 const REPORT_DAYS = 90
-export const MOST_ROWS = 10_000
+export const MAX_ROWS = 10_000
 /** Each takes disk, and a client may take its time. */
 const MOST_EXPORTS = 4
 const MOST_EXPORTS_OF_ACCOUNT = 2
@@ -57,24 +57,25 @@ export class Usage {
 
   constructor(private readonly context: UsageContext) {}
 
-  /** By time, then by group. Throws invalid-request where that would be too many rows. */
+  /** By time, then by group. Throws invalid-request if there are more than MAX_ROWS rows. */
   async figures(principal: Principal, asked: ReadUsage): Promise<UsageSpanFigures[]> {
     const span = this.spanOf(asked, DAY_MS)
     const { interval } = asked
-    const unitMs = INTERVAL_MS[interval]
-    // Nothing has happened yet past now: to ask up to the end of a day is no fault.
-    const lastMs = Math.min(span.to.getTime(), this.context.now().getTime() + unitMs)
-    if ((lastMs - span.from.getTime()) / unitMs > MOST_ROWS) throw tooMany()
     const rows = await this.queries.figures({
       ...span,
       owner: ownerOf(principal),
       interval,
       grouping: groupingOf(asked.group_by),
       labels: readLabels(asked.label),
-      limit: MOST_ROWS + 1,
+      limit: MAX_ROWS,
     })
-    if (rows.length > MOST_ROWS) throw tooMany()
-    return rows.map((figures) => ({ figures, span: within(span, figures.at, unitMs) }))
+    if (rows === null) {
+      throw invalid({
+        detail: `There are more than ${MAX_ROWS} rows: ask for longer intervals or a shorter span.`,
+        parameter: 'interval',
+      })
+    }
+    return rows.map((figures) => ({ figures, span: within(span, figures.at, INTERVAL_MS[interval]) }))
   }
 
   report(principal: Principal, asked: ReadReport): Promise<UsageReport> {
@@ -154,11 +155,4 @@ function within({ from, to }: Span, at: Date, unitMs: number): Span {
     from: new Date(Math.max(at.getTime(), from.getTime())),
     to: new Date(Math.min(at.getTime() + unitMs, to.getTime())),
   }
-}
-
-function tooMany(): Problem {
-  return invalid({
-    detail: `that is more than ${MOST_ROWS} rows: ask for longer intervals, or a shorter span`,
-    parameter: 'interval',
-  })
 }

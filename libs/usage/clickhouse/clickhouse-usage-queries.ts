@@ -1,17 +1,18 @@
 import type { ClickHouseClient } from '@clickhouse/client'
 import type { LimitFunction } from 'p-limit'
 import { isId, type AccountId, type KeyId } from '#libs/typeid/typeid.js'
-import type {
-  Quantiles,
-  UsageExportQuery,
-  UsageFigures,
-  UsageQueries,
-  UsageQuery,
-  UsageReport,
-  UsageReportQuery,
-  UsageTotals,
+import {
+  UsageUnavailableError,
+  type Quantiles,
+  type UsageExportQuery,
+  type UsageFigures,
+  type UsageQueries,
+  type UsageQuery,
+  type UsageReport,
+  type UsageReportQuery,
+  type UsageTotals,
 } from '../usage-store.js'
-import { orUnavailable } from './faults.js'
+import { errorCode, orUnavailable } from './faults.js'
 import { figuresQuery, WITHIN_BOUNDS, type BoundQuery } from './figures-query.js'
 import { exportedFile } from './export-query.js'
 import type { StreamFile } from './file-streams.js'
@@ -36,6 +37,8 @@ interface ReportRow extends Omit<UsageReport, 'visibleMs' | 'firstReadMs' | 'fir
   lastMailAt: number
 }
 
+const TOO_MANY_ROWS = '158'
+
 export class ClickHouseUsageQueries implements UsageQueries {
   constructor(
     private readonly client: ClickHouseClient,
@@ -43,9 +46,10 @@ export class ClickHouseUsageQueries implements UsageQueries {
     private readonly inTurn: LimitFunction,
   ) {}
 
-  async figures(query: UsageQuery): Promise<UsageFigures[]> {
+  async figures(query: UsageQuery): Promise<UsageFigures[] | null> {
     if (query.from >= query.to) return []
-    const rows = await this.rows<FiguresRow>(figuresQuery(query))
+    const rows = await this.rows<FiguresRow>(figuresQuery(query)).catch(nullIfTooMany)
+    if (rows === null || rows.length > query.limit) return null
     return rows.map(({ at, grp, requestMs, visibleMs, ...totals }) => ({
       ...totals,
       at: new Date(at * 1_000),
@@ -92,6 +96,11 @@ export class ClickHouseUsageQueries implements UsageQueries {
       return answer.json<Row>()
     })
   }
+}
+
+function nullIfTooMany(error: unknown): null {
+  if (error instanceof UsageUnavailableError && errorCode(error.cause) === TOO_MANY_ROWS) return null
+  throw error
 }
 
 function quantiles([p50, p95, p99]: Three): Quantiles | null {

@@ -33,10 +33,13 @@ const NOTHING = {
 export const WITHIN_BOUNDS =
   'SETTINGS max_execution_time = 10, max_memory_usage = 1000000000, output_format_json_quote_64bit_integers = 0'
 
-/** A row for each interval and group in which anything happened. */
+/**
+ * A row for each interval and group in which anything happened. Fails with TOO_MANY_ROWS, or answers with one row more
+ * than the limit, if there are more: ClickHouse stops at the limit and does not hold the rest in memory.
+ */
 export function figuresQuery(asked: UsageQuery): BoundQuery {
   const { owner, from, to, interval, grouping, labels, limit } = asked
-  const params: Record<string, unknown> = { ...ownerParams(owner), ...labelParams(labels), limit }
+  const params: Record<string, unknown> = { ...ownerParams(owner), ...labelParams(labels) }
   if (grouping.by === 'label') params.group = `${grouping.name}:`
   const needsEvents = grouping.by === 'label' || labels.length > 0
   const segments: Segment[] = needsEvents
@@ -53,7 +56,7 @@ export function figuresQuery(asked: UsageQuery): BoundQuery {
       quantilesTDigestMerge(${QUANTILES})(p.request_ms) AS requestMs,
       quantilesTDigestMerge(${QUANTILES})(p.visible_ms) AS visibleMs
     FROM (${parts.join(' UNION ALL ')}) AS p
-    GROUP BY time, grp ORDER BY time, grp LIMIT {limit:UInt32} ${WITHIN_BOUNDS}`
+    GROUP BY time, grp ORDER BY time, grp LIMIT ${limit + 1} ${WITHIN_BOUNDS}, max_rows_to_group_by = ${limit}`
   return { query, query_params: params }
 }
 
