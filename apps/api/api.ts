@@ -63,6 +63,7 @@ import { Webhooks, WebhooksContext } from './webhooks/webhooks.service.js'
 import { ApiDocument } from './openapi/api-document.js'
 import { DocsController } from './openapi/docs.controller.js'
 import { UsageController } from './usage/usage.controller.js'
+import { CountedUpTo } from './usage/counted-up-to.js'
 import { Usage, UsageContext } from './usage/usage.service.js'
 import { OperationsContext, OperationsController } from './operations/operations.controller.js'
 
@@ -152,8 +153,13 @@ export async function startApi({
   const deliveriesContext: DeliveriesContext = { recorder, now, deliveries }
   const replaysContext: ReplaysContext = { recorder, now, replays }
   const logUntold = faultLog(logger, { then: 'answered without' })
+  const logRetried = faultLog(logger)
+  const onError = (error: unknown) => logRetried(error, 'reading the ends of the log')
+  const sink = engine.usage?.sink ?? null
+  const countedUpTo = sink === null ? null : new CountedUpTo({ log, sink, now, onError })
   const usageContext: UsageContext = {
     queries: engine.usage?.queries ?? null,
+    countedUpTo: () => countedUpTo?.find() ?? Promise.resolve(null),
     now,
     stallMs: settings.streamStallMs,
     onUnavailable: (error) => logUntold(error, 'reading usage figures'),
@@ -260,6 +266,7 @@ export async function startApi({
         throw listenError(error, { host: 'MAYFLY_HTTP_HOST', port: 'MAYFLY_HTTP_PORT' })
       })
     const { port } = app.getHttpServer().address() as AddressInfo
+    countedUpTo?.start()
     logger.debug({ routes: methods.routes }, 'taking requests')
     if (url === '') url = `http://${urlHost(settings.httpHost)}:${port}`
     return {
@@ -274,6 +281,7 @@ export async function startApi({
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
         await app.close()
         clearTimeout(timer)
+        await countedUpTo?.stop()
         await usage.close()
       },
     }

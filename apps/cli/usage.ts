@@ -28,13 +28,24 @@ interface RowJson extends TotalsJson {
   visible_ms: QuantilesJson | null
 }
 
+interface BucketJson {
+  from: string
+  to: string
+  mails: number
+}
+
 interface ReportJson extends TotalsJson {
+  counted_up_to: string | null
   duplicates: number
   read: number
+  inboxes_without_mail: number
+  accept_ms: (QuantilesJson & { max: number }) | null
   visible_ms: QuantilesJson | null
   first_read_ms: QuantilesJson | null
   first_mail_at: string | null
   last_mail_at: string | null
+  mails_per_second: number | null
+  timeline: BucketJson[]
 }
 
 interface SpanOptions {
@@ -59,7 +70,7 @@ function showCommand(usage: Command, session: Session): void {
         .default('hour'),
     )
     .option('--group-by <what>', 'a row for each: key, environment, or label.<name>')
-    .option('--label <name:value>', 'of what bears it; may come several times: all must hold', label)
+    .option('--label <name:value>', 'only what has the label; can be repeated: all must match', label)
     .action(
       async (options: SpanOptions & { interval: string; groupBy?: string; label?: readonly string[] }) => {
         const { groupBy, ...query } = options
@@ -72,8 +83,8 @@ function showCommand(usage: Command, session: Session): void {
 
 function reportCommand(usage: Command, session: Session): void {
   withSpan(usage.command('report'), 'the last 90 days')
-    .description('how a load run went: all that bears a label')
-    .requiredOption('--label <name:value>', 'may come several times: all must hold', label)
+    .description('summary of a load run: everything that has a label')
+    .requiredOption('--label <name:value>', 'can be repeated: all must match', label)
     .action(async (query: SpanOptions & { label: readonly string[] }) => {
       const report = await session.api().get<ReportJson>('/v1/usage/report', { query: { ...query } })
       session.print(report, () => reportText(report))
@@ -107,8 +118,8 @@ function exportCommand(usage: Command, session: Session): void {
 
 function withSpan(command: Command, usual: string): Command {
   return command
-    .option('--from <time>', `from then on, as 2026-11-21T08:00:00Z; ${usual} where it is not given`)
-    .option('--to <time>', 'up to, not including, then; now where it is not given')
+    .option('--from <time>', `start, such as 2026-11-21T08:00:00Z; default: ${usual}`)
+    .option('--to <time>', 'end, exclusive; default: now')
 }
 
 function rowsText(rows: readonly RowJson[], groupBy: string | undefined): string {
@@ -128,13 +139,33 @@ function rowsText(rows: readonly RowJson[], groupBy: string | undefined): string
 
 function reportText(report: ReportJson): string {
   const { requests, refusals, inboxes, mails, bytes, duplicates, read } = report
+  const { accept_ms: acceptMs, timeline } = report
   return facts({
-    ...{ requests, refusals, inboxes, mails, bytes, duplicates, read },
+    'counted up to': report.counted_up_to ?? '-',
+    ...{ requests, refusals, inboxes },
+    'inboxes without mail': report.inboxes_without_mail,
+    ...{ mails, bytes, duplicates, read },
+    'accept ms': acceptMs === null ? '-' : `${quantilesText(acceptMs)}, at most ${acceptMs.max.toFixed(1)}`,
     'visible ms': quantilesText(report.visible_ms),
     'first read ms': quantilesText(report.first_read_ms),
     'first mail': report.first_mail_at,
     'last mail': report.last_mail_at,
+    'mails per second': report.mails_per_second,
+    timeline: timeline.length === 0 ? null : timelineText(timeline),
   })
+}
+
+const BARS = '▁▂▃▄▅▆▇█'
+
+/** A bar for each bucket, as high as its mails; a dot for a bucket without mail. */
+function timelineText(timeline: readonly BucketJson[]): string {
+  const max = Math.max(...timeline.map(({ mails }) => mails))
+  const bars = timeline.map(({ mails }) =>
+    mails === 0 ? '·' : (BARS[Math.ceil((mails / max) * BARS.length) - 1] ?? ''),
+  )
+  const [first] = timeline
+  const seconds = first === undefined ? 0 : (Date.parse(first.to) - Date.parse(first.from)) / 1_000
+  return `${bars.join('')} (${seconds} s each, peak ${max})`
 }
 
 /** Half, 95 and 99 in 100. */

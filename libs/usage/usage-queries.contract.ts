@@ -181,11 +181,11 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
         await write(usage.sink, [
           ...[1, 2].map((n) => created(NOON, inboxAt(n), labels)),
           ...[1, 2, 3, 4].map((message) => received(after(message), { message, labels, size: 10 })),
-          mailed('accepted', after(1), { message: 1, labels, fingerprint: one }),
-          mailed('accepted', after(2), { message: 2, labels, fingerprint: one }),
+          mailed('accepted', after(1), { message: 1, labels, fingerprint: one, ms: 7 }),
+          mailed('accepted', after(2), { message: 2, labels, fingerprint: one, ms: 3 }),
           // The same Message-ID for another recipient is no duplicate, nor is a mail without one.
-          mailed('accepted', after(3), { message: 3, labels, fingerprint: one, inboxId: inboxAt(2) }),
-          mailed('accepted', after(4), { message: 4, labels }),
+          mailed('accepted', after(3), { message: 3, labels, fingerprint: one, inboxId: inboxAt(2), ms: 3 }),
+          mailed('accepted', after(4), { message: 4, labels, ms: 3 }),
           ...[1, 2, 3, 4].map((message) => mailed('shown', after(10), { message, labels, ms: message * 10 })),
           // The first reading counts, whichever is told first.
           ...[300, 100, 200].map((ms) => mailed('read', after(20), { message: 1, labels, ms })),
@@ -198,15 +198,37 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
           ...{ requests: 2, refusals: 2, inboxes: 2, mails: 4, bytes: 40, duplicates: 1, read: 1 },
           visibleMs: { p50: 20, p95: 40, p99: 40 },
           firstReadMs: { p50: 100, p95: 100, p99: 100 },
-          ...{ firstMailAt: after(1), lastMailAt: after(4) },
+          acceptMs: { p50: 3, p95: 7, p99: 7, max: 7 },
+          ...{ inboxesWithoutMail: 1, firstMailAt: after(1), lastMailAt: after(4) },
+          timeline: [{ from: NOON, to: after(SECOND), mails: 4, bytes: 40 }],
         })
+      })
+
+      it('show when mail came, and when none did', async () => {
+        const labels = { run: '42' }
+        const at = (ms: number, message: number) => received(after(ms), { message, labels, size: 10 })
+        await write(usage.sink, [
+          ...[at(999, 1), at(2_000, 2), at(2_001, 3), at(199_999, 4)],
+          received(after(1_000), { message: 9 }),
+        ])
+        const { timeline } = await report([['run', '42']])
+        expect(timeline).toHaveLength(200)
+        expect(timeline.filter(({ mails }) => mails > 0)).toEqual([
+          { from: NOON, to: after(1_000), mails: 1, bytes: 10 },
+          { from: after(2_000), to: after(3_000), mails: 2, bytes: 20 },
+          { from: after(199_000), to: after(200_000), mails: 1, bytes: 10 },
+        ])
+        await write(usage.sink, [at(200_000, 5)])
+        const longer = await report([['run', '42']])
+        expect(longer.timeline).toHaveLength(101)
+        expect(longer.timeline[1]).toEqual({ from: after(2_000), to: after(4_000), mails: 2, bytes: 20 })
       })
 
       it('are nothing where nothing bears the label', async () => {
         await write(usage.sink, [served(NOON), received(NOON)])
         expect(await report([['run', '42']])).toEqual({
-          ...{ ...NOTHING, duplicates: 0, read: 0, visibleMs: null, firstReadMs: null },
-          ...{ firstMailAt: null, lastMailAt: null },
+          ...{ ...NOTHING, duplicates: 0, read: 0, visibleMs: null, firstReadMs: null, acceptMs: null },
+          ...{ inboxesWithoutMail: 0, firstMailAt: null, lastMailAt: null, timeline: [] },
         })
       })
     })

@@ -1,4 +1,5 @@
 import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
+import type { TimelineBucket } from './timeline.js'
 import type { EncodedRows } from './usage-rows.js'
 
 /** Usage figures are out of reach for now: every method rejects with it, soon. What was asked for may have been done. */
@@ -111,9 +112,15 @@ export interface UsageReport extends UsageTotals {
   visibleMs: Quantiles | null
   /** From a mail's being accepted to the first answer that had it in it. */
   firstReadMs: Quantiles | null
+  /** From a mail's last byte to its being durable. */
+  acceptMs: (Quantiles & { max: number }) | null
+  /** Inboxes created that no mail came to. */
+  inboxesWithoutMail: number
   /** When the first mail came, and the last one. */
   firstMailAt: Date | null
   lastMailAt: Date | null
+  /** When mails came, from the first to the last. */
+  timeline: readonly TimelineBucket[]
 }
 
 /** A store of usage figures. */

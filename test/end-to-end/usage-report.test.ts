@@ -3,12 +3,16 @@ import { call, createInbox, mail, send, type MessageJson, type Target } from '#t
 import { listen } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
-import { reportOf, untilCounted } from '#test/harness/usage.js'
+import { until } from '#test/harness/until.js'
+import { reportOf, untilCounted, type UsageReportJson } from '#test/harness/usage.js'
 
 type Received = MessageJson & { received_at: string }
 
 /** A mail that its sender knows by an id. */
 const mailWithId = (id: string) => `Message-ID: <${id}@app.example>\r\n${mail(`Mail ${id}`)}`
+
+const sumBy = <Name extends string>(rows: readonly Record<Name, number>[], name: Name) =>
+  rows.reduce((sum, row) => sum + row[name], 0)
 
 describe('the report of a load run', () => {
   let mayfly: Mayfly
@@ -64,19 +68,21 @@ describe('the report of a load run', () => {
       () => reportOf(worker, 'run:42'),
       (found) => found.read >= 2 && found.requests >= requests,
     )
-    const {
-      visible_ms: visibleMs,
-      first_read_ms: firstReadMs,
-      first_mail_at: firstMailAt,
-      ...counts
-    } = report
-    expect(counts).toEqual({
+    const { visible_ms: visibleMs, first_read_ms: firstReadMs, accept_ms: acceptMs } = report
+    expect(report).toMatchObject({
       ...{ requests, refusals: 2, inboxes: 3, mails: 3, bytes: 3 * source.length, duplicates: 1, read: 2 },
-      last_mail_at: expect.stringMatching(/Z$/) as string,
+      ...{ inboxes_without_mail: 1, first_mail_at: first.received_at },
     })
-    expect(firstMailAt).toBe(first.received_at)
-    expect(Date.parse(report.last_mail_at ?? '')).toBeGreaterThanOrEqual(Date.parse(twice.received_at))
-    for (const quantiles of [visibleMs, firstReadMs]) {
+    const lastMailAt = Date.parse(report.last_mail_at ?? '')
+    expect(lastMailAt).toBeGreaterThanOrEqual(Date.parse(twice.received_at))
+    const seconds = (lastMailAt - Date.parse(first.received_at)) / 1_000
+    expect(report.mails_per_second).toBeCloseTo(2 / seconds, 2)
+    const { timeline } = report
+    expect(sumBy(timeline, 'mails')).toBe(3)
+    expect(sumBy(timeline, 'bytes')).toBe(3 * source.length)
+    expect(timeline[0]?.from).toBe(`${first.received_at.slice(0, 19)}.000Z`)
+    expect(acceptMs?.max).toBeGreaterThanOrEqual(acceptMs?.p99 ?? Infinity)
+    for (const quantiles of [visibleMs, firstReadMs, acceptMs]) {
       if (quantiles === null) throw new Error('nothing was timed')
       expect(quantiles.p50).toBeGreaterThanOrEqual(0)
       expect(quantiles.p99).toBeGreaterThanOrEqual(quantiles.p50)
@@ -84,18 +90,41 @@ describe('the report of a load run', () => {
     // They were read after that had been asked for, and so well behind their coming.
     expect(firstReadMs?.p50).toBeGreaterThan(visibleMs?.p50 ?? Infinity)
 
-    expect(await reportOf(admin, 'run:42')).toEqual(report)
+    const figuresOf = ({ counted_up_to: _, ...figures }: UsageReportJson) => figures
+    expect(figuresOf(await reportOf(admin, 'run:42'))).toEqual(figuresOf(report))
     const nothing = {
       ...{ requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0, duplicates: 0, read: 0 },
-      ...{ visible_ms: null, first_read_ms: null, first_mail_at: null, last_mail_at: null },
+      ...{ inboxes_without_mail: 0, accept_ms: null, visible_ms: null, first_read_ms: null },
+      ...{ first_mail_at: null, last_mail_at: null, mails_per_second: null, timeline: [] },
     }
     const [another, elsewhere] = [await issueKey(admin), (await openAccount(mayfly)).key]
-    expect(await reportOf(as(mayfly, another), 'run:42')).toEqual(nothing)
-    expect(await reportOf(as(mayfly, elsewhere), 'run:42')).toEqual(nothing)
-    expect(await reportOf(worker, "run:42' OR 1 = 1 --")).toEqual(nothing)
+    expect(figuresOf(await reportOf(as(mayfly, another), 'run:42'))).toEqual(nothing)
+    expect(figuresOf(await reportOf(as(mayfly, elsewhere), 'run:42'))).toEqual(nothing)
+    expect(figuresOf(await reportOf(worker, "run:42' OR 1 = 1 --"))).toEqual(nothing)
     expect(await reportOf(worker, 'run:42', { to: list.body[0]?.received_at ?? '' })).toMatchObject({
       mails: 0,
     })
+  })
+
+  it('says up to when it is complete', async () => {
+    const target = as(mayfly, await issueKey(admin))
+    const labels = { run: 'complete' }
+    const addresses = await Promise.all(
+      Array.from({ length: 4 }, async () => (await createInbox(target, { labels })).address),
+    )
+    await Promise.all([...addresses, ...addresses].map((address) => send(mayfly, address, mail('counted'))))
+    const ended = Date.now()
+    const complete = await until(
+      'everything to be counted',
+      async () => {
+        const report = await reportOf(target, 'run:complete')
+        return Date.parse(report.counted_up_to ?? '') > ended ? report : null
+      },
+      15_000,
+    )
+    // The first report that says so has everything, whichever partition it is on.
+    expect(complete).toMatchObject({ requests: 4, inboxes: 4, mails: 8, inboxes_without_mail: 0 })
+    expect(Date.parse(complete.counted_up_to ?? '')).toBeLessThan(Date.now())
   })
 
   it('counts waits that waited, and event streams, for the run of their inbox', async () => {

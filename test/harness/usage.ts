@@ -24,12 +24,17 @@ export interface UsageRowJson extends UsageTotalsJson {
 }
 
 export interface UsageReportJson extends UsageTotalsJson {
+  counted_up_to: string | null
   duplicates: number
   read: number
+  inboxes_without_mail: number
+  accept_ms: (QuantilesJson & { max: number }) | null
   visible_ms: QuantilesJson | null
   first_read_ms: QuantilesJson | null
   first_mail_at: string | null
   last_mail_at: string | null
+  mails_per_second: number | null
+  timeline: { from: string; to: string; mails: number; bytes: number }[]
 }
 
 type Query = Readonly<Record<string, string>>

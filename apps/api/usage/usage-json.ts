@@ -16,18 +16,37 @@ export function usageRowJson(
   }
 }
 
-export function reportJson({
-  visibleMs,
-  firstReadMs,
-  firstMailAt,
-  lastMailAt,
-  ...counts
-}: UsageReport): Static<typeof UsageReportSchema> {
+export function reportJson(report: UsageReport, countedUpTo: Date | null): Static<typeof UsageReportSchema> {
+  const {
+    visibleMs,
+    firstReadMs,
+    acceptMs,
+    inboxesWithoutMail,
+    firstMailAt,
+    lastMailAt,
+    timeline,
+    ...counts
+  } = report
   return {
+    counted_up_to: countedUpTo?.toISOString() ?? null,
     ...counts,
+    inboxes_without_mail: inboxesWithoutMail,
+    accept_ms: acceptMs,
     visible_ms: visibleMs,
     first_read_ms: firstReadMs,
     first_mail_at: firstMailAt?.toISOString() ?? null,
     last_mail_at: lastMailAt?.toISOString() ?? null,
+    mails_per_second: mailsPerSecond(report),
+    timeline: timeline.map(({ from, to, ...bucket }) => ({
+      from: from.toISOString(),
+      to: to.toISOString(),
+      ...bucket,
+    })),
   }
+}
+
+/** The intervals between mails, not the mails, divide the time from the first to the last. */
+function mailsPerSecond({ mails, firstMailAt, lastMailAt }: UsageReport): number | null {
+  const seconds = ((lastMailAt?.getTime() ?? 0) - (firstMailAt?.getTime() ?? 0)) / 1_000
+  return seconds > 0 ? Math.round(((mails - 1) / seconds) * 1_000) / 1_000 : null
 }

@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import { MAX_BUCKETS } from '#libs/usage/timeline.js'
 import { Count, OrNull, Time } from '../openapi/schema-parts.js'
 
 export const totals = {
@@ -13,6 +14,14 @@ const Milliseconds = Type.Number({ minimum: 0 })
 const Quantiles = Type.Object(
   { p50: Milliseconds, p95: Milliseconds, p99: Milliseconds },
   { $id: 'Quantiles', description: 'Milliseconds that half, 95 and 99 in 100 took at most.' },
+)
+
+const QuantilesAndMax = Type.Object(
+  { ...Quantiles.properties, max: Milliseconds },
+  {
+    $id: 'QuantilesAndMax',
+    description: 'Milliseconds: the time that half, 95 % and 99 % took at most, and the longest time.',
+  },
 )
 
 const timed = (what: string) => OrNull(Quantiles, `${what} Null where there was nothing to be timed.`)
@@ -51,27 +60,66 @@ export const UsageRow = Type.Object(
   },
 )
 
+const TimelineBucket = Type.Object(
+  {
+    from: Time('When the bucket begins.'),
+    to: Time('When it ends, exclusive.'),
+    mails: Count('Mails that came, each copy.'),
+    bytes: Count('Bytes of those mails.'),
+  },
+  { $id: 'UsageTimelineBucket', description: 'A part of a run.' },
+)
+
 export const UsageReportSchema = Type.Object(
   {
+    counted_up_to: OrNull(
+      Time(''),
+      'Everything that happened before this moment is in the report. Null if counting is more than a minute behind, or ' +
+        'the server has just started.',
+    ),
     ...totals,
     duplicates: Count('Mails beyond the first of those with the same Message-ID in the same inbox.'),
     read: Count('Messages that the API has answered with at least once.'),
+    inboxes_without_mail: Count('Inboxes that were created and got no mail.'),
+    accept_ms: OrNull(
+      QuantilesAndMax,
+      "From the last byte of a mail to its being durable, just before the sender's 250. Null if no mail was accepted.",
+    ),
     visible_ms,
     first_read_ms: timed('From a mail being accepted to the first answer that had it in it.'),
     first_mail_at: OrNull(Time(''), 'When the first mail came.'),
     last_mail_at: OrNull(Time(''), 'When the last one came.'),
+    mails_per_second: OrNull(
+      Type.Number({ minimum: 0 }),
+      'Average rate from the first mail to the last. Null for fewer than two mails, or if all came at the same moment.',
+    ),
+    timeline: Type.Array(TimelineBucket, {
+      maxItems: MAX_BUCKETS,
+      description:
+        'Mails over time, from the first to the last, in buckets of equal length; buckets without mail are included. The ' +
+        'length is at least a second and depends on how long the run took.',
+    }),
   },
   {
     $id: 'UsageReport',
     description: 'How a load run went.',
     examples: [
       {
+        counted_up_to: '2026-11-21T08:05:12.400Z',
         ...figures,
         duplicates: 0,
         read: 48,
+        inboxes_without_mail: 1,
+        accept_ms: { p50: 2.4, p95: 5.1, p99: 9.8, max: 12.3 },
         first_read_ms: { p50: 11, p95: 40, p99: 88 },
         first_mail_at: '2026-11-21T08:00:02.120Z',
-        last_mail_at: '2026-11-21T08:03:41.007Z',
+        last_mail_at: '2026-11-21T08:00:04.007Z',
+        mails_per_second: 24.907,
+        timeline: [
+          { from: '2026-11-21T08:00:02.000Z', to: '2026-11-21T08:00:03.000Z', mails: 23, bytes: 120703 },
+          { from: '2026-11-21T08:00:03.000Z', to: '2026-11-21T08:00:04.000Z', mails: 24, bytes: 125952 },
+          { from: '2026-11-21T08:00:04.000Z', to: '2026-11-21T08:00:05.000Z', mails: 1, bytes: 5249 },
+        ],
       },
     ],
   },

@@ -54,12 +54,14 @@ export class UsageController {
     tag: 'Usage',
     summary: 'Read how a load run went',
     description:
-      'Of all that bears a label, which inboxes are given when they are made: `label=run:42`. Of the calling key, or ' +
-      'with the scope `admin` of the whole account; of the last 90 days unless told otherwise.',
+      'Sums up everything that has a label, which inboxes get when they are created: `label=run:42`. Usage of the calling ' +
+      'key, or with the scope `admin` of the whole account; of the last 90 days by default. To get the final figures of a ' +
+      'run, repeat the request until `counted_up_to` is past its end.',
     answer: { description: 'The report.', schema: UsageReportSchema },
   })
   async report(@Caller() principal: Principal, @Query() query: ReadReport) {
-    return reportJson(await this.usage.report(principal, query))
+    const { report, countedUpTo } = await this.usage.report(principal, query)
+    return reportJson(report, countedUpTo)
   }
 
   @Get('export')

@@ -26,7 +26,10 @@ describe('usage by time', () => {
     store = opened
     await store.prepare()
     const now = () => after(12_000_000)
-    usage = new Usage({ queries: store.queries, now, stallMs: 1_000, onUnavailable: () => undefined })
+    usage = new Usage({
+      ...{ queries: store.queries, countedUpTo: () => Promise.resolve(null), now, stallMs: 1_000 },
+      onUnavailable: () => undefined,
+    })
   })
   afterAll(async () => {
     await store.close()

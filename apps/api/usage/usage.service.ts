@@ -22,6 +22,8 @@ import type { ExportUsage, ReadReport, ReadUsage, UsageSpan } from './usage-para
 export abstract class UsageContext {
   /** Null where none are kept. */
   abstract readonly queries: UsageQueries | null
+  /** As `CountedUpTo.find`. */
+  abstract readonly countedUpTo: () => Promise<Date | null>
   abstract readonly now: () => Date
   /** A client that takes nothing of its file for so long is cut off. */
   abstract readonly stallMs: number
@@ -33,6 +35,11 @@ export abstract class UsageContext {
 export interface UsageSpanFigures {
   figures: UsageFigures
   span: Span
+}
+
+export interface CountedReport {
+  report: UsageReport
+  countedUpTo: Date | null
 }
 
 interface Span {
@@ -78,9 +85,13 @@ export class Usage {
     return rows.map((figures) => ({ figures, span: within(span, figures.at, INTERVAL_MS[interval]) }))
   }
 
-  report(principal: Principal, asked: ReadReport): Promise<UsageReport> {
+  async report(principal: Principal, asked: ReadReport): Promise<CountedReport> {
     const span = this.spanOf(asked, REPORT_DAYS * DAY_MS)
-    return this.queries.report({ ...span, owner: ownerOf(principal), labels: readLabels(asked.label) })
+    const { queries } = this
+    // Before the report is read: what is counted by then is in it.
+    const countedUpTo = await this.context.countedUpTo()
+    const query = { ...span, owner: ownerOf(principal), labels: readLabels(asked.label) }
+    return { report: await queries.report(query), countedUpTo }
   }
 
   /** Null where they can't be told just now: what else there is to say of a key does not wait for them. */
@@ -134,7 +145,7 @@ export class Usage {
     const begin = from === undefined ? new Date(end.getTime() - usualMs) : readMoment(from)
     if (begin < end) return { from: begin, to: end }
     throw invalid({
-      detail: 'from must be before to, which is now unless it is given',
+      detail: 'from must be before to, which is now by default',
       parameter: from === undefined ? 'to' : 'from',
     })
   }

@@ -12,11 +12,12 @@ import {
   type UsageReportQuery,
   type UsageTotals,
 } from '../usage-store.js'
+import { bucketMs, timelineOf, type BucketCounts } from '../timeline.js'
 import { errorCode, orUnavailable } from './faults.js'
 import { figuresQuery, WITHIN_BOUNDS, type BoundQuery } from './figures-query.js'
 import { exportedFile } from './export-query.js'
 import type { StreamFile } from './file-streams.js'
-import { reportQuery } from './report-query.js'
+import { reportQuery, timelineQuery } from './report-query.js'
 
 /** A quantile of nothing is no number, which JSON has as null. */
 type Three = [number | null, number | null, number | null]
@@ -29,9 +30,14 @@ interface FiguresRow extends UsageTotals {
   visibleMs: Three
 }
 
-interface ReportRow extends Omit<UsageReport, 'visibleMs' | 'firstReadMs' | 'firstMailAt' | 'lastMailAt'> {
+interface ReportRow extends UsageTotals {
+  duplicates: number
+  read: number
   visibleMs: Three
   firstReadMs: Three
+  acceptMs: Three
+  maxAcceptMs: number
+  inboxesWithoutMail: number
   /** Milliseconds since 1970. */
   firstMailAt: number
   lastMailAt: number
@@ -62,15 +68,31 @@ export class ClickHouseUsageQueries implements UsageQueries {
   async report(query: UsageReportQuery): Promise<UsageReport> {
     const [row] = await this.rows<ReportRow>(reportQuery(query))
     if (row === undefined) throw new Error('a report has no row')
-    const { visibleMs, firstReadMs, firstMailAt, lastMailAt, ...counts } = row
-    const isAny = counts.mails > 0
-    return {
+    const { visibleMs, firstReadMs, acceptMs, maxAcceptMs, firstMailAt, lastMailAt, ...counts } = row
+    const accepting = quantiles(acceptMs)
+    const report = {
       ...counts,
       visibleMs: quantiles(visibleMs),
       firstReadMs: quantiles(firstReadMs),
-      firstMailAt: isAny ? new Date(firstMailAt) : null,
-      lastMailAt: isAny ? new Date(lastMailAt) : null,
+      acceptMs: accepting === null ? null : { ...accepting, max: rounded(maxAcceptMs) },
     }
+    if (counts.mails === 0) return { ...report, firstMailAt: null, lastMailAt: null, timeline: [] }
+    const [first, last] = [new Date(firstMailAt), new Date(lastMailAt)]
+    return {
+      ...report,
+      firstMailAt: first,
+      lastMailAt: last,
+      timeline: timelineOf(first, last, await this.mailsByBucket(query, first, last)),
+    }
+  }
+
+  /** Up to the last mail that the report knows: more may have come since it was read. */
+  private async mailsByBucket(query: UsageReportQuery, first: Date, last: Date): Promise<BucketCounts> {
+    const asked = { ...query, from: first, to: new Date(last.getTime() + 1) }
+    const rows = await this.rows<{ start: number; mails: number; bytes: number }>(
+      timelineQuery(asked, bucketMs(first, last)),
+    )
+    return new Map(rows.map(({ start, ...counts }) => [start, counts]))
   }
 
   async totals(accountId: AccountId, keyIds: readonly KeyId[]): Promise<Map<KeyId, UsageTotals>> {

@@ -1,0 +1,71 @@
+import type { EventLog, PartitionRange } from '#libs/event-log/event-log.js'
+import { Repetition } from '#libs/timing/repetition.js'
+import type { UsageSink } from '#libs/usage/usage-store.js'
+
+export interface CountedUpToOptions {
+  log: Pick<EventLog, 'logId' | 'topology'>
+  sink: Pick<UsageSink, 'writtenTo'>
+  now: () => Date
+  /** Called with each error that kept the ends of the log from being read. */
+  onError: (error: unknown) => void
+}
+
+/** The ends of the log at a moment. */
+interface Sample {
+  at: Date
+  ranges: readonly PartitionRange[]
+}
+
+/** What a report is made of. */
+const TOPICS = ['usage-events', 'inbox-events'] as const
+const SAMPLE_EVERY_MS = 1_000
+/** If counting is further behind, the answer is null. */
+const MAX_SAMPLES = 60
+/** Processes gather usage events for half a second before they append them. */
+const APPENDED_WITHIN_MS = 1_000
+
+/**
+ * Knows up to when usage is counted: it notes once a second where the log ends, and once the store is written up to
+ * those ends, everything that was on the log at that moment is counted.
+ */
+export class CountedUpTo {
+  private samples: Sample[] = []
+  private readonly sampling: Repetition
+
+  constructor(private readonly options: CountedUpToOptions) {
+    const work = () => this.sample().catch(options.onError)
+    this.sampling = new Repetition({ work, everyMs: SAMPLE_EVERY_MS })
+  }
+
+  start(): void {
+    this.sampling.start()
+  }
+
+  stop(): Promise<void> {
+    return this.sampling.stop()
+  }
+
+  /** Notes where the log ends. Rejects with LogUnavailableError. */
+  async sample(): Promise<void> {
+    const { log, now } = this.options
+    const at = now()
+    const topologies = await Promise.all(TOPICS.map((topic) => log.topology(topic)))
+    const sample = { at, ranges: topologies.flatMap(({ partitions }) => partitions) }
+    this.samples = [...this.samples, sample].slice(-MAX_SAMPLES)
+  }
+
+  /**
+   * Figures that are read after it resolves include everything that happened before the returned moment, except for
+   * usage events that a process could not append at once. Null if that is not known: counting is more than a minute
+   * behind, or this process has just started. Rejects with UsageUnavailableError.
+   */
+  async find(): Promise<Date | null> {
+    const { log, sink } = this.options
+    const written = new Map<string, ReadonlyMap<number, number>>()
+    for (const topic of TOPICS) written.set(topic, await sink.writtenTo(log.logId, topic))
+    const isCounted = ({ topic, partition, first, end }: PartitionRange) =>
+      (written.get(topic)?.get(partition) ?? first) >= end
+    const newest = this.samples.findLast(({ ranges }) => ranges.every(isCounted))
+    return newest === undefined ? null : new Date(newest.at.getTime() - APPENDED_WITHIN_MS)
+  }
+}
