@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInbox, mail, messagesOf, send } from '#test/harness/client.js'
@@ -39,12 +40,22 @@ describeOn(
       child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
       child.stderr.setEncoding('utf8').on('data', (text: string) => (logged += text))
       try {
-        await until('the welcome', () => /Try it/.test(printed) || child.exitCode !== null, UP_WITHIN_MS)
+        await until(
+          'the welcome',
+          () => /ClickHouse .*\n/.test(printed) || child.exitCode !== null,
+          UP_WITHIN_MS,
+        )
         if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${logged}`)
         const [, url = ''] = /HTTP API\s+(\S+)/.exec(printed) ?? []
         const [, smtpPort = '0'] = /SMTP\s+\S+:(\d+)/.exec(printed) ?? []
         const [, apiKey = ''] = /(mayfly-dev-\w+)/.exec(printed) ?? []
         const target = { url, smtpPort: Number(smtpPort), apiKey }
+        const [, broker = ''] = /Kafka +127\.0\.0\.1:(\d+)\n/.exec(printed) ?? []
+        const [, redis = ''] = /Redis +redis:\/\/127\.0\.0\.1:(\d+)\n/.exec(printed) ?? []
+        for (const port of [broker, redis]) await connected(Number(port))
+        const [, clickhouse = '', database = ''] = /ClickHouse +(\S+) \(database (\w+)\)/.exec(printed) ?? []
+        const query = encodeURIComponent('SELECT count() FROM requests')
+        expect((await fetch(`${clickhouse}/?database=${database}&query=${query}`)).status).toBe(200)
         const { id, address } = await createInbox(target)
         await send(target, address, mail('to the development servers', 'text'))
         const [message] = await messagesOf(target, id, 1)
@@ -71,3 +82,10 @@ describeOn(
     UP_WITHIN_MS + 30_000,
   )
 })
+
+/** Resolves once something has accepted a connection on the port. */
+async function connected(port: number): Promise<void> {
+  const socket = connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  socket.destroy()
+}

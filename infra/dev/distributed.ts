@@ -72,6 +72,7 @@ async function main(): Promise<void> {
     KAFKA_PARTITIONS: '8',
     MAYFLY_HTTP_PORT: DEFAULT_PORTS.http,
     MAYFLY_SMTP_PORT: DEFAULT_PORTS.smtp,
+    CLICKHOUSE_DATABASE: 'mayfly',
     MAYFLY_DATA_DIR: FOLDER,
     MAYFLY_MASTER_KEY: kept('master.key', () => randomBytes(32).toString('base64')),
     MAYFLY_BOOTSTRAP_API_KEY: kept('api.key', () => `mayfly-dev-${randomBytes(16).toString('hex')}`),
@@ -134,6 +135,15 @@ async function main(): Promise<void> {
       smtp: { port: smtp.smtpPort ?? 0, tlsPort: smtp.smtpsPort ?? null, caFile: smtp.smtpCaFile ?? null },
       firstKey: { made: settings.MAYFLY_BOOTSTRAP_API_KEY },
     }),
+  )
+  process.stdout.write(
+    `It runs on:
+
+  Kafka        ${kafka.brokers.join(',')}
+  Redis        ${redis.url}
+  ClickHouse   ${clickhouse.url} (database ${settings.CLICKHOUSE_DATABASE})
+
+`,
   )
 }
 
