@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import { EXPORT_FORMATS, EXPORTED, USAGE_INTERVALS } from '#libs/usage/usage-store.js'
+import { EXPORT_FORMATS, EXPORT_TABLES, USAGE_INTERVALS } from '#libs/usage/usage-store.js'
 import { label } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
 import { facts, table } from './printing.js'
@@ -96,8 +96,8 @@ function exportCommand(usage: Command, session: Session): void {
     .description("take the account's usage as a file; needs the scope admin")
     .addOption(new Option('--format <format>').choices(EXPORT_FORMATS).default('ndjson'))
     .addOption(
-      new Option('--table <table>', 'per key and minute, or events of one kind')
-        .choices(EXPORTED)
+      new Option('--table <table>', 'figures by key, route or webhook, or events of one kind')
+        .choices(EXPORT_TABLES)
         .default('usage'),
     )
     .option('--output <file>', 'in place of standard output; one that is there is replaced')

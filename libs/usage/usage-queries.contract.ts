@@ -1,4 +1,4 @@
-import type { UsageFigures, UsageQuery } from './usage-store.js'
+import { EXPORT_TABLES, type ExportTable, type UsageFigures, type UsageQuery } from './usage-store.js'
 import {
   ACCOUNT,
   after,
@@ -235,7 +235,7 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
 
     describe('as a file', () => {
       const file = async (
-        table: Parameters<UsageHarness['queries']['export']>[0]['table'],
+        table: ExportTable,
         format: 'parquet' | 'ndjson' | 'csv',
         accountId = ACCOUNT,
       ): Promise<Buffer> => {
@@ -259,29 +259,56 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
       it('have a line of JSON for each event of the account', async () => {
         const lines = (await file('requests', 'ndjson')).toString().trim().split('\n')
         expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
-          { at: after(1).toISOString(), key_id: KEY, labels: ['run:42'], duration_ms: 10, refused: false },
-          { at: after(2).toISOString(), key_id: KEY, labels: [], duration_ms: 20 },
+          {
+            ...{ account_id: ACCOUNT, occurred_at: after(1).toISOString(), key_id: KEY },
+            ...{ labels: ['run:42'], duration_ms: 10, refused: false },
+          },
+          { occurred_at: after(2).toISOString(), key_id: KEY, labels: [], duration_ms: 20 },
         ])
         expect((await file('requests', 'ndjson', OTHER_ACCOUNT)).toString()).toBe('')
       })
 
-      it('have a line of CSV for each minute of a key', async () => {
-        const [head, ...lines] = (await file('usage', 'csv')).toString().trim().split('\n')
-        expect(head).toContain('"requests","refusals","inboxes","mails","bytes"')
-        expect(lines).toHaveLength(1)
-        expect(lines[0]).toContain(`"staging","${KEY}",2,0,0,1,1000`)
+      it('have one line of CSV for each interval of a key, however often it was written', async () => {
+        await write(usage.sink, [served(after(3), { ms: 30 })])
+        const starts = { usage: NOON, usage_minute: NOON, usage_hour: NOON, usage_day: after(-12 * HOUR) }
+        for (const table of ['usage', 'usage_minute', 'usage_hour', 'usage_day'] as const) {
+          const about = [ACCOUNT, starts[table].toISOString(), 'staging', KEY].map((text) =>
+            JSON.stringify(text),
+          )
+          expect((await file(table, 'csv')).toString().trim().split('\n')).toEqual([
+            '"account_id","starts_at","environment","key_id","requests","refusals","inboxes","mails","bytes",' +
+              '"request_ms_p50","request_ms_p95","request_ms_p99","visible_ms_p50","visible_ms_p95","visible_ms_p99"',
+            [...about, 3, 0, 0, 1, 1_000, 20, 30, 30, 0, 0, 0].join(','),
+          ])
+        }
       })
 
-      it.each(['usage', 'requests', 'inbox_events', 'mail_events', 'webhook_events'] as const)(
-        'are %s in Parquet too',
-        async (table) => {
+      it('have a line for each minute of a route and a status', async () => {
+        await write(usage.sink, [served(after(3), { ms: 30, status: 404 })])
+        const lines = (await file('routes_minute', 'ndjson')).toString().trim().split('\n')
+        const about = { account_id: ACCOUNT, starts_at: NOON.toISOString(), http_method: 'GET' }
+        expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+          { ...about, route: '/v1/inboxes', status: 200, requests: 2, request_ms_p50: 10 },
+          { ...about, route: '/v1/inboxes', status: 404, requests: 1, request_ms_p50: 30 },
+        ])
+      })
+
+      it('have labels as JSON in CSV, and nothing for what was not timed', async () => {
+        const labels = { story: 'a "quoted", one' }
+        await write(usage.sink, [created(after(HOUR), inboxAt(2), labels)])
+        const events = (await file('inbox_events', 'csv')).toString().trim().split('\n')
+        expect(events.at(-1)).toContain(`"[""story:a \\""quoted\\"", one""]"`)
+        const figures = (await file('usage', 'csv')).toString().trim().split('\n')
+        expect(figures.at(-1)).toMatch(/,0,0,1,0,0,,,,,,$/)
+      })
+
+      it('are in Parquet too', async () => {
+        for (const table of EXPORT_TABLES) {
           const bytes = await file(table, 'parquet')
-          expect([bytes.toString('latin1', 0, 4), bytes.toString('latin1', bytes.length - 4)]).toEqual([
-            'PAR1',
-            'PAR1',
-          ])
-        },
-      )
+          const ends = [bytes.subarray(0, 4), bytes.subarray(-4)].map((part) => part.toString('latin1'))
+          expect([table, ...ends]).toEqual([table, 'PAR1', 'PAR1'])
+        }
+      })
     })
   })
 }

@@ -135,13 +135,26 @@ export interface UsageStore {
 export const EXPORT_FORMATS = ['parquet', 'ndjson', 'csv'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 
-export const EXPORTED = ['usage', 'requests', 'inbox_events', 'mail_events', 'webhook_events'] as const
+/** `usage` is another name of `usage_minute`. */
+export const EXPORT_TABLES = [
+  'usage',
+  'usage_minute',
+  'usage_hour',
+  'usage_day',
+  'routes_minute',
+  'webhooks_minute',
+  'requests',
+  'inbox_events',
+  'mail_events',
+  'webhook_events',
+] as const
+export type ExportTable = (typeof EXPORT_TABLES)[number]
 
 export interface UsageExportQuery {
   accountId: AccountId
   from: Date
   to: Date
-  table: (typeof EXPORTED)[number]
+  table: ExportTable
   format: ExportFormat
 }
 

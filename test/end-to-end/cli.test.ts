@@ -321,7 +321,7 @@ describe('the command mayfly', () => {
       expect(parquet).toMatchObject({ code: 0, stderr: '' })
       expect((await readFile(path)).toString('latin1')).toMatch(/^PAR1[^]*PAR1$/)
       const csv = await run('usage', 'export', ...table, '--format', 'csv')
-      expect(csv.stdout).toMatch(/^"at","type",[^]*"message\.received"/)
+      expect(csv.stdout).toMatch(/^"account_id","occurred_at","type",[^]*"message\.received"/)
       expect(await readdir(folder)).toEqual(['events'])
     })
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { ClickHouseClient } from '@clickhouse/client'
 import { openChdbUsage } from '#libs/usage/clickhouse/clickhouse-usage.js'
 import { chdbClient } from '#libs/usage/clickhouse/clients.js'
-import type { UsageSink } from '#libs/usage/usage-store.js'
+import type { UsageQueries, UsageSink } from '#libs/usage/usage-store.js'
 
 /** What a statement of somebody else's answers: columns in their order, and rows. */
 export interface Answer {
@@ -15,6 +15,7 @@ export interface Answer {
 /** Mayfly's tables of usage figures, written by its own sink and asked in SQL, as a dashboard would. */
 export interface UsageTables {
   sink: UsageSink
+  queries: UsageQueries
   ask(query: string, parameters?: Record<string, unknown>): Promise<Answer>
   /** What answers nothing. */
   run(statement: string): Promise<void>
@@ -32,6 +33,7 @@ export async function openUsageTables(): Promise<UsageTables> {
   await client.command({ query: 'USE mayfly' })
   return {
     sink: usage.sink,
+    queries: usage.queries,
     ask: (query, parameters = {}) => answerOf(client, query, parameters),
     async run(statement) {
       await client.command({ query: statement })

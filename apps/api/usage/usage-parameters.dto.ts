@@ -1,10 +1,10 @@
 import { ArrayMinSize, IsIn, IsOptional, Matches } from 'class-validator'
 import {
   EXPORT_FORMATS,
-  EXPORTED,
+  EXPORT_TABLES,
   USAGE_INTERVALS,
   type ExportFormat,
-  type UsageExportQuery,
+  type ExportTable,
   type UsageInterval,
 } from '#libs/usage/usage-store.js'
 import { IfGiven } from '../http/if-given.js'
@@ -59,11 +59,14 @@ export class ReadReport extends UsageSpan {
 
 /** The query of GET /v1/usage/export. */
 export class ExportUsage extends UsageSpan {
-  @Says('Of the file.')
+  @Says('The format of the file. In CSV, `labels` is a JSON array and what was not measured is empty.')
   @IsIn(EXPORT_FORMATS, { message: `format must be one of ${EXPORT_FORMATS.join(', ')}` })
   format: ExportFormat = 'ndjson'
 
-  @Says('What stands in it: `usage` per key and minute, or events of one kind, each of them.')
-  @IsIn(EXPORTED, { message: `table must be one of ${EXPORTED.join(', ')}` })
-  table: UsageExportQuery['table'] = 'usage'
+  @Says(
+    'The rows of the file: figures by key and minute (`usage`, or `usage_minute`), hour or day, by route or by webhook; or ' +
+      'each event of one kind. docs/analytics.md lists the columns.',
+  )
+  @IsIn(EXPORT_TABLES, { message: `table must be one of ${EXPORT_TABLES.join(', ')}` })
+  table: ExportTable = 'usage'
 }

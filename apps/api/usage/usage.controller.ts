@@ -72,8 +72,9 @@ export class UsageController {
     tag: 'Usage',
     summary: "Take the account's usage as a file",
     description:
-      'Parquet, a JSON object a line, or CSV with a head; the last 24 hours unless told otherwise. Single events are ' +
-      'kept for 90 days, usage by the minute for 400.',
+      'Parquet, one JSON object per line, or CSV with a header; of the last 24 hours by default. Figures are in the file if ' +
+      'their minute, hour or day starts in that span. Events and figures by route or webhook are kept for 90 days, usage ' +
+      'by the minute for 400, usage by the hour and the day for ever.',
     answer: {
       description: 'The file.',
       schema: Bytes,

@@ -1,5 +1,5 @@
 import { USAGE_TABLES } from '../usage-rows.js'
-import type { ExportFormat, UsageExportQuery } from '../usage-store.js'
+import type { ExportFormat, ExportTable, UsageExportQuery } from '../usage-store.js'
 import { QUANTILES } from './schema.js'
 import { spanClause, type BoundQuery } from './figures-query.js'
 
@@ -9,47 +9,118 @@ const FORMAT: Readonly<Record<ExportFormat, string>> = {
   csv: 'CSVWithNames',
 }
 
-/** A key's figures by the minute, with quantiles in place of the states that ClickHouse merges. */
-const USAGE = `SELECT time, environment, key_id, sum(u.requests) AS requests, sum(u.refusals) AS refusals,
-    sum(u.inboxes) AS inboxes, sum(u.mails) AS mails, sum(u.bytes) AS bytes,
-    quantilesTDigestMerge(${QUANTILES})(u.request_ms) AS request_quantiles,
-    quantilesTDigestMerge(${QUANTILES})(u.visible_ms) AS visible_quantiles
-  FROM (SELECT * FROM usage_minute AS t WHERE t.account_id = {account:String}
-    AND t.time >= fromUnixTimestamp64Milli({from:Int64}) AND t.time < fromUnixTimestamp64Milli({to:Int64})) AS u
-  GROUP BY time, environment, key_id`
+/** Columns that have another name in a file: SQL dialects reserve the name that they have in ClickHouse. */
+const NAMES_IN_FILE: Readonly<Record<string, string>> = {
+  at: 'occurred_at',
+  time: 'starts_at',
+  method: 'http_method',
+  partition: 'log_partition',
+  offset: 'log_offset',
+}
 
-const USAGE_FILE = `SELECT time, environment, key_id, requests, refusals, inboxes, mails, bytes,
-    ${['request', 'visible'].flatMap((what) => quantileColumns(what)).join(', ')}
-  FROM (${USAGE}) ORDER BY time, environment, key_id`
+interface Figures {
+  keys: readonly string[]
+  sums: readonly string[]
+  /** States of t-digests, in a file three quantiles each. */
+  latencies: readonly string[]
+}
 
-function quantileColumns(what: string): string[] {
-  return ['p50', 'p95', 'p99'].map((name, index) => {
-    const value = `${what}_quantiles[${index + 1}]`
-    return `if(isNaN(${value}), NULL, ${value}) AS ${what}_ms_${name}`
-  })
+const OF_KEY: Figures = {
+  keys: ['environment', 'key_id'],
+  sums: ['requests', 'refusals', 'inboxes', 'mails', 'bytes'],
+  latencies: ['request_ms', 'visible_ms'],
+}
+
+/** The tables of figures, which have several rows of one minute, hour or day until ClickHouse merges them. */
+const FIGURES: Readonly<Record<Exclude<ExportTable, 'usage' | keyof typeof USAGE_TABLES>, Figures>> = {
+  usage_minute: OF_KEY,
+  usage_hour: OF_KEY,
+  usage_day: OF_KEY,
+  routes_minute: {
+    keys: ['environment', 'method', 'route', 'status'],
+    sums: ['requests'],
+    latencies: ['request_ms'],
+  },
+  webhooks_minute: {
+    keys: ['environment', 'webhook_id'],
+    sums: ['requested', 'succeeded', 'failed', 'abandoned'],
+    latencies: ['latency_ms'],
+  },
 }
 
 export interface ExportedFile {
-  /** What stands in it, without a FORMAT. */
+  /** The rows of the file, without a FORMAT. */
   rows: BoundQuery
-  /** As ClickHouse calls it. */
+  /** ClickHouse's name of the format. */
   format: string
 }
 
-export const EXPORT_SETTINGS =
-  'SETTINGS output_format_json_quote_64bit_integers = 0, output_format_json_escape_forward_slashes = 0, ' +
-  "date_time_output_format = 'iso', max_memory_usage = 2000000000, max_bytes_before_external_group_by = 500000000"
+export const EXPORT_SETTINGS = `SETTINGS ${[
+  'output_format_json_quote_64bit_integers = 0',
+  'output_format_json_escape_forward_slashes = 0',
+  "format_csv_null_representation = ''",
+  "date_time_output_format = 'iso'",
+  'max_memory_usage = 2000000000',
+  'max_bytes_before_external_group_by = 500000000',
+].join(', ')}`
 
-/** What one account had, by key or webhook and then by time, which is the order of the tables: none of it is held for sorting; without the account's own id, which is the same in every row. */
+/** The rows of one account. Events come in the order of their table, by key or webhook and then by time, so that ClickHouse does not sort them in memory. */
 export function exportedFile({ accountId, from, to, table, format }: UsageExportQuery): ExportedFile {
   const query_params = { account: accountId, from: from.getTime(), to: to.getTime() }
-  const query = table === 'usage' ? USAGE_FILE : eventsOf(table)
-  return { rows: { query, query_params }, format: FORMAT[format] }
+  return { rows: { query: queryOf(table, format), query_params }, format: FORMAT[format] }
 }
 
-function eventsOf(table: keyof typeof USAGE_TABLES): string {
-  const columns = USAGE_TABLES[table].filter((name) => name !== 'account_id')
-  return `SELECT ${columns.join(', ')} FROM ${table} AS t
+function queryOf(table: ExportTable, format: ExportFormat): string {
+  if (table === 'usage') return figuresOf('usage_minute')
+  return isFigures(table) ? figuresOf(table) : eventsOf(table, format)
+}
+
+function isFigures(table: ExportTable): table is keyof typeof FIGURES {
+  return table in FIGURES
+}
+
+function figuresOf(table: keyof typeof FIGURES): string {
+  const { keys, sums, latencies } = FIGURES[table]
+  const groups = ['account_id', 'time', ...keys]
+  const merged = [
+    ...sums.map((name) => `sum(u.${name}) AS ${name}`),
+    ...latencies.map((name) => `quantilesTDigestMerge(${QUANTILES})(u.${name}) AS ${name}`),
+  ]
+  const columns = [
+    'account_id',
+    `toDateTime64(time, 3, 'UTC') AS ${NAMES_IN_FILE.time}`,
+    ...keys.map(inFile),
+    ...sums,
+    ...latencies.flatMap(quantileColumns),
+  ]
+  return `SELECT ${columns.join(', ')}
+    FROM (SELECT ${[...groups, ...merged].join(', ')}
+      FROM (SELECT * FROM ${table} AS t WHERE t.account_id = {account:String}
+        AND t.time >= fromUnixTimestamp64Milli({from:Int64}) AND t.time < fromUnixTimestamp64Milli({to:Int64})) AS u
+      GROUP BY ${groups.join(', ')})
+    ORDER BY ${groups.join(', ')}`
+}
+
+/** Null if nothing was timed, of which ClickHouse's quantiles are not a number. */
+function quantileColumns(latency: string): string[] {
+  return ['p50', 'p95', 'p99'].map((name, index) => {
+    const value = `${latency}[${index + 1}]`
+    return `if(isNaN(${value}), NULL, ${value}) AS ${latency}_${name}`
+  })
+}
+
+function eventsOf(table: keyof typeof USAGE_TABLES, format: ExportFormat): string {
+  const names = USAGE_TABLES[table].filter((name) => name !== 'account_id')
+  const columns = names.map((name) =>
+    // CSV has no arrays.
+    name === 'labels' && format === 'csv' ? 'toJSONString(t.labels) AS labels' : inFile(name),
+  )
+  return `SELECT account_id, ${columns.join(', ')} FROM ${table} AS t
     WHERE t.account_id = {account:String} AND ${spanClause('')}
     ORDER BY t.account_id, ${table === 'webhook_events' ? 't.webhook_id' : 't.key_id'}, t.at`
+}
+
+function inFile(name: string): string {
+  const other = NAMES_IN_FILE[name]
+  return other === undefined ? name : `${name} AS ${other}`
 }
