@@ -29,7 +29,7 @@ const BODIES: Readonly<Record<string, object>> = {
   'POST /v1/webhooks/{id}/replays': { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
 }
 
-interface Place {
+interface Ids {
   /** The id of what belongs to the tenant. */
   own: string
   /** One of which nothing is known. */
@@ -40,7 +40,7 @@ describe('what belongs to a tenant', () => {
   let mayfly: Mayfly
   let routes: string[]
   /** By the collection that is in front of an id in a path. */
-  let places: Readonly<Record<string, Place>>
+  let ids: Readonly<Record<string, Ids>>
   let owner: Target
   /** Of the same account, with the same scopes. */
   let otherEnvironment: Target
@@ -66,7 +66,7 @@ describe('what belongs to a tenant', () => {
     })
     const message = only(await messagesOf(owner, inbox.id, 1))
     await createInbox(owner, { labels: { run: '42' } })
-    places = {
+    ids = {
       inboxes: { own: inbox.id, unknown: `inb_${SUFFIX}` },
       emails: { own: inbox.id, unknown: `inb_${SUFFIX}` },
       messages: { own: message.id, unknown: message.id },
@@ -83,38 +83,38 @@ describe('what belongs to a tenant', () => {
   /** Every route under /v1 with an id in its path that keys of some scopes reach: `operator` reaches every account. */
   const routesWithIds = () => routes.filter((route) => / \/v1\/.*\{/.test(route) && !route.includes(ACCOUNTS))
 
-  async function ask(target: Target, route: string, which: keyof Place) {
+  async function ask(target: Target, route: string, which: keyof Ids) {
     const [method = '', pattern = ''] = route.split(' ')
     const path = pattern.replaceAll(/(\w+)\/\{\w+\}/g, (_, collection: string) => {
-      const place = places[collection]
+      const known = ids[collection]
       // A new resource: give this suite one, so that its routes are tried too.
-      if (place === undefined) throw new Error(`no ids are known for ${collection} in ${route}`)
-      return `${collection}/${place[which]}`
+      if (known === undefined) throw new Error(`no ids are known for ${collection} in ${route}`)
+      return `${collection}/${known[which]}`
     })
     const body = BODIES[route]
     return call(target, method, path, body === undefined ? {} : { body })
   }
 
   /** An answer without what differs between any two: the id of the request, and the ids that were asked for. */
-  async function problemOf(target: Target, route: string, which: keyof Place): Promise<string> {
+  async function problemOf(target: Target, route: string, which: keyof Ids): Promise<string> {
     const answer = await ask(target, route, which)
     if (route.startsWith('HEAD ')) return String(answer.status)
     const { request_id: _, ...problem } = expectProblem(answer, { status: 404, code: 'not-found' })
-    const ids = Object.values(places).flatMap((place) => [place.own, place.unknown])
-    return ids.reduce(
+    const texts = Object.values(ids).flatMap(({ own, unknown }) => [own, unknown])
+    return texts.reduce(
       (text, id) => (id.length > 1 ? text.replaceAll(id, '<id>') : text),
       JSON.stringify(problem),
     )
   }
 
   it('is reached by routes that the server tells of, in both families', () => {
-    const told = routesWithIds()
+    const found = routesWithIds()
     for (const family of ['/v1/inboxes', '/v1/emails']) {
-      expect(told).toContain(`GET ${family}/{id}`)
-      expect(told).toContain(`DELETE ${family}/{id}/messages/{message_id}`)
+      expect(found).toContain(`GET ${family}/{id}`)
+      expect(found).toContain(`DELETE ${family}/{id}/messages/{message_id}`)
     }
-    expect(told).toContain('POST /v1/keys/{id}/rotate')
-    expect(told.length).toBeGreaterThan(20)
+    expect(found).toContain('POST /v1/keys/{id}/rotate')
+    expect(found.length).toBeGreaterThan(20)
   })
 
   it("is for another account's key exactly as if it were not there, on every path", async () => {
@@ -157,7 +157,7 @@ describe('what belongs to a tenant', () => {
       }
     }
     const { body } = await call<{ id: string }[]>(otherAccount, 'GET', '/v1/keys')
-    expect(body.map(({ id }) => id)).not.toContain(places.keys?.own)
+    expect(body.map(({ id }) => id)).not.toContain(ids.keys?.own)
   })
 
   it('is counted and exported for no other tenant', async () => {
@@ -165,7 +165,7 @@ describe('what belongs to a tenant', () => {
       const groups = byGroup(await usageOf(target, { group_by: 'key' }))
       return [...groups].flatMap(([key, { inboxes }]) => (inboxes > 0 ? [key] : []))
     }
-    const owners = places.keys?.own
+    const owners = ids.keys?.own
     expect(
       await untilCounted(
         () => counted(owner),
