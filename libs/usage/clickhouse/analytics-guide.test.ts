@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { isId, type AccountId } from '#libs/typeid/typeid.js'
-import { duckdbPython } from '#test/harness/duckdb.js'
+import { pythonWithPackages } from '#test/harness/python.js'
 import { describeWith } from '#test/harness/tools.js'
 import { UsageStory } from '#test/harness/usage-story.js'
 import { openUsageTables, type UsageTables } from '#test/harness/usage-tables.js'
@@ -15,7 +15,7 @@ import { EXPORT_TABLES } from '../usage-store.js'
 
 const run = promisify(execFile)
 const GUIDE = readFileSync('docs/analytics.md', 'utf8')
-const RUNNER = resolve('infra/duckdb/run-queries.py')
+const RUNNER = resolve('infra/python/run-queries.py')
 const MINUTE = 60_000
 const SERVER_QUERIES = queriesIn('Queries on a ClickHouse server', 'sql')
 const FILE_QUERIES = [
@@ -130,7 +130,7 @@ describe('docs/analytics.md', () => {
       database.close()
     })
 
-    describeWith('duckdb')('in DuckDB and pandas', () => {
+    describeWith('python-packages')('in DuckDB and pandas', () => {
       let answers: Record<string, FileAnswer>
 
       beforeAll(async () => {
@@ -144,7 +144,7 @@ describe('docs/analytics.md', () => {
           question: 'labels in CSV',
           sql: `SELECT count(*) FILTER (list_contains(labels::JSON::VARCHAR[], $label)) AS requests FROM 'requests.csv'`,
         }
-        const running = run(await duckdbPython(), [RUNNER], { cwd: folder, timeout: 100_000 })
+        const running = run(await pythonWithPackages(), [RUNNER], { cwd: folder, timeout: 100_000 })
         running.child.stdin?.end(JSON.stringify([...FILE_QUERIES, ...names, labels]))
         answers = JSON.parse((await running).stdout) as typeof answers
       })
