@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { closeLmdbFile, commit, openLmdbFile } from './lmdb-file.js'
@@ -15,6 +15,20 @@ describe('an LMDB file', () => {
     const outcomes = await Promise.allSettled([put('before'), broken, put('after')])
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
     expect([...root.getKeys({})]).toEqual(['after', 'before'])
+    await closeLmdbFile(root)
+    await rm(dir, { recursive: true })
+  })
+
+  const linux = process.platform === 'linux' ? it : it.skip
+  linux('is mapped once, however far it grows, so that its pages are resident once', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'mayfly-lmdb-'))
+    const path = join(dir, 'file.mdb')
+    const root = openLmdbFile<Buffer, number>({ path, isSynced: 'after-seen' })
+    const mappings = async () =>
+      (await readFile('/proc/self/maps', 'utf8')).split('\n').filter((line) => line.endsWith(path))
+    const value = Buffer.alloc(2 ** 20, 1)
+    for (let key = 0; key < 100; key += 1) await commit(root, () => root.putSync(key, value))
+    expect(await mappings()).toHaveLength(1)
     await closeLmdbFile(root)
     await rm(dir, { recursive: true })
   })

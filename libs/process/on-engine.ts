@@ -3,6 +3,7 @@ import type { Engine } from '#libs/engine/engine.js'
 import { openEngine } from '#libs/engine/open-engine.js'
 import { BUILD_INFO, engineName } from './build-info.js'
 import { faultLog } from './fault-log.js'
+import { measureAnonymousMemory, releaseMemoryWhenIdle } from './idle-memory.js'
 import { measureRoom } from './measure-room.js'
 import { MeasuredLog } from './measured-log.js'
 import { startMetricsServer } from './metrics-server.js'
@@ -35,6 +36,7 @@ export async function onEngine<Started extends object>(
   try {
     const registry = new Registry()
     collectDefaultMetrics({ register: registry })
+    measureAnonymousMemory(registry)
     const { version, commit } = BUILD_INFO
     new Gauge({
       name: 'mayfly_build_info',
@@ -59,6 +61,7 @@ export async function onEngine<Started extends object>(
       running.defer(() => void server.close())
     }
     const started = await start({ ...context, engine, registry, running })
+    running.defer(await releaseMemoryWhenIdle(logger))
     life = 'running'
     return { ...started, close }
   } catch (error) {
