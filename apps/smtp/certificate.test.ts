@@ -1,12 +1,13 @@
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { readFile, stat } from 'node:fs/promises'
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls'
 import { Authority } from '#test/harness/certificates.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
+import { loadCertificate } from './certificate.js'
 
 const SELF_SIGNED = { smtpTls: 'self-signed', smtpsPort: 0 } as const
 const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
@@ -90,6 +91,53 @@ describe('the self-signed certificate', () => {
     expect(renewed.validToDate.getTime()).toBeGreaterThan(room.now().getTime() + 800 * DAY_MS)
     expect(renewed.checkIssued(new X509Certificate(ca))).toBe(true)
     expect(await file('ca.pem')).toBe(ca)
+  })
+})
+
+describe('the files of the self-signed certificate', () => {
+  it('are those of the process that stored its authority first, if several start at once', async () => {
+    room = await MailRoom.started()
+    const options = {
+      settings: { ...room.settings, smtpTls: 'self-signed' as const },
+      folder: join(room.folder, 'tls'),
+      now: () => room.now(),
+    }
+    const loaded = await Promise.all(Array.from({ length: 8 }, () => loadCertificate(options)))
+    const ca = new X509Certificate(await file('ca.pem'))
+    for (const certificate of loaded) {
+      expect(new X509Certificate(certificate?.cert ?? '').verify(ca.publicKey)).toBe(true)
+    }
+    expect((await readdir(join(room.folder, 'tls'))).sort()).toEqual([
+      'ca-key.pem',
+      'ca.pem',
+      'smtp-self-signed.pem',
+    ])
+  })
+
+  it.each(['ca-key.pem', 'smtp-self-signed.pem'])('are named in the error if %s is damaged', async (name) => {
+    room = await MailRoom.started(SELF_SIGNED)
+    const path = join(room.folder, 'tls', name)
+    const whole = await readFile(path, 'utf8')
+    for (const damaged of ['', whole.slice(0, 300), whole.replace(/[A-Za-z]{20}/, 'A'.repeat(20))]) {
+      await writeFile(path, damaged)
+      await expect(restart()).rejects.toThrow(`${path} holds no certificate with its key`)
+    }
+    await rm(path)
+    await room.start()
+    const socket = await secureConnection({ ca: await file('ca.pem') })
+    expect(socket.authorized).toBe(true)
+    socket.destroy()
+  })
+
+  it('are replaced if the authority is not valid yet, since a clock was ahead', async () => {
+    room = await MailRoom.started(SELF_SIGNED)
+    const before = await file('ca.pem')
+    room.advance(-30 * DAY_MS)
+    await restart()
+    expect(await file('ca.pem')).not.toBe(before)
+    expect(new X509Certificate(await file('ca.pem')).validFromDate.getTime()).toBeLessThan(
+      room.now().getTime(),
+    )
   })
 })
 

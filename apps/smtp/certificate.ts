@@ -1,9 +1,9 @@
-import { X509Certificate } from 'node:crypto'
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
+import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import type { Settings } from '#libs/config/settings.js'
+import { ConfigurationError, type Settings } from '#libs/config/settings.js'
 import { readPemFiles } from '#libs/tls/pem-files.js'
 import type { KeyPairPem } from '#libs/tls/authority.js'
 
@@ -35,7 +35,7 @@ const CLOCK_SKEW_MS = 3_600_000
 
 /**
  * The certificate for STARTTLS and implicit TLS; null if TLS is off. Rejects with ConfigurationError if the
- * operator's files cannot be used.
+ * operator's files, or those that an earlier start made, cannot be used.
  */
 export async function loadCertificate(options: CertificateOptions): Promise<ServerCertificate | null> {
   const { smtpTls, smtpTlsCert, smtpTlsKey } = options.settings
@@ -63,12 +63,12 @@ async function loadSelfSigned({ settings, folder, now }: CertificateOptions): Pr
 
   const caKeyFile = join(folder, CA_KEY_FILE)
   let authority = await readPair(caKeyFile)
-  if (
-    authority === null ||
-    new X509Certificate(authority.cert).validToDate < validity(SERVER_DAYS).notAfter
-  ) {
-    authority = await makeAuthority('Mayfly local CA', validity(AUTHORITY_DAYS))
-    await writePair(caKeyFile, authority)
+  if (authority === null || !isValidFor(authority, now(), validity(SERVER_DAYS).notAfter)) {
+    const made = await makeAuthority('Mayfly local CA', validity(AUTHORITY_DAYS))
+    // Of processes that start at once, the first to store its authority makes that of all.
+    if (authority !== null) await replaceFile(caKeyFile, pairOf(made), 0o600)
+    else await createFile(caKeyFile, pairOf(made), 0o600)
+    authority = (await readPair(caKeyFile)) ?? made
   }
   const caFile = join(folder, CA_FILE)
   await replaceFile(caFile, authority.cert, 0o644)
@@ -80,7 +80,7 @@ async function loadSelfSigned({ settings, folder, now }: CertificateOptions): Pr
   if (stored !== null && isIssuedFor(stored, authority, needed)) return { ...stored, caFile }
   const request = { commonName: settings.mailDomain, hosts, ...validity(SERVER_DAYS) }
   const issued = await issueCertificate(authority, request)
-  await writePair(serverFile, issued)
+  await replaceFile(serverFile, pairOf(issued), 0o600)
   return { ...issued, caFile }
 }
 
@@ -97,25 +97,59 @@ function serverHosts({ smtpHost, mailDomain }: Pick<Settings, 'smtpHost' | 'mail
   return [...new Set(hosts.map((host) => host.toLowerCase()))].filter(isNameable)
 }
 
-/** Null if there is no such file, or it does not hold both. */
+function isValidFor({ cert }: KeyPairPem, from: Date, to: Date): boolean {
+  const { validFromDate, validToDate } = new X509Certificate(cert)
+  return validFromDate <= from && validToDate >= to
+}
+
+/** Null if there is no such file. Throws ConfigurationError if it does not hold a certificate and its key. */
 async function readPair(file: string): Promise<KeyPairPem | null> {
   const pem = await readFile(file, 'utf8').catch((error: unknown) => {
-    if (typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT') return null
+    if (hasCode(error, 'ENOENT')) return null
     throw error
   })
   if (pem === null) return null
-  const [key] = /-----BEGIN PRIVATE KEY-----[^-]+-----END PRIVATE KEY-----\n/.exec(pem) ?? []
-  const [cert] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n/.exec(pem) ?? []
-  return key === undefined || cert === undefined ? null : { key, cert }
+  const [key = ''] = /-----BEGIN PRIVATE KEY-----[^-]+-----END PRIVATE KEY-----\r?\n/.exec(pem) ?? []
+  const [cert = ''] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\r?\n/.exec(pem) ?? []
+  if (!isPair({ key, cert })) {
+    const fix = 'restore it from a backup, or delete it, and the next start makes a new one'
+    throw new ConfigurationError([`${file} holds no certificate with its key: ${fix}`])
+  }
+  return { key, cert }
+}
+
+function isPair({ key, cert }: KeyPairPem): boolean {
+  try {
+    return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
+  } catch {
+    return false
+  }
 }
 
 /** Key and certificate are one file, so that they cannot come apart. */
-function writePair(file: string, { key, cert }: KeyPairPem): Promise<void> {
-  return replaceFile(file, key + cert, 0o600)
+function pairOf({ key, cert }: KeyPairPem): string {
+  return key + cert
+}
+
+/** Leaves a file that is there already as it is. */
+async function createFile(file: string, content: string, mode: number): Promise<void> {
+  const draft = await writeDraft(file, content, mode)
+  await link(draft, file).catch((error: unknown) => {
+    if (!hasCode(error, 'EEXIST')) throw error
+  })
+  await rm(draft)
 }
 
 async function replaceFile(file: string, content: string, mode: number): Promise<void> {
-  const draft = `${file}.${process.pid}`
-  await writeFile(draft, content, { mode, flush: true })
-  await rename(draft, file)
+  await rename(await writeDraft(file, content, mode), file)
+}
+
+async function writeDraft(file: string, content: string, mode: number): Promise<string> {
+  const draft = `${file}.${randomUUID()}`
+  await writeFile(draft, content, { mode, flag: 'wx', flush: true })
+  return draft
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return typeof error === 'object' && error !== null && 'code' in error && error.code === code
 }

@@ -1,3 +1,4 @@
+import { domainToASCII } from 'node:url'
 import type { EventLog } from '#libs/event-log/event-log.js'
 import { addressReached, type Address } from '#libs/inbox/address.js'
 import { asOf, type Inbox } from '#libs/inbox/inbox.js'
@@ -98,9 +99,10 @@ export class Recipients {
 
 /** Whether a mailbox belongs to another domain: not to ours or one below it, no address literal, not Postmaster alone. */
 function isForeign(mailbox: string, mailDomain: string): boolean {
-  const domain = mailbox.slice(mailbox.lastIndexOf('@') + 1).toLowerCase()
-  const own = mailDomain.toLowerCase()
-  return mailbox.includes('@') && !domain.startsWith('[') && domain !== own && !domain.endsWith(`.${own}`)
+  // Unicode forms of our own domain are ours as well; what is no domain name comes out empty.
+  const domain = domainToASCII(mailbox.slice(mailbox.lastIndexOf('@') + 1))
+  const own = domainToASCII(mailDomain)
+  return mailbox.includes('@') && domain !== '' && domain !== own && !domain.endsWith(`.${own}`)
 }
 
 /** Why an inbox accepts no mail at that time; null if it does. */

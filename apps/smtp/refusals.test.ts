@@ -221,6 +221,8 @@ describe('recipients of other domains', () => {
     '00000000000000000000@mayfly.test',
     'nobody@MAYFLY.TEST',
     'nobody@sub.mayfly.test',
+    'nobody@ｍayfly.test',
+    'nobody@mayfly。test',
     'nobody@[127.0.0.1]',
     'postmaster',
   ])('do not include %s, whose typo must show', async (recipient) => {

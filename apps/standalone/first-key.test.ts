@@ -3,6 +3,11 @@ import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { FIRST_PLAN } from '#libs/account/plan.js'
+import { readSettings } from '#libs/config/settings.js'
+import { openEngine } from '#libs/engine/open-engine.js'
+import { Recorder } from '#libs/event-log/recorder.js'
+import { mintId } from '#libs/typeid/mint.js'
 import { call, createInbox, type Target } from '#test/harness/client.js'
 import { NotStartedError } from '#test/harness/mayfly-process.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
@@ -11,6 +16,18 @@ import { makeFolder } from '#test/harness/standalone.js'
 const NO_KEY = { MAYFLY_BOOTSTRAP_API_KEY: '' }
 const SECRET = /mf_development_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}/g
 const CLI = join(process.cwd(), 'dist/apps/cli/main.js')
+
+/** As a start leaves the log that is killed between the account and its key. */
+async function openFirstAccount(dataDir: string): Promise<void> {
+  const settings = readSettings({ MAYFLY_DATA_DIR: dataDir, MAYFLY_COUNT_USAGE: 'false' })
+  const now = () => new Date()
+  const engine = await openEngine({ settings, role: 'test', now, onError: () => undefined })
+  const account = { accountId: mintId('acc'), name: 'bootstrap', plan: FIRST_PLAN, limits: null }
+  const attribution = { accountId: account.accountId, environment: 'development', keyId: null }
+  const recorder = new Recorder(engine.log, '/mayfly/api', now)
+  await recorder.recordAccountEvent({ type: 'AccountOpened', ...account, openedAt: now() }, attribution)
+  await engine.close()
+}
 
 describe('the first API key, if none is configured', () => {
   let folder: Awaited<ReturnType<typeof makeFolder>>
@@ -39,6 +56,14 @@ describe('the first API key, if none is configured', () => {
       )
     })
   }
+
+  it('is made by the next start if one was killed before it stored any', async () => {
+    await openFirstAccount(folder.path)
+    const mayfly = await start()
+    const [secret = ''] = mayfly.output().stdout.match(SECRET) ?? []
+    const { body } = await call<unknown[]>(withKey(mayfly, secret), 'GET', '/v1/accounts')
+    expect(body).toHaveLength(1)
+  })
 
   it('is not printed by a start that fails, but by the first that succeeds; and can be recovered', async () => {
     const holder = createServer().listen(0, '127.0.0.1')

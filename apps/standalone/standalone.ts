@@ -6,7 +6,7 @@ import { startProjector } from '#apps/projector/projector.js'
 import { startSmtp } from '#apps/smtp/smtp-edge.js'
 import { startWebhooks } from '#apps/webhooks/webhooks.js'
 import { readPlans } from '#libs/config/plans-file.js'
-import { ensureFirstKey } from '#libs/engine/first-key.js'
+import { ensureConfiguredKey, makeFirstKey } from '#libs/engine/first-key.js'
 import { onEngine } from '#libs/process/on-engine.js'
 import type { ProcessContext } from '#libs/process/run-process.js'
 import type { Welcome } from './welcome.js'
@@ -17,7 +17,7 @@ import type { Welcome } from './welcome.js'
  */
 
 export interface StandaloneOptions extends ProcessContext {
-  /** Shows the first API key where one is made. */
+  /** Shows the first API key, if one is made. */
   announce: (secret: string) => void
 }
 
@@ -39,6 +39,8 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     const analytics = await startAnalytics({ engine, logger, registry })
     running.defer(() => analytics.close())
 
+    // Before anything listens: a client that knows the key may use it at once.
+    await ensureConfiguredKey({ engine, settings, now, logger })
     let isStarted = false
     const api = await startApi({ engine, settings, plans, now, logger, registry, isStarted: () => isStarted })
     running.defer(() => api.close())
@@ -46,7 +48,7 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     const smtp = await startSmtp({ engine, settings, tlsFolder, logger, registry, now })
     running.defer(() => smtp.drain())
     // Last, so that a new key is shown only by a start that got this far.
-    const firstKey = await ensureFirstKey({ engine, settings, now, logger, announce })
+    const firstKey = await makeFirstKey({ engine, settings, now, logger, announce })
     isStarted = true
     const { url, port: httpPort } = api
     return { url, httpPort, smtpHost: settings.smtpHost, smtp, firstKey }

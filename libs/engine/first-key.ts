@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { isInForce } from '#libs/account/account.js'
 import { drawSecret, prefixOf } from '#libs/account/api-key.js'
-import type { ApiKeyIssued } from '#libs/account/events.js'
+import type { AccountEvent, ApiKeyIssued } from '#libs/account/events.js'
 import { FIRST_PLAN } from '#libs/account/plan.js'
 import { SCOPES } from '#libs/account/scope.js'
 import { hashSecret } from '#libs/account/secret-hash.js'
@@ -21,8 +21,6 @@ export interface FirstKeyOptions {
   settings: Pick<Settings, 'bootstrapApiKey'>
   now: () => Date
   logger: Pick<Logger, 'info' | 'warn'>
-  /** Shows a new key to whoever starts Mayfly. It is stored as a hash only, so nothing can show it again. */
-  announce: (secret: string) => void
 }
 
 /** Where the first API key comes from: made at this start, at an earlier one, or configured. */
@@ -33,27 +31,34 @@ const LOG_WAIT_AFTER_MS = 5_000
 const VISIBLE_WITHIN_MS = 600_000
 
 /**
- * Makes sure that there is a key to begin with: the configured one, else a new one if no account exists yet. A
- * configured key that is not known yet is added to the first account on the log. All ids derive from the secret, so
- * that instances that start at once write the same events, and a repeat changes nothing.
+ * Adds the configured key, if there is one and it is not known yet, to the first account on the log, which is opened
+ * if there is none. All ids derive from the secret, so that instances that start at once write the same events, and a
+ * repeat changes nothing. Resolves once the key works.
  */
-export async function ensureFirstKey(options: FirstKeyOptions): Promise<FirstKey> {
-  const { engine, settings, now, logger, announce } = options
-  await waitForAccountViews(options)
+export async function ensureConfiguredKey(options: FirstKeyOptions): Promise<void> {
+  const { engine, settings, now, logger } = options
   const { bootstrapApiKey } = settings
-  if (bootstrapApiKey !== null) {
-    const secretHash = hashSecret(bootstrapApiKey)
-    const known = await engine.accounts.keyByHash(secretHash)
-    if (known === null) await issueVisibly(bootstrapApiKey, options)
-    else if (!isInForce(known.key, secretHash, now())) {
-      logger.warn(
-        { keyId: known.key.id },
-        'MAYFLY_BOOTSTRAP_API_KEY was revoked or replaced: set another one',
-      )
-    }
-    return 'configured'
+  if (bootstrapApiKey === null) return
+  await waitForAccountViews(options)
+  const secretHash = hashSecret(bootstrapApiKey)
+  const known = await engine.accounts.keyByHash(secretHash)
+  if (known === null) await issueVisibly(bootstrapApiKey, options)
+  else if (!isInForce(known.key, secretHash, now())) {
+    logger.warn({ keyId: known.key.id }, 'MAYFLY_BOOTSTRAP_API_KEY was revoked or replaced: set another one')
   }
-  if (await engine.accounts.hasAccounts()) return 'made-before'
+}
+
+/**
+ * Makes the first key if none is configured and none was ever issued. `announce` shows it to whoever starts Mayfly:
+ * it is stored as a hash only, so nothing can show it again. Resolves once the key works.
+ */
+export async function makeFirstKey(
+  options: FirstKeyOptions & { announce: (secret: string) => void },
+): Promise<FirstKey> {
+  const { engine, settings, announce } = options
+  if (settings.bootstrapApiKey !== null) return 'configured'
+  await waitForAccountViews(options)
+  if ((await firstEvent(engine.log, 'ApiKeyIssued')) !== null) return 'made-before'
   const secret = drawSecret(ENVIRONMENT, randomBytes)
   // Shown before it is stored: after a kill in between, the next start makes and shows another.
   announce(secret)
@@ -73,13 +78,14 @@ export async function recoverKey(
   // Loaded here only: a process of the distributed engine needs none of it.
   const { openLogForRecovery } = await import('./embedded.js')
   await using opened = await openLogForRecovery(dataDir, now)
-  const accountId = await firstAccount(opened.log)
-  if (accountId === null) {
+  const first = await firstEvent(opened.log, 'AccountOpened')
+  if (first === null) {
     throw new StartError(
       `${dataDir} holds no account yet: start Mayfly, which makes and prints its first key`,
     )
   }
   const secret = drawSecret(ENVIRONMENT, randomBytes)
+  const { accountId } = first
   const keyId = mintId('key')
   const event = keyIssued({ accountId, keyId, name: 'recovered', secret, now })
   const recorder = new Recorder(opened.log, '/mayfly/cli', now)
@@ -107,8 +113,9 @@ async function waitForAccountViews({ engine, logger }: FirstKeyOptions): Promise
 /** Adds the key to the first account, which is opened if there is none. Resolves once the key works. */
 async function issueVisibly(secret: string, { engine, now }: FirstKeyOptions): Promise<void> {
   const keyId = idFromBytes('key', digest(`key of ${secret}`))
-  const existing = await firstAccount(engine.log)
-  const accountId = existing ?? idFromBytes('acc', digest(`account of ${secret}`))
+  // The account that was opened first: all that a start without a known key can belong to.
+  const existing = await firstEvent(engine.log, 'AccountOpened')
+  const accountId = existing?.accountId ?? idFromBytes('acc', digest(`account of ${secret}`))
   const attribution = { accountId, environment: ENVIRONMENT, keyId }
   const recorder = new Recorder(engine.log, '/mayfly/api', now)
   if (existing === null) {
@@ -121,16 +128,24 @@ async function issueVisibly(secret: string, { engine, now }: FirstKeyOptions): P
   if (!isVisible) throw new Error('the first API key did not reach the views')
 }
 
-/** The account that was opened first: all that a start without a known key can belong to. Null on an empty log. */
-async function firstAccount(log: Pick<EventLog, 'topology' | 'read'>): Promise<AccountId | null> {
+/** The first event of a type among all accounts; null if there is none. */
+async function firstEvent<Type extends AccountEvent['type']>(
+  log: Pick<EventLog, 'topology' | 'read'>,
+  type: Type,
+): Promise<Extract<AccountEvent, { type: Type }> | null> {
+  const isOfType = (event: AccountEvent): event is Extract<AccountEvent, { type: Type }> =>
+    event.type === type
   const { partitions } = await log.topology('account-events')
   for (const range of partitions) {
     for await (const records of log.read(range)) {
       for (const record of records) {
         const decoded = accountEventCodec.decode(record)
-        if (decoded.kind === 'event' && decoded.recorded.event.type === 'AccountOpened') {
-          return decoded.recorded.event.accountId
+        if (decoded.kind === 'newer') {
+          throw new StartError(
+            'the log begins with accounts that a newer version of Mayfly wrote: run that one',
+          )
         }
+        if (decoded.kind === 'event' && isOfType(decoded.recorded.event)) return decoded.recorded.event
       }
     }
   }

@@ -57,13 +57,6 @@ const rotated = (n: number, rotation: number, digit: string) =>
   }) as const
 
 export function describeAccountQueries(harness: () => ReadModelHarness): void {
-  it('tell whether there are any', async () => {
-    const { store, accounts } = harness()
-    expect(await accounts.hasAccounts()).toBe(false)
-    await followAccounts(store, opened())
-    expect(await accounts.hasAccounts()).toBe(true)
-  })
-
   it('find a key and its account by the hash of its secret', async () => {
     const { store, accounts } = harness()
     await followAccounts(store, opened(), issued(1), issued(2))

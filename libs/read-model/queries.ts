@@ -93,8 +93,6 @@ export type ActiveKey = Pick<ApiKey, 'id' | 'environment' | 'scopes'>
 export interface AccountQueries {
   /** By the hex SHA-256 of any secret that the key has had. */
   keyByHash(secretHash: string): Promise<{ account: Account; key: ApiKey } | null>
-  /** Whether any account has been opened. */
-  hasAccounts(): Promise<boolean>
   account(id: AccountId): Promise<Account | null>
   /** Ordered by id. */
   listAccounts(query: ListQuery<AccountId>): Promise<Account[]>

@@ -1,3 +1,4 @@
+import type { KeyId } from '#libs/typeid/typeid.js'
 import { EXPORT_TABLES, type ExportTable, type UsageFigures, type UsageQuery } from './usage-store.js'
 import {
   ACCOUNT,
@@ -167,9 +168,9 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
     })
 
     describe('in a report', () => {
-      const report = (labels: UsageQuery['labels']) =>
+      const report = (labels: UsageQuery['labels'], keyId: KeyId | null = null) =>
         usage.queries.report({
-          owner: { accountId: ACCOUNT, keyId: null },
+          owner: { accountId: ACCOUNT, keyId },
           from: after(-DAY),
           to: after(DAY),
           labels,
@@ -222,6 +223,15 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
         const longer = await report([['run', '42']])
         expect(longer.timeline).toHaveLength(101)
         expect(longer.timeline[1]).toEqual({ from: after(2_000), to: after(4_000), mails: 2, bytes: 20 })
+      })
+
+      it('know of a mail that counts for the key of its sender', async () => {
+        await write(usage.sink, [
+          ...[1, 2].map((n) => created(NOON, inboxAt(n))),
+          received(NOON, { message: 1 }, { ...TENANT, keyId: SECOND_KEY }),
+        ])
+        expect(await report([], KEY)).toMatchObject({ inboxes: 2, mails: 0, inboxesWithoutMail: 1 })
+        expect(await report([], SECOND_KEY)).toMatchObject({ inboxes: 0, mails: 1, inboxesWithoutMail: 0 })
       })
 
       it('are nothing where nothing bears the label', async () => {

@@ -192,6 +192,13 @@ describe('accounts', () => {
     expect((await call(mayfly, 'GET', path)).body).toEqual({ id, ...before })
   })
 
+  it("keep the API access of the caller's own account", async () => {
+    const { body: own } = await call<{ id: string }>(mayfly, 'GET', '/v1/account')
+    const refused = await call(mayfly, 'PATCH', `/v1/accounts/${own.id}`, { body: { plan: 'free' } })
+    expectProblem(refused, { status: 400, code: 'invalid-request', at: [{ pointer: '/plan' }] })
+    expect((await call(mayfly, 'GET', '/v1/account')).status).toBe(200)
+  })
+
   it.each([UNKNOWN, 'x', 'acc_', 'key_01h455vb4pex5vsknk084sn02q'])('are not found as %s', async (id) => {
     const path = `/v1/accounts/${id}`
     expectProblem(await call(mayfly, 'GET', path), { status: 404, code: 'not-found' })

@@ -58,6 +58,10 @@ export class Accounts {
     }
     const account = await this.find(id)
     const plan = this.planNamed(planName ?? account.plan)
+    if (account.id === principal.accountId && planName !== undefined && !plan.hasApiAccess) {
+      const detail = `the plan ${plan.name} has no API access: it would end that of the key that asks`
+      throw invalid({ detail, pointer: '/plan' })
+    }
     const now = this.context.now()
     const wanted = limitsAfter(account, plan, limits)
     const command = { type: 'ChangePlan', accountId: account.id, plan, limits: wanted, now } as const

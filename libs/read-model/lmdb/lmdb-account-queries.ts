@@ -16,11 +16,6 @@ export class LmdbAccountQueries implements AccountQueries {
     return Promise.resolve(key === undefined || account === undefined ? null : { account, key })
   }
 
-  hasAccounts(): Promise<boolean> {
-    for (const _ of this.tables.accounts.getKeys({ limit: 1 })) return Promise.resolve(true)
-    return Promise.resolve(false)
-  }
-
   account(id: AccountId): Promise<Account | null> {
     return Promise.resolve(this.tables.accounts.get(id) ?? null)
   }

@@ -22,10 +22,6 @@ export class RedisAccountQueries implements AccountQueries {
     return key === null || account === null ? null : { account, key }
   }
 
-  async hasAccounts(): Promise<boolean> {
-    return (await reach(() => this.client.hlen(this.keys.accounts))) > 0
-  }
-
   async account(id: AccountId): Promise<Account | null> {
     const row = await reach(() => this.client.hgetBuffer(this.keys.accounts, id))
     return row === null ? null : decodeAccount(row)

@@ -15,8 +15,11 @@ export function reportQuery(asked: UsageReportQuery): BoundQuery {
   const { where, params } = boundsOf(asked)
   // The first reading of each message.
   const firstReads = `SELECT message_id, min(t.ms) AS ms FROM mail_events AS t ${where} AND t.type = 'read' GROUP BY message_id`
-  const inboxes = `SELECT countIf(t.type = 'inbox.created') AS created, countIf(t.type = 'message.received') AS received
-    FROM inbox_events AS t ${where} GROUP BY t.inbox_id`
+  // A mail counts for the key of its sender, which may be another than that of the inbox.
+  const anyKey = boundsOf({ ...asked, owner: { ...asked.owner, keyId: null } }).where
+  const inboxes = `SELECT countIf(t.type = 'inbox.created' AND ${ownerClause(asked.owner)}) AS created,
+      countIf(t.type = 'message.received') AS received
+    FROM inbox_events AS t ${anyKey} GROUP BY t.inbox_id`
   const query = `SELECT r.requests, r.refused + m.refused AS refusals, i.inboxes, i.mails, i.bytes,
       m.duplicates, f.read, m.visibleMs, f.firstReadMs, m.acceptMs, m.maxAcceptMs, e.inboxesWithoutMail,
       i.firstMailAt, i.lastMailAt
