@@ -9,8 +9,11 @@ export class LifecycleMetrics {
   readonly expired: Counter
   readonly forgotten: Counter
 
-  /** `countActive` is asked at each scrape; if it fails, the gauge is not a number. */
-  constructor(registry: Registry, countActive: () => Promise<number>) {
+  /** `countActive` runs at each scrape; if it fails, `onError` is called and the gauge is NaN. */
+  constructor(
+    registry: Registry,
+    { countActive, onError }: { countActive: () => Promise<number>; onError: (error: unknown) => void },
+  ) {
     const registers = [registry]
     this.expired = new Counter({
       name: 'mayfly_expired_inboxes_total',
@@ -27,7 +30,11 @@ export class LifecycleMetrics {
       help: 'Inboxes that are neither deleted nor expired. Every lifecycle process reports the same number.',
       registers,
       async collect() {
-        this.set(await beforeDeadline(COUNT_WITHIN_MS, countActive()).catch(() => NaN))
+        const count = await beforeDeadline(COUNT_WITHIN_MS, countActive()).catch((error: unknown) => {
+          onError(error)
+          return NaN
+        })
+        this.set(count)
       },
     })
   }

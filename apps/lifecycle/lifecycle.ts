@@ -33,7 +33,10 @@ export async function startLifecycle({
   logger,
   registry,
 }: LifecycleOptions): Promise<Lifecycle> {
-  const metrics = new LifecycleMetrics(registry, () => engine.inboxes.countActive())
+  const metrics = new LifecycleMetrics(registry, {
+    countActive: () => engine.inboxes.countActive(),
+    onError: (error) => logger.warn({ err: error }, 'active inboxes could not be counted'),
+  })
   const recorder = new Recorder(engine.log, '/mayfly/lifecycle', now)
 
   @Module({

@@ -10,7 +10,7 @@ import type { Envelope } from '#libs/mail/message.js'
 import type { InboxQueries } from '#libs/read-model/queries.js'
 import { mintId } from '#libs/typeid/mint.js'
 import type { MessageId } from '#libs/typeid/typeid.js'
-import { keyOfSender, type SenderKey } from './auth.js'
+import { keyOfSender, type SenderKey } from './smtp-auth.js'
 import { InboxRoom, type Place } from './inbox-room.js'
 import type { Authenticator } from './authenticator.js'
 import { identityOf, type MailUsage } from './mail-usage.js'
@@ -158,7 +158,7 @@ export class Acceptance {
         return { inbox, key: found.key, messageId: mintId('msg'), rcptTo, place }
       }
       place.leave()
-      return found.state === 'forgotten' ? REFUSALS.endedRecipient : REFUSALS.readModelUnavailable
+      return found.state === 'forgotten' ? REFUSALS.inboxEnded : REFUSALS.readModelUnavailable
     } catch (error) {
       place?.leave()
       this.options.onError(error)

@@ -92,6 +92,25 @@ describe('the self-signed certificate', () => {
     expect(renewed.checkIssued(new X509Certificate(ca))).toBe(true)
     expect(await file('ca.pem')).toBe(ca)
   })
+
+  it('comes from a new authority when the old one would expire before it', async () => {
+    room = await MailRoom.started(SELF_SIGNED)
+    const ca = await file('ca.pem')
+    room.advance((3_650 - 800) * DAY_MS)
+    await restart()
+    const renewed = await file('ca.pem')
+    expect(renewed).not.toBe(ca)
+    const served = new X509Certificate(await file('smtp-self-signed.pem'))
+    expect(served.verify(new X509Certificate(renewed).publicKey)).toBe(true)
+  })
+
+  it('has its authority written again if only the file that clients trust is lost', async () => {
+    room = await MailRoom.started(SELF_SIGNED)
+    const ca = await file('ca.pem')
+    await rm(join(room.folder, 'tls/ca.pem'))
+    await restart()
+    expect(await file('ca.pem')).toBe(ca)
+  })
 })
 
 describe('the files of the self-signed certificate', () => {
@@ -118,12 +137,12 @@ describe('the files of the self-signed certificate', () => {
     room = await MailRoom.started(SELF_SIGNED)
     const path = join(room.folder, 'tls', name)
     const whole = await readFile(path, 'utf8')
-    for (const damaged of ['', whole.slice(0, 300), whole.replace(/[A-Za-z]{20}/, 'A'.repeat(20))]) {
+    for (const damaged of ['', whole.slice(0, 300), whole.replaceAll(/[A-Za-z]{20}/g, 'A'.repeat(20))]) {
       await writeFile(path, damaged)
       await expect(restart()).rejects.toThrow(`${path} holds no certificate with its key`)
     }
     await rm(path)
-    await room.start()
+    await restart()
     const socket = await secureConnection({ ca: await file('ca.pem') })
     expect(socket.authorized).toBe(true)
     socket.destroy()

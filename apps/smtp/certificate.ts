@@ -28,7 +28,7 @@ const DAY_MS = 86_400_000
 const AUTHORITY_DAYS = 3_650
 /** macOS and iOS refuse server certificates that are valid for more than 825 days. */
 const SERVER_DAYS = 825
-/** Renewed at a start from then on. */
+/** A start this close to the end of validity renews the certificate. */
 const RENEW_BEFORE_DAYS = 90
 /** Clients' clocks may be behind. */
 const CLOCK_SKEW_MS = 3_600_000
@@ -45,7 +45,8 @@ export async function loadCertificate(options: CertificateOptions): Promise<Serv
     cert: { variable: 'MAYFLY_SMTP_TLS_CERT', path: smtpTlsCert },
     key: { variable: 'MAYFLY_SMTP_TLS_KEY', path: smtpTlsKey },
   })
-  if (cert === null || key === null) throw new Error('the settings let a certificate without files pass')
+  if (cert === null || key === null)
+    throw new Error('MAYFLY_SMTP_TLS is files, but no certificate files are set')
   return { cert, key, caFile: null }
 }
 
@@ -55,7 +56,7 @@ export async function loadCertificate(options: CertificateOptions): Promise<Serv
  * nothing that the next one cannot replace.
  */
 async function loadSelfSigned({ settings, folder, now }: CertificateOptions): Promise<ServerCertificate> {
-  // Only servers that make certificates load the library.
+  // Loaded only if a certificate may have to be made.
   const { isIssuedFor, issueCertificate, makeAuthority } = await import('#libs/tls/authority.js')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const notBefore = new Date(now().getTime() - CLOCK_SKEW_MS)
@@ -126,7 +127,7 @@ function isPair({ key, cert }: KeyPairPem): boolean {
   }
 }
 
-/** Key and certificate are one file, so that they cannot come apart. */
+/** Key and certificate are one file, so that one is never replaced without the other. */
 function pairOf({ key, cert }: KeyPairPem): string {
   return key + cert
 }

@@ -1,4 +1,5 @@
 import { REFUSALS, type Refusal } from './replies.js'
+import type { AuthOffer } from './smtp-auth.js'
 
 /** What is said to a command before it is read any further. */
 export interface Admission {
@@ -20,7 +21,7 @@ export interface SessionState {
   requiresTls: boolean
   isSecure: boolean
   offersTls: boolean
-  auth: 'offered' | 'needs-tls' | 'off'
+  auth: AuthOffer
 }
 
 export function admissionOf(

@@ -1,5 +1,5 @@
 import type { Inbox } from '#libs/inbox/inbox.js'
-import type { Auth } from './auth.js'
+import type { SmtpAuth } from './smtp-auth.js'
 import type { RemoteHost } from './connection-limits.js'
 import type { ReceptionContext, ReceptionLimits } from './mail-reception.js'
 import type { Client, DISCARDED } from './recipients.js'
@@ -21,7 +21,7 @@ export interface SessionLimits extends ReceptionLimits {
 
 /** What every connection of an edge shares. */
 export interface ConnectionContext extends ReceptionContext, SessionLimits {
-  auth: Pick<Auth, 'isOff' | 'isOffered' | 'senderKey'>
+  auth: Pick<SmtpAuth, 'isOff' | 'offer' | 'senderKey'>
   /** Null if mail may come. Never rejects. */
   refusalOfMail: () => Promise<Refusal | null>
   /** The inbox that a recipient reaches, DISCARDED, or why it is refused. Never rejects. */

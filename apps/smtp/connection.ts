@@ -8,7 +8,7 @@ import { admissionOf, type SessionState } from './command-admission.js'
 import { CommandStream } from './command-stream.js'
 import type { ConnectionContext, Peer } from './connection-context.js'
 import { MailReception } from './mail-reception.js'
-import type { AuthenticatedUser } from './auth.js'
+import type { AuthenticatedUser } from './smtp-auth.js'
 import { acceptedText, reasonOf, Refusal, REFUSALS } from './replies.js'
 import { SessionBounds } from './session-bounds.js'
 import { Transaction } from './transaction.js'
@@ -27,9 +27,9 @@ export class Connection extends UpgradableConnection {
   private readonly bounds: SessionBounds
   private isDraining = false
   private isGone = false
-  /** The refusal that is being sent. */
+  /** Set while `refuse` sends a reply, so that `send` logs its reason. */
   private refusal: Refusal | null = null
-  /** Whether the next line continues an AUTH command, and is not a command by itself. */
+  /** Whether the next line is an AUTH response, not a command. */
   private isAuthenticating = false
 
   constructor(
@@ -158,13 +158,7 @@ export class Connection extends UpgradableConnection {
   private state(): SessionState {
     const { auth, requiresTls, offersTls } = this.context
     const { secure: isSecure, remoteAddress } = this
-    const isAuthOffered = auth.isOffered({ isSecure, remoteAddress })
-    return {
-      requiresTls,
-      isSecure,
-      offersTls,
-      auth: auth.isOff ? 'off' : isAuthOffered ? 'offered' : 'needs-tls',
-    }
+    return { requiresTls, isSecure, offersTls, auth: auth.offer({ isSecure, remoteAddress }) }
   }
 
   /** What Auth gave to smtp-server, which keeps it as `any`. */

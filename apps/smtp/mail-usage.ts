@@ -3,7 +3,7 @@ import type { SecretKey } from '#libs/erasure/seal.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { MessageId } from '#libs/typeid/typeid.js'
 import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
-import { keyOfSender, type SenderKey } from './auth.js'
+import { keyOfSender, type SenderKey } from './smtp-auth.js'
 import type { Refusal } from './replies.js'
 
 /** Where the header section of a mail is looked for its Message-ID: senders put it among the first. */

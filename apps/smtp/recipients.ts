@@ -6,11 +6,11 @@ import { isAnyCatchingUp } from '#libs/read-model/backlog.js'
 import type { InboxQueries } from '#libs/read-model/queries.js'
 import { isLoopback } from '#libs/config/smtp-settings.js'
 import type { Settings } from '#libs/config/settings.js'
-import type { SenderKey } from './auth.js'
+import type { SenderKey } from './smtp-auth.js'
 import type { BacklogWatch } from './backlog-watch.js'
 import type { MailUsage } from './mail-usage.js'
 import { Networks } from './remote-address.js'
-import { endedRecipient, foreignRecipient, Refusal, REFUSALS } from './replies.js'
+import { inboxEndedAt, foreignRecipient, Refusal, REFUSALS } from './replies.js'
 
 /** Who sends a mail. */
 export interface Client {
@@ -97,7 +97,10 @@ export class Recipients {
   }
 }
 
-/** Whether a mailbox belongs to another domain: not to ours or one below it, no address literal, not Postmaster alone. */
+/**
+ * Whether a mailbox is in a foreign domain. Our domain, its subdomains, address literals and a bare Postmaster are not
+ * foreign.
+ */
 function isForeign(mailbox: string, mailDomain: string): boolean {
   // Unicode forms of our own domain are ours as well; what is no domain name comes out empty.
   const domain = domainToASCII(mailbox.slice(mailbox.lastIndexOf('@') + 1))
@@ -108,6 +111,6 @@ function isForeign(mailbox: string, mailDomain: string): boolean {
 /** Why an inbox accepts no mail at that time; null if it does. */
 export function refusalOf(inbox: Inbox, now: Date): Refusal | null {
   const current = asOf(inbox, now)
-  if (current.state !== 'active') return endedRecipient(current)
+  if (current.state !== 'active') return inboxEndedAt(current)
   return current.messageCount >= current.maxMessages ? REFUSALS.inboxFull : null
 }

@@ -53,7 +53,7 @@ export class Refusal extends Error {
 export const REFUSALS = {
   unknownRecipient: new Refusal('unknown-recipient', 550, '5.1.1 no inbox has this address'),
   /** The inbox's key is gone, though the view does not show its end yet. */
-  endedRecipient: new Refusal('inbox-ended', 550, '5.1.1 this inbox has expired or was deleted'),
+  inboxEnded: new Refusal('inbox-ended', 550, '5.1.1 this inbox has expired or was deleted'),
   inboxFull: new Refusal('inbox-full', 552, '5.2.2 the inbox is full'),
   tooLarge: new Refusal('message-too-large', 552, '5.3.4 the message is larger than this server takes'),
   bareLineBreak: new Refusal(
@@ -100,7 +100,7 @@ export const REFUSALS = {
     553,
     '5.6.7 an address beyond ASCII needs SMTPUTF8 (RFC 6531)',
   ),
-  authNotOffered: new Refusal('not-offered', 502, '5.5.1 AUTH is not offered, and not needed to send mail'),
+  authNotOffered: new Refusal('not-offered', 502, '5.5.1 AUTH is not offered; send without it'),
   authNeedsTls: new Refusal('tls-required', 538, '5.7.11 AUTH needs TLS, since the password is an API key'),
   invalidCredentials: new Refusal('invalid-credentials', 535, '5.7.8 the password is not a valid API key'),
   authUnavailable: new Refusal('auth-unavailable', 454, '4.7.0 the API key cannot be checked now, try again'),
@@ -123,7 +123,7 @@ export const REFUSALS = {
 } as const
 
 /** The inbox ended at that time: unlike a mistyped address, it once existed. */
-export function endedRecipient({ state, endedAt }: Pick<EndedInbox, 'state' | 'endedAt'>): Refusal {
+export function inboxEndedAt({ state, endedAt }: Pick<EndedInbox, 'state' | 'endedAt'>): Refusal {
   const ended = state === 'expired' ? 'expired' : 'was deleted'
   return new Refusal('inbox-ended', 550, `5.1.1 this inbox ${ended} at ${endedAt.toISOString()}`)
 }

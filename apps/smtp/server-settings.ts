@@ -1,7 +1,7 @@
 import { constants } from 'node:crypto'
 import type { SMTPServerOptions } from 'smtp-server'
 import type { Settings } from '#libs/config/settings.js'
-import type { Auth } from './auth.js'
+import type { SmtpAuth } from './smtp-auth.js'
 import type { ServerCertificate } from './certificate.js'
 import type { SessionLimits } from './connection-context.js'
 import { ConnectionLimits } from './connection-limits.js'
@@ -18,7 +18,7 @@ const SWEEP_MS = 1_000
 export function serverOptions(
   settings: Settings,
   certificate: ServerCertificate | null,
-  auth: Pick<Auth, 'isOff' | 'authenticate'>,
+  auth: Pick<SmtpAuth, 'isOff' | 'authenticate'>,
 ): SMTPServerOptions {
   const notOffered = [...(certificate === null ? ['STARTTLS'] : []), ...(auth.isOff ? ['AUTH'] : [])]
   return {
@@ -33,7 +33,7 @@ export function serverOptions(
     disabledCommands: [...notOffered, 'XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'],
     authMethods: ['PLAIN', 'LOGIN'],
     authOptional: true,
-    // Each connection says by itself whether AUTH is offered.
+    // Each connection decides whether AUTH is offered.
     allowInsecureAuth: true,
     onAuth: ({ password }, _session, callback) => {
       void auth.authenticate(password ?? '').then((user) => {

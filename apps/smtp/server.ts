@@ -4,10 +4,10 @@ import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 import type { Settings } from '#libs/config/settings.js'
 import type { MessageId } from '#libs/typeid/typeid.js'
 import type { Acceptance, IncomingMail } from './acceptance.js'
-import type { Auth } from './auth.js'
+import type { SmtpAuth } from './smtp-auth.js'
 import type { ServerCertificate } from './certificate.js'
 import { Connection } from './connection.js'
-import type { ConnectionContext, Peer } from './connection-context.js'
+import type { ConnectionContext } from './connection-context.js'
 import type { ConnectionLimits } from './connection-limits.js'
 import type { MailUsage } from './mail-usage.js'
 import type { Journal } from './journal.js'
@@ -27,7 +27,7 @@ import type { UnknownRecipients } from './unknown-recipients.js'
 export interface EdgeServerOptions {
   settings: Settings
   certificate: ServerCertificate | null
-  auth: Auth
+  auth: SmtpAuth
   recipients: Recipients
   acceptance: Acceptance
   journal: Journal
@@ -56,7 +56,7 @@ export class EdgeServer extends SMTPServer {
   constructor(private readonly edge: EdgeServerOptions) {
     const { settings, certificate, auth } = edge
     super(serverOptions(settings, certificate, auth))
-    this.tlsServer = createServer((socket) => this.take(socket, { isImplicitTls: true }))
+    this.tlsServer = createServer((socket) => this.take(socket, true))
     this.limits = connectionLimits(settings)
     this.unknown = unknownRecipients(settings)
     this.balancers = new Networks(settings.smtpProxyFrom ?? [])
@@ -78,10 +78,10 @@ export class EdgeServer extends SMTPServer {
   }
 
   override connect(socket: Socket): void {
-    this.take(socket, { isImplicitTls: false })
+    this.take(socket, false)
   }
 
-  private take(socket: Socket, port: Pick<Peer, 'isImplicitTls'>): void {
+  private take(socket: Socket, isImplicitTls: boolean): void {
     // A socket that has closed already emits no further event.
     if (socket.destroyed) return
     socket.on('error', (error) => this.edge.journal.connectionBroke(error))
@@ -89,8 +89,9 @@ export class EdgeServer extends SMTPServer {
       this.turnAway(socket, this.isDraining ? REFUSALS.shuttingDown : REFUSALS.tooManyConnections)
       return
     }
-    if (this.balancers.has(plainAddress(socket.remoteAddress))) void this.connectProxied(socket, port)
-    else this.admit(socket, {}, port)
+    if (this.balancers.has(plainAddress(socket.remoteAddress)))
+      void this.connectProxied(socket, isImplicitTls)
+    else this.admit(socket, {}, isImplicitTls)
     this.edge.journal.connectionsAre(this.limits.count)
   }
 
@@ -115,7 +116,7 @@ export class EdgeServer extends SMTPServer {
   }
 
   /** A connection counts for the remote address that its balancer names. */
-  private async connectProxied(socket: Socket, port: Pick<Peer, 'isImplicitTls'>): Promise<void> {
+  private async connectProxied(socket: Socket, isImplicitTls: boolean): Promise<void> {
     this.unnamed.add(socket)
     const source = await readProxySource(socket, this.context.handshakeTimeoutMs)
     this.unnamed.delete(socket)
@@ -132,11 +133,11 @@ export class EdgeServer extends SMTPServer {
       this.turnAway(socket, REFUSALS.shuttingDown)
     } else {
       const remote = source === null ? {} : { remoteAddress: source.address, remotePort: source.port }
-      this.admit(socket, remote, port)
+      this.admit(socket, remote, isImplicitTls)
     }
   }
 
-  private admit(socket: Socket, options: SMTPConnectionOptions, port: Pick<Peer, 'isImplicitTls'>): void {
+  private admit(socket: Socket, options: SMTPConnectionOptions, isImplicitTls: boolean): void {
     const address = plainAddress(options.remoteAddress ?? socket.remoteAddress)
     const host = this.limits.admit(address)
     if (typeof host === 'string') {
@@ -145,7 +146,7 @@ export class EdgeServer extends SMTPServer {
       this.turnAway(socket, refusal, address)
       return
     }
-    const peer = { host, ...port, guesses: this.unknown.session(host.group) }
+    const peer = { host, isImplicitTls, guesses: this.unknown.session(host.group) }
     const connection = new Connection(this, socket, options, peer, this.context, (gone) => this.left(gone))
     this.connections.add(connection)
     this.open.add(connection)

@@ -9,7 +9,7 @@ import type { KeyUse } from '#libs/key-use/key-use.js'
 import { measuredUsage } from '#libs/process/measured-usage.js'
 import { listenError } from '#libs/process/listen-error.js'
 import { Acceptance } from './acceptance.js'
-import { Auth } from './auth.js'
+import { SmtpAuth } from './smtp-auth.js'
 import { Authenticator } from './authenticator.js'
 import { BacklogWatch } from './backlog-watch.js'
 import { loadCertificate } from './certificate.js'
@@ -63,8 +63,8 @@ const SEALED_SHARE = 4
 /**
  * The SMTP edge: takes mail for active inboxes and puts it on the log.
  *
- * It speaks SMTP (RFC 5321) with PIPELINING, SIZE, 8BITMIME, SMTPUTF8, ENHANCEDSTATUSCODES, and, as the settings say,
- * STARTTLS, implicit TLS on a second port, and AUTH. MAIL FROM is refused while the views are too far behind or memory
+ * It speaks SMTP (RFC 5321) with PIPELINING, SIZE, 8BITMIME, SMTPUTF8, ENHANCEDSTATUSCODES, and, depending on the
+ * settings, STARTTLS, implicit TLS on a second port, and AUTH. MAIL FROM is refused while the views are too far behind or memory
  * is full. RCPT TO is looked up in the views. The mail is read under its limits, its sender verified if that is set,
  * sealed with each recipient's key, and a MessageReceived appended for each. 250 is sent once they are durable. It emits
  * those events, a log line and counts for each mail.
@@ -120,22 +120,22 @@ async function listen(
   })
   const certificate = await loadCertificate({ settings, folder: options.tlsFolder, now })
   const { accounts, inboxes, keyUse, log } = engine
-  const auth = new Auth({ settings, accounts, inboxes, keyUse, log, now, onError })
+  const auth = new SmtpAuth({ settings, accounts, inboxes, keyUse, log, now, onError })
 
   const server = new EdgeServer({ settings, certificate, auth, recipients, acceptance, journal, usage })
   opened.defer(() => server.drain(DRAIN_MS))
   const { smtpHost, smtpPort, smtpsPort } = settings
-  const port = await portOf(server.listen(smtpPort, smtpHost), 'MAYFLY_SMTP_PORT')
+  const port = await listeningPort(server.listen(smtpPort, smtpHost), 'MAYFLY_SMTP_PORT')
   const tlsPort =
     smtpsPort === null
       ? null
-      : await portOf(server.tlsServer.listen(smtpsPort, smtpHost), 'MAYFLY_SMTPS_PORT')
+      : await listeningPort(server.tlsServer.listen(smtpsPort, smtpHost), 'MAYFLY_SMTPS_PORT')
   return { port, tlsPort, caFile: certificate?.caFile ?? null }
 }
 
-async function portOf(server: Server, port: string): Promise<number> {
+async function listeningPort(server: Server, variable: string): Promise<number> {
   await once(server, 'listening').catch((error: unknown) => {
-    throw listenError(error, { host: 'MAYFLY_SMTP_HOST', port })
+    throw listenError(error, { host: 'MAYFLY_SMTP_HOST', port: variable })
   })
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('the SMTP server listens on no port')

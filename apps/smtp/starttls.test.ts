@@ -42,6 +42,18 @@ describe('STARTTLS', () => {
     tls.destroy()
   })
 
+  it('ends an AUTH in the clear, and offers another', async () => {
+    room = await MailRoom.started(TLS)
+    const auth = `AUTH PLAIN ${Buffer.from('\0user\0secret').toString('base64')}`
+    const client = await Dialogue.greeted(room.port)
+    expect(await client.ask(auth)).toMatch(/^235 /)
+    expect(await client.ask('STARTTLS')).toMatch(/^220 /)
+    const { tls, dialogue } = await upgraded(client)
+    expect(await dialogue.ask('EHLO secure.test')).toContain('AUTH PLAIN LOGIN')
+    expect(await dialogue.ask(auth)).toMatch(/^235 /)
+    tls.destroy()
+  })
+
   it('throws away what was pipelined behind it in the clear', async () => {
     room = await MailRoom.started(TLS)
     const { address } = await room.createInbox()

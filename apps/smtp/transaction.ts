@@ -1,7 +1,7 @@
 import type { Inbox } from '#libs/inbox/inbox.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { Recipient } from './acceptance.js'
-import type { SenderKey } from './auth.js'
+import type { SenderKey } from './smtp-auth.js'
 import { readMailParameters, type MailParameters } from './mail-parameters.js'
 import { isInternational, readPathCommand, type Path } from './path.js'
 import { DISCARDED, type Client } from './recipients.js'
@@ -15,7 +15,7 @@ export interface TransactionContext {
   remoteAddress: string
   refusalOfMail: () => Promise<Refusal | null>
   /** The API key that the client is authenticated with at the moment. */
-  senderKey: () => Promise<SenderKey | null>
+  senderKey: () => Promise<SenderKey | Refusal | null>
   resolve: (mailbox: string, client: Client) => Promise<Inbox | typeof DISCARDED | Refusal>
 }
 
@@ -68,8 +68,11 @@ export class Transaction {
     if (isInternational(path) && !parameters.isInternational) return REFUSALS.needsSmtpUtf8
     if (!this.context.hasRoomFor(parameters.declaredBytes ?? 0)) return REFUSALS.memoryFull
     const refusal = await this.context.refusalOfMail()
-    if (refusal === null) this.sender = { path, parameters, key: await this.context.senderKey() }
-    return refusal
+    if (refusal !== null) return refusal
+    const key = await this.context.senderKey()
+    if (key instanceof Refusal) return key
+    this.sender = { path, parameters, key }
+    return null
   }
 
   /** Handles RCPT TO. */

@@ -14,13 +14,12 @@ writeFileSync(
   JSON.stringify({ version, commit: process.env.MAYFLY_COMMIT || headCommit() }),
 )
 
-/** Null outside of a git checkout, as in an image. */
+/** Null if this folder is no git checkout, as in an image, or lies within that of another project. */
 function headCommit() {
+  const git = (...args) =>
+    execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
   try {
-    return execFileSync('git', ['rev-parse', 'HEAD'], {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    }).trim()
+    return git('rev-parse', '--show-prefix') === '' ? git('rev-parse', 'HEAD') : null
   } catch {
     return null
   }

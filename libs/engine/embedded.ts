@@ -119,7 +119,8 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
 }
 
 /**
- * Opens the event log of a data folder that no process uses, and nothing else. Disposing of it lets go of the folder.
+ * Opens the event log of a data folder that no process uses, and nothing else. Disposing closes the log and
+ * releases the folder.
  * Rejects with DataDirError if the folder is in use, or holds no event log.
  */
 export async function openLogForRecovery(

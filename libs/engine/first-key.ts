@@ -98,14 +98,14 @@ async function waitForAccountViews({ engine, logger }: FirstKeyOptions): Promise
   const { partitions } = await engine.log.topology('account-events')
   const watermark = new Watermark(engine.inboxes, engine.signals)
   for (const { topic, partition, end } of partitions) {
-    // Also if the log is empty: until its views begin, those of a log that it replaced may still be there.
+    // Wait also on an empty log: views of a log that it replaced may still exist.
     const last = { topic, partition, offset: end - 1 }
     if (await watermark.hasPassed(last, LOG_WAIT_AFTER_MS)) continue
     logger.info('waiting for a projector to bring the views of accounts up to the log')
     if (await watermark.hasPassed(last, VISIBLE_WITHIN_MS)) continue
     const minutes = VISIBLE_WITHIN_MS / 60_000
     throw new StartError(
-      `the views of accounts have not caught up with the log after ${minutes} minutes: does a projector run?`,
+      `the views of accounts have not caught up with the log after ${minutes} minutes: check that a projector is running`,
     )
   }
 }

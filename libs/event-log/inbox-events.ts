@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import type { Address } from '#libs/inbox/address.js'
 import type {
-  CountedInbox,
+  InboxAttribution,
   InboxCreated,
   InboxDeleted,
   InboxEvent,
@@ -13,22 +13,22 @@ import type { KeyId } from '#libs/typeid/typeid.js'
 import { EventCodec, readTime, type EventForm } from './cloud-event.js'
 import { Count, eventForm, IdText, SealedBytes, SealedText, Sha256, Text, Time } from './event-form.js'
 
-/** A CountedInbox. Records from before usage was counted lack both properties. */
-const COUNTED_INBOX = {
+/** An InboxAttribution. Records from before usage was counted lack both properties. */
+const INBOX_ATTRIBUTION = {
   inbox_key_id: Type.Optional(IdText('key')),
   labels: Type.Optional(Type.Record(Text, Text)),
 }
 
-interface CountedInboxData {
+interface InboxAttributionData {
   inbox_key_id?: KeyId
   labels?: Record<string, string>
 }
 
-function countedInboxData(inbox: CountedInbox | null): CountedInboxData {
+function attributionData(inbox: InboxAttribution | null): InboxAttributionData {
   return inbox === null ? {} : { inbox_key_id: inbox.keyId, labels: { ...inbox.labels } }
 }
 
-function countedInbox({ inbox_key_id: keyId, labels = {} }: CountedInboxData): CountedInbox | null {
+function attribution({ inbox_key_id: keyId, labels = {} }: InboxAttributionData): InboxAttribution | null {
   return keyId === undefined ? null : { keyId, labels }
 }
 
@@ -91,7 +91,7 @@ const messageReceived = eventForm({
     size: Count,
     digest: Sha256,
     sealed: SealedBytes,
-    ...COUNTED_INBOX,
+    ...INBOX_ATTRIBUTION,
   },
   toData: (event: MessageReceived) => ({
     inbox_id: event.inboxId,
@@ -100,7 +100,7 @@ const messageReceived = eventForm({
     size: event.size,
     digest: event.digest,
     sealed: event.sealed,
-    ...countedInboxData(event.inbox),
+    ...attributionData(event.inbox),
   }),
   fromData: (data): MessageReceived => ({
     type: 'MessageReceived',
@@ -110,7 +110,7 @@ const messageReceived = eventForm({
     size: data.size,
     digest: data.digest,
     sealed: data.sealed,
-    inbox: countedInbox(data),
+    inbox: attribution(data),
   }),
 })
 
@@ -122,14 +122,14 @@ const messageDeleted = eventForm({
     message_id: IdText('msg'),
     key_id: IdText('key'),
     deleted_at: Time,
-    ...COUNTED_INBOX,
+    ...INBOX_ATTRIBUTION,
   },
   toData: (event: MessageDeleted) => ({
     inbox_id: event.inboxId,
     message_id: event.messageId,
     key_id: event.keyId,
     deleted_at: event.deletedAt.toISOString(),
-    ...countedInboxData(event.inbox),
+    ...attributionData(event.inbox),
   }),
   fromData: (data): MessageDeleted => ({
     type: 'MessageDeleted',
@@ -137,43 +137,43 @@ const messageDeleted = eventForm({
     messageId: data.message_id,
     keyId: data.key_id,
     deletedAt: readTime(data.deleted_at),
-    inbox: countedInbox(data),
+    inbox: attribution(data),
   }),
 })
 
 const inboxExpired = eventForm({
   name: 'inbox.expired',
   contentType: 'application/json',
-  properties: { inbox_id: IdText('inb'), expired_at: Time, ...COUNTED_INBOX },
+  properties: { inbox_id: IdText('inb'), expired_at: Time, ...INBOX_ATTRIBUTION },
   toData: (event: InboxExpired) => ({
     inbox_id: event.inboxId,
     expired_at: event.expiredAt.toISOString(),
-    ...countedInboxData(event.inbox),
+    ...attributionData(event.inbox),
   }),
   fromData: (data): InboxExpired => ({
     type: 'InboxExpired',
     inboxId: data.inbox_id,
     expiredAt: readTime(data.expired_at),
-    inbox: countedInbox(data),
+    inbox: attribution(data),
   }),
 })
 
 const inboxDeleted = eventForm({
   name: 'inbox.deleted',
   contentType: 'application/json',
-  properties: { inbox_id: IdText('inb'), key_id: IdText('key'), deleted_at: Time, ...COUNTED_INBOX },
+  properties: { inbox_id: IdText('inb'), key_id: IdText('key'), deleted_at: Time, ...INBOX_ATTRIBUTION },
   toData: (event: InboxDeleted) => ({
     inbox_id: event.inboxId,
     key_id: event.keyId,
     deleted_at: event.deletedAt.toISOString(),
-    ...countedInboxData(event.inbox),
+    ...attributionData(event.inbox),
   }),
   fromData: (data): InboxDeleted => ({
     type: 'InboxDeleted',
     inboxId: data.inbox_id,
     keyId: data.key_id,
     deletedAt: readTime(data.deleted_at),
-    inbox: countedInbox(data),
+    inbox: attribution(data),
   }),
 })
 

@@ -1,6 +1,6 @@
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
 import type { Address } from './address.js'
-import type { CountedInbox, InboxEvent } from './events.js'
+import type { InboxAttribution, InboxEvent } from './events.js'
 import { asOf, type EndedInbox, type Inbox, type InboxSlice } from './inbox.js'
 import type { Lifespan } from './lifespan.js'
 
@@ -56,7 +56,7 @@ export function decide({ inbox, message }: InboxSlice, command: InboxCommand): D
   if (command.type === 'ExpireInbox') {
     const isDue = inbox.state === 'active' && now >= inbox.expiresAt
     if (!isDue) return accept()
-    return accept({ type: 'InboxExpired', inboxId, expiredAt: inbox.expiresAt, inbox: countedAs(inbox) })
+    return accept({ type: 'InboxExpired', inboxId, expiredAt: inbox.expiresAt, inbox: attributionOf(inbox) })
   }
 
   const current = asOf(inbox, now)
@@ -77,23 +77,23 @@ export function decide({ inbox, message }: InboxSlice, command: InboxCommand): D
         size,
         digest,
         sealed,
-        inbox: countedAs(current),
+        inbox: attributionOf(current),
       })
     }
     case 'DeleteMessage': {
       if (message === null) return refuse({ code: 'unknown-message' })
       if (message.state === 'deleted') return accept()
       const { messageId, keyId } = command
-      const inbox = countedAs(current)
+      const inbox = attributionOf(current)
       return accept({ type: 'MessageDeleted', inboxId, messageId, keyId, deletedAt: now, inbox })
     }
     case 'DeleteInbox':
       const { keyId } = command
-      return accept({ type: 'InboxDeleted', inboxId, keyId, deletedAt: now, inbox: countedAs(current) })
+      return accept({ type: 'InboxDeleted', inboxId, keyId, deletedAt: now, inbox: attributionOf(current) })
   }
 }
 
-function countedAs({ keyId, labels }: Inbox): CountedInbox {
+function attributionOf({ keyId, labels }: Inbox): InboxAttribution {
   return { keyId, labels }
 }
 

@@ -33,14 +33,12 @@ export interface MessageReceived {
   digest: string
   /** Envelope and source, sealed. */
   sealed: Uint8Array
-  inbox: CountedInbox | null
+  /** Null in events recorded before usage was counted. */
+  inbox: InboxAttribution | null
 }
 
-/**
- * The key that created the inbox, and the inbox's labels: what usage figures count an event by. Null in events recorded
- * before they carried it.
- */
-export interface CountedInbox {
+/** The key that created the inbox, and the inbox's labels: what usage figures count an event by. */
+export interface InboxAttribution {
   keyId: KeyId
   labels: Readonly<Record<string, string>>
 }
@@ -52,14 +50,16 @@ export interface MessageDeleted {
   /** The key that deleted the message. */
   keyId: KeyId
   deletedAt: Date
-  inbox: CountedInbox | null
+  /** Null in events recorded before usage was counted. */
+  inbox: InboxAttribution | null
 }
 
 export interface InboxExpired {
   type: 'InboxExpired'
   inboxId: InboxId
   expiredAt: Date
-  inbox: CountedInbox | null
+  /** Null in events recorded before usage was counted. */
+  inbox: InboxAttribution | null
 }
 
 export interface InboxDeleted {
@@ -68,7 +68,8 @@ export interface InboxDeleted {
   /** The key that deleted the inbox. */
   keyId: KeyId
   deletedAt: Date
-  inbox: CountedInbox | null
+  /** Null in events recorded before usage was counted. */
+  inbox: InboxAttribution | null
 }
 
 /** What of an inbox is sealed with its key, beside the mail. */

@@ -27,7 +27,7 @@ const inboxId = fc.constant(INBOX_ID)
 const anyLabelName = fc.string().filter((name) => name !== '__proto__')
 const anyLabels = fc.dictionary(anyLabelName, fc.string(), { maxKeys: 4 })
 /** Null as in old records. */
-const anyCountedInbox = fc.option(fc.record({ keyId: anyKeyId, labels: anyLabels }))
+const anyInboxAttribution = fc.option(fc.record({ keyId: anyKeyId, labels: anyLabels }))
 
 const anyCreated = fc
   .record({
@@ -52,7 +52,7 @@ export const anyInboxEvent: fc.Arbitrary<InboxEvent> = fc.oneof(
       size: fc.nat(),
       digest: anyDigest,
       sealed: anyBytes,
-      inbox: anyCountedInbox,
+      inbox: anyInboxAttribution,
     }),
   },
   {
@@ -63,7 +63,7 @@ export const anyInboxEvent: fc.Arbitrary<InboxEvent> = fc.oneof(
       messageId: anyMessageId,
       keyId: anyKeyId,
       deletedAt: anyMinute,
-      inbox: anyCountedInbox,
+      inbox: anyInboxAttribution,
     }),
   },
   {
@@ -72,7 +72,7 @@ export const anyInboxEvent: fc.Arbitrary<InboxEvent> = fc.oneof(
       type: fc.constant('InboxExpired' as const),
       inboxId,
       expiredAt: anyMinute,
-      inbox: anyCountedInbox,
+      inbox: anyInboxAttribution,
     }),
   },
   {
@@ -82,7 +82,7 @@ export const anyInboxEvent: fc.Arbitrary<InboxEvent> = fc.oneof(
       inboxId,
       keyId: anyKeyId,
       deletedAt: anyMinute,
-      inbox: anyCountedInbox,
+      inbox: anyInboxAttribution,
     }),
   },
 )

@@ -1,5 +1,5 @@
 import type { Recorded } from '#libs/event-log/cloud-event.js'
-import type { CountedInbox, InboxEvent } from '#libs/inbox/events.js'
+import type { InboxAttribution, InboxEvent } from '#libs/inbox/events.js'
 import type { KeyId } from '#libs/typeid/typeid.js'
 import type { WebhookEvent } from '#libs/webhook/webhook-events.js'
 import type { UsageEvent, UsageLabels } from './events.js'
@@ -146,7 +146,7 @@ interface InboxFacts {
   type: string
   messageId?: string
   bytes?: number
-  inbox: CountedInbox | null
+  inbox: InboxAttribution | null
 }
 
 function inboxFacts(event: InboxEvent, causedBy: KeyId | null): InboxFacts {

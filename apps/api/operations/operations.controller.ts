@@ -39,13 +39,16 @@ export class OperationsController {
     summary: 'Which version runs',
     answer: {
       description: 'The build and its engine.',
-      schema: Type.Object({
-        version: Type.String({ examples: ['0.1.0'] }),
-        commit: Type.Union([Type.String(), Type.Null()], {
-          description: 'The git commit that it was built from; null if that is not known.',
-        }),
-        engine: Type.Union([Type.Literal('embedded'), Type.Literal('distributed')]),
-      }),
+      schema: Type.Object(
+        {
+          version: Type.String({ examples: ['0.1.0'] }),
+          commit: Type.Union([Type.String(), Type.Null()], {
+            description: 'The git commit that it was built from; null if that is not known.',
+          }),
+          engine: Type.Union([Type.Literal('embedded'), Type.Literal('distributed')]),
+        },
+        { $id: 'Version' },
+      ),
     },
   })
   version(@Query() _query: NoParameters) {

@@ -18,10 +18,12 @@ export interface SenderKey {
 }
 
 /**
- * What a session remembers of AUTH: the hash of an API key, or that credentials came that nobody looks at.
- * Never the credentials themselves.
+ * What a session remembers of AUTH: the hash of an API key, or 'anyone' if credentials are accepted unchecked. Never
+ * the credentials themselves.
  */
 export type AuthenticatedUser = { secretHash: string } | 'anyone'
+
+export type AuthOffer = 'offered' | 'needs-tls' | 'off'
 
 export interface AuthOptions {
   settings: Pick<Settings, 'smtpAuth' | 'smtpHost'>
@@ -34,7 +36,7 @@ export interface AuthOptions {
 }
 
 /** AUTH PLAIN and LOGIN (RFC 4954) as `MAYFLY_SMTP_AUTH` sets them. */
-export class Auth {
+export class SmtpAuth {
   private readonly mode: 'any' | 'key' | 'off'
 
   constructor(private readonly options: AuthOptions) {
@@ -46,9 +48,10 @@ export class Auth {
     return this.mode === 'off'
   }
 
-  /** An API key must not cross a network in the clear. */
-  isOffered({ isSecure, remoteAddress }: { isSecure: boolean; remoteAddress: string }): boolean {
-    return this.mode === 'any' || (this.mode === 'key' && (isSecure || isLoopback(remoteAddress)))
+  /** Whether a connection is offered AUTH. An API key must not cross a network in the clear. */
+  offer({ isSecure, remoteAddress }: { isSecure: boolean; remoteAddress: string }): AuthOffer {
+    if (this.mode === 'key') return isSecure || isLoopback(remoteAddress) ? 'offered' : 'needs-tls'
+    return this.mode === 'any' ? 'offered' : 'off'
   }
 
   /** Never rejects. */
@@ -69,13 +72,18 @@ export class Auth {
   }
 
   /**
-   * The key that a mail may count for; null if the session has none, or it was revoked since. Looked up for each mail,
-   * so that revoking a key takes effect in open sessions. Rejects if the views cannot be read.
+   * The key that mail of this session is attributed to; null if the session has none, or it was revoked since. Looked
+   * up for each mail, so that revoking a key takes effect in open sessions. Never rejects.
    */
-  async senderKey(user: AuthenticatedUser | null): Promise<SenderKey | null> {
+  async senderKey(user: AuthenticatedUser | null): Promise<SenderKey | Refusal | null> {
     if (user === null || user === 'anyone') return null
-    const key = await this.find(user.secretHash)
-    return key === 'catching-up' ? null : key
+    try {
+      const key = await this.find(user.secretHash)
+      return key === 'catching-up' ? null : key
+    } catch (error) {
+      this.options.onError(error)
+      return REFUSALS.readModelUnavailable
+    }
   }
 
   private async find(secretHash: string): Promise<SenderKey | 'catching-up' | null> {

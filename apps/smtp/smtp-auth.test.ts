@@ -1,4 +1,3 @@
-import { createTransport } from 'nodemailer'
 import { Dialogue } from '#test/smtp/dialogue.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
 
@@ -43,22 +42,6 @@ describe('AUTH', () => {
     expect(await client.ask('NOOP')).toMatch(/^250 /)
   })
 
-  it('is offered again after STARTTLS, since what came before it does not count', async () => {
-    room = await MailRoom.started({ smtpTls: 'self-signed' })
-    const client = await Dialogue.greeted(room.port)
-    expect(await client.ask(`AUTH PLAIN ${base64('\0user\0secret')}`)).toMatch(/^235 /)
-    expect(await client.ask('EHLO client.test')).not.toContain('AUTH')
-    const mailer = createTransport({
-      host: '127.0.0.1',
-      port: room.port,
-      requireTLS: true,
-      tls: { rejectUnauthorized: false },
-      auth: { user: 'user', pass: 'secret' },
-    })
-    await expect(mailer.verify()).resolves.toBe(true)
-    mailer.close()
-  })
-
   it('lets MAIL FROM name who submitted the mail, which is ignored', async () => {
     room = await MailRoom.started()
     const client = await Dialogue.greeted(room.port)
@@ -79,7 +62,7 @@ describe('AUTH', () => {
     await other.ask(`${base64('a-password')} trailing`)
     await other.ask('AUTH PLAIN a-password')
     const log = JSON.stringify(room.logLines)
-    for (const text of ['a-user-name', 'a-password']) {
+    for (const text of ['a-user-name', 'a-password', '\0a-user-name\0a-password']) {
       expect(log).not.toContain(text)
       expect(log).not.toContain(base64(text).replace(/=+$/, ''))
     }
