@@ -20,10 +20,10 @@ const encodedWord = /=\?[^\s?]{1,100}\?[bq]\?[^\s?]{0,500}\?=/iy
  * The mailboxes of an address header's value (RFC 5322, section 3.4 and its obsolete forms; RFC 6532), those
  * of groups among them; what has a name but no address is left out. Forgives what senders do: names with a
  * comma and no quotes, missing and stray brackets, semicolons as separators. Addresses are given as they stand,
- * quotes and Punycode kept; an address is never made out of an encoded name. Linear.
+ * quotes and Punycode kept; an address is never made out of an encoded name. Linear. At most `maxCount`, the first ones.
  */
-export function readMailboxes(value: string): Mailbox[] {
-  return new AddressReader(value).read()
+export function readMailboxes(value: string, maxCount: number): Mailbox[] {
+  return new AddressReader(value).read(maxCount)
 }
 
 class AddressReader {
@@ -38,10 +38,10 @@ class AddressReader {
 
   constructor(private readonly text: string) {}
 
-  read(): Mailbox[] {
-    while (this.at < this.text.length) this.step(this.text.charAt(this.at))
+  read(maxCount: number): Mailbox[] {
+    while (this.at < this.text.length && this.found.length < maxCount) this.step(this.text.charAt(this.at))
     this.endEntry(';')
-    return this.found
+    return this.found.slice(0, maxCount)
   }
 
   private step(character: string): void {

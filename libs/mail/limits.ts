@@ -7,6 +7,8 @@ export interface MailLimits {
   maxHeaders: number
   /** Bytes of the mail's own header block, and of each part's. */
   maxHeaderBytes: number
+  /** Mailboxes in each address field: From, To, Cc and Reply-To. */
+  maxMailboxes: number
   /** MIME parts; the source is cut before the part that is one too many. */
   maxParts: number
   /** Multiparts within multiparts; what lies deeper is left out. */
@@ -23,6 +25,7 @@ export interface MailLimits {
 export const defaultMailLimits: MailLimits = {
   maxHeaders: 2_000,
   maxHeaderBytes: 1024 * 1024,
+  maxMailboxes: 1_000,
   maxParts: 1_000,
   maxDepth: 100,
   maxAttachments: 200,

@@ -87,6 +87,7 @@ export interface Warning {
 
 export type WarningCode =
   | 'too-many-headers'
+  | 'too-many-addresses'
   | 'too-many-parts'
   | 'too-many-attachments'
   | 'too-many-links'

@@ -43,7 +43,7 @@ interface MimeParts extends Pick<MimeContent, 'attachments' | 'warnings'> {
 
 /** Resolves once the whole source is read. Rejects with an Error if the parser is defeated. */
 export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeContent> {
-  return contentOf(await readParts(raw, limits))
+  return contentOf(await readParts(raw, limits), limits)
 }
 
 /**
@@ -119,15 +119,24 @@ function readAll(parser: TreeParser, source: Buffer): Promise<void> {
   })
 }
 
-function contentOf({ tree, attachments, warnings }: MimeParts): MimeContent {
+function contentOf({ tree, attachments, warnings }: MimeParts, { maxMailboxes }: MailLimits): MimeContent {
   const texts: string[] = []
   const htmls: string[] = []
   if (tree) collectText(tree, texts, htmls, warnings)
   const header = tree ? tree.node.header : undefined
   const fields = header?.fields ?? []
   const charset = header?.charset ?? null
-  const mailboxesOf = (found: Field[]) =>
-    found.flatMap(({ value }) => readMailboxes(fieldText(value, charset)))
+  const mailboxesOf = (found: Field[]) => {
+    const read: Mailbox[] = []
+    for (const { value } of found) {
+      read.push(...readMailboxes(fieldText(value, charset), maxMailboxes + 1 - read.length))
+      if (read.length <= maxMailboxes) continue
+      const detail = `Only the first ${maxMailboxes} addresses of an address field are listed.`
+      warnings.push({ code: 'too-many-addresses', detail })
+      break
+    }
+    return read.slice(0, maxMailboxes)
+  }
   const all = (key: string) => fields.filter((field) => field.key === key)
   // A mail may have one of each (RFC 5322, section 3.6). Of several From or Reply-To the first counts.
   return {

@@ -90,6 +90,18 @@ const overruns: { send: string; limits: Partial<MailLimits>; warning: string; ke
       kept: { headers: [{ name: 'X', value: '0' }], text: 'Hi\n' },
     },
     {
+      send: `To: ${many(9, (index) => `a${index}@x.test, `)}\nTo: z@x.test\nCc: c@x.test\n\n`,
+      limits: { maxMailboxes: 2 },
+      warning: 'too-many-addresses',
+      kept: {
+        to: [
+          { name: null, address: 'a0@x.test' },
+          { name: null, address: 'a1@x.test' },
+        ],
+        cc: [{ name: null, address: 'c@x.test' }],
+      },
+    },
+    {
       send: multipart(many(9, (index) => `--m\n\n${index}\n`)),
       limits: { maxParts: 3 },
       warning: 'too-many-parts',

@@ -28,6 +28,7 @@ interface Shown {
 const SENT: { name: string; bytes: number; warning: string | null }[] = [
   { name: 'multiparts in multiparts', bytes: MIB, warning: 'too-many-parts' },
   { name: 'attachments without end', bytes: 8 * MIB, warning: 'too-many-attachments' },
+  { name: 'many senders', bytes: 0.9 * MIB, warning: 'too-many-addresses' },
   { name: 'many headers', bytes: 8 * MIB, warning: 'too-many-headers' },
   { name: 'a long Subject', bytes: 10 * MIB, warning: 'too-many-headers' },
   { name: 'one line', bytes: 25 * MIB, warning: 'text-truncated' },
@@ -59,6 +60,13 @@ describe('a mail made to cost much', () => {
       const attachment = await fetchAt(tenant, `${path}/attachments/${index}`)
       expect((await attachment.arrayBuffer()).byteLength).toBe(size)
     }
+  })
+
+  it('is searched by sender, however many it names', async () => {
+    const { tenant, inbox } = await received(sourceOf('many senders', 0.9 * MIB))
+    const list = `/v1/inboxes/${inbox.id}/messages`
+    expect((await call<Shown[]>(tenant, 'GET', `${list}?sender=999@b.c`)).body).toHaveLength(1)
+    expect((await call<Shown[]>(tenant, 'GET', `${list}?sender=nobody`)).body).toEqual([])
   })
 
   it('is shown by its header where it goes past its budget, and so is what comes behind it', async () => {

@@ -23,6 +23,8 @@ export const HEADER_BOMBS: Readonly<Record<string, Bomb>> = {
     (n) => `=?${['utf-7', 'iso-2022-jp', 'gb18030', 'x-no'][n % 4]}?Q?+AOQ-=1B$B?= `,
   ),
   'one encoded word': header('Subject', () => '=41', '=?utf-8?Q?', '?='),
+  'many senders': (bytes) =>
+    Buffer.from(`From: ${numbered(bytes, (n) => `${n}@b.c, `)}${CRLF}${CRLF}Hello.${CRLF}`),
   'many recipients': header('To', (n) => `${n}@b.c, `),
   'many recipients with names': header('To', (n) => `"=?utf-8?Q?=C3=A4?=" <${n}@b.c>, `),
   'recipients in encoded words': header('To', (n) => `=?utf-8?B?PGFAYi5jPg==?= =?utf-8?B?${n}?=, `),

@@ -17,9 +17,9 @@ export async function mismatches(mail: ParsedMail, filters: MatchFilters): Promi
 function* mismatchesInHead(mail: ParsedMail, filters: MatchFilters): Generator<string, void> {
   const { subject, sender, recipient, has_code: hasCode, has_link: hasLink } = filters
   const senders = mail.from.flatMap(({ name, address }) => [name, address])
-  if (!contains(subject, mail.subject)) yield lacking('subject', subject)
-  if (!contains(sender, mail.sender, ...senders)) yield lacking('sender', sender)
-  if (!contains(recipient, mail.recipient)) yield lacking('recipient', recipient)
+  if (!contains(subject, [mail.subject])) yield lacking('subject', subject)
+  if (!contains(sender, [mail.sender, ...senders])) yield lacking('sender', sender)
+  if (!contains(recipient, [mail.recipient])) yield lacking('recipient', recipient)
   if (hasCode !== undefined && hasCode !== mail.codes.length > 0) yield has('code', !hasCode)
   if (hasLink !== undefined && hasLink !== mail.links.length > 0) yield has('link', !hasLink)
 }
@@ -47,7 +47,7 @@ async function includes(text: string | null, needle: string): Promise<boolean> {
   return false
 }
 
-function contains(wanted: string | undefined, ...texts: (string | null)[]): boolean {
+function contains(wanted: string | undefined, texts: readonly (string | null)[]): boolean {
   if (wanted === undefined) return true
   const needle = wanted.toLowerCase()
   return texts.some((text) => text?.toLowerCase().includes(needle) === true)
