@@ -1,3 +1,4 @@
+import { as, issueKey, openAccount } from '#test/harness/accounts.js'
 import {
   call,
   createInbox,
@@ -12,7 +13,6 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
 const FIRST_KEY = 'the-key-of-the-first-account'
-const SECOND_KEY = 'the-key-of-the-second-account'
 /** Of the right form; no key has it. */
 const MISTYPED = `mf_development_${'a'.repeat(32)}_000000`
 
@@ -21,13 +21,11 @@ describe('access', () => {
   let first: Target
   let second: Target
 
-  // One instance knows the keys of two accounts: each was its first key once.
   beforeAll(async () => {
-    const before = await startMayfly({ isOneProcess: true, apiKey: FIRST_KEY })
-    expect(await before.end('SIGTERM')).toBe(0)
-    mayfly = await startMayfly({ isOneProcess: true, apiKey: SECOND_KEY, dataDir: before.dataDir })
-    first = { ...mayfly, apiKey: FIRST_KEY }
-    second = { ...mayfly, apiKey: SECOND_KEY }
+    mayfly = await startMayfly({ isOneProcess: true, apiKey: FIRST_KEY })
+    first = mayfly
+    const { key } = await openAccount(mayfly)
+    second = as(mayfly, await issueKey(as(mayfly, key)))
   })
   afterAll(() => mayfly.dispose())
 
@@ -151,6 +149,6 @@ describe('access', () => {
   it('never logs a key', async () => {
     await call(first, 'GET', '/v1/inboxes')
     const { stdout, stderr } = mayfly.output()
-    for (const key of [FIRST_KEY, SECOND_KEY]) expect(stdout + stderr).not.toContain(key)
+    for (const key of [FIRST_KEY, second.apiKey]) expect(stdout + stderr).not.toContain(key)
   })
 })

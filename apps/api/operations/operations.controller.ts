@@ -47,7 +47,7 @@ export class OperationsController {
           }),
           engine: Type.Union([Type.Literal('embedded'), Type.Literal('distributed')]),
         },
-        { $id: 'Version' },
+        { $id: 'Version', description: 'Which build runs, on which engine.' },
       ),
     },
   })
