@@ -152,7 +152,7 @@ export async function startApi({
   const webhooksContext: WebhooksContext = { recorder, now, log, webhooks, secrets }
   const deliveriesContext: DeliveriesContext = { recorder, now, deliveries }
   const replaysContext: ReplaysContext = { recorder, now, replays }
-  const logUntold = faultLog(logger, { then: 'answered without' })
+  const logUnavailable = faultLog(logger, { then: 'answered without' })
   const logRetried = faultLog(logger)
   const onError = (error: unknown) => logRetried(error, 'reading the ends of the log')
   const sink = engine.usage?.sink ?? null
@@ -162,7 +162,7 @@ export async function startApi({
     countedUpTo: () => countedUpTo?.find() ?? Promise.resolve(null),
     now,
     stallMs: settings.streamStallMs,
-    onUnavailable: (error) => logUntold(error, 'reading usage figures'),
+    onUnavailable: (error) => logUnavailable(error, 'reading usage figures'),
   }
   const operationsContext: OperationsContext = {
     log,

@@ -3,15 +3,15 @@ import { oneLine } from './printing.js'
 /** How the command ends, for scripts to tell. */
 export const EXIT = {
   ok: 0,
-  /** Anything that none of the others says. */
+  /** Any other failure. */
   failed: 1,
-  /** The command line, or what it asks for, is not right. */
+  /** The command line or the request is invalid. */
   usage: 2,
-  /** There is no such thing, or no more, or nothing matched in time. */
+  /** Not found, ended, or nothing matched in time. */
   notFound: 3,
-  /** The key or the password does not do. */
+  /** The key, its scopes or the password were refused. */
   refused: 4,
-  /** Out of reach, or not just now: the same command may do later. */
+  /** Unreachable, busy or over a limit: the same command may succeed later. */
   unavailable: 5,
 } as const
 
@@ -41,6 +41,8 @@ export interface ProblemJson {
   request_id: string
   /** With `no-matching-message`: the messages that came nearest to a match. */
   nearest?: { id: string; subject: string | null; received_at: string; mismatches: string[] }[]
+  /** With `no-matching-message`: a position after all messages that were examined. */
+  cursor?: string
   errors?: { detail: string }[]
 }
 
@@ -48,17 +50,24 @@ export interface ProblemJson {
 export function failureOf(status: number, problem: ProblemJson | null): Failure {
   const exitCode = exitCodeOf(status)
   if (problem === null) return new Failure(exitCode, `the answer was ${status}, and not from Mayfly`)
-  const { title, detail, fix, code, request_id: requestId, nearest = [] } = problem
+  const { title, detail, code, request_id: requestId, nearest = [] } = problem
   const misses = nearest.map(({ id, subject, received_at: receivedAt, mismatches }) =>
     oneLine(`${id}, ${receivedAt}, ${subject ?? '(no subject)'}: ${mismatches.join(', ')}`),
   )
   const lines = [
     `${title}: ${detail}`,
     ...misses.map((miss) => `  ${miss}`),
-    `To fix it: ${fix}`,
+    `To fix it: ${fixOf(problem)}`,
     `(${code}, ${status}, request ${requestId})`,
   ]
   return new Failure(exitCode, lines.join('\n'), problem)
+}
+
+/** The API's own, except where it names properties of the JSON that the text does not show. */
+function fixOf({ fix, nearest = [], cursor }: ProblemJson): string {
+  if (cursor === undefined) return fix
+  const why = nearest.length === 0 ? '' : ', and why the messages above did not match'
+  return `Check that the mail was sent to this inbox${why}. To wait for later mail only, add --cursor ${oneLine(cursor)}`
 }
 
 function exitCodeOf(status: number): ExitCode {

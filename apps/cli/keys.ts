@@ -18,6 +18,13 @@ interface KeyJson {
   secret?: string
 }
 
+interface RecoveredJson {
+  id: string
+  account_id: string
+  environment: string
+  secret: string
+}
+
 interface IssueOptions {
   environment: string
   scope?: string[]
@@ -26,7 +33,7 @@ interface IssueOptions {
 }
 
 const PAGE_SIZE = 100
-/** The embedded engine needs what came with it (node:sqlite); all other commands run on older versions too. */
+/** The embedded engine needs Node.js 24 (node:sqlite). All other commands also run on older versions. */
 const ENGINE_NODE_MAJOR = 24
 
 /** `mayfly key …` */
@@ -58,7 +65,7 @@ export function keyCommands(program: Command, session: Session): void {
     .action(async ({ dataDir }: { dataDir: string }) => {
       const { keyId, accountId, environment, secret } = await recover(dataDir)
       const recovered = { id: keyId, account_id: accountId, environment, secret }
-      session.print(recovered, () => facts({ key: keyId, account: accountId, environment, secret }))
+      session.print(recovered, () => recoveredText(recovered))
     })
 
   key
@@ -114,9 +121,14 @@ async function recover(dataDir: string) {
   return recoverKey(dataDir, () => new Date())
 }
 
+function recoveredText({ id, account_id: account, environment, secret }: RecoveredJson): string {
+  const text = facts({ 'key id': id, account, environment, secret })
+  return `${text}\n\nThe secret is the API key: set MAYFLY_KEY to it. It is shown this once.`
+}
+
 function keyText(key: KeyJson): string {
   return facts({
-    key: key.id,
+    'key id': key.id,
     name: key.name,
     environment: key.environment,
     scopes: key.scopes.join(', '),

@@ -18,9 +18,8 @@ interface GlobalOptions {
 }
 
 const EXIT_CODES = `
-Ends with 0 where it did what was asked, 1 on failure, 2 where the command or what it asks for is not right,
-3 where there is no such thing or nothing matched in time, 4 where the key or password does not do,
-5 where Mayfly is out of reach or does not answer just now.`
+Exit codes: 0 success, 1 any other failure, 2 invalid command or request, 3 not found, ended, or nothing matched
+in time, 4 the key, its scopes or the password were refused, 5 Mayfly is unreachable, busy or over a limit.`
 
 /** The command line, whole. What commands come to goes to `output`. */
 export function makeProgram(output: Writable & { isTTY?: boolean }): Command {

@@ -168,7 +168,7 @@ function timelineText(timeline: readonly BucketJson[]): string {
   return `${bars.join('')} (${seconds} s each, peak ${max})`
 }
 
-/** Half, 95 and 99 in 100. */
+/** Median, 95th and 99th percentile. */
 function quantilesText(quantiles: QuantilesJson | null): string {
   if (quantiles === null) return '-'
   return [quantiles.p50, quantiles.p95, quantiles.p99].map((ms) => ms.toFixed(1)).join('/')

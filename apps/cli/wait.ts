@@ -21,13 +21,15 @@ const GRACE_MS = 15_000
 /** `mayfly inbox wait` */
 export function waitCommand(inbox: Command, session: Session): void {
   withFilters(inbox.command('wait'))
-    .description('wait for a message, present or to come, that matches')
+    .description('wait for a message that matches: the oldest one present, or the next to arrive')
     .argument('<inbox>', 'its id')
-    .option('--timeout <seconds>', 'at most so long, up to an hour', seconds, 25)
+    .option('--timeout <seconds>', 'how long to wait, at most 3600', seconds, 25)
     .addOption(
-      new Option('--order <order>', 'which of those present').choices(['asc', 'desc']).default('asc'),
+      new Option('--order <order>', 'take the oldest match (asc) or the newest (desc)')
+        .choices(['asc', 'desc'])
+        .default('asc'),
     )
-    .option('--cursor <cursor>', 'only what came after this Mayfly-Cursor')
+    .option('--cursor <cursor>', 'only messages after this position, a Mayfly-Cursor')
     .addOption(new Option('--code', 'wait for a one-time code, and print nothing else').conflicts('link'))
     .option('--link', 'wait for a link, and print nothing else')
     .addOption(passwordOption())
@@ -41,7 +43,7 @@ export function waitCommand(inbox: Command, session: Session): void {
     })
 }
 
-/** Repeats the same wait until its time is over, so that the last answer covers all messages of the whole wait. */
+/** Repeats the wait from the same cursor until the timeout, so that the final problem covers all messages. */
 async function waitFor(session: Session, path: string, options: WaitOptions): Promise<MessageJson> {
   const { timeout, code, link, password, ...query } = options
   const wanted = {

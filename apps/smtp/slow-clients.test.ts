@@ -99,7 +99,7 @@ describe('a client that is slow', () => {
     expect(await known.ask('NOOP')).toMatch(/^250 /)
   })
 
-  it('that does not begin, or not finish, its TLS handshake is cut, and nobody else', async () => {
+  it('that does not begin, or not finish, its TLS handshake is cut, without affecting other sessions', async () => {
     room = await MailRoom.started({ smtpTls: 'self-signed', smtpHandshakeTimeoutMs: 400 })
     const clients = await Promise.all(
       ['', '\x16\x03\x01'].map(async (hello) => {

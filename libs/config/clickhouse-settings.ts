@@ -18,10 +18,10 @@ export const CLICKHOUSE_SETTINGS = {
   clickhouseUsername: kind.text('CLICKHOUSE_USERNAME', { default: 'default', help: 'User of ClickHouse.' }),
   clickhousePassword: kind.optionalText(
     'CLICKHOUSE_PASSWORD',
-    "Password of ClickHouse's user; none where unset.",
+    "Password of ClickHouse's user; none if unset.",
   ),
   clickhouseTlsCa: kind.optionalText(
     'CLICKHOUSE_TLS_CA',
-    "PEM file of the authority that signed ClickHouse's certificate; the system's where unset. For https://.",
+    "PEM file of the authority that signed ClickHouse's certificate; the system's authorities if unset. For https://.",
   ),
 } as const

@@ -8,9 +8,8 @@ export const INSTALLATION_SETTINGS = {
   }),
   masterKey: kind.optionalText(
     'MAYFLY_MASTER_KEY',
-    'Wraps inbox keys and seals the secrets of webhooks: 32 bytes in base64, or several with commas, the current one ' +
-      'first. ' +
-      'Made at first start and kept in the data folder where unset.',
+    'Encrypts inbox keys and the secrets of webhooks: 32 bytes in base64, or several separated by commas, the current ' +
+      'one first. If unset, the embedded engine makes one at the first start and keeps it in the data folder.',
     (value) => /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/.test(value),
     'must be 32 bytes in base64, or several with commas',
   ),
@@ -25,11 +24,12 @@ export const INSTALLATION_SETTINGS = {
   countsUsage: kind.yesOrNo('MAYFLY_COUNT_USAGE', {
     default: true,
     help:
-      'Whether usage is counted in ClickHouse, which the embedded engine has in its own process; the same in every ' +
-      'process of the distributed engine. What is left out is counted at a later start, as far as the log goes back.',
+      'Whether usage is counted in ClickHouse, which the embedded engine runs in its own process. Must be the same in ' +
+      'every process of the distributed engine. If counting is turned on later, it begins with the oldest event on the ' +
+      'log.',
   }),
   plansFile: kind.optionalText(
     'MAYFLY_PLANS',
-    'JSON file of the plans that accounts may have; free, starter, pro and enterprise where unset.',
+    'JSON file of the plans that accounts may have; free, starter, pro and enterprise if unset.',
   ),
 } as const

@@ -12,17 +12,20 @@ export const PARSE_SETTINGS = {
   maxBacklog: kind.wholeNumber(
     'MAYFLY_MAX_BACKLOG',
     { least: 1, most: 1_000_000_000 },
-    { default: 100_000, help: 'Accepted mails not yet readable past which SMTP answers 451.' },
+    { default: 100_000, help: 'Accepted mails that may wait to be parsed. With more, SMTP answers 451.' },
   ),
   parseThreads: kind.wholeNumber(
     'MAYFLY_PARSE_THREADS',
     { least: 1, most: 64 },
-    { default: 2, help: 'Threads that parse mail; as many as cores serve best.' },
+    { default: 2, help: 'Threads that parse mail. As many as there are cores is best.' },
   ),
   parseTimeoutMs: kind.wholeNumber(
     'MAYFLY_PARSE_TIMEOUT_MS',
     { least: 100, most: 600_000 },
-    { default: 10_000, help: 'Longest time for parsing one mail, in milliseconds, whatever its budget.' },
+    {
+      default: 10_000,
+      help: 'Longest time to parse one mail, in milliseconds, whatever the budgets below leave.',
+    },
   ),
   parsePatienceMs: kind.wholeNumber(
     'MAYFLY_PARSE_PATIENCE_MS',
@@ -30,8 +33,9 @@ export const PARSE_SETTINGS = {
     {
       default: 500,
       help:
-        'The same, beside 40 ms and 40 ms a MiB, for mail of the last minute that takes more CPU time than the ' +
-        'ordinary while more than one account has mail: past it the header alone is read.',
+        'Shorter limit in milliseconds, plus 40 ms and 40 ms per MiB, for a mail that takes more than the usual CPU ' +
+        'time (20 ms, and 20 ms per MiB). Beyond it only the header is parsed. It applies to mail of the last minute, ' +
+        'while more than one account receives mail.',
     },
   ),
   parseInboxBudgetMs: kind.wholeNumber(
@@ -40,8 +44,8 @@ export const PARSE_SETTINGS = {
     {
       default: 250,
       help:
-        'CPU milliseconds that reading the mail which an inbox receives in a minute may take beyond what is ordinary ' +
-        '(20 ms a mail and 20 ms a MiB), while more than one account has mail; past it the header alone is read.',
+        'CPU milliseconds beyond the usual that parsing the mail of one inbox may take per minute, while more than one ' +
+        'account receives mail. Beyond it only headers are parsed.',
     },
   ),
   parseAccountBudgetMs: kind.wholeNumber(
@@ -49,7 +53,7 @@ export const PARSE_SETTINGS = {
     { least: 0, most: 600_000 },
     {
       default: 500,
-      help: 'The same for all inboxes of an account; past it the header alone is read of mails above 64 KiB.',
+      help: 'The same for all inboxes of an account. Beyond it only the headers of mails above 64 KiB are parsed.',
     },
   ),
   parseMemoryMib: kind.wholeNumber(
@@ -57,7 +61,7 @@ export const PARSE_SETTINGS = {
     { least: 64, most: 16_384 },
     {
       default: 2048,
-      help: 'Most heap of one parsing thread, in MiB; below 2048 V8 collects it much more often.',
+      help: 'Largest heap of one parsing thread, in MiB. Below 2048 it spends much more time in garbage collection.',
     },
   ),
 } as const

@@ -10,20 +10,20 @@ export const REACH_SETTINGS = {
   httpMaxConnections: kind.wholeNumber(
     'MAYFLY_HTTP_MAX_CONNECTIONS',
     { least: 1, most: 1_000_000 },
-    { default: 10_000, help: 'HTTP connections at once; those beyond are closed unanswered.' },
+    { default: 10_000, help: 'HTTP connections open at once. More are closed without an answer.' },
   ),
   httpRequestTimeoutMs: kind.wholeNumber(
     'MAYFLY_HTTP_REQUEST_TIMEOUT_MS',
     { least: 100, most: 3_600_000 },
     {
       default: 60_000,
-      help: 'Longest time for a request to come in, in milliseconds; its headers have 15 s of it at most.',
+      help: 'Longest time to receive a request, in milliseconds. Its headers must arrive within 15 s.',
     },
   ),
   corsOrigins: kind.optionalList(
     'MAYFLY_CORS_ORIGINS',
-    'Origins whose pages may use the API from a browser, https://app.example, with commas between, or * for any; ' +
-      'none where unset.',
+    'Origins whose pages may use the API from a browser, such as https://app.example, separated by commas, or * for ' +
+      'any; none if unset.',
     /^(\*|https?:\/\/[^\s,/?#@]+)$/i,
     'must be origins such as https://app.example, without a path, with commas between, or *',
   ),
@@ -41,7 +41,7 @@ export const REACH_SETTINGS = {
   ),
   publicUrl: kind.optionalUrl(
     'MAYFLY_PUBLIC_URL',
-    'Base of links in problems and docs; the HTTP address where unset.',
+    'Base of links in problems and docs; the HTTP address if unset.',
   ),
   mailDomain: kind.matching(
     'MAYFLY_MAIL_DOMAIN',

@@ -7,27 +7,27 @@ export const READER_SETTINGS = {
   maxStreams: kind.wholeNumber(
     'MAYFLY_MAX_STREAMS',
     { least: 0, most: 1_000_000 },
-    { default: 10_000, help: 'Streams of events open at once, past which another one is answered 503.' },
+    { default: 10_000, help: 'Event streams open at once. More are answered 503.' },
   ),
   streamStallMs: kind.wholeNumber(
     'MAYFLY_STREAM_STALL_MS',
     { least: 1_000, most: 3_600_000 },
     {
       default: 30_000,
-      help: 'Time after which a client that takes nothing of its stream is cut off, in milliseconds.',
+      help: 'Time after which a client that reads nothing from its stream is disconnected, in milliseconds.',
     },
   ),
   maxWaits: kind.wholeNumber(
     'MAYFLY_MAX_WAITS',
     { least: 1, most: 1_000_000 },
-    { default: 10_000, help: 'Requests that wait for a message at once, past which a wait answers 503.' },
+    { default: 10_000, help: 'Requests that may wait for a message at once. More are answered 503.' },
   ),
   openedMailBytes: kind.wholeNumber(
     'MAYFLY_OPENED_MAIL_BYTES',
     { least: 0, most: 64 * 1024 * MIB },
     {
       default: 64 * MIB,
-      help: 'Memory of the API for mail that was opened in the last minute, so that it need not be opened again; 0 for none.',
+      help: 'Memory in which the API caches mail that was read in the last minute, in bytes; 0 for no cache.',
     },
   ),
 } as const

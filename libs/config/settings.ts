@@ -25,7 +25,7 @@ export const SETTINGS = {
   ...WEBHOOK_SETTINGS,
   logLevel: kind.oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
     default: 'info',
-    help: 'Least level of a log line.',
+    help: 'Lowest level that is logged: fatal, error, warn, info, debug, trace or silent.',
   }),
 } as const
 

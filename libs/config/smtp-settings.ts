@@ -49,25 +49,25 @@ export const SMTP_SETTINGS = {
   smtpMaxConnections: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_CONNECTIONS',
     { least: 1, most: 100_000 },
-    { default: 2_000, help: 'SMTP connections at once, in all.' },
+    { default: 2_000, help: 'SMTP connections open at once, in total.' },
   ),
   smtpMaxConnectionsPerAddress: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_CONNECTIONS_PER_ADDRESS',
     { least: 1, most: 100_000 },
     {
       default: 500,
-      help: 'SMTP connections at once from one remote address; of IPv6 the first 64 bits count, here and below.',
+      help: 'SMTP connections open at once from one remote address. Here and below, IPv6 addresses with the same first 64 bits are one address.',
     },
   ),
   smtpMaxConnectionsPerMinute: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_CONNECTIONS_PER_MINUTE',
     { least: 0, most: 10_000_000 },
-    { default: 0, help: 'SMTP connections that one remote address may begin in a minute; 0 for any number.' },
+    { default: 0, help: 'SMTP connections that one remote address may open per minute; 0 for any number.' },
   ),
   smtpProxyFrom: kind.optionalList(
     'MAYFLY_SMTP_PROXY_FROM',
-    'Balancers, as addresses or networks (10.0.0.7, 10.0.0.0/8, fd00::/8) with commas between, whose connections must ' +
-      'begin with a header of the PROXY protocol (version 1 or 2), and are from whom it says; none where unset.',
+    'Load balancers: addresses or networks (10.0.0.7, 10.0.0.0/8, fd00::/8), separated by commas. Their connections ' +
+      'must begin with a PROXY protocol header (version 1 or 2), which names the real client; none if unset.',
     isNetwork,
     'must be IP addresses or networks such as 10.0.0.0/8, with commas between',
   ),
@@ -79,32 +79,35 @@ export const SMTP_SETTINGS = {
   smtpMemoryBytes: kind.wholeNumber(
     'MAYFLY_SMTP_MEMORY_BYTES',
     { least: MIB, most: 1024 * 1024 * MIB },
-    { default: 256 * MIB, help: 'Bytes of mail under way held in memory, past which SMTP answers 451.' },
+    {
+      default: 256 * MIB,
+      help: 'Memory for mail that is being received, in bytes. When it is full, SMTP answers 451.',
+    },
   ),
   smtpMemoryPercentPerAddress: kind.wholeNumber(
     'MAYFLY_SMTP_MEMORY_PERCENT_PER_ADDRESS',
     { least: 1, most: 100 },
     {
       default: 75,
-      help: 'What mail from one remote address may take of that memory, in percent; a largest mail has room in any case.',
+      help: 'Share of that memory that one remote address may use, in percent; always enough for one mail of the largest size.',
     },
   ),
   smtpCommandTimeoutMs: kind.wholeNumber(
     'MAYFLY_SMTP_COMMAND_TIMEOUT_MS',
     { least: 100, most: 3_600_000 },
-    { default: 300_000, help: 'Longest wait for a command or for more of a mail, in milliseconds.' },
+    { default: 300_000, help: 'Longest wait for the next command, or for more of a mail, in milliseconds.' },
   ),
   smtpDataTimeoutMs: kind.wholeNumber(
     'MAYFLY_SMTP_DATA_TIMEOUT_MS',
     { least: 1_000, most: 3_600_000 },
-    { default: 600_000, help: 'Longest time for one mail from DATA to its answer, in milliseconds.' },
+    { default: 600_000, help: 'Longest time for one mail, from DATA to its reply, in milliseconds.' },
   ),
   smtpHandshakeTimeoutMs: kind.wholeNumber(
     'MAYFLY_SMTP_HANDSHAKE_TIMEOUT_MS',
     { least: 100, most: 3_600_000 },
     {
       default: 30_000,
-      help: 'Longest time for the TLS handshake of a session, and for the PROXY header of a balancer, in milliseconds.',
+      help: 'Longest time for a TLS handshake, and for the PROXY header of a balancer, in milliseconds.',
     },
   ),
   smtpSessionTimeoutMs: kind.wholeNumber(
@@ -112,7 +115,7 @@ export const SMTP_SETTINGS = {
     { least: 1_000, most: 86_400_000 },
     {
       default: 1_800_000,
-      help: 'Longest time of a session without an accepted mail, whatever commands come, in milliseconds.',
+      help: 'Longest time that a session may last without an accepted mail, in milliseconds.',
     },
   ),
   smtpCrowdedTimeoutMs: kind.wholeNumber(
@@ -120,7 +123,7 @@ export const SMTP_SETTINGS = {
     { least: 100, most: 3_600_000 },
     {
       default: 10_000,
-      help: 'Longest wait for a command of who has delivered nothing yet, while four fifths of the connections are taken.',
+      help: 'Longest wait for a command in milliseconds, in sessions that have delivered no mail, while 80 % of the connections are in use.',
     },
   ),
   smtpMaxErrors: kind.wholeNumber(
@@ -128,7 +131,7 @@ export const SMTP_SETTINGS = {
     { least: 1, most: 100_000 },
     {
       default: 20,
-      help: 'Faulty commands of a session since its start or last accepted mail; the last one cuts it.',
+      help: 'Faulty commands since the start of a session or its last accepted mail. The last one ends the session.',
     },
   ),
   smtpMaxIdleCommands: kind.wholeNumber(
@@ -136,7 +139,7 @@ export const SMTP_SETTINGS = {
     { least: 10, most: 1_000_000 },
     {
       default: 1_000,
-      help: 'Commands beside new recipients and DATA, counted in the same way, past which a session is cut.',
+      help: 'Commands other than DATA and RCPT TO for a new recipient, since the start of a session or its last accepted mail. More end the session.',
     },
   ),
   smtpMaxUnknownRecipients: kind.wholeNumber(
@@ -144,7 +147,7 @@ export const SMTP_SETTINGS = {
     { least: 1, most: 1_000_000 },
     {
       default: 200,
-      help: 'Unknown recipients of a session, less the known ones, past which it is cut; past a tenth answers are held back.',
+      help: 'Unknown recipients of a session, minus the known ones. More end the session; beyond a tenth, replies are delayed.',
     },
   ),
   smtpMaxUnknownRecipientsPerAddress: kind.wholeNumber(
@@ -152,7 +155,7 @@ export const SMTP_SETTINGS = {
     { least: 1, most: 100_000_000 },
     {
       default: 2_000,
-      help: 'The same of one remote address in ten minutes, past which each of its sessions has a tenth, held back at once.',
+      help: 'The same for one remote address in ten minutes. Beyond it, each of its sessions may have a tenth, and every such reply is delayed.',
     },
   ),
   smtpUnknownRecipientDelayMs: kind.wholeNumber(
@@ -160,17 +163,17 @@ export const SMTP_SETTINGS = {
     { least: 0, most: 60_000 },
     {
       default: 2_000,
-      help: 'Longest time by which the answer to an unknown recipient is held back; 0 for none.',
+      help: 'Longest delay of the reply to an unknown recipient, in milliseconds; 0 for none.',
     },
   ),
   mailAuthentication: kind.yesOrNo('MAYFLY_MAIL_AUTHENTICATION', {
     default: false,
-    help: 'Whether SPF, DKIM, DMARC and ARC of each mail are judged, which asks DNS before the mail is accepted.',
+    help: 'Whether SPF, DKIM, DMARC and ARC of each mail are verified, with DNS queries before the mail is accepted.',
   }),
   dnsServers: kind.optionalList(
     'MAYFLY_DNS_SERVERS',
-    'DNS servers for that and for the endpoints of webhooks, 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53, with ' +
-      "commas between; the system's where unset.",
+    'DNS servers for that and for the endpoints of webhooks: 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53, ' +
+      "separated by commas; the system's if unset.",
     /^(\d{1,3}(\.\d{1,3}){3}(:\d{1,5})?|[0-9a-f:]+|\[[0-9a-f:]+\](:\d{1,5})?)$/i,
     'must be IP addresses, each with :port or without, with commas between',
   ),

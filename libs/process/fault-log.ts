@@ -19,7 +19,7 @@ export interface FaultLogOptions {
 }
 
 /**
- * Logs faults in the background that are retried, or done without: the same one at most every ten seconds, with how
+ * Logs faults in the background that are retried or skipped: the same one at most every ten seconds, with how
  * often it occurred since. An expected retry is a line at level debug, without a stack.
  */
 export function faultLog(

@@ -6,7 +6,7 @@ export interface TimelineBucket {
   bytes: number
 }
 
-/** What the buckets of a timeline hold that hold anything, by when each begins. */
+/** Counts of the non-empty buckets, by start time in milliseconds. */
 export type BucketCounts = ReadonlyMap<number, { mails: number; bytes: number }>
 
 export const MAX_BUCKETS = 200

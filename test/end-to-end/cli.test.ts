@@ -150,7 +150,7 @@ describe('the command mayfly', () => {
     }
   })
 
-  it('ends with 3 if nothing matched in time, and prints which messages came nearest', async () => {
+  it('ends with 3 if nothing matched in time, and prints which messages came nearest and a cursor', async () => {
     const { id } = await inboxWith(mayfly, mail('Hello'), mail('Code for Jo'))
     const [hello, code] = await messagesOf(mayfly, id, 2)
     const filters = ['--subject', 'code', '--sender', 'nobody']
@@ -161,6 +161,10 @@ describe('the command mayfly', () => {
       `  ${code?.id ?? ''}, ${code?.received_at ?? ''}, Code for Jo: sender does not contain "nobody"`,
       `  ${hello?.id ?? ''}, ${hello?.received_at ?? ''}, Hello: subject does not contain "code", sender does not contain "nobody"`,
     ])
+    const [, cursor = ''] = / To wait for later mail only, add --cursor (\S+)$/m.exec(ended.stderr) ?? []
+    const later = await run('inbox', 'wait', id, '--cursor', cursor, '--timeout', '0')
+    expect(later).toMatchObject({ code: 3, stdout: '' })
+    expect(later.stderr).toContain('lies before `cursor`')
   })
 
   it('tells by its end what went wrong, and says why', async () => {
@@ -227,7 +231,7 @@ describe('the command mayfly', () => {
       'audit',
     )
     const [, secret = ''] = /^secret +(mf_ci_\S+)$/m.exec(issued.stdout) ?? []
-    const [, id = ''] = /^key +(key_\w+)$/m.exec(issued.stdout) ?? []
+    const [, id = ''] = /^key id +(key_\w+)$/m.exec(issued.stdout) ?? []
     expect(issued.stdout).toMatch(/^scopes +inboxes, audit$/m)
     expect((await run('--key', secret, 'inbox', 'list')).code).toBe(0)
     const rotated = await json<KeyShown>(...asAdmin, 'key', 'rotate', id)

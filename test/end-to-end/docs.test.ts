@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -7,20 +7,26 @@ import { PROBLEMS } from '#apps/api/http/problems.js'
 import { call } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { sharedMayfly } from '#test/harness/shared-mayfly.js'
+import { freePort } from '#test/harness/wire.js'
 
 const run = promisify(execFile)
 const GUIDE = join(process.cwd(), 'docs/api.md')
 
 describe('the README', () => {
-  it('has a script of ten lines that leads from a clone to a code', async () => {
-    const mayfly = await sharedMayfly()
+  // One that runs already takes the place of the one that the script starts.
+  const start = /^npm ci && \(npm start .*\)$/m
+  const ports = ['http://127.0.0.1:3000', '127.0.0.1:2525'] as const
+  let script: string
+
+  beforeAll(async () => {
     const blocks = [...(await readFile('README.md', 'utf8')).matchAll(/^```sh\n(.*?)^```$/gms)]
-    const script = blocks.map(([, code = '']) => code).find((code) => code.includes('/messages/wait')) ?? ''
-    expect(script.trimEnd().split('\n')).toHaveLength(10)
-    // One that runs already takes the place of the one that the script starts.
-    const start = /^npm ci && \(npm start .*\)$/m
-    const ports = ['http://127.0.0.1:3000', '127.0.0.1:2525'] as const
+    script = blocks.map(([, code = '']) => code).find((code) => code.includes('/messages/wait')) ?? ''
     for (const needed of [start, ...ports]) expect(script.search(needed)).toBeGreaterThanOrEqual(0)
+  })
+
+  it('has a short script that leads from a clone to a code', async () => {
+    const mayfly = await sharedMayfly()
+    expect(script.trimEnd().split('\n')).toHaveLength(11)
     const here = script
       .replace(start, '')
       .replace(/^(export MAYFLY_BOOTSTRAP_API_KEY)=.*$/m, `$1='${mayfly.apiKey}'`)
@@ -28,6 +34,23 @@ describe('the README', () => {
       .replace(ports[1], `127.0.0.1:${mayfly.smtpPort}`)
     const { stdout } = await run('sh', ['-c', `set -eu\n${here}`], { env: { PATH: process.env.PATH } })
     expect(stdout).toBe('493201\n')
+  })
+
+  it('shows the log if the script cannot start Mayfly', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'mayfly-readme-'))
+    try {
+      await writeFile(join(folder, 'mayfly.log'), 'port 3000 is taken')
+      const here = script
+        .replace(start, '')
+        .replace(ports[0], `http://127.0.0.1:${await freePort()}`)
+        .replace(/-gt \d+/, '-gt 1')
+      await expect(run('sh', ['-c', here], { cwd: folder })).rejects.toMatchObject({
+        stdout: '',
+        stderr: expect.stringContaining('port 3000 is taken') as string,
+      })
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
   })
 })
 

@@ -103,7 +103,7 @@ describe('match filters', () => {
     }
   })
 
-  it('reads of HTML what its visible_text shows, and nothing else', async () => {
+  it('searches exactly the visible_text of HTML', async () => {
     const shown = new Map(
       (await list({})).body.map(({ id, text, visible_text: visible }) => [names.get(id), { text, visible }]),
     )

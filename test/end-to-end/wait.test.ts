@@ -220,7 +220,7 @@ describe('a wait', () => {
     },
   )
 
-  it('says at its timeout when the last mail came, if it may not answer with that one', async () => {
+  it('says at timeout when the last mail arrived, if that mail is excluded', async () => {
     const { id } = await inboxWith(mayfly, mail('one'), mail('two'))
     const inbox = await call<InboxJson>(mayfly, 'GET', `/v1/inboxes/${id}`)
     const since = `No mail has arrived in this inbox since the last one at ${inbox.body.last_message_at ?? ''}, which`

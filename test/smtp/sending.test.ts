@@ -295,7 +295,7 @@ describe('docs/sending.md', () => {
   }
 
   describeWith('java-mail')('Java Mail', () => {
-    it('sends to an inbox though another recipient is foreign, which is discarded', async () => {
+    it('reaches the inbox when another recipient is foreign and discarded', async () => {
       const java = LIBRARIES.find(({ heading }) => heading === 'Java Mail')
       if (java === undefined) throw new Error('no such library')
       const { id, address } = await createInbox(secured)

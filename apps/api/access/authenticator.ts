@@ -54,7 +54,7 @@ export class Authenticator {
 
   /**
    * Throws a 401 if a path under /v1, known or not, comes without a valid key. A wait or a stream authenticates again
-   * while it is open: the key's present rights then apply, and the request keeps the inbox that it is about.
+   * while it is open: the key's current scopes then apply, and the request keeps the inbox that it is about.
    */
   async authenticate(request: FastifyRequest): Promise<void> {
     const route = request.routeOptions.url ?? pathOf(request)

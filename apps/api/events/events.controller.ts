@@ -53,7 +53,7 @@ export class EventsController {
     description:
       'Server-sent events, as they happen. Each has as `event` the name of what happened (`message.received`, ' +
       '`message.deleted`, `inbox.expired`, `inbox.deleted`), as `id` a cursor just past it, which the client sends as ' +
-      '`Last-Event-ID` when it comes again, and as `data` an `EventBody`. A comment comes every 15 seconds. The stream ' +
+      '`Last-Event-ID` when it reconnects, and as `data` an `EventBody`. A comment comes every 15 seconds. The stream ' +
       'ends after the inbox does.',
     takes: ['Mayfly-Inbox-Password', 'Last-Event-ID'],
     answer: {

@@ -1,4 +1,4 @@
-/** An envelope of 32 by 32 pixels: a PNG in the container of Windows icons, which every browser reads. */
+/** A 32 × 32 envelope: a PNG in an ICO container. */
 export const FAVICON = Buffer.from(
   'AAABAAEAICAAAAEAIADEAAAAFgAAAIlQTkcNChoKAAAADUlIRFIAAAAgAAAAIAIDAAAADhSSZwAAAAlQTFRFAAAAL2/e////qM5W' +
     'BwAAAAF0Uk5TAEDm2GYAAABpSURBVHjaldCxDYBACAVQLBzBfRzBwjOR3ub2kQ0o7k8pHHox0Zj4G15+BRB1yTISUaqhKLzqAxMN' +

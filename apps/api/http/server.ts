@@ -104,7 +104,7 @@ export function makeServer({
   server.server.on('connection', (socket) => socket.setMaxListeners(0))
   server.server.on('drop', () => metrics.connectionDropped())
   answerBesideRequests(server.server, broken)
-  // What browsers ask for by themselves, or with a slash too many, is no operation of the API.
+  // Browsers request these on their own or by mistake; they are not API operations.
   server.get('/favicon.ico', (_, reply) => reply.type('image/x-icon').send(FAVICON))
   server.get('/docs/', (_, reply) => reply.redirect('../docs', 308))
   methods.watch(server)

@@ -37,7 +37,7 @@ export class CreateInbox {
   @IsString({ message: 'name must be a string of at most 200 characters' })
   name?: string | null
 
-  @Says('To find it again.', InboxLabels)
+  @Says('Labels for finding the inbox later.', InboxLabels)
   @IfGiven()
   @IsLabels()
   labels?: Record<string, string>

@@ -68,25 +68,25 @@ export function Says(description: string, schema: object = {}): PropertyDecorato
 const BODY = Symbol('body')
 
 /** A body as a whole; the document names its schema after the class. */
-export interface BodyForm {
+export interface BodyDescription {
   description: string
   /** A request that does something useful. */
   example: object
   minProperties?: number
-  /** Forms that exclude each other, by the names of their schemas: the properties that each one requires. */
-  forms?: Readonly<Record<string, { description: string; required: readonly string[] }>>
+  /** Variants that exclude each other, by the names of their schemas: the properties that each one requires. */
+  variants?: Readonly<Record<string, { description: string; required: readonly string[] }>>
 }
 
 /** Describes the body that a class checks, beyond its properties. */
-export function DescribeBody(form: BodyForm): ClassDecorator {
-  return (target) => Reflect.defineMetadata(BODY, form, target)
+export function DescribeBody(description: BodyDescription): ClassDecorator {
+  return (target) => Reflect.defineMetadata(BODY, description, target)
 }
 
 /** Throws if the class of a body has no description. */
-export function bodyFormOf(metatype: Type): BodyForm {
-  const form = Reflect.getMetadata(BODY, metatype) as BodyForm | undefined
-  if (form === undefined) throw new Error(`${metatype.name} has no description`)
-  return form
+export function bodyDescriptionOf(metatype: Type): BodyDescription {
+  const description = Reflect.getMetadata(BODY, metatype) as BodyDescription | undefined
+  if (description === undefined) throw new Error(`${metatype.name} has no description`)
+  return description
 }
 
 export function aboutOf(prototype: object, property: string): About | undefined {

@@ -148,7 +148,7 @@ function parameterTable({ parameters }: Operation): string {
   )
 }
 
-/** The properties of an object, or the forms of what has several. */
+/** The properties of an object, or the alternatives of a body. */
 function formPart(schema: SchemaJson): string {
   return schema.anyOf === undefined ? propertyTable(schema) : `<p>${schemaText({ anyOf: schema.anyOf })}</p>`
 }

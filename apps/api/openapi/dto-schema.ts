@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common'
 import { getMetadataStorage } from 'class-validator'
-import { aboutOf, bodyFormOf } from './describe.js'
+import { aboutOf, bodyDescriptionOf } from './describe.js'
 import type { NamedSchemas } from './named-schemas.js'
 import type { SchemaJson } from './openapi-json.js'
 
@@ -83,7 +83,7 @@ export function bodyOf(
 ): { isRequired: boolean; schema: SchemaJson } | null {
   const properties = propertiesOf(metatype)
   if (properties.length === 0) return null
-  const { description, example, minProperties, forms } = bodyFormOf(metatype)
+  const { description, example, minProperties, variants } = bodyDescriptionOf(metatype)
   const whole = { $id: metatype.name, description, examples: [example] }
   const object = (only: readonly PropertySchema[], required: readonly string[]): SchemaJson => ({
     type: 'object',
@@ -94,14 +94,14 @@ export function bodyOf(
     ...(minProperties === undefined ? {} : { minProperties }),
     additionalProperties: false,
   })
-  if (forms === undefined) {
+  if (variants === undefined) {
     const required = properties.filter(({ isRequired }) => isRequired).map(({ name }) => name)
     const schema = schemas.name({ ...whole, ...object(properties, required) })
     return { isRequired: required.length > 0 || minProperties !== undefined, schema }
   }
-  // Each form is a whole object: generators ignore alternatives of `required` alone.
-  const special = new Set(Object.values(forms).flatMap(({ required }) => required))
-  const anyOf = Object.entries(forms).map(([$id, { description, required }]) => {
+  // Each variant is a whole object: generators ignore alternatives of `required` alone.
+  const special = new Set(Object.values(variants).flatMap(({ required }) => required))
+  const anyOf = Object.entries(variants).map(([$id, { description, required }]) => {
     const own = properties.filter(({ name }) => required.includes(name) || !special.has(name))
     return { $id, description, ...object(own, required) }
   })

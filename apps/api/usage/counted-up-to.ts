@@ -16,7 +16,7 @@ interface Sample {
   ranges: readonly PartitionRange[]
 }
 
-/** What a report is made of. */
+/** Topics that a report is computed from. */
 const TOPICS = ['usage-events', 'inbox-events'] as const
 const SAMPLE_EVERY_MS = 1_000
 /** If counting is further behind, the answer is null. */
@@ -25,8 +25,8 @@ const MAX_SAMPLES = 60
 const APPENDED_WITHIN_MS = 1_000
 
 /**
- * Knows up to when usage is counted: it notes once a second where the log ends, and once the store is written up to
- * those ends, everything that was on the log at that moment is counted.
+ * Finds the time up to which usage is completely counted. It notes once a second where the log ends. Once the store is
+ * written up to those ends, everything that was on the log at that moment is counted.
  */
 export class CountedUpTo {
   private samples: Sample[] = []

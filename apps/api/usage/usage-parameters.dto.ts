@@ -59,7 +59,7 @@ export class ReadReport extends UsageSpan {
 
 /** The query of GET /v1/usage/export. */
 export class ExportUsage extends UsageSpan {
-  @Says('The format of the file. In CSV, `labels` is a JSON array and what was not measured is empty.')
+  @Says('The format of the file. In CSV, `labels` is a JSON array and missing values are empty.')
   @IsIn(EXPORT_FORMATS, { message: `format must be one of ${EXPORT_FORMATS.join(', ')}` })
   format: ExportFormat = 'ndjson'
 

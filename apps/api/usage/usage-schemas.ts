@@ -6,22 +6,19 @@ export const totals = {
   requests: Count('Requests that were answered.'),
   refusals: Count('Requests that were answered 429, and mails that were refused.'),
   inboxes: Count('Inboxes that were made.'),
-  mails: Count('Mails that came to them, each copy.'),
+  mails: Count("Mails received; each recipient's copy counts."),
   bytes: Count('Bytes of those mails.'),
 }
 
 const Milliseconds = Type.Number({ minimum: 0 })
 const Quantiles = Type.Object(
   { p50: Milliseconds, p95: Milliseconds, p99: Milliseconds },
-  { $id: 'Quantiles', description: 'Milliseconds that half, 95 and 99 in 100 took at most.' },
+  { $id: 'Quantiles', description: 'Milliseconds: median, 95th and 99th percentile.' },
 )
 
 const QuantilesAndMax = Type.Object(
   { ...Quantiles.properties, max: Milliseconds },
-  {
-    $id: 'QuantilesAndMax',
-    description: 'Milliseconds: the time that half, 95 % and 99 % took at most, and the longest time.',
-  },
+  { $id: 'QuantilesAndMax', description: 'Milliseconds: median, 95th and 99th percentile, maximum.' },
 )
 
 const timed = (what: string) => OrNull(Quantiles, `${what} Null where there was nothing to be timed.`)
@@ -64,7 +61,7 @@ const TimelineBucket = Type.Object(
   {
     from: Time('When the bucket begins.'),
     to: Time('When it ends, exclusive.'),
-    mails: Count('Mails that came, each copy.'),
+    mails: Count("Mails received; each recipient's copy counts."),
     bytes: Count('Bytes of those mails.'),
   },
   { $id: 'UsageTimelineBucket', description: 'A part of a run.' },
@@ -74,8 +71,9 @@ export const UsageReportSchema = Type.Object(
   {
     counted_up_to: OrNull(
       Time(''),
-      'Everything that happened before this moment is in the report. Null if counting is more than a minute behind, or ' +
-        'the server has just started.',
+      'Everything that happened before this moment is in the report, except for requests, refusals, reads and latencies ' +
+        'that a process could not append to the log at once. Null if counting is more than a minute behind, or the server has just ' +
+        'started.',
     ),
     ...totals,
     duplicates: Count('Mails beyond the first of those with the same Message-ID in the same inbox.'),

@@ -56,7 +56,7 @@ export class UsageController {
     description:
       'Sums up everything that has a label, which inboxes get when they are created: `label=run:42`. Usage of the calling ' +
       'key, or with the scope `admin` of the whole account; of the last 90 days by default. To get the final figures of a ' +
-      'run, repeat the request until `counted_up_to` is past its end.',
+      'run, repeat the request until `counted_up_to` is later than the end of the run.',
     answer: { description: 'The report.', schema: UsageReportSchema },
   })
   async report(@Caller() principal: Principal, @Query() query: ReadReport) {

@@ -88,7 +88,7 @@ export class Usage {
   async report(principal: Principal, asked: ReadReport): Promise<CountedReport> {
     const span = this.spanOf(asked, REPORT_DAYS * DAY_MS)
     const { queries } = this
-    // Before the report is read: what is counted by then is in it.
+    // Read first, so that the report contains everything counted by then.
     const countedUpTo = await this.context.countedUpTo()
     const query = { ...span, owner: ownerOf(principal), labels: readLabels(asked.label) }
     return { report: await queries.report(query), countedUpTo }

@@ -12,7 +12,7 @@ const IDS = `delivery_ids must be an array of 1 to ${MOST_DELIVERIES} ids of del
 @DescribeBody({
   description: 'Which events to send again.',
   example: { from: '2026-11-21T08:00:00Z', to: '2026-11-21T20:00:00Z', only_failed: true },
-  forms: {
+  variants: {
     ReplayOfRange: { description: 'All events of a range of time.', required: ['from', 'to'] },
     ReplayOfDeliveries: { description: 'The events of single deliveries.', required: ['delivery_ids'] },
   },

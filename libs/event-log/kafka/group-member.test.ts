@@ -10,7 +10,7 @@ describe('a member that cannot join its group', () => {
     ['GROUP_LOAD_IN_PROGRESS', 14],
     ['GROUP_COORDINATOR_NOT_AVAILABLE', 15],
     ['NOT_COORDINATOR_FOR_GROUP', 16],
-  ])('takes %s for an expected retry, for half a minute', (type, code) => {
+  ])('treats %s as an expected retry for 30 s', (type, code) => {
     const error = broker(type, code)
     expect(asExpectedRetry(error, 0)).toBeInstanceOf(ExpectedRetryError)
     expect(asExpectedRetry(error, 30_001)).toBe(error)

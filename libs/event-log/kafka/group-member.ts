@@ -55,7 +55,7 @@ export class GroupMember {
   private consumer: Consumer | null = null
   private cluster: Cluster | null = null
   private loop: Promise<void> = Promise.resolve()
-  /** When joining failed first since the last membership. */
+  /** When joining first failed since the last successful join. */
   private outsideSinceMs: number | null = null
 
   constructor(private readonly spec: GroupMemberSpec) {}

@@ -28,7 +28,7 @@ const REQUEST_WITHIN_MS = 6_000
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 4 }
 const REPEAT_AFTER_MS = 10_000
 
-/** What kafkajs logs as errors, but is normal operation, or reaches its caller as a rejection or a CRASH event. */
+/** kafkajs errors that are normal operation, or that also reach the caller as a rejection or CRASH event. */
 const ORDINARY =
   /^Response \w+\(key|^Crash: |rebalanc|re-joining|Response without match|not the leader for|Offset out of range/i
 

@@ -101,7 +101,7 @@ function figuresOf(table: keyof typeof FIGURES): string {
     ORDER BY ${groups.join(', ')}`
 }
 
-/** Null if nothing was timed, of which ClickHouse's quantiles are not a number. */
+/** ClickHouse returns NaN for quantiles of no values; the file has null. */
 function quantileColumns(latency: string): string[] {
   return ['p50', 'p95', 'p99'].map((name, index) => {
     const value = `${latency}[${index + 1}]`
