@@ -14,6 +14,7 @@ import { listenError } from '#libs/process/listen-error.js'
 import { measuredUsage } from '#libs/process/measured-usage.js'
 import { measureBacklog } from '#libs/read-model/backlog.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
+import { MetricsText } from '#libs/process/metrics-text.js'
 import { Authenticator } from './access/authenticator.js'
 import { KnownKeys } from './access/known-keys.js'
 import { Plans } from './access/plans.js'
@@ -166,7 +167,7 @@ export async function startApi({
   }
   const operationsContext: OperationsContext = {
     log,
-    registry,
+    metrics: new MetricsText(registry),
     engine: engineName(settings),
     hasMetricsPort: settings.metricsPort !== null,
     isStarted,

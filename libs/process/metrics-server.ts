@@ -2,6 +2,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { listenError } from './listen-error.js'
+import { MetricsText } from './metrics-text.js'
 import type { Readiness } from './readiness.js'
 
 export interface MetricsServerOptions {
@@ -12,7 +13,12 @@ export interface MetricsServerOptions {
   port: number
 }
 
-type Answer = (options: MetricsServerOptions, response: ServerResponse) => Promise<void>
+interface Answers {
+  metrics: MetricsText
+  readiness: MetricsServerOptions['readiness']
+}
+
+type Answer = (answers: Answers, response: ServerResponse) => Promise<void>
 
 const ANSWERS: ReadonlyMap<string, Answer> = new Map([
   ['/healthz', answerHealth],
@@ -25,7 +31,8 @@ const ANSWERS: ReadonlyMap<string, Answer> = new Map([
  * taken.
  */
 export async function startMetricsServer(options: MetricsServerOptions): Promise<Server> {
-  const { host, port, logger } = options
+  const { host, port, logger, registry, readiness } = options
+  const answers = { metrics: new MetricsText(registry), readiness }
   const server = createServer((request, response) => {
     const answer = ANSWERS.get(request.url ?? '')
     if (answer === undefined) {
@@ -33,7 +40,7 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
     } else if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.writeHead(405, { allow: 'GET, HEAD' }).end()
     } else {
-      answer(options, response).catch((error: unknown) => {
+      answer(answers, response).catch((error: unknown) => {
         logger.error({ err: error, path: request.url }, 'a request to the metrics port could not be answered')
         response.writeHead(500).end()
       })
@@ -47,19 +54,19 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
   return server
 }
 
-function answerHealth(_: MetricsServerOptions, response: ServerResponse): Promise<void> {
+function answerHealth(_: Answers, response: ServerResponse): Promise<void> {
   sendJson(response, 200, { status: 'ok' })
   return Promise.resolve()
 }
 
-async function answerReadiness({ readiness }: MetricsServerOptions, response: ServerResponse): Promise<void> {
+async function answerReadiness({ readiness }: Answers, response: ServerResponse): Promise<void> {
   const ready = await readiness()
   sendJson(response, ready.status === 'ready' ? 200 : 503, ready)
 }
 
-async function answerMetrics({ registry }: MetricsServerOptions, response: ServerResponse): Promise<void> {
-  const text = await registry.metrics()
-  response.writeHead(200, { 'content-type': registry.contentType }).end(text)
+async function answerMetrics({ metrics }: Answers, response: ServerResponse): Promise<void> {
+  const text = await metrics.read()
+  response.writeHead(200, { 'content-type': metrics.contentType }).end(text)
 }
 
 function sendJson(response: ServerResponse, status: number, body: object): void {

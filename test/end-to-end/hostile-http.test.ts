@@ -221,6 +221,22 @@ describe('hostile HTTP', () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 404, 200, 200, 400])
   })
 
+  it('answers hundreds of requests sent ahead, more than it works on at once', async () => {
+    const answers = await speakHttp(mayfly, 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(500), {
+      answers: 500,
+    })
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+  })
+
+  it('closes a connection that sends thousands of requests ahead, and answers others meanwhile', async () => {
+    const wire = await openWire(httpPort(mayfly))
+    wire.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(5_000))
+    expect((await createInbox(mayfly)).state).toBe('active')
+    await until('the end of the connection', () => wire.isClosed())
+    expect(readAnswers(wire.received()).length).toBeLessThan(1_000)
+    wire.close()
+  })
+
   it('believes nothing that comes behind a body whose end others may see elsewhere', async () => {
     const wire = await openWire(httpPort(mayfly))
     const odd = `POST /v1/inboxes HTTP/1.0\r\n${JSON_BODY}Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`

@@ -123,7 +123,7 @@ describeWithMount('a file system that is full', () => {
 
       await rm(filler)
       await createInbox(mayfly)
-      expect(await roomOf(mayfly)).toBeGreaterThan(0)
+      await until('room to be shown', async () => (await roomOf(mayfly)) > 0)
       await send(mayfly, inbox.address, mail('after'))
       const subjects = async () => (await messagesOf(mayfly, inbox.id, 2)).map(({ subject }) => subject)
       expect(await subjects()).toEqual(['before', 'after'])

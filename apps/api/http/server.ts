@@ -16,6 +16,7 @@ import {
   mustBeFramed,
   mustNameHost,
 } from './broken-requests.js'
+import { ConnectionTurns } from './connection-turns.js'
 import { Cors } from './cors.js'
 import { FAVICON } from './favicon.js'
 import { MOST_PARAM_CHARACTERS, type MethodTable } from './method-table.js'
@@ -61,6 +62,7 @@ export function makeServer({
 }: ServerOptions): FastifyAdapter {
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const cors = new Cors(settings.corsOrigins)
+  const turns = new ConnectionTurns()
   const welcome = (request: FastifyRequest, reply: FastifyReply): boolean => {
     watchRequest(request, reply, { metrics, usage, now })
     void reply.header('x-request-id', request.id)
@@ -110,6 +112,7 @@ export function makeServer({
   methods.watch(server)
   takeJson(server)
   server.addHook('onRequest', async (request, reply) => {
+    await turns.take(request, reply)
     const isAllowedOrigin = welcome(request, reply)
     if (isAllowedOrigin && cors.isPreflight(request)) return cors.answerPreflight(reply)
     await admit(request, reply)

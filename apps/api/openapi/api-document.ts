@@ -1,19 +1,18 @@
 import type { Type } from '@nestjs/common'
 import { docsPage } from './docs-page.js'
 import { describeApi } from './document.js'
-import type { Document } from './openapi-json.js'
 
 /** What the API says of itself, made when it is asked for first: by then the address of links is known. */
 export class ApiDocument {
-  private made: { document: Document; page: string } | null = null
+  private made: { json: string; page: string } | null = null
 
   constructor(
     private readonly controllers: readonly Type[],
     private readonly publicUrl: () => string,
   ) {}
 
-  get document(): Document {
-    return this.make().document
+  get json(): string {
+    return this.make().json
   }
 
   get page(): string {
@@ -23,7 +22,7 @@ export class ApiDocument {
   private make() {
     if (this.made === null) {
       const document = describeApi(this.controllers, this.publicUrl())
-      this.made = { document, page: docsPage(document) }
+      this.made = { json: JSON.stringify(document), page: docsPage(document) }
     }
     return this.made
   }

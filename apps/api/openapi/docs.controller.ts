@@ -19,8 +19,9 @@ export class DocsController {
     summary: 'This document',
     answer: { description: 'OpenAPI 3.1.', schema: Type.Object({}, { description: 'An OpenAPI document.' }) },
   })
-  openApi(@Query() _query: NoParameters) {
-    return this.api.document
+  openApi(@Query() _query: NoParameters, @Res({ passthrough: true }) reply: FastifyReply) {
+    void reply.type('application/json; charset=utf-8')
+    return this.api.json
   }
 
   @Get('docs')

@@ -1,7 +1,7 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
-import type { Registry } from 'prom-client'
 import Type from 'typebox'
+import type { MetricsText } from '#libs/process/metrics-text.js'
 import type { EventLog } from '#libs/event-log/event-log.js'
 import { BUILD_INFO } from '#libs/process/build-info.js'
 import { measureWholeBacklog } from '#libs/read-model/backlog.js'
@@ -16,7 +16,7 @@ import { problemPage } from './problem-page.js'
 /** What the operations handlers need to know of this instance. */
 export abstract class OperationsContext {
   abstract readonly log: Pick<EventLog, 'topology'>
-  abstract readonly registry: Registry
+  abstract readonly metrics: MetricsText
   abstract readonly engine: 'embedded' | 'distributed'
   /** Whether /metrics has a port of its own. */
   abstract readonly hasMetricsPort: boolean
@@ -100,10 +100,10 @@ export class OperationsController {
     problems: ['not-found'],
   })
   async metrics(@Query() _query: NoParameters, @Res({ passthrough: true }) reply: FastifyReply) {
-    const { registry, hasMetricsPort } = this.context
+    const { metrics, hasMetricsPort } = this.context
     if (hasMetricsPort) throw notFound('The metrics are served on a port of their own.')
-    void reply.type(registry.contentType)
-    return registry.metrics()
+    void reply.type(metrics.contentType)
+    return metrics.read()
   }
 
   @Get('problems/:code')

@@ -1,0 +1,24 @@
+import type { Registry } from 'prom-client'
+
+const VALID_MS = 1_000
+
+/** The metrics of a process as text, made at most once a second: making it takes time, and anybody may ask for it. */
+export class MetricsText {
+  private made: Promise<string> | null = null
+  private madeAtMs = 0
+
+  constructor(private readonly registry: Registry) {}
+
+  get contentType(): string {
+    return this.registry.contentType
+  }
+
+  read(): Promise<string> {
+    const nowMs = performance.now()
+    if (this.made === null || nowMs - this.madeAtMs >= VALID_MS) {
+      this.made = this.registry.metrics()
+      this.madeAtMs = nowMs
+    }
+    return this.made
+  }
+}
