@@ -1,6 +1,6 @@
 import { mintId } from '#libs/typeid/mint.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
-import { manyRecipients, smallMail, taskOf } from './parse-task.arbitrary.js'
+import { manyRecipients, slowMail, smallMail, taskOf } from './parse-task.arbitrary.js'
 import { ParserPool, type ParserPoolOptions } from './parser-pool.js'
 
 async function withPool(
@@ -94,7 +94,7 @@ describe('the pool of parsing threads', () => {
   })
 
   it('says so of a mail that takes longer than allowed', async () => {
-    const slow = await taskOf(manyRecipients(40_000))
+    const slow = await taskOf(slowMail('slow'))
     await withPool({ timeoutMs: 1, threads: 1 }, async (pool) => {
       const { open: _, ...task } = slow
       const bodies = await pool.parse([task], going)
@@ -121,9 +121,7 @@ describe('the pool of parsing threads', () => {
 
   it('reads another account’s mail while it is at those of one that take long', async () => {
     const accountId = mintId('acc')
-    const slow = await Promise.all(
-      Array.from({ length: 6 }, () => taskOf(manyRecipients(40_000), { accountId })),
-    )
+    const slow = await Promise.all(Array.from({ length: 6 }, () => taskOf(slowMail('slow'), { accountId })))
     const swift = await taskOf(smallMail('swift'))
     await withPool({}, async (pool) => {
       await pool.warmUp()
@@ -143,7 +141,7 @@ describe('the pool of parsing threads', () => {
   it('shows the header of a mail that goes past its budget, and of those of its inbox behind it', async () => {
     const inboxId = mintId('inb')
     const defeats: string[] = []
-    const costly = Buffer.concat([Buffer.from('Subject: costly\r\n'), manyRecipients(40_000)])
+    const costly = slowMail('costly')
     const [first, second, other] = await Promise.all([
       taskOf(costly, { inboxId }),
       taskOf(smallMail('behind'), { inboxId }),
@@ -171,7 +169,7 @@ describe('the pool of parsing threads', () => {
   ])('reads mail whole past its budget: $whose', async ({ isAlone, receivedAt }) => {
     const inboxId = mintId('inb')
     const accountId = mintId('acc')
-    const costly = manyRecipients(40_000)
+    const costly = slowMail('costly')
     const mine = { accountId, inboxId, receivedAt }
     const [other, ...tasks] = await Promise.all([
       taskOf(smallMail('elsewhere')),
