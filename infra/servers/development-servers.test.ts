@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describeWith } from '#test/harness/tools.js'
 import type { Kind } from './development-servers.js'
-import { freePorts, isFree } from './ports.js'
+import { freePort, isFree } from './ports.js'
 
 const run = promisify(execFile)
 const MAIN = join(process.cwd(), 'dist/infra/servers/main.js')
@@ -35,7 +35,7 @@ describeWith('clickhouse')('the ClickHouse of a developer', () => {
 
 async function comesAndGoes(kind: Kind, setting: string): Promise<void> {
   const root = await mkdtemp(join(tmpdir(), 'mayfly-servers-'))
-  const [port = 0] = await freePorts(1)
+  const port = await freePort()
   const start = () => run(process.execPath, [MAIN, 'start', kind, '--folder', root, '--port', String(port)])
   const stop = () => run(process.execPath, [MAIN, 'stop', kind, '--folder', root])
   try {
@@ -55,7 +55,7 @@ async function comesAndGoes(kind: Kind, setting: string): Promise<void> {
 describe('a port that something else listens on', () => {
   it('is named, and nothing is started', async () => {
     const root = await mkdtemp(join(tmpdir(), 'mayfly-servers-'))
-    const [port = 0] = await freePorts(1)
+    const port = await freePort()
     const server = createServer().listen(port, '127.0.0.1')
     try {
       await once(server, 'listening')

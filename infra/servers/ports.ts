@@ -11,6 +11,9 @@ export const LOOPBACK = '127.0.0.1'
 const [LEAST, MOST] = [12_000, 22_000]
 const CLUSTER_BUS = 10_000
 const MOST_TRIES = 500
+/* Each of Jest's workers takes ports of a slice of its own: another worker's server may be down for a moment. */
+const SLICES = 5
+const SLICE = Number(process.env['JEST_WORKER_ID'] ?? 0) % SLICES
 
 const given = new Set<number>()
 
@@ -19,12 +22,18 @@ export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = []
   for (let tries = 0; ports.length < count; tries += 1) {
     if (tries === MOST_TRIES) throw new Error(`${MOST_TRIES} ports were tried, and no ${count} are free`)
-    const port = randomInt(LEAST, MOST)
+    const port = LEAST + SLICE + SLICES * randomInt((MOST - LEAST) / SLICES)
     if (given.has(port)) continue
     given.add(port)
     if ((await isFree(port)) && (await isFree(port + CLUSTER_BUS))) ports.push(port)
   }
   return ports
+}
+
+/** As {@link freePorts}, one of them. */
+export async function freePort(): Promise<number> {
+  const [port = 0] = await freePorts(1)
+  return port
 }
 
 /** Whether a server could listen on this port of the loopback just now. */

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { until } from '#test/harness/until.js'
-import { freePorts, isFree } from './ports.js'
+import { freePort, isFree } from './ports.js'
 import { ServerProcess, type Launch } from './server-process.js'
 
 const MODULE = join(process.cwd(), 'dist/infra/servers/server-process.js')
@@ -30,7 +30,7 @@ describe('the process of a server', () => {
   afterEach(() => rm(folder, { recursive: true, force: true }))
 
   it('ends with the one that started it, however that ends, and its folder goes too', async () => {
-    const [port = 0] = await freePorts(1)
+    const port = await freePort()
     const args = ['--input-type=module', '-e', OWNER, MODULE, folder, String(port), SERVER]
     const owner = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })
     await until('the server to listen', async () => !(await isFree(port)))

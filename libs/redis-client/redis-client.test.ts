@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { askRedis } from '#infra/redis/redis.js'
-import { freePorts, LOOPBACK } from '#infra/servers/ports.js'
+import { freePort, LOOPBACK } from '#infra/servers/ports.js'
 import { Authority, type CertificateFiles } from '#test/harness/certificates.js'
 import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
 import { describeWith } from '#test/harness/tools.js'
@@ -181,7 +181,7 @@ describeWith('redis-server')('a Redis Cluster over TLS', () => {
 
   /** The address of one node that has every slot. */
   async function serveCluster(settings: Record<string, string>): Promise<string> {
-    const [tlsPort = 0] = await freePorts(1)
+    const tlsPort = await freePort()
     const { port } = await serve({
       'cluster-enabled': 'yes',
       'cluster-announce-ip': LOOPBACK,

@@ -1,9 +1,10 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { accessSync, constants } from 'node:fs'
-import { createServer, createConnection } from 'node:net'
+import { createConnection } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
+import { freePort } from '#infra/servers/ports.js'
 import { until } from '#test/harness/until.js'
 
 /** postfix's own load tools, smtp-source(1) and smtp-sink(1). */
@@ -70,16 +71,6 @@ function isExecutable(path: string): boolean {
   } catch {
     return false
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('there is no free port')
-  return address.port
 }
 
 async function isListening(port: number): Promise<boolean> {

@@ -16,7 +16,7 @@ import {
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 import { sumOf, untilCounted, usageOf } from '#test/harness/usage.js'
-import { freePort } from '#test/harness/wire.js'
+import { freePort } from '#infra/servers/ports.js'
 
 const MAIN = join(process.cwd(), 'dist/apps/cli/main.js')
 

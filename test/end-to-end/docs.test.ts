@@ -7,7 +7,7 @@ import { PROBLEMS } from '#apps/api/http/problems.js'
 import { call } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { sharedMayfly } from '#test/harness/shared-mayfly.js'
-import { freePort } from '#test/harness/wire.js'
+import { freePort } from '#infra/servers/ports.js'
 
 const run = promisify(execFile)
 const GUIDE = join(process.cwd(), 'docs/api.md')

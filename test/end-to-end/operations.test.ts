@@ -11,7 +11,8 @@ import {
 import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
-import { freePort, speakHttp } from '#test/harness/wire.js'
+import { freePort } from '#infra/servers/ports.js'
+import { speakHttp } from '#test/harness/wire.js'
 
 describe('operations', () => {
   let mayfly: Mayfly

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as clickhouse from '#infra/clickhouse/clickhouse.js'
-import { freePorts } from '#infra/servers/ports.js'
+import { freePort } from '#infra/servers/ports.js'
 
 /** A ClickHouse of a suite's own, that ends with the suite's process at the latest. */
 export interface ClickHouseServer extends clickhouse.ClickHouseServer {
@@ -14,7 +14,7 @@ export type StartClickHouseOptions = Omit<clickhouse.ClickHouseOptions, 'folder'
 
 /** Resolves once it answers, on a free port and an empty folder. */
 export async function startClickHouse(options: StartClickHouseOptions = {}): Promise<ClickHouseServer> {
-  const [port = 0] = await freePorts(1)
+  const port = await freePort()
   const folder = await mkdtemp(join(tmpdir(), 'mayfly-clickhouse-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   try {

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { until } from './until.js'
-import { freePort, openWire } from './wire.js'
+import { freePort } from '#infra/servers/ports.js'
+import { openWire } from './wire.js'
 
 const run = promisify(execFile)
 const COMMAND_WITHIN_MS = 20_000

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as cluster from '#infra/redis/redis-cluster.js'
 import * as redis from '#infra/redis/redis.js'
-import { freePorts } from '#infra/servers/ports.js'
+import { freePort, freePorts } from '#infra/servers/ports.js'
 import type { Life } from '#infra/servers/server-process.js'
 
 /** A Redis of a suite's own, that ends with the suite's process at the latest. */
@@ -31,7 +31,7 @@ export async function startRedis({
   persistence = 'none',
   settings = {},
 }: StartRedisOptions = {}): Promise<RedisServer> {
-  const [port = 0] = await freePorts(1)
+  const port = await freePort()
   return inFolder(async (folder, life) => {
     const server = await redis.startRedis({ folder, port, persistence, settings, life })
     return { made: server, nodes: [server] }

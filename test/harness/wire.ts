@@ -1,5 +1,4 @@
-import { once } from 'node:events'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import type { Target } from './client.js'
 import { until } from './until.js'
 
@@ -132,14 +131,4 @@ export async function sendBytes(target: Pick<Target, 'smtpPort'>, to: string, da
     if (!/^[23]/.test(line)) throw new Error(line)
     return line
   }
-}
-
-/** A port that nobody listens on just now. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

@@ -1,6 +1,6 @@
 import kafkajs, { type AclEntry, type Admin } from 'kafkajs'
 import { Redis } from 'ioredis'
-import { freePorts, LOOPBACK } from '#infra/servers/ports.js'
+import { freePort, LOOPBACK } from '#infra/servers/ports.js'
 import { Authority, type CertificateFiles } from '#test/harness/certificates.js'
 import { startClickHouse, type ClickHouseServer } from '#test/harness/clickhouse.js'
 import { startKafka, type KafkaCluster } from '#test/harness/kafka.js'
@@ -50,7 +50,7 @@ export class SecuredServers {
       const client = await authority.issue(USER)
       // Not for localhost: who asks for that name has the wrong one.
       const server = await authority.issue('server', { hosts: [LOOPBACK] })
-      const [redisTlsPort = 0] = await freePorts(1)
+      const redisTlsPort = await freePort()
       const redis = await startRedis({
         settings: {
           'tls-port': redisTlsPort,

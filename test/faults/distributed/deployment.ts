@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { freePorts } from '#infra/servers/ports.js'
+import { freePort, freePorts } from '#infra/servers/ports.js'
 import type { Target } from '#test/harness/client.js'
 import { startProcess, type Ending, type MayflyProcess } from '#test/harness/mayfly-process.js'
 import { distributedEnvironment } from '#test/harness/mayfly.js'
@@ -123,7 +123,7 @@ export class Deployment {
 
   /** One more of a role that listens nowhere. */
   async add(role: 'projector' | 'lifecycle' | 'analytics'): Promise<MayflyProcess> {
-    const [metricsPort = 0] = await freePorts(1)
+    const metricsPort = await freePort()
     const env = { ...this.instanceOf(role).env, MAYFLY_METRICS_PORT: String(metricsPort) }
     const process = await startProcess({ app: role, env })
     this.instances.push({ role, env, process })
