@@ -1,0 +1,128 @@
+/** Gives back what was taken. To call it twice does no harm. */
+export type Release = () => void
+
+export interface BudgetOptions {
+  /** How much there is in all: bytes of memory, say, or pieces of work under way. */
+  total: number
+  /** The most that one owner holds. */
+  perOwner: number
+  /** The longest that anyone waits. */
+  waitMs: number
+}
+
+/** What was asked for did not become free in time. */
+export class BudgetExhaustedError extends Error {
+  override readonly name = 'BudgetExhaustedError'
+}
+
+interface Waiter {
+  amount: number
+  grant: (release: Release) => void
+}
+
+/**
+ * An amount that work under way takes its part of, each piece of work for an owner, such as an account. Who finds too
+ * little left waits. What is given back goes to the owners in turn, so that one with a thousand requests waiting delays
+ * another one's by a single request.
+ */
+export class Budget {
+  private readonly held = new Map<string, number>()
+  /** In the order of turns: an owner that was given something comes last. */
+  private readonly waiting = new Map<string, Waiter[]>()
+  private used = 0
+
+  constructor(private readonly options: BudgetOptions) {}
+
+  get inUse(): number {
+    return this.used
+  }
+
+  /** Whether anyone waits. */
+  get isContended(): boolean {
+    return this.waiting.size > 0
+  }
+
+  /**
+   * Resolves once the amount is the owner's; more than an owner may hold counts as that much. Throws
+   * BudgetExhaustedError after the longest wait, and the signal's reason if that aborts first.
+   */
+  async take(owner: string, amount: number, signal: AbortSignal): Promise<Release> {
+    signal.throwIfAborted()
+    const { perOwner, total } = this.options
+    const taken = Math.min(amount, perOwner, total)
+    if (!this.isContended && this.fits(owner, taken)) return this.give(owner, taken)
+    return this.wait(owner, taken, signal)
+  }
+
+  private async wait(owner: string, amount: number, signal: AbortSignal): Promise<Release> {
+    const { promise, resolve, reject } = Promise.withResolvers<Release>()
+    const waiter: Waiter = { amount, grant: resolve }
+    const queue = this.waiting.get(owner)
+    if (queue === undefined) this.waiting.set(owner, [waiter])
+    else queue.push(waiter)
+    this.serve()
+    const leave = (error: unknown) => {
+      this.remove(owner, waiter)
+      reject(error instanceof Error ? error : new Error(String(error)))
+      // It may have been the one that others had to wait for.
+      this.serve()
+    }
+    const abort = () => leave(signal.reason)
+    const timer = setTimeout(() => leave(new BudgetExhaustedError()), this.options.waitMs).unref()
+    signal.addEventListener('abort', abort, { once: true })
+    try {
+      return await promise
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  private give(owner: string, amount: number): Release {
+    this.add(owner, amount)
+    let isReleased = false
+    return () => {
+      if (isReleased) return
+      isReleased = true
+      this.add(owner, -amount)
+      this.serve()
+    }
+  }
+
+  /** Gives to who waits, owner by owner. One that needs more than is left in all is waited for, or it would starve. */
+  private serve(): void {
+    for (let owners = [...this.waiting.keys()]; owners.length > 0;) {
+      const served: string[] = []
+      for (const owner of owners) {
+        const [first] = this.waiting.get(owner) ?? []
+        if (first === undefined || !this.fitsOwner(owner, first.amount)) continue
+        if (!this.fits(owner, first.amount)) return
+        this.remove(owner, first)
+        first.grant(this.give(owner, first.amount))
+        served.push(owner)
+      }
+      owners = served
+    }
+  }
+
+  private remove(owner: string, waiter: Waiter): void {
+    const rest = (this.waiting.get(owner) ?? []).filter((each) => each !== waiter)
+    this.waiting.delete(owner)
+    if (rest.length > 0) this.waiting.set(owner, rest)
+  }
+
+  private fits(owner: string, amount: number): boolean {
+    return this.fitsOwner(owner, amount) && this.used + amount <= this.options.total
+  }
+
+  private fitsOwner(owner: string, amount: number): boolean {
+    return (this.held.get(owner) ?? 0) + amount <= this.options.perOwner
+  }
+
+  private add(owner: string, more: number): void {
+    this.used += more
+    const held = (this.held.get(owner) ?? 0) + more
+    if (held === 0) this.held.delete(owner)
+    else this.held.set(owner, held)
+  }
+}
