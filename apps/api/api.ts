@@ -27,6 +27,8 @@ import { Accounts } from './accounts/accounts.service.js'
 import { EventsController } from './events/events.controller.js'
 import { InboxFeed } from './events/inbox-feed.js'
 import { OpenStreams } from './events/open-streams.js'
+import { RequestBudgets } from './http/budgets.js'
+import { StalledReaders } from './http/stalled-readers.js'
 import { HistoryController } from './history/history.controller.js'
 import { ContractPipe } from './http/contract-pipe.js'
 import { AcceptGuard } from './http/media.js'
@@ -136,11 +138,8 @@ export async function startApi({
   })
   const usage = measuredUsage({ log, source: '/mayfly/api', now, logger, registry })
   const methods = new MethodTable()
-  const streams = new OpenStreams({
-    most: settings.maxStreams,
-    stallMs: settings.streamStallMs,
-    registry,
-  })
+  const stalled = new StalledReaders(settings.streamStallMs)
+  const streams = new OpenStreams({ most: settings.maxStreams, stalled, registry })
   const waits = new OpenWaits(settings.maxWaits, registry)
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
@@ -205,6 +204,7 @@ export async function startApi({
       { provide: WebhooksContext, useValue: webhooksContext },
       { provide: OperationsContext, useValue: operationsContext },
       { provide: ApiDocument, useValue: new ApiDocument(controllers, () => url) },
+      RequestBudgets,
       Accounts,
       Keys,
       { provide: UsageContext, useValue: usageContext },
@@ -250,6 +250,7 @@ export async function startApi({
     authenticate: (request) => authenticator.authenticate(request),
     limit: (request, reply) => requestLimits.count(request, reply),
     idempotency,
+    stalled,
   })
   const app = await NestFactory.create<NestFastifyApplication>(ApiModule, server, {
     logger: false,
@@ -277,6 +278,7 @@ export async function startApi({
         isShuttingDown = true
         stopListening()
         streams.stop()
+        stalled.stop()
         waits.close()
         const server = app.getHttpServer()
         const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)

@@ -5,17 +5,21 @@ import { runInNewContext } from 'node:vm'
 import type { Logger } from 'pino'
 import { Gauge, type Registry } from 'prom-client'
 
-const LOOK_EVERY_MS = 15_000
+const LOOK_EVERY_MS = 1_000
 /** Of the main thread's time. */
 const IDLE_BELOW = 0.05
-const IDLE_LOOKS = 4
+const IDLE_LOOKS = 60
+const BUSY_ABOVE = 0.5
+/** More than this is not left to an idle time that may never come. */
+const GROWN_BYTES = 128 * 2 ** 20
 /** V8 frees the buffers of collected objects in threads of its own. */
-const FREED_AFTER_MS = 3_000
+const FREED_AFTER_MS = 2_000
 
 /**
- * Gives memory back to the system once the process has been idle for a minute. V8 collects garbage when something
- * is allocated, so an idle process keeps its garbage; and glibc keeps what was freed while small blocks in use lie
- * between. Once in each idle time. Returns a function that ends it.
+ * Gives memory back to the system: once in each time that the process has been idle for a minute, and when its memory
+ * has grown by 128 MiB and it is not busy. V8 collects garbage when something is allocated, so a process with little
+ * to do keeps its garbage; and glibc keeps what was freed while small blocks in use lie between. Returns a function
+ * that ends it.
  */
 export async function releaseMemoryWhenIdle(
   logger: Pick<Logger, 'debug'>,
@@ -25,17 +29,22 @@ export async function releaseMemoryWhenIdle(
   const trim = await mallocTrim()
   let last: EventLoopUtilization = performance.eventLoopUtilization()
   let idleLooks = 0
+  let leastBytes = Infinity
   const timer = setInterval(() => {
     const now = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(now, last)
     last = now
     idleLooks = utilization < IDLE_BELOW ? idleLooks + 1 : 0
-    if (idleLooks !== IDLE_LOOKS) return
-    const beforeBytes = anonymousBytes()
+    const bytes = anonymousBytes() ?? 0
+    leastBytes = Math.min(leastBytes, bytes)
+    const hasGrown = bytes > leastBytes + GROWN_BYTES && utilization < BUSY_ABOVE
+    if (idleLooks !== IDLE_LOOKS && !hasGrown) return
+    // What is still there afterwards is in use: it counts as growth no more.
+    leastBytes = Infinity
     collectGarbage()
     setTimeout(() => {
       trim?.()
-      logger.debug({ beforeBytes, afterBytes: anonymousBytes() }, 'memory released')
+      logger.debug({ beforeBytes: bytes, afterBytes: anonymousBytes() }, 'memory released')
     }, FREED_AFTER_MS).unref()
   }, lookEveryMs).unref()
   return () => clearInterval(timer)

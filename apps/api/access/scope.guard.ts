@@ -63,7 +63,8 @@ export function mustHaveScope({ scopes }: Principal, wanted: readonly Scope[]): 
   }
 }
 
-function callerOf(request: FastifyRequest): Principal {
+/** Who sent a request to a handler that needs a scope. */
+export function callerOf(request: FastifyRequest): Principal {
   const principal = principalOf(request)
   if (principal === null) throw new Error('a handler needs a scope, but its path needs no key')
   return principal

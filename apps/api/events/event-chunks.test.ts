@@ -20,6 +20,7 @@ import {
 } from '#libs/read-model/read-model-harness.contract.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
 import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
+import { RequestBudgets } from '../http/budgets.js'
 import { Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import type { InboxContext } from '../inboxes/inboxes.service.js'
@@ -121,7 +122,16 @@ describe('the text of a stream', () => {
     const { inbox } = evolve({ inbox: null, message: null }, created)
     const bell = new Doorbell()
     const ending = new AbortController()
-    const options = { feed, inbox: inbox as ActiveInbox, from, family: '/v1/inboxes', bell, authenticate }
+    const budgets = new RequestBudgets()
+    const options = {
+      feed,
+      budgets,
+      inbox: inbox as ActiveInbox,
+      from,
+      family: '/v1/inboxes',
+      bell,
+      authenticate,
+    }
     const chunks = eventChunks(options, ending.signal)
     return {
       chunks,

@@ -1,8 +1,10 @@
 import { KeyVaultUnavailableError } from '#libs/erasure/key-vault.js'
+import { BudgetExhaustedError } from '#libs/fair-share/budget.js'
 import type { ActiveInbox } from '#libs/inbox/inbox.js'
 import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
 import type { HistoryEntry } from '#libs/read-model/history.js'
 import type { Doorbell } from '#libs/signals/doorbell.js'
+import type { RequestBudgets } from '../http/budgets.js'
 import { Problem } from '../http/problems.js'
 import { COMMENT, eventText, RETRY } from './event-stream-text.js'
 import { PAGE, type InboxFeed } from './inbox-feed.js'
@@ -12,6 +14,7 @@ export type EndOfEvents = 'inbox-ended' | 'key-refused'
 
 export interface ListeningOptions {
   feed: InboxFeed
+  budgets: RequestBudgets
   inbox: ActiveInbox
   /** The first offset whose event is told. */
   from: number
@@ -36,7 +39,7 @@ const END_WITHIN_MS = 10_000
  * meanwhile, since the place only moves forward through the log's offsets. What can't be read just now is waited for.
  */
 export async function* eventChunks(
-  { feed, inbox, from, family, bell, authenticate }: ListeningOptions,
+  { feed, budgets, inbox, from, family, bell, authenticate }: ListeningOptions,
   signal: AbortSignal,
 ): AsyncGenerator<string, EndOfEvents | undefined> {
   let place = from
@@ -51,14 +54,25 @@ export async function* eventChunks(
       const entries: HistoryEntry[] = await feed.entriesFrom(inbox, place)
       for (const entry of entries) {
         await authenticate()
-        const told = await feed.tell(inbox, entry, family)
+        const told = await budgets.readFor(inbox.accountId, signal, (read) =>
+          feed.tell(inbox, entry, family, read),
+        )
         if (isOver()) return undefined
-        if (told !== null) yield eventText(told)
+        if (told !== null) {
+          const text = eventText(told)
+          const release = await budgets.holdPiece(inbox.accountId, text.length, signal)
+          try {
+            yield text
+          } finally {
+            release()
+          }
+        }
         place = entry.offset + 1
         if (isEnd(entry)) return 'inbox-ended'
       }
       if (entries.length === PAGE) waitMs = 0
     } catch (error) {
+      if (isOver()) return undefined
       if (error instanceof Problem && error.status < 500) return 'key-refused'
       if (!isPassing(error)) throw error
       waitMs = LOOK_AGAIN_MS
@@ -92,5 +106,6 @@ function isEnd({ type }: HistoryEntry): boolean {
 /** What is over by itself: views or log out of reach, or catching up. */
 function isPassing(error: unknown): boolean {
   if (error instanceof Problem) return error.status === 503
+  if (error instanceof BudgetExhaustedError) return true
   return error instanceof ReadModelUnavailableError || error instanceof KeyVaultUnavailableError
 }

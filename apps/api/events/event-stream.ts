@@ -2,7 +2,8 @@ import { Readable } from 'node:stream'
 import type { EndOfEvents } from './event-chunks.js'
 
 /** Why a stream is over. */
-export type StreamOutcome = EndOfEvents | 'client-gone' | 'client-stalled' | 'stopping' | 'failed'
+export type StreamOutcome =
+  EndOfEvents | 'client-gone' | 'client-stalled' | 'crowded-out' | 'stopping' | 'failed'
 
 /** Text that is made as the client takes it: one chunk ahead and no further. */
 export class EventStream extends Readable {

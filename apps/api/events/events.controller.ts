@@ -7,6 +7,7 @@ import { Doorbell } from '#libs/signals/doorbell.js'
 import { Authenticator, type Principal } from '../access/authenticator.js'
 import { Caller, mustBeAllowed, NeedsScope } from '../access/scope.guard.js'
 import { note } from '../http/access-log.js'
+import { RequestBudgets } from '../http/budgets.js'
 import { readMessageCursor } from '../http/cursor.js'
 import { Describe } from '../openapi/describe.js'
 import { familyOf } from '../http/link.js'
@@ -41,6 +42,7 @@ export class EventsController {
     private readonly feed: InboxFeed,
     private readonly streams: OpenStreams,
     private readonly authenticator: Authenticator,
+    private readonly budgets: RequestBudgets,
   ) {}
 
   @Get()
@@ -70,7 +72,7 @@ export class EventsController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const { id } = (await this.inboxes.openContent(principal, inboxId)).inbox
-    const place = this.streams.take()
+    const place = this.streams.take(principal)
     const bell = new Doorbell()
     const leaving = [() => place.leave()]
     const leave = () => {
@@ -89,7 +91,14 @@ export class EventsController {
         void reply.send(Readable.from([]))
         return
       }
-      const listening = { feed: this.feed, inbox, from, family: familyOf(request), bell }
+      const listening = {
+        feed: this.feed,
+        budgets: this.budgets,
+        inbox,
+        from,
+        family: familyOf(request),
+        bell,
+      }
       const authenticate = async () => {
         await this.authenticator.authenticate(request)
         mustBeAllowed(request, LISTENERS)

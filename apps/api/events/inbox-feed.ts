@@ -5,6 +5,7 @@ import type { OpenedMessage } from '#libs/contract/message-json.js'
 import type { ActiveInbox } from '#libs/inbox/inbox.js'
 import type { HistoryEntry } from '#libs/read-model/history.js'
 import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { MailRead } from '../http/budgets.js'
 import { writeMessageCursor } from '../http/cursor.js'
 import { Views } from '../http/views.js'
 import { InboxContext, comingToItsEnd } from '../inboxes/inboxes.service.js'
@@ -18,6 +19,9 @@ export const PAGE = 50
 /** What an inbox's stream tells, in the order of its history. */
 @Injectable()
 export class InboxFeed {
+  /** What is told of a message, by the path of its links: written once for all who listen. */
+  private readonly texts = new WeakMap<OpenedMessage, Map<string, string>>()
+
   constructor(
     private readonly views: Views,
     private readonly reader: MessageReader,
@@ -39,15 +43,25 @@ export class InboxFeed {
   /**
    * What a client is told of an entry. Null where that is nothing: a message that is there no more, whose deletion or
    * whose inbox's end comes further on, or what came to an inbox that is past its time. Throws catching-up where it
-   * can't be told yet.
+   * can't be told yet, and what `read` throws.
    */
-  async tell(inbox: ActiveInbox, entry: HistoryEntry, family: string): Promise<EventText | null> {
-    const data = await this.dataOf(inbox, entry, family)
+  async tell(
+    inbox: ActiveInbox,
+    entry: HistoryEntry,
+    family: string,
+    read: MailRead,
+  ): Promise<EventText | null> {
+    const data = await this.dataOf(inbox, entry, family, read)
     const id = writeMessageCursor(inbox.id, { from: entry.offset + 1, to: null, end: null })
     return data === null ? null : { id, event: EVENT_NAMES[entry.type], data }
   }
 
-  private async dataOf(inbox: ActiveInbox, entry: HistoryEntry, family: string): Promise<string | null> {
+  private async dataOf(
+    inbox: ActiveInbox,
+    entry: HistoryEntry,
+    family: string,
+    read: MailRead,
+  ): Promise<string | null> {
     switch (entry.type) {
       case 'InboxDeleted':
       case 'InboxExpired':
@@ -57,23 +71,35 @@ export class InboxFeed {
           ? messageDeletedBody(entry.time, { inboxId: inbox.id, messageId: entry.messageId })
           : null
       case 'MessageReceived':
-        return this.msLeftOf(inbox) > 0 ? this.received(inbox, entry, family) : null
+        return this.msLeftOf(inbox) > 0 ? this.received(inbox, entry, family, read) : null
       case 'InboxCreated':
         return null
     }
   }
 
-  private async received(inbox: ActiveInbox, entry: HistoryEntry, family: string): Promise<string | null> {
+  private async received(
+    inbox: ActiveInbox,
+    entry: HistoryEntry,
+    family: string,
+    read: MailRead,
+  ): Promise<string | null> {
     // Views that are being rebuilt show a deleted message until they come to its deletion: they must be whole all along.
     await this.views.mustKnow(inbox.id)
-    const opened = entry.messageId === null ? null : await this.open(inbox.id, entry.messageId)
+    const opened = entry.messageId === null ? null : await this.open(inbox.id, entry.messageId, read)
     await this.views.mustKnow(inbox.id)
     if (opened === null) return null
     this.readings.note(inbox, [opened])
-    return messageBody(entry.time, opened, family)
+    return this.textOf(entry.time, opened, family)
   }
 
-  private async open(inboxId: InboxId, messageId: MessageId): Promise<OpenedMessage | null> {
+  private textOf(time: Date, message: OpenedMessage, family: string): string {
+    const texts = this.texts.get(message) ?? new Map<string, string>()
+    const text = texts.get(family) ?? messageBody(time, message, family)
+    this.texts.set(message, texts.set(family, text))
+    return text
+  }
+
+  private async open(inboxId: InboxId, messageId: MessageId, read: MailRead): Promise<OpenedMessage | null> {
     // What was opened before may be remembered beyond its deletion: the row has the last word.
     const [row, lookup] = await Promise.all([
       this.views.inboxes.message({ inboxId, messageId }),
@@ -81,6 +107,7 @@ export class InboxFeed {
     ])
     if (row?.message.state !== 'present' || lookup.state === 'forgotten') return null
     if (lookup.state === 'unknown') throw comingToItsEnd(inboxId)
+    await read.goOn(row.message.size)
     return this.reader.open(lookup.key, inboxId, row.message)
   }
 }

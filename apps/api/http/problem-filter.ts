@@ -1,6 +1,7 @@
 import { Catch, HttpException, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { messageOf } from '#libs/fault/message-of.js'
+import { BudgetExhaustedError } from '#libs/fair-share/budget.js'
 import { KeyVaultUnavailableError } from '#libs/erasure/key-vault.js'
 import { IdempotencyUnavailableError } from '#libs/idempotency/idempotency-store.js'
 import { LogUnavailableError } from '#libs/event-log/event-log.js'
@@ -38,6 +39,9 @@ export class ProblemFilter implements ExceptionFilter {
     // That a path or method does not exist is said before anything of the body is judged.
     if (request.is404 && isAboutBody(error)) return this.noRoute(request)
     if (error instanceof Problem) return error
+    if (error instanceof BudgetExhaustedError) {
+      return unavailable('busy', 'Other large requests of the account, or of others, did not end in time.')
+    }
     if (error instanceof LogUnavailableError || error instanceof KeyVaultUnavailableError) {
       return unavailable('log-unavailable', logUnavailable(request.method))
     }

@@ -147,15 +147,21 @@ export const PROBLEMS = {
     fix: 'Try again after the time that `Retry-After` names.',
     headers: ['Retry-After'],
   },
+  busy: {
+    status: 503,
+    title: 'The account has too much large work under way',
+    fix: 'Try again after the time that `Retry-After` names, with fewer large requests at once, or read the answers faster.',
+    headers: ['Retry-After'],
+  },
   'too-many-streams': {
     status: 503,
-    title: 'This instance has as many streams open as it may',
+    title: 'There are as many streams open as there may be',
     fix: 'Try again after the time that `Retry-After` names, or run more instances.',
     headers: ['Retry-After'],
   },
   'too-many-waits': {
     status: 503,
-    title: 'This instance holds as many waits as it may',
+    title: 'There are as many waits open as there may be',
     fix: 'Try again after the time that `Retry-After` names, or run more instances.',
     headers: ['Retry-After'],
   },
@@ -212,6 +218,7 @@ const RETRY_AFTER = { 'retry-after': '1' }
 
 export function unavailable(
   code:
+    | 'busy'
     | 'catching-up'
     | 'log-unavailable'
     | 'read-model-unavailable'

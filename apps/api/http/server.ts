@@ -19,8 +19,10 @@ import {
 import { ConnectionTurns } from './connection-turns.js'
 import { Cors } from './cors.js'
 import { FAVICON } from './favicon.js'
+import { sentInPieces } from './large-answers.js'
 import { MOST_PARAM_CHARACTERS, type MethodTable } from './method-table.js'
 import { unavailable } from './problems.js'
+import type { StalledReaders } from './stalled-readers.js'
 
 const BODY_LIMIT_BYTES = 256 * 1024
 /** Or sooner, where a request has less time in all. */
@@ -44,6 +46,7 @@ export interface ServerOptions {
   /** Counts a request that was authenticated; throws where there were too many. */
   limit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
   idempotency: Idempotency
+  stalled: StalledReaders
 }
 
 /** Fastify under Nest: request ids, bodies, one log line and one observation per request. */
@@ -59,6 +62,7 @@ export function makeServer({
   authenticate,
   limit,
   idempotency,
+  stalled,
 }: ServerOptions): FastifyAdapter {
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const cors = new Cors(settings.corsOrigins)
@@ -120,10 +124,10 @@ export function makeServer({
   })
   idempotency.watch(server)
   // A connection kept open would hold the end up until its client lets go of it.
-  server.addHook('onSend', (_, reply, payload, done) => {
+  server.addHook('onSend', (request, reply, payload, done) => {
     setSafeHeaders(reply)
     if (isShuttingDown()) void reply.header('connection', 'close')
-    done(null, payload)
+    done(null, sentInPieces(request, reply, payload, stalled))
   })
   return adapter
 }

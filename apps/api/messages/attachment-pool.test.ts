@@ -1,3 +1,4 @@
+import { mintId } from '#libs/typeid/mint.js'
 import { AttachmentPool } from './attachment-pool.js'
 
 const MIB = 1024 * 1024
@@ -21,8 +22,9 @@ function source(): Buffer {
 
 it('takes no memory for what else a mail says', async () => {
   const pool = new AttachmentPool(() => undefined)
+  const wanted = { accountId: mintId('acc'), source: () => Promise.resolve(source()), index: 0 }
   try {
-    const found = await pool.read(() => Promise.resolve(source()), 0)
+    const found = await pool.read(wanted, new AbortController().signal)
     expect(Buffer.from(found?.content ?? []).toString()).toBe('Hello.')
   } finally {
     await pool.onApplicationShutdown()

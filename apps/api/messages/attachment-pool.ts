@@ -1,28 +1,39 @@
 import type { OnApplicationShutdown } from '@nestjs/common'
-import pLimit from 'p-limit'
 import { Piscina } from 'piscina'
+import { Budget } from '#libs/fair-share/budget.js'
+import type { AccountId } from '#libs/typeid/typeid.js'
 import { Problem } from '../http/problems.js'
 import type { AttachmentContent, AttachmentRequest } from './attachment-worker.js'
 
 const MEMORY_MIB = 512
 const TIMEOUT_MS = 10_000
-/** Sources in memory at once: who waits for the thread has not read its mail yet. */
-const MOST_SOURCES = 4
+/** As long as two that take the longest. */
+const WAIT_MS = 2 * TIMEOUT_MS
+const MOST_THREADS = 2
 const IDLE_MS = 10_000
 
-/** Reads attachments in a thread, which is there only while it is used: a large mail must not hold up requests. */
+export interface WantedAttachment {
+  accountId: AccountId
+  /** Reads the mail, once it is the account's turn. */
+  source: () => Promise<Buffer>
+  index: number
+}
+
+/**
+ * Reads attachments in threads, which are there only while they are used: a large mail must not hold up requests. Each
+ * account has one at a time.
+ */
 export class AttachmentPool implements OnApplicationShutdown {
   private readonly pool = new Piscina<AttachmentRequest, AttachmentContent | null>({
     filename: new URL('./attachment-worker.js', import.meta.url).href,
     minThreads: 0,
-    maxThreads: 1,
+    maxThreads: MOST_THREADS,
     idleTimeout: IDLE_MS,
     resourceLimits: { maxOldGenerationSizeMb: MEMORY_MIB },
   })
 
-  private readonly whenThereIsRoom = pLimit(MOST_SOURCES)
-  /** Jobs wait here, not in the pool, so that a job's time begins when the thread takes it. */
-  private readonly whenThreadIsFree = pLimit(1)
+  /** Jobs wait here, not in the pool, so that a job's time begins when a thread takes it. */
+  private readonly turns = new Budget({ total: MOST_THREADS, perOwner: 1, waitMs: WAIT_MS })
 
   /** `onThreadLost` is told of a thread that ended with nobody waiting for it. */
   constructor(onThreadLost: (error: unknown) => void) {
@@ -30,20 +41,29 @@ export class AttachmentPool implements OnApplicationShutdown {
     this.pool.on('error', onThreadLost)
   }
 
-  /** Null where the mail has no attachment of that index. Throws internal-error where reading takes too long. */
-  async read(source: () => Promise<Buffer>, index: number): Promise<AttachmentContent | null> {
-    return this.whenThereIsRoom(async () => {
-      const raw = await source()
-      return this.whenThreadIsFree(() => this.cut(raw, index))
-    })
+  /**
+   * Null where the mail has no attachment of that index. Throws internal-error where reading takes too long,
+   * BudgetExhaustedError where the account's turn does not come in time, and the signal's reason where that aborts.
+   */
+  async read(
+    { accountId, source, index }: WantedAttachment,
+    departure: AbortSignal,
+  ): Promise<AttachmentContent | null> {
+    const release = await this.turns.take(accountId, 1, departure)
+    try {
+      return await this.cut(await source(), index, departure)
+    } finally {
+      release()
+    }
   }
 
-  private async cut(raw: Buffer, index: number): Promise<AttachmentContent | null> {
-    const signal = AbortSignal.timeout(TIMEOUT_MS)
+  private async cut(raw: Buffer, index: number, departure: AbortSignal): Promise<AttachmentContent | null> {
+    const late = AbortSignal.timeout(TIMEOUT_MS)
     try {
-      return await this.pool.run({ raw, index }, { signal })
+      return await this.pool.run({ raw, index }, { signal: AbortSignal.any([late, departure]) })
     } catch (cause) {
-      if (!signal.aborted) throw cause
+      departure.throwIfAborted()
+      if (!late.aborted) throw cause
       throw new Problem('internal-error', { detail: 'Reading the attachment took longer than allowed.' })
     }
   }

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common'
+import type { MailRead } from '../http/budgets.js'
 import { readMessageCursor, type MessageCursor } from '../http/cursor.js'
 import type { OpenInbox } from '../inboxes/inboxes.service.js'
 import type { ListMessages } from './list-messages.dto.js'
@@ -24,13 +25,20 @@ export class MessagePages {
     private readonly readings: FirstReadings,
   ) {}
 
-  /** `family` is the path that links begin with. Throws invalid-request for a cursor that is not the inbox's. */
-  async read(open: OpenInbox, query: ListMessages, family: string): Promise<WrittenPage> {
+  /**
+   * `family` is the path that links begin with. Throws invalid-request for a cursor that is not the inbox's, and what
+   * `read` throws.
+   */
+  async read(open: OpenInbox, query: ListMessages, family: string, read: MailRead): Promise<WrittenPage> {
     const { id } = open.inbox
     const cursor = query.cursor === undefined ? null : readMessageCursor(id, query.cursor)
-    const { messages, ...places } = await this.collect(open, query, cursor)
+    const { messages, ...places } = await this.collect(open, query, cursor, read)
     this.readings.note(open.inbox, messages)
-    const items = messages.map((message) => JSON.stringify(messageJson(message, family)))
+    const items: string[] = []
+    for (const message of messages) {
+      await read.goOn(message.bytes)
+      items.push(JSON.stringify(messageJson(message, family)))
+    }
     return { ...places, body: Buffer.from(`[${items.join(',')}]`) }
   }
 
@@ -48,6 +56,7 @@ export class MessagePages {
     { inbox, endOffset }: OpenInbox,
     query: ListMessages,
     cursor: MessageCursor | null,
+    read: MailRead,
   ): Promise<MessagePage> {
     const { order, limit } = query
     const from = cursor?.from ?? 0
@@ -55,7 +64,7 @@ export class MessagePages {
     const end = cursor?.end ?? to
     const messages: OpenedMessage[] = []
     let bytes = 0
-    for await (const { offset, message } of this.reader.opened(inbox, { order, from, to })) {
+    for await (const { offset, message } of this.reader.opened(inbox, { order, from, to }, read)) {
       if (!(await matches(message.mail, query))) continue
       const isFull = messages.length === limit || (messages.length > 0 && bytes + message.bytes > PAGE_BYTES)
       if (isFull) return pageUpTo(offset)

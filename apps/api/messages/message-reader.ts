@@ -6,6 +6,7 @@ import type { ParsedMail } from '#libs/mail/message.js'
 import type { MessageRangeQuery } from '#libs/read-model/queries.js'
 import { isId, type InboxId, type MessageId } from '#libs/typeid/typeid.js'
 import { notFound, Problem } from '../http/problems.js'
+import type { MailRead } from '../http/budgets.js'
 import { Views } from '../http/views.js'
 import { comingToItsEnd, hasEnded } from '../inboxes/inboxes.service.js'
 import type { OpenedMessage } from '#libs/contract/message-json.js'
@@ -13,9 +14,8 @@ import { OpenedMail } from './opened-mail.js'
 
 export type PresentMessage = Extract<Message, { state: 'present' }>
 
-/** Rows, or bytes of what they show, at a time; in between other requests have their turn. */
+/** Rows at a time. */
 const CHUNK = 50
-const CHUNK_BYTES = 512 * 1024
 
 /** What a parsed mail takes in memory, measured against its JSON, at most. */
 const IN_MEMORY = 3
@@ -23,6 +23,9 @@ const IN_MEMORY = 3
 /** Opens what the views hold sealed. */
 @Injectable()
 export class MessageReader {
+  /** What is being opened, so that any number of listeners have it opened once. */
+  private readonly opening = new Map<MessageId, Promise<OpenedMessage | null>>()
+
   constructor(
     private readonly views: Views,
     private readonly mail: OpenedMail,
@@ -61,40 +64,46 @@ export class MessageReader {
 
   /**
    * An inbox's messages with their places, one after the other, as they stand when their turn comes. Throws catching-up
-   * where the inbox is just about to lose them.
+   * where the inbox is just about to lose them, and what `read` throws.
    */
   async *opened(
     { id: inboxId }: ActiveInbox,
     { order, from, to }: Pick<MessageRangeQuery, 'order' | 'from' | 'to'>,
+    read: MailRead,
   ): AsyncGenerator<{ offset: number; message: OpenedMessage }> {
     for (let range = { from, to }; ;) {
       const rows = await this.views.inboxes.listMessages({ inboxId, order, ...range, limit: CHUNK })
       const last = rows.at(-1)
       if (last === undefined) return
       const key = await this.keyOf(inboxId)
-      let bytes = 0
       for (const { message: row, offset } of rows) {
-        if (bytes > CHUNK_BYTES) {
-          await new Promise(setImmediate)
-          bytes = 0
-        }
+        await read.goOn(row.state === 'present' ? row.size : 0)
         const message = row.state === 'present' ? await this.open(key, inboxId, row) : null
-        if (message !== null) {
-          bytes += message.bytes
-          yield { offset, message }
-        } else if (await this.isStillThere(inboxId, row.id)) throw comingToItsEnd(inboxId)
+        if (message !== null) yield { offset, message }
+        else if (await this.isStillThere(inboxId, row.id)) throw comingToItsEnd(inboxId)
       }
       if (rows.length < CHUNK) return
       range = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
-      await new Promise(setImmediate)
     }
   }
 
   /** Null where the message has gone since its row was read: deleted, or with its inbox. */
-  async open(key: SecretKey, inboxId: InboxId, message: PresentMessage): Promise<OpenedMessage | null> {
-    const { id, receivedAt } = message
+  open(key: SecretKey, inboxId: InboxId, message: PresentMessage): Promise<OpenedMessage | null> {
+    const { id } = message
     const remembered = this.mail.messages.get(inboxId, id)
-    if (remembered !== null) return remembered
+    if (remembered !== null) return Promise.resolve(remembered)
+    const underWay = this.opening.get(id)
+    if (underWay !== undefined) return underWay
+    const opening = this.openNow(key, inboxId, message).finally(() => this.opening.delete(id))
+    this.opening.set(id, opening)
+    return opening
+  }
+
+  private async openNow(
+    key: SecretKey,
+    inboxId: InboxId,
+    { id, receivedAt }: PresentMessage,
+  ): Promise<OpenedMessage | null> {
     const body = await this.views.inboxes.body({ inboxId, messageId: id })
     if (body === null) return null
     const json = unsealJsonText(key, bodyContext(inboxId, id), body)

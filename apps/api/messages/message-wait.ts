@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common'
+import { BudgetExhaustedError } from '#libs/fair-share/budget.js'
 import { KeyVaultUnavailableError } from '#libs/erasure/key-vault.js'
 import type { ActiveInbox } from '#libs/inbox/inbox.js'
 import { inboxChannel } from '#libs/read-model/inbox-channel.js'
 import { ReadModelUnavailableError } from '#libs/read-model/queries.js'
 import { isId, type InboxId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
+import { RequestBudgets, type MailRead } from '../http/budgets.js'
 import { readMessageCursor } from '../http/cursor.js'
 import { Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
@@ -14,7 +16,7 @@ import { mismatches } from './match.js'
 import type { OpenedMessage } from '#libs/contract/message-json.js'
 import { MessageReader } from './message-reader.js'
 import { nearestWith, type NearMiss } from './near-misses.js'
-import { OpenWaits, shuttingDown, type OpenWait } from './open-waits.js'
+import { OpenWaits, shuttingDown, tooManyWaits, type OpenWait } from './open-waits.js'
 import { WholeLook } from './whole-look.js'
 
 /** Who waits, and what for. */
@@ -54,6 +56,7 @@ export class MessageWait {
     private readonly reader: MessageReader,
     private readonly context: InboxContext,
     private readonly waits: OpenWaits,
+    private readonly budgets: RequestBudgets,
   ) {}
 
   /**
@@ -63,7 +66,9 @@ export class MessageWait {
    */
   async first({ inboxId, ...waiting }: Waiting, departure: AbortSignal): Promise<Waited> {
     if (!isId('inb', inboxId)) throw noInbox(inboxId)
-    return this.waits.run(departure, (wait) => this.untilMatch({ ...waiting, inboxId }, wait))
+    return this.waits.run(waiting.principal, departure, (wait) =>
+      this.untilMatch({ ...waiting, inboxId }, wait),
+    )
   }
 
   private async untilMatch(waiting: InInbox, wait: OpenWait): Promise<Waited> {
@@ -77,6 +82,7 @@ export class MessageWait {
         if (!(seen instanceof Error)) waited = seen
         if (waited?.message != null) return waited
         if (wait.end === 'shutting-down') throw shuttingDown()
+        if (wait.end === 'crowded-out') throw tooManyWaits()
         const leftMs = deadlineMs - performance.now()
         if (leftMs <= 0 || wait.end === 'client-gone') {
           if (seen instanceof Error) throw seen
@@ -106,14 +112,13 @@ export class MessageWait {
     before: Waited | null,
     wait: OpenWait,
   ): Promise<Waited> {
-    const look = async ({ inbox, endOffset }: OpenInbox): Promise<Waited> => {
+    const lookThrough = async ({ inbox, endOffset }: OpenInbox, read: MailRead): Promise<Waited> => {
       const from = before?.position ?? positionIn(inboxId, wanted)
       // Views that were put back may end before it: what they show then has been examined.
       const to = Math.max(endOffset, from)
       let { examined, nearest } = before ?? { examined: 0, nearest: [] }
-      for await (const { offset, message } of this.reader.opened(inbox, { order: wanted.order, from, to })) {
-        if (wait.end !== null)
-          return before ?? { inbox, message: null, examined: 0, nearest: [], position: from }
+      const range = { order: wanted.order, from, to }
+      for await (const { offset, message } of this.reader.opened(inbox, range, read)) {
         const { id, receivedAt, mail } = message
         // Once: to look through a long text for letters in either case takes long.
         const why = await mismatches(mail, wanted)
@@ -124,6 +129,14 @@ export class MessageWait {
       }
       return { inbox, message: null, examined, nearest, position: to }
     }
+    const look = (open: OpenInbox) =>
+      this.budgets
+        .readFor(principal.accountId, wait.signal, (read) => lookThrough(open, read))
+        .catch((error: unknown) => {
+          if (wait.end === null) throw error
+          const from = positionIn(inboxId, wanted)
+          return before ?? { inbox: open.inbox, message: null, examined: 0, nearest: [], position: from }
+        })
     if (before === null) return this.whole.first(principal, inboxId, { look })
     // What the first look has judged is the password. The key may have been revoked since.
     await authenticate()
@@ -138,6 +151,7 @@ function positionIn(inboxId: InboxId, { cursor }: WaitForMessage): number {
 /** What may be over before the timeout is; throws anything else. */
 function ifItMayPass(error: unknown): Error {
   if (error instanceof ReadModelUnavailableError || error instanceof KeyVaultUnavailableError) return error
+  if (error instanceof BudgetExhaustedError) return error
   if (error instanceof Problem && error.code === 'catching-up') return error
   throw error
 }

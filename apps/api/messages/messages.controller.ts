@@ -6,7 +6,9 @@ import type { ActiveInbox } from '#libs/inbox/inbox.js'
 import type { MessageId } from '#libs/typeid/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { RequestBudgets } from '../http/budgets.js'
 import { writeMessageCursor } from '../http/cursor.js'
+import { untilDeparture } from '../http/departure.js'
 import { familyOf, linkNext } from '../http/link.js'
 import { Describe } from '../openapi/describe.js'
 import { Bytes } from '../openapi/schema-parts.js'
@@ -26,6 +28,8 @@ import { MessageReader } from './message-reader.js'
 import { Messages } from './messages.service.js'
 import { WholeLook } from './whole-look.js'
 
+/** The memory of a message's JSON with its source, measured against the size of the source. */
+const WITH_SOURCE = 3
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** An inbox's mail. Both families of paths come here. */
@@ -39,6 +43,7 @@ export class MessagesController {
     private readonly reader: MessageReader,
     private readonly attachments: AttachmentPool,
     private readonly readings: FirstReadings,
+    private readonly budgets: RequestBudgets,
   ) {}
 
   @Get()
@@ -65,13 +70,16 @@ export class MessagesController {
   ) {
     const { pages } = this
     const family = familyOf(request)
-    const { open, page, isRead } = await this.whole.first(principal, inboxId, {
-      recall(open) {
-        const page = pages.recall(open, query, family)
-        return page === null ? null : { open, page, isRead: false }
-      },
-      look: async (open) => ({ open, page: await pages.read(open, query, family), isRead: true }),
-    })
+    const { open, page, isRead } = await this.budgets.read(request, (read) =>
+      this.whole.first(principal, inboxId, {
+        recall(open) {
+          const page = pages.recall(open, query, family)
+          return page === null ? null : { open, page, isRead: false }
+        },
+        look: async (open) => ({ open, page: await pages.read(open, query, family, read), isRead: true }),
+      }),
+    )
+    await this.budgets.holdAnswer(request, reply, page.body.length)
     // One that was remembered is not to begin its time anew, should that have ended since.
     if (isRead) pages.remember(open, query, family, page)
     const { id } = open.inbox
@@ -101,10 +109,14 @@ export class MessagesController {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
     const key = await this.reader.keyOf(inbox.id)
-    const [opened, raw] = await Promise.all([
-      this.reader.open(key, inbox.id, message),
-      query.raw ? this.reader.raw(key, inbox.id, message.id) : null,
-    ])
+    await this.budgets.holdAnswer(request, reply, message.size * (query.raw ? WITH_SOURCE : 1))
+    const [opened, raw] = await this.budgets.read(request, async (read) => {
+      await read.goOn(message.size)
+      return Promise.all([
+        this.reader.open(key, inbox.id, message),
+        query.raw ? this.reader.raw(key, inbox.id, message.id) : null,
+      ])
+    })
     if (opened === null || (query.raw && raw === null)) return this.reader.explainGone(inbox, message.id)
     this.readings.note(inbox, [message])
     const json = messageJson(opened, familyOf(request))
@@ -134,11 +146,16 @@ export class MessagesController {
     @Param('inboxId') inboxId: string,
     @Param('messageId') messageId: string,
     @Query() _query: NoParameters,
+    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
-    const source = await this.source(await this.reader.keyOf(inbox.id), inbox, message.id)
+    await this.budgets.holdAnswer(request, reply, message.size)
+    const source = await this.budgets.read(request, async (read) => {
+      await read.goOn(message.size)
+      return this.source(await this.reader.keyOf(inbox.id), inbox, message.id)
+    })
     this.readings.note(inbox, [message])
     void reply.headers(attachmentHeaders(`${message.id}.eml`, 'message/rfc822'))
     return source
@@ -166,18 +183,27 @@ export class MessagesController {
     @Param('messageId') messageId: string,
     @Param('index') index: string,
     @Query() _query: NoParameters,
+    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
     const key = await this.reader.keyOf(inbox.id)
-    const opened = await this.reader.open(key, inbox.id, message)
+    const opened = await this.budgets.read(request, async (read) => {
+      await read.goOn(message.size)
+      return this.reader.open(key, inbox.id, message)
+    })
     // What the message does not list is not looked for: a mail that defeated the parser gets no second try.
     const isListed =
       opened?.mail.attachments.some((attachment) => String(attachment.index) === index) === true
     const source = () => this.source(key, inbox, message.id)
-    const found = isListed ? await this.attachments.read(source, Number(index)) : null
+    const found = isListed
+      ? await untilDeparture(request, (departure) =>
+          this.attachments.read({ accountId: principal.accountId, source, index: Number(index) }, departure),
+        )
+      : null
     if (found === null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
+    await this.budgets.holdAnswer(request, reply, found.content.length)
     this.readings.note(inbox, [message])
     void reply.headers(attachmentHeaders(found.filename, found.mediaType))
     return Buffer.from(found.content)

@@ -1,24 +1,30 @@
 import { Gauge, type Registry } from 'prom-client'
+import { SharedPlaces } from '#libs/fair-share/shared-places.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
+import type { Principal } from '../access/authenticator.js'
 import { unavailable, type Problem } from '../http/problems.js'
 
 /** One request that waits. */
 export interface OpenWait {
   /** Rung when there may be something new to look at, and at the wait's end. */
   readonly bell: Doorbell
+  /** Aborts at the wait's end. */
+  readonly signal: AbortSignal
   /** Why it must end now; null while it may go on. */
-  readonly end: 'client-gone' | 'shutting-down' | null
+  readonly end: 'client-gone' | 'crowded-out' | 'shutting-down' | null
 }
 
-/** The requests of this process that wait: so many at most, and all of them ended where the process ends. */
+/**
+ * The requests of this process that wait: so many at most, shared by account and key, and all of them ended where the
+ * process ends.
+ */
 export class OpenWaits {
   private readonly waits = new Set<Wait>()
+  private readonly places: SharedPlaces
   private isClosed = false
 
-  constructor(
-    private readonly most: number,
-    registry: Registry,
-  ) {
+  constructor(most: number, registry: Registry) {
+    this.places = new SharedPlaces(most)
     const waits = this.waits
     new Gauge({
       name: 'mayfly_open_waits',
@@ -31,16 +37,19 @@ export class OpenWaits {
   }
 
   /**
-   * Runs a wait, which ends early where `clientGone` aborts or this process ends. Throws too-many-waits where there is no
-   * room for it.
+   * Runs a wait, which ends early where `clientGone` aborts, this process ends, or a key with fewer waits needs the place.
+   * Throws too-many-waits where there is no room for it.
    */
-  async run<Result>(clientGone: AbortSignal, work: (wait: OpenWait) => Promise<Result>): Promise<Result> {
+  async run<Result>(
+    { accountId, keyId }: Principal,
+    clientGone: AbortSignal,
+    work: (wait: OpenWait) => Promise<Result>,
+  ): Promise<Result> {
     if (this.isClosed) throw shuttingDown()
-    if (this.waits.size >= this.most) {
-      throw unavailable('too-many-waits', `This instance holds ${this.most} waits already.`)
-    }
     const wait = new Wait()
-    const leave = () => wait.endWith('client-gone')
+    const leavePlace = this.places.take([accountId, keyId], () => wait.endWith('crowded-out'))
+    if (leavePlace === null) throw tooManyWaits()
+    const leave = () => void wait.endWith('client-gone')
     this.waits.add(wait)
     clientGone.addEventListener('abort', leave)
     if (clientGone.aborted) leave()
@@ -49,6 +58,7 @@ export class OpenWaits {
     } finally {
       clientGone.removeEventListener('abort', leave)
       this.waits.delete(wait)
+      leavePlace()
     }
   }
 
@@ -59,6 +69,13 @@ export class OpenWaits {
   }
 }
 
+export function tooManyWaits(): Problem {
+  return unavailable(
+    'too-many-waits',
+    'There are as many waits as there may be, and the key has its share of them.',
+  )
+}
+
 export function shuttingDown(): Problem {
   return unavailable('shutting-down', 'This instance shuts down: the wait goes on at another one.')
 }
@@ -66,9 +83,16 @@ export function shuttingDown(): Problem {
 class Wait implements OpenWait {
   readonly bell = new Doorbell()
   end: OpenWait['end'] = null
+  private readonly ending = new AbortController()
 
-  endWith(end: NonNullable<OpenWait['end']>): void {
+  get signal(): AbortSignal {
+    return this.ending.signal
+  }
+
+  endWith(end: NonNullable<OpenWait['end']>): true {
     this.end ??= end
+    this.ending.abort()
     this.bell.ring()
+    return true
   }
 }

@@ -1,11 +1,12 @@
 import { Readable } from 'node:stream'
-import { Controller, Get, Query, Res } from '@nestjs/common'
-import type { FastifyReply } from 'fastify'
+import { Controller, Get, Query, Req, Res } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { SCOPES } from '#libs/account/scope.js'
 import type { ExportFormat } from '#libs/usage/usage-store.js'
 import type { Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { RequestBudgets } from '../http/budgets.js'
 import { ProducesAnything } from '../http/media.js'
 import { attachmentHeaders } from '../messages/attachment-headers.js'
 import { Describe } from '../openapi/describe.js'
@@ -27,6 +28,7 @@ export class UsageController {
   constructor(
     private readonly usage: Usage,
     private readonly context: UsageContext,
+    private readonly budgets: RequestBudgets,
   ) {}
 
   @Get()
@@ -42,8 +44,8 @@ export class UsageController {
       'answered if little happened in it.',
     answer: { description: 'By time, then by group.', schema: Type.Array(UsageRow) },
   })
-  async read(@Caller() principal: Principal, @Query() query: ReadUsage) {
-    const rows = await this.usage.figures(principal, query)
+  async read(@Caller() principal: Principal, @Query() query: ReadUsage, @Req() request: FastifyRequest) {
+    const rows = await this.budgets.report(request, () => this.usage.figures(principal, query))
     return rows.map(({ figures, span }) => usageRowJson(figures, span))
   }
 
@@ -59,8 +61,10 @@ export class UsageController {
       'run, repeat the request until `counted_up_to` is later than the end of the run.',
     answer: { description: 'The report.', schema: UsageReportSchema },
   })
-  async report(@Caller() principal: Principal, @Query() query: ReadReport) {
-    const { report, countedUpTo } = await this.usage.report(principal, query)
+  async report(@Caller() principal: Principal, @Query() query: ReadReport, @Req() request: FastifyRequest) {
+    const { report, countedUpTo } = await this.budgets.report(request, () =>
+      this.usage.report(principal, query),
+    )
     return reportJson(report, countedUpTo)
   }
 

@@ -1,0 +1,107 @@
+import { Injectable } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Budget, type Release } from '#libs/fair-share/budget.js'
+import type { AccountId } from '#libs/typeid/typeid.js'
+import { callerOf } from '../access/scope.guard.js'
+import { untilDeparture } from './departure.js'
+
+const MIB = 1024 * 1024
+/** Whoever has waited so long is told to come again. */
+const WAIT_MS = 10_000
+/** Bytes of mail that are read at once; reads and answers that stay below it need no turn and no memory. */
+const SMALL_BYTES = 256 * 1024
+/** What reading a message costs apart from its bytes, in bytes that cost as much. */
+const MESSAGE_BYTES = 4 * 1024
+
+/**
+ * What the requests of this process share of its time and memory, account by account: each account makes one large read
+ * and one report at a time, and its large answers take memory until their clients have them (docs/limits.md).
+ */
+@Injectable()
+export class RequestBudgets {
+  private readonly reads = new Budget({ total: 8, perOwner: 1, waitMs: WAIT_MS })
+  private readonly reports = new Budget({ total: 4, perOwner: 1, waitMs: WAIT_MS })
+  private readonly answers = new Budget({ total: 256 * MIB, perOwner: 96 * MIB, waitMs: WAIT_MS })
+
+  /** Runs work that opens mail for a client, and ends it when the client leaves. Throws BudgetExhaustedError. */
+  read<Result>(request: FastifyRequest, work: (read: MailRead) => Promise<Result>): Promise<Result> {
+    const { accountId } = callerOf(request)
+    return untilDeparture(request, (departure) => this.readFor(accountId, departure, work))
+  }
+
+  /** As `read`, until the signal aborts: rejects with its reason. */
+  async readFor<Result>(
+    accountId: AccountId,
+    signal: AbortSignal,
+    work: (read: MailRead) => Promise<Result>,
+  ): Promise<Result> {
+    const read = new MailRead(() => this.reads.take(accountId, 1, signal), signal)
+    try {
+      return await work(read)
+    } finally {
+      read.end()
+    }
+  }
+
+  /** Runs a query of usage when it is the account's turn, unless the client has left. Throws BudgetExhaustedError. */
+  report<Result>(request: FastifyRequest, work: () => Promise<Result>): Promise<Result> {
+    const { accountId } = callerOf(request)
+    return untilDeparture(request, async (departure) => {
+      const release = await this.reports.take(accountId, 1, departure)
+      try {
+        return await work()
+      } finally {
+        release()
+      }
+    })
+  }
+
+  /**
+   * Takes memory for an answer of so many bytes, which is given back once the answer has left or its connection has
+   * closed. Throws BudgetExhaustedError.
+   */
+  async holdAnswer(request: FastifyRequest, { raw: response }: FastifyReply, bytes: number): Promise<void> {
+    if (bytes <= SMALL_BYTES) return
+    const { accountId } = callerOf(request)
+    const release = await untilDeparture(request, (departure) =>
+      this.answers.take(accountId, bytes, departure),
+    )
+    response.once('close', release)
+    if (response.closed) release()
+  }
+
+  /** Takes memory for a piece of an answer, to be given back when the next one is asked for. Throws as `readFor`. */
+  holdPiece(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
+    return this.answers.take(accountId, bytes, signal)
+  }
+}
+
+/**
+ * Reading mail for one request. While it is small it goes on as it likes. A large one waits for its account's turn, and
+ * lets other requests go on every so many bytes.
+ */
+export class MailRead {
+  private bytes = 0
+  private bytesAtPause = 0
+  private release: Release | null = null
+
+  constructor(
+    private readonly takeTurn: () => Promise<Release>,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  /** To be called before each message of so many bytes. Rejects with the signal's reason where it has aborted. */
+  async goOn(messageBytes: number): Promise<void> {
+    this.bytes += messageBytes + MESSAGE_BYTES
+    if (this.bytes > SMALL_BYTES) this.release ??= await this.takeTurn()
+    if (this.bytes - this.bytesAtPause > SMALL_BYTES) {
+      this.bytesAtPause = this.bytes
+      await new Promise(setImmediate)
+    }
+    this.signal.throwIfAborted()
+  }
+
+  end(): void {
+    this.release?.()
+  }
+}

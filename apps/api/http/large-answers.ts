@@ -1,0 +1,31 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { StalledReaders } from './stalled-readers.js'
+
+const LARGE_BYTES = 256 * 1024
+const PIECE_BYTES = 64 * 1024
+
+/**
+ * A large body as a stream of pieces, so that it can be seen whether the client reads it: one that does not is
+ * disconnected. Anything else stays as it is.
+ */
+export function sentInPieces(
+  { raw: { socket } }: FastifyRequest,
+  reply: FastifyReply,
+  payload: unknown,
+  stalled: StalledReaders,
+): unknown {
+  if (!(typeof payload === 'string' || Buffer.isBuffer(payload)) || payload.length <= LARGE_BYTES)
+    return payload
+  const body = typeof payload === 'string' ? Buffer.from(payload) : payload
+  void reply.header('content-length', body.length)
+  reply.raw.once(
+    'close',
+    stalled.watch(socket, () => socket.destroy()),
+  )
+  return Readable.from(piecesOf(body), { objectMode: false })
+}
+
+function* piecesOf(body: Buffer): Generator<Buffer> {
+  for (let at = 0; at < body.length; at += PIECE_BYTES) yield body.subarray(at, at + PIECE_BYTES)
+}
