@@ -7,20 +7,26 @@ export const READER_SETTINGS = {
   maxStreams: kind.wholeNumber(
     'MAYFLY_MAX_STREAMS',
     { least: 0, most: 1_000_000 },
-    { default: 10_000, help: 'Event streams open at once. More are answered 503.' },
+    {
+      default: 10_000,
+      help: 'Event streams open at once, shared fairly if that is not enough. More are answered 503.',
+    },
   ),
   streamStallMs: kind.wholeNumber(
     'MAYFLY_STREAM_STALL_MS',
     { least: 1_000, most: 3_600_000 },
     {
       default: 30_000,
-      help: 'Time after which a client that reads nothing from its stream is disconnected, in milliseconds.',
+      help: 'Time after which a client that reads nothing of its stream or large answer is disconnected, in milliseconds.',
     },
   ),
   maxWaits: kind.wholeNumber(
     'MAYFLY_MAX_WAITS',
     { least: 1, most: 1_000_000 },
-    { default: 10_000, help: 'Requests that may wait for a message at once. More are answered 503.' },
+    {
+      default: 10_000,
+      help: 'Requests that may wait for a message at once, shared fairly if that is not enough. More are answered 503.',
+    },
   ),
   openedMailBytes: kind.wholeNumber(
     'MAYFLY_OPENED_MAIL_BYTES',

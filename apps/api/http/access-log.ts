@@ -49,6 +49,7 @@ export function watchRequest(request: FastifyRequest, reply: FastifyReply, watch
     const bytesOut = socket.bytesWritten - writtenBefore
     const { metrics, usage, now } = watching
     metrics.observe(request.method, route, status, elapsedTime)
+    if (problem !== undefined) metrics.problems.inc({ code: problem })
     const principal = principalOf(request)
     if (principal !== null) {
       const served = { method: request.method, route, status, ms: elapsedTime, bodyBytes, bytesOut }

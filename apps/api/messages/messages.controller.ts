@@ -59,7 +59,7 @@ export class MessagesController {
       schema: Type.Array(Message),
       headers: ['Mayfly-Cursor', 'Link'],
     },
-    problems: ['inbox-deleted', 'inbox-expired'],
+    problems: ['inbox-deleted', 'inbox-expired', 'busy'],
   })
   async list(
     @Caller() principal: Principal,
@@ -96,7 +96,7 @@ export class MessagesController {
     summary: 'Read a message',
     takes: ['Mayfly-Inbox-Password'],
     answer: { description: 'The message.', schema: MessageWithRaw },
-    problems: ['inbox-deleted', 'inbox-expired', 'message-deleted'],
+    problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
   async get(
     @Caller() principal: Principal,
@@ -139,7 +139,7 @@ export class MessagesController {
       schema: Bytes,
       headers: ['Content-Disposition'],
     },
-    problems: ['inbox-deleted', 'inbox-expired', 'message-deleted'],
+    problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
   async raw(
     @Caller() principal: Principal,
@@ -175,7 +175,7 @@ export class MessagesController {
       schema: Bytes,
       headers: ['Content-Disposition'],
     },
-    problems: ['inbox-deleted', 'inbox-expired', 'message-deleted'],
+    problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
   async attachment(
     @Caller() principal: Principal,

@@ -38,7 +38,7 @@ export class WaitController {
       'message. To wait for something that is about to be sent, take a `Mayfly-Cursor` before.',
     takes: ['Mayfly-Inbox-Password'],
     answer: { description: 'The message.', schema: Message, headers: ['Mayfly-Cursor'] },
-    problems: ['no-matching-message', 'inbox-deleted', 'inbox-expired', 'too-many-waits'],
+    problems: ['no-matching-message', 'inbox-deleted', 'inbox-expired', 'too-many-waits', 'busy'],
   })
   async wait(
     @Caller() principal: Principal,

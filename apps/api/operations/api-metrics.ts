@@ -8,6 +8,8 @@ const LOOK_WITHIN_MS = 2_000
 export class ApiMetrics {
   readonly rateLimitFailures: Counter
   readonly unkeptAnswers: Counter
+  /** Answers that were a problem, by its code. */
+  readonly problems: Counter<'code'>
   private readonly requestSeconds: Histogram<'method' | 'route' | 'status'>
   private readonly droppedConnections: Counter
 
@@ -28,6 +30,12 @@ export class ApiMetrics {
     this.unkeptAnswers = new Counter({
       name: 'mayfly_unkept_answers_total',
       help: 'Faults in keeping answers for repeats of their requests: a repeat runs again, with the same ids.',
+      registers: [registry],
+    })
+    this.problems = new Counter({
+      name: 'mayfly_http_problems_total',
+      help: 'Requests that were answered with a problem, by its code.',
+      labelNames: ['code'],
       registers: [registry],
     })
     this.droppedConnections = new Counter({

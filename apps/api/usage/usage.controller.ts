@@ -43,6 +43,7 @@ export class UsageController {
       `happened have no row, and an answer of more than ${MAX_ROWS} rows is refused: a long span by the second is ` +
       'answered if little happened in it.',
     answer: { description: 'By time, then by group.', schema: Type.Array(UsageRow) },
+    problems: ['busy'],
   })
   async read(@Caller() principal: Principal, @Query() query: ReadUsage, @Req() request: FastifyRequest) {
     const rows = await this.budgets.report(request, () => this.usage.figures(principal, query))
@@ -60,6 +61,7 @@ export class UsageController {
       'key, or with the scope `admin` of the whole account; of the last 90 days by default. To get the final figures of a ' +
       'run, repeat the request until `counted_up_to` is later than the end of the run.',
     answer: { description: 'The report.', schema: UsageReportSchema },
+    problems: ['busy'],
   })
   async report(@Caller() principal: Principal, @Query() query: ReadReport, @Req() request: FastifyRequest) {
     const { report, countedUpTo } = await this.budgets.report(request, () =>

@@ -1,0 +1,269 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { anonymousBytes } from '#libs/process/idle-memory.js'
+import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import {
+  call,
+  createInbox,
+  messagesOf,
+  send,
+  type InboxJson,
+  type MessageJson,
+  type ProblemJson,
+  type Target,
+} from '#test/harness/client.js'
+import { listen } from '#test/harness/event-stream.js'
+import { startMayfly, type EngineName, type Mayfly } from '#test/harness/mayfly.js'
+import { describeOn } from '#test/harness/servers.js'
+import { until } from '#test/harness/until.js'
+import { p99, timesOf } from './bystander.js'
+
+/*
+ * What one account can do to others with ordinary requests. With `npm run test:abuse` there is more of it, and other
+ * accounts are asked to be as quick as promised; beside other suites, they are only asked to be served.
+ */
+
+const IS_LONG = process.env.MAYFLY_ABUSE === 'long'
+const SCALE = IS_LONG ? 4 : 1
+const MIB = 2 ** 20
+const MOST_GROWTH_BYTES = 300 * MIB
+const SERVED_WITHIN_MS = IS_LONG ? 250 : 10_000
+const STALL_MS = 2_000
+
+describe('one account, on one machine', () => {
+  stopsNoOther('embedded')
+})
+
+describeOn(
+  'kafka',
+  'redis',
+  'clickhouse',
+)('one account, on Kafka and Redis', () => {
+  stopsNoOther('distributed')
+})
+
+function stopsNoOther(engine: EngineName): void {
+  let mayfly: Mayfly
+  let attacker: Target
+  let other: Target
+  let controllers: AbortController[]
+
+  beforeAll(async () => {
+    const env = { MAYFLY_STREAM_STALL_MS: String(STALL_MS), MAYFLY_MAX_STREAMS: '60', MAYFLY_MAX_WAITS: '4' }
+    mayfly = await startMayfly({ engine, env })
+    attacker = await accountOn(mayfly)
+    other = await accountOn(mayfly)
+  })
+  afterAll(() => mayfly.dispose())
+  beforeEach(() => {
+    controllers = []
+  })
+  afterEach(() => {
+    for (const controller of controllers) controller.abort()
+  })
+
+  /** A request of the attacker: its answer as soon as it begins, unread. */
+  function ask(path: string): Promise<Response> {
+    const controller = new AbortController()
+    controllers.push(controller)
+    const headers = { authorization: `Bearer ${attacker.apiKey}` }
+    return fetch(mayfly.url + path, { headers, signal: controller.signal })
+  }
+
+  function hangUp(): void {
+    for (const controller of controllers.splice(0)) controller.abort()
+  }
+
+  /** Runs an attack; fails where another account is not served meanwhile, or memory grows by too much. */
+  async function underAttack(attack: () => Promise<unknown>): Promise<void> {
+    const before = await timesOf(other, pause(IS_LONG ? 4_000 : 500))
+    const bytesBefore = anonymousBytes(mayfly.pid) ?? 0
+    let peakBytes = 0
+    const looking = setInterval(() => {
+      peakBytes = Math.max(peakBytes, anonymousBytes(mayfly.pid) ?? 0)
+    }, 50)
+    try {
+      const attacking = attack()
+      const during = await timesOf(other, attacking)
+      await attacking
+      for (const name of ['create', 'list', 'accept'] as const) {
+        expect(p99(during[name])).toBeLessThan(Math.max(3 * p99(before[name]), SERVED_WITHIN_MS))
+      }
+      expect(peakBytes - bytesBefore).toBeLessThan(MOST_GROWTH_BYTES)
+    } finally {
+      clearInterval(looking)
+      hangUp()
+    }
+  }
+
+  it('that hangs up on searches of large mail has none of them go on', async () => {
+    const inbox = await createInbox(attacker)
+    for (let n = 0; n < 10 * SCALE; n += 1) await send(attacker, inbox.address, largeMail(4 * MIB))
+    await shown(attacker, inbox, 10 * SCALE)
+    await underAttack(async () => {
+      const asked = Array.from({ length: 100 * SCALE }, (_, n) =>
+        ask(`/v1/inboxes/${inbox.id}/messages?text=absent${n}`).catch(() => null),
+      )
+      await pause(500)
+      hangUp()
+      await Promise.all(asked)
+    })
+    // What had begun has ended by now, if only other work is done.
+    await pause(1_000)
+    const cpuBefore = await cpuSecondsOf(mayfly)
+    await pause(4_000)
+    expect((await cpuSecondsOf(mayfly)) - cpuBefore).toBeLessThan(1.5)
+  })
+
+  it('that reads no large answer it asks for takes little memory, and is disconnected', async () => {
+    const inbox = await createInbox(attacker)
+    await send(attacker, inbox.address, largeMail(20 * MIB))
+    const [message] = await messagesOf(attacker, inbox.id, 1)
+    const path = `/v1/inboxes/${inbox.id}/messages/${message?.id}/raw`
+    const answers: (Response | null)[] = []
+    await underAttack(async () => {
+      const asked = Array.from({ length: 40 * SCALE }, () =>
+        ask(path).then(
+          (answer) => answers.push(answer),
+          () => null,
+        ),
+      )
+      await Promise.race([Promise.all(asked), pause(3_000)])
+      // Those that were cut off made room for others.
+      const [first] = answers
+      await expect(first?.arrayBuffer()).rejects.toThrow()
+    })
+    const whole = await call<string>(attacker, 'GET', path)
+    expect(whole).toMatchObject({ status: 200 })
+    expect(whole.body.length).toBeGreaterThan(20 * MIB)
+  })
+
+  it('that asks for many large attachments keeps no other from its own', async () => {
+    const [large, small] = [await createInbox(attacker), await createInbox(other)]
+    await send(attacker, large.address, withAttachment(10 * MIB))
+    await send(other, small.address, withAttachment(1_000))
+    const [path, smallPath] = await Promise.all([attachmentOf(attacker, large), attachmentOf(other, small)])
+    const count = 40 * SCALE
+    let answered = 0
+    await underAttack(async () => {
+      const asked = Array.from({ length: count }, () =>
+        ask(path).then(
+          async (answer) => {
+            await answer.arrayBuffer()
+            answered += 1
+          },
+          () => null,
+        ),
+      )
+      await pause(100)
+      const answer = await call<string>(other, 'GET', smallPath)
+      expect(answer.status).toBe(200)
+      expect(answered).toBeLessThan(count / 4)
+      hangUp()
+      await Promise.all(asked)
+    })
+  })
+
+  it('whose many streams tell of a large mail has its text made once', async () => {
+    const inbox = await createInbox(attacker)
+    const path = `/v1/inboxes/${inbox.id}/events`
+    const streams = await Promise.all(Array.from({ length: 50 }, () => listen(attacker, path)))
+    try {
+      await underAttack(async () => {
+        await send(attacker, inbox.address, largeMail(8 * MIB, 'text/html'))
+        await Promise.all(streams.map((stream) => stream.count(1)))
+      })
+    } finally {
+      for (const stream of streams) stream.close()
+    }
+  })
+
+  it('that holds all waits gives some of them to another', async () => {
+    const inbox = await createInbox(attacker)
+    const answers = Array.from({ length: 4 }, () => ask(`/v1/inboxes/${inbox.id}/messages/wait?timeout=55`))
+    await until('the waits to be open', async () => (await metric(mayfly, 'mayfly_open_waits')) === 4)
+    const beyond = await call<ProblemJson>(attacker, 'GET', `/v1/inboxes/${inbox.id}/messages/wait`)
+    expect(beyond).toMatchObject({ status: 503, body: { code: 'too-many-waits' } })
+
+    const own = await createInbox(other)
+    const waits = [1, 2].map(() =>
+      call<MessageJson>(other, 'GET', `/v1/inboxes/${own.id}/messages/wait?timeout=55`),
+    )
+    const crowdedOut = (await Promise.all(answers.slice(0, 2))).map(({ status }) => status)
+    expect(crowdedOut).toEqual([503, 503])
+    const third = await call<ProblemJson>(other, 'GET', `/v1/inboxes/${own.id}/messages/wait`)
+    expect(third).toMatchObject({ status: 503, body: { code: 'too-many-waits' } })
+    await send(other, own.address, largeMail(1_000))
+    for (const { status } of await Promise.all(waits)) expect(status).toBe(200)
+    hangUp()
+    await Promise.allSettled(answers)
+  })
+
+  it('that holds all streams gives some of them to another', async () => {
+    const [inbox, own] = [await createInbox(attacker), await createInbox(other)]
+    const streams = await Promise.all(
+      Array.from({ length: 60 }, () => listen(attacker, `/v1/inboxes/${inbox.id}/events`)),
+    )
+    const others = await Promise.all(
+      Array.from({ length: 30 }, () => listen(other, `/v1/inboxes/${own.id}/events`)),
+    )
+    try {
+      expect([...new Set(others.map(({ status }) => status))]).toEqual([200])
+      await until('as many to be ended', () => streams.filter((stream) => stream.isOver()).length === 30)
+      expect((await listen(other, `/v1/inboxes/${own.id}/events`)).status).toBe(503)
+    } finally {
+      for (const stream of [...streams, ...others]) stream.close()
+    }
+  })
+}
+
+/** An account of its own, and a key of it that may do all there is to do with mail. */
+async function accountOn(mayfly: Mayfly): Promise<Target> {
+  const { key } = await openAccount(mayfly, { name: 'One', plan: 'enterprise' })
+  const scopes = ['inboxes', 'read']
+  return as(mayfly, await issueKey(as(mayfly, key), { scopes, environment: 'development' }))
+}
+
+function largeMail(bytes: number, type = 'text/plain'): string {
+  const line = `<p>${'y'.repeat(70)}</p>\r\n`
+  return `Subject: large\r\nContent-Type: ${type}\r\n\r\n${line.repeat(Math.ceil(bytes / line.length))}`
+}
+
+function withAttachment(bytes: number): string {
+  const line = `${'QUJD'.repeat(19)}\r\n`
+  const head = [
+    'Subject: a file',
+    'Content-Type: multipart/mixed; boundary=part',
+    '',
+    '--part',
+    'Content-Disposition: attachment; filename=a.bin',
+    'Content-Type: application/octet-stream',
+    'Content-Transfer-Encoding: base64',
+    '',
+    '',
+  ]
+  return `${head.join('\r\n')}${line.repeat(Math.ceil(bytes / 57))}--part--\r\n`
+}
+
+async function shown(target: Target, { id }: InboxJson, count: number): Promise<void> {
+  await until(
+    `${count} messages`,
+    async () => (await call<InboxJson>(target, 'GET', `/v1/inboxes/${id}`)).body.message_count === count,
+    60_000,
+  )
+}
+
+async function attachmentOf(target: Target, { id }: InboxJson): Promise<string> {
+  const [message] = await messagesOf(target, id, 1)
+  return `/v1/inboxes/${id}/messages/${message?.id}/attachments/0`
+}
+
+async function metric(target: Target, name: string): Promise<number> {
+  const { body } = await call<string>(target, 'GET', '/metrics')
+  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(body)?.[1] ?? NaN)
+}
+
+/** What the process that answers HTTP has computed for. */
+async function cpuSecondsOf(target: Target): Promise<number> {
+  await pause(1_100)
+  return metric(target, 'process_cpu_seconds_total')
+}
