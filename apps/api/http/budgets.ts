@@ -45,15 +45,12 @@ export class RequestBudgets {
 
   /** Runs a query of usage when it is the account's turn, unless the client has left. Throws BudgetExhaustedError. */
   report<Result>(request: FastifyRequest, work: () => Promise<Result>): Promise<Result> {
-    const { accountId } = callerOf(request)
-    return untilDeparture(request, async (departure) => {
-      const release = await this.reports.take(accountId, 1, departure)
-      try {
-        return await work()
-      } finally {
-        release()
-      }
-    })
+    return inTurn(this.reports, request, work)
+  }
+
+  /** The same for a list that may look at many more rows than it answers with: it counts as a large read. */
+  search<Result>(request: FastifyRequest, work: () => Promise<Result>): Promise<Result> {
+    return inTurn(this.reads, request, work)
   }
 
   /**
@@ -74,6 +71,22 @@ export class RequestBudgets {
   holdPiece(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
     return this.answers.take(accountId, bytes, signal)
   }
+}
+
+function inTurn<Result>(
+  budget: Budget,
+  request: FastifyRequest,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const { accountId } = callerOf(request)
+  return untilDeparture(request, async (departure) => {
+    const release = await budget.take(accountId, 1, departure)
+    try {
+      return await work()
+    } finally {
+      release()
+    }
+  })
 }
 
 /**

@@ -4,6 +4,7 @@ import Type from 'typebox'
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { RequestBudgets } from '../http/budgets.js'
 import { writeMessageCursor } from '../http/cursor.js'
 import { pageOf } from '../http/list-page.dto.js'
 import { Describe } from '../openapi/describe.js'
@@ -20,7 +21,10 @@ import type { Inbox as AnyInbox } from '#libs/inbox/inbox.js'
 /** An inbox's address book: made, listed, read, deleted. Both families of paths come here. */
 @Controller(['v1/inboxes', 'v1/emails'])
 export class InboxesController {
-  constructor(private readonly inboxes: Inboxes) {}
+  constructor(
+    private readonly inboxes: Inboxes,
+    private readonly budgets: RequestBudgets,
+  ) {}
 
   @Post()
   @HttpCode(201)
@@ -60,6 +64,7 @@ export class InboxesController {
       schema: Type.Array(Type.Union([Inbox, EndedInbox])),
       headers: ['Link'],
     },
+    problems: ['busy'],
   })
   async list(
     @Caller() principal: Principal,
@@ -69,9 +74,12 @@ export class InboxesController {
   ) {
     const { state } = query
     const labels = readLabels(query.label)
-    const page = await pageOf('inb', query, { request, reply }, (place) =>
-      this.inboxes.list(principal, { ...place, state, labels }),
-    )
+    const look = () =>
+      pageOf('inb', query, { request, reply }, (place) =>
+        this.inboxes.list(principal, { ...place, state, labels }),
+      )
+    // The views find one label by an index, and look through what has it for further ones.
+    const page = await (labels.length > 1 ? this.budgets.search(request, look) : look())
     const items = await Promise.all(page.map((inbox) => this.listed(inbox)))
     return items.filter((item) => item !== null)
   }

@@ -18,6 +18,8 @@ import type { DueKey, Tables } from './tables.js'
 const LEASE_MS = 10_000
 const LAST_ID = 'inb_~' as InboxId
 const FIRST_ID = 'inb_' as InboxId
+/** Inboxes; in between other requests go on. */
+const LOOKED_AT_ONCE = 500
 
 export class LmdbQueries implements InboxQueries, DueInboxes {
   /** When each lease ends. One process holds the folder, so nobody else need know of them. */
@@ -40,9 +42,12 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
     return Promise.resolve(this.tables.addresses.get(address) ?? null)
   }
 
-  listInboxes(query: InboxListQuery): Promise<Inbox[]> {
+  async listInboxes(query: InboxListQuery): Promise<Inbox[]> {
     const inboxes: Inbox[] = []
+    let looked = 0
     for (const id of this.candidates(query)) {
+      looked += 1
+      if (looked % LOOKED_AT_ONCE === 0) await new Promise(setImmediate)
       const row = this.tables.inboxes.get(id)
       if (row === undefined) continue
       const inbox = asOf(row.inbox, query.now)
@@ -50,7 +55,7 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
       inboxes.push(inbox)
       if (inboxes.length === query.limit) break
     }
-    return Promise.resolve(inboxes)
+    return inboxes
   }
 
   message({ inboxId, messageId }: MessageKey): Promise<MessageRow | null> {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { messageId } from '#libs/inbox/given-when-then.js'
+import { messageId, minute } from '#libs/inbox/given-when-then.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
 import type { ReplayRequested } from '#libs/webhook/replay-events.js'
 import { DeliveryFollower, moment, requested, webhookIdIn } from '../delivery-follower.contract.js'
@@ -51,6 +51,26 @@ describe('LMDB read model', () => {
     expect(await claim()).toBeNull()
     await views.close()
   }, 10_000)
+
+  it('lets others go on while it looks through many inboxes', async () => {
+    const views = await makeReadModel()
+    const made = Array.from({ length: 1_200 }, (_, n) => makeInbox(inboxIdIn(1, n), { labels: { run: '1' } }))
+    await (await followerOf(views.store, 1)).follow(...made)
+    const [{ accountId, environment } = makeInbox(inboxIdIn(1))] = made
+    const labels: [string, string][] = [
+      ['run', '1'],
+      ['browser', 'none'],
+    ]
+    const order: string[] = []
+    const query = { accountId, environment, state: 'active', order: 'asc', after: null, limit: 10 } as const
+    const looking = views.queries
+      .listInboxes({ ...query, labels, now: minute(1) })
+      .then((found) => order.push(`${found.length} found`))
+    setImmediate(() => order.push('another'))
+    await looking
+    expect(order).toEqual(['another', '0 found'])
+    await views.close()
+  })
 
   it('goes on after a restart with what it held', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
