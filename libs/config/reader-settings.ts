@@ -17,7 +17,7 @@ export const READER_SETTINGS = {
     { least: 1_000, most: 3_600_000 },
     {
       default: 30_000,
-      help: 'Time after which a client that reads nothing of its stream or large answer is disconnected, in milliseconds.',
+      help: 'Time in milliseconds in which a client must read something of its stream, and 1 MiB of a large answer, or is disconnected.',
     },
   ),
   maxWaits: kind.wholeNumber(

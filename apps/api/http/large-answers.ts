@@ -4,10 +4,12 @@ import type { StalledReaders } from './stalled-readers.js'
 
 const LARGE_BYTES = 256 * 1024
 const PIECE_BYTES = 64 * 1024
+/** Of a large answer, in the time after which a client counts as stalled. */
+const LEAST_TAKEN_BYTES = 1024 * 1024
 
 /**
- * A large body as a stream of pieces, so that it can be seen whether the client reads it: one that does not is
- * disconnected. Anything else stays as it is.
+ * A large body as a stream of pieces, so that it can be seen whether the client reads it: one that does not, or
+ * hardly does, is disconnected. Anything else stays as it is.
  */
 export function sentInPieces(
   { raw: { socket } }: FastifyRequest,
@@ -21,7 +23,7 @@ export function sentInPieces(
   void reply.header('content-length', body.length)
   reply.raw.once(
     'close',
-    stalled.watch(socket, () => socket.destroy()),
+    stalled.watch(socket, () => socket.destroy(), LEAST_TAKEN_BYTES),
   )
   return Readable.from(piecesOf(body), { objectMode: false })
 }

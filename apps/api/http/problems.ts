@@ -149,7 +149,7 @@ export const PROBLEMS = {
   },
   busy: {
     status: 503,
-    title: 'The account has too much large work under way',
+    title: 'Too much large work is under way',
     fix: 'Try again after the time that `Retry-After` names, with fewer large requests at once, or read the answers faster.',
     headers: ['Retry-After'],
   },

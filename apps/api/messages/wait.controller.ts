@@ -4,6 +4,7 @@ import type { Scope } from '#libs/account/scope.js'
 import type { ActiveInbox } from '#libs/inbox/inbox.js'
 import { Authenticator, type Principal } from '../access/authenticator.js'
 import { Caller, mustBeAllowed, NeedsScope } from '../access/scope.guard.js'
+import { RequestBudgets } from '../http/budgets.js'
 import { writeMessageCursor } from '../http/cursor.js'
 import { untilDeparture } from '../http/departure.js'
 import { familyOf } from '../http/link.js'
@@ -24,6 +25,7 @@ export class WaitController {
     private readonly waits: MessageWait,
     private readonly authenticator: Authenticator,
     private readonly readings: FirstReadings,
+    private readonly budgets: RequestBudgets,
   ) {}
 
   @Get()
@@ -56,6 +58,7 @@ export class WaitController {
     )
     const cursor = writeMessageCursor(waited.inbox.id, { from: waited.position, to: null, end: null })
     if (waited.message === null) throw noMatch(waited, query, cursor)
+    await this.budgets.holdAnswer(request, reply, waited.message.bytes)
     this.readings.note(waited.inbox, [waited.message])
     void reply.header('mayfly-cursor', cursor)
     return messageJson(waited.message, familyOf(request))
