@@ -64,6 +64,7 @@ export class Attempts {
     if ('gone' in body) return this.abandon(delivery, body.gone)
     const attemptedAt = now()
     const outcome = await sender.post({
+      owner: webhook.accountId,
       url: webhook.url,
       id: notificationIdOf(webhook.id, delivery.id, delivery.notification),
       body: body.text,

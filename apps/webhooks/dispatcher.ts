@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { EventLog } from '#libs/event-log/event-log.js'
-import type { DueDeliveries } from '#libs/read-model/queries.js'
+import type { DueDeliveries, WebhookQueries } from '#libs/read-model/queries.js'
 import type { DeliveryRow } from '#libs/read-model/views.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
@@ -10,12 +11,13 @@ import type { DeliveryId, WebhookId } from '#libs/typeid/typeid.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
 import type { Attempts, MadeAttempt } from './attempts.js'
 import { Circuits } from './circuits.js'
-import { Places } from './places.js'
+import { Places, type Owned } from './places.js'
 import type { Outcomes } from './outcomes.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
 export interface DispatcherOptions {
   deliveries: DueDeliveries
+  webhooks: Pick<WebhookQueries, 'webhook'>
   attempts: Pick<Attempts, 'make'>
   outcomes: Pick<Outcomes, 'isLogAway' | 'giveUp'>
   signals: Signals
@@ -44,6 +46,7 @@ export class Dispatcher {
   private readonly underWay = new Set<DeliveryId>()
   private readonly places: Places
   private readonly circuits = new Circuits()
+  private readonly owned = new LRUCache<WebhookId, Owned>({ max: MOST_REMEMBERED })
   /** How many attempts of a delivery this process has made: the views may not show the last one when its lease ends. */
   private readonly made = new Map<DeliveryId, number>()
   private readonly unsubscribe: (() => void)[] = []
@@ -96,9 +99,24 @@ export class Dispatcher {
     if (limit <= 0) return false
     const at = now()
     const mostOf = (id: WebhookId) => this.circuits.room(id, mostOfWebhook, at.getTime())
-    const rows = await deliveries.claimDue({ now: at, leaseMs, limit, room: (id) => room(id, mostOf(id)) })
+    const roomOf = async (ids: readonly WebhookId[]) => {
+      const owned = await Promise.all(ids.map((id) => this.ownedBy(id)))
+      return owned.map((webhook) => (webhook === null ? 1 : room(webhook, mostOf(webhook.id))))
+    }
+    const rows = await deliveries.claimDue({ now: at, leaseMs, limit, room: roomOf })
     for (const row of rows) if (!this.isKnown(row)) void this.attempt(row.delivery)
     return rows.length === limit && this.places.free > 0 && this.underWay.size < mostAttempts
+  }
+
+  /** Null for one that is there no more: what is due to it is given up at once, and takes no place for long. */
+  private async ownedBy(id: WebhookId): Promise<Owned | null> {
+    const known = this.owned.get(id)
+    if (known !== undefined) return known
+    const webhook = await this.options.webhooks.webhook(id)
+    if (webhook === null) return null
+    const owned = { id, accountId: webhook.accountId }
+    this.owned.set(id, owned)
+    return owned
   }
 
   private isKnown({ delivery: { id, attempts } }: DeliveryRow): boolean {
@@ -106,10 +124,10 @@ export class Dispatcher {
   }
 
   private async attempt(delivery: Delivery): Promise<void> {
-    const { id, webhookId, dueAt } = delivery
+    const { id, webhookId, accountId, dueAt } = delivery
     const { attempts, now, metrics } = this.options
     this.underWay.add(id)
-    const leave = this.enter(webhookId)
+    const leave = this.enter({ id: webhookId, accountId })
     metrics.begun(now().getTime() - (dueAt ?? now()).getTime())
     try {
       const made = await attempts.make(delivery, (tookMs) => {
@@ -170,13 +188,13 @@ export class Dispatcher {
    * the endpoint has taken the delivery: that the log is still to be told keeps it from no more. After a failure it is
    * not, so that its circuit is known first.
    */
-  private enter(webhookId: WebhookId): () => void {
-    this.places.take(webhookId)
+  private enter(webhook: Owned): () => void {
+    this.places.take(webhook)
     let hasLeft = false
     return () => {
       if (hasLeft) return
       hasLeft = true
-      this.places.leave(webhookId)
+      this.places.leave(webhook)
       this.bell.ring()
     }
   }

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { inboxEndBody, messageBody, messageDeletedBody } from '#libs/contract/event-body.js'
 import type { OpenedMessage } from '#libs/contract/message-json.js'
 import { bodyContext, unsealJsonText } from '#libs/erasure/content.js'
@@ -11,6 +12,8 @@ import type { Delivery } from '#libs/webhook/delivery.js'
 
 /** The path that links in what is told begin with. */
 const FAMILY = '/v1/inboxes'
+const REMEMBERED_BYTES = 16 * 1024 * 1024
+const REMEMBERED_FOR_MS = 60_000
 
 export interface BodyOptions {
   inboxes: Pick<InboxQueries, 'inbox' | 'message' | 'body'>
@@ -23,6 +26,15 @@ export type NotificationBody = { text: string } | { gone: DeliveryAbandoned['rea
 
 /** Writes what a delivery tells, from what the views hold at the time. */
 export class NotificationBodies {
+  /** What was told of messages last, written once for all who are told; in the process's memory for a minute. */
+  private readonly texts = new LRUCache<string, string, () => Promise<string>>({
+    maxSize: REMEMBERED_BYTES,
+    sizeCalculation: (text) => text.length,
+    ttl: REMEMBERED_FOR_MS,
+    ttlAutopurge: true,
+    fetchMethod: (_, __, { context: write }) => write(),
+  })
+
   constructor(private readonly options: BodyOptions) {}
 
   /** Rejects where the views can't tell yet. */
@@ -52,13 +64,17 @@ export class NotificationBodies {
     if (row === null) throw notShown(messageId)
     if (asOf(row.inbox, now()).state !== 'active' || key.state === 'forgotten') return { gone: 'inbox-ended' }
     if (message?.message.state === 'deleted') return { gone: 'message-deleted' }
-    const sealed = await inboxes.body({ inboxId, messageId })
-    if (message === null || sealed === null || key.state === 'unknown') throw notShown(messageId)
-    const json = unsealJsonText(key.key, bodyContext(inboxId, messageId), sealed)
-    const mail = JSON.parse(json) as ParsedMail
+    if (message === null || key.state === 'unknown') throw notShown(messageId)
     const { receivedAt } = message.message
+    const write = async () => {
+      const sealed = await inboxes.body({ inboxId, messageId })
+      if (sealed === null) throw notShown(messageId)
+      const json = unsealJsonText(key.key, bodyContext(inboxId, messageId), sealed)
+      const mail = JSON.parse(json) as ParsedMail
+      return messageBody(time, { id: messageId, inboxId, receivedAt, mail, bytes: json.length }, FAMILY)
+    }
     return {
-      text: messageBody(time, { id: messageId, inboxId, receivedAt, mail, bytes: json.length }, FAMILY),
+      text: await this.texts.forceFetch(`${messageId} ${time.toISOString()}`, { context: write }),
     }
   }
 }

@@ -1,9 +1,15 @@
+import { mintId } from '#libs/typeid/mint.js'
 import { idFromBytes, type WebhookId } from '#libs/typeid/typeid.js'
-import { Places } from './places.js'
+import { Places, type Owned } from './places.js'
 
 const QUICK_MS = 20
 const SLOW_MS = 9_000
 
+const accountId = mintId('acc')
+const otherAccountId = mintId('acc')
+
+const ownedBy = (owner: Owned['accountId']) => (id: WebhookId) => ({ id, accountId: owner })
+const owned = ownedBy(accountId)
 const idOf = (number: number) => {
   const bytes = Buffer.alloc(16)
   bytes.writeUInt32BE(number, 12)
@@ -13,16 +19,16 @@ const idsFrom = (first: number, count: number) => Array.from({ length: count }, 
 const id = idOf(0)
 
 /** One claim, in which each of them has any number of deliveries due; how many each was given. */
-function claim(places: Places, ids: readonly WebhookId[], mostNow = 10): number[] {
+function claim(places: Places, ids: readonly WebhookId[], mostNow = 10, own = owned): number[] {
   const { limit, room } = places.offer()
   let left = limit
   const given = ids.map((each) => {
-    const count = Math.min(room(each, mostNow), left)
+    const count = Math.min(room(own(each), mostNow), left)
     left -= count
     return count
   })
   given.forEach((count, index) => {
-    for (let n = 0; n < count; n += 1) places.take(ids[index] ?? id)
+    for (let n = 0; n < count; n += 1) places.take(own(ids[index] ?? id))
   })
   return given
 }
@@ -31,16 +37,16 @@ function claim(places: Places, ids: readonly WebhookId[], mostNow = 10): number[
 function made(places: Places, ids: readonly WebhookId[], times: number, tookMs: number | null): void {
   for (const each of ids) {
     for (let n = 0; n < times; n += 1) {
-      places.take(each)
-      places.leave(each)
+      places.take(owned(each))
+      places.leave(owned(each))
       if (tookMs !== null) places.learn(each, tookMs)
     }
   }
 }
 
 /** Until nobody is given any more, however long they stay. */
-function claimAll(places: Places, ids: readonly WebhookId[]): void {
-  while (claim(places, ids).some((count) => count > 0));
+function claimAll(places: Places, ids: readonly WebhookId[], own = owned): void {
+  while (claim(places, ids, 10, own).some((count) => count > 0));
 }
 
 const placesFor = ({ quick = [] as WebhookId[], slow = [] as WebhookId[] } = {}) => {
@@ -55,7 +61,7 @@ describe('a webhook', () => {
     const places = placesFor()
     const offered = (times: number, tookMs: number | null) => {
       made(places, [id], times, tookMs)
-      return places.offer().room(id, 10)
+      return places.offer().room(owned(id), 10)
     }
     expect(offered(0, null)).toBe(1)
     expect(offered(1, QUICK_MS)).toBe(2)
@@ -67,14 +73,16 @@ describe('a webhook', () => {
 
   it('has no more than are left by what it has, nor than it may have now', () => {
     const places = placesFor({ quick: [id] })
-    for (let n = 0; n < 7; n += 1) places.take(id)
-    expect([10, 8, 7, 1, 0].map((mostNow) => places.offer().room(id, mostNow))).toEqual([3, 1, 0, 0, 0])
+    for (let n = 0; n < 7; n += 1) places.take(owned(id))
+    expect([10, 8, 7, 1, 0].map((mostNow) => places.offer().room(owned(id), mostNow))).toEqual([
+      3, 1, 0, 0, 0,
+    ])
   })
 
   it('is offered the same in one claim, however often it is asked', () => {
     const places = placesFor({ quick: [id] })
     const { room } = places.offer()
-    expect([id, id, idOf(1), idOf(1)].map((each) => room(each, 10))).toEqual([10, 10, 1, 1])
+    expect([id, id, idOf(1), idOf(1)].map((each) => room(owned(each), 10))).toEqual([10, 10, 1, 1])
   })
 
   it('that may have one place alone proves quick with it', () => {
@@ -89,8 +97,28 @@ describe('a webhook', () => {
 describe('places are left to others', () => {
   it('by new webhooks, however many', () => {
     const places = placesFor()
-    claimAll(places, idsFrom(1, 1_000))
+    for (let account = 1; account <= 100; account += 1) {
+      claimAll(places, idsFrom(account * 1_000, 1_000), ownedBy(mintId('acc')))
+    }
     expect(places.free).toBe(50)
+  })
+
+  it('by one account’s webhooks, new or slow, to those of another', () => {
+    const [slow, others] = [idsFrom(1_000, 1_000), idsFrom(5_000, 20)]
+    const places = placesFor({ slow: [...slow, ...others] })
+    claimAll(places, slow)
+    claimAll(places, idsFrom(3_000, 1_000))
+    expect(places.free).toBe(62)
+    const toOthers = (ids: readonly WebhookId[]) => claim(places, ids, 10, ownedBy(otherAccountId))
+    expect(toOthers(others).filter((count) => count === 1)).toHaveLength(1)
+  })
+
+  it('by one account’s webhooks that were quick, and all of a sudden hang, to those of another', () => {
+    const [hanging, others] = [idsFrom(1_000, 100), idsFrom(5_000, 3)]
+    const places = placesFor({ quick: [...hanging, ...others] })
+    claimAll(places, hanging)
+    expect(places.free).toBe(12)
+    expect(claim(places, others, 10, ownedBy(otherAccountId))).toEqual([1, 0, 0])
   })
 
   it('by slow webhooks, however many, to new ones and to quick ones', () => {

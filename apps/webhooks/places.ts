@@ -1,22 +1,35 @@
-import type { WebhookId } from '#libs/typeid/typeid.js'
+import type { AccountId, WebhookId } from '#libs/typeid/typeid.js'
 
 /** Whoever takes longer has a place that hundreds of quick attempts could have had. */
 const SLOW_MS = 1_000
-/** Of all places: those that slow webhooks may have together, and those that they and new ones may. */
-const SHARES = { slow: 1 / 2, new: 3 / 4 }
-/** Of all places: those that are for webhooks with no attempt under way. */
-const KEPT = 1 / 4
+/** Of all places: those that an account's slow webhooks may have together, and those that all new and slow ones may. */
+const SHARES = { slow: 1 / 2, unproven: 3 / 4 }
+/** Of all places: those that are for webhooks with no attempt under way, and of these, for accounts with none. */
+const KEPT = { webhooks: 1 / 4, accounts: 1 / 16 }
 /** Webhooks remembered; beyond it the oldest are as new. */
 const MOST_KNOWN = 50_000
 
+/** A webhook, and the account that its places count for. */
+export interface Owned {
+  id: WebhookId
+  accountId: AccountId
+}
+
+interface Held {
+  places: number
+  /** Those of new and slow webhooks. */
+  unproven: number
+}
+
 /**
  * The places for attempts under way, shared so that endpoints that take long leave some to those that don't, however
- * many they are. A webhook has one place at first. Each quick attempt gives it another one, each slow attempt takes
- * half of them. Those with one have but a part of all places between them, of which slow ones leave some to new ones;
- * some are for those alone that have none. In this process's memory alone: each learns by itself.
+ * many they are and whoever has them. A webhook has one place at first. Each quick attempt gives it another one, each
+ * slow attempt takes half of them. Those with one have but a part of all places between them, of which an account's
+ * slow ones leave some to its new ones; some are for webhooks alone that have none, and some for accounts that have
+ * none. In this process's memory alone: each learns by itself.
  */
 export class Places {
-  private readonly taken = new Map<WebhookId, number>()
+  private readonly taken = new Map<WebhookId, { accountId: AccountId; count: number }>()
   private readonly earned = new Map<WebhookId, number>()
   private countTaken = 0
 
@@ -31,35 +44,39 @@ export class Places {
   }
 
   /** What may be claimed at once: so many in all, and of each webhook, where it may have `mostNow` under way. */
-  offer(): { limit: number; room: (id: WebhookId, mostNow: number) => number } {
-    const { free } = this
-    const kept = Math.floor(this.most * KEPT)
-    const isPlenty = free > kept
-    let countUnproven = 0
-    for (const [id, count] of this.taken) if (!this.isProven(id)) countUnproven += count
+  offer(): { limit: number; room: (webhook: Owned, mostNow: number) => number } {
+    const kept = Math.floor(this.most * KEPT.webhooks)
+    const keptForAccounts = Math.floor(this.most * KEPT.accounts)
+    const isPlenty = this.free > kept
+    const mostUnproven = Math.ceil(this.most * SHARES.unproven)
+    const mostSlow = Math.ceil(this.most * SHARES.slow)
+    const { all, accounts } = this.held()
     const offered = new Set<WebhookId>()
-    const room = (id: WebhookId, mostNow: number) => {
-      const own = this.taken.get(id) ?? 0
-      const more = Math.min(isPlenty ? this.earnedBy(id) : 1, mostNow) - own
-      if (more <= 0) return 0
-      if (this.isProven(id) || offered.has(id)) return more
-      if (countUnproven >= this.shareOf(id)) return 0
-      countUnproven += 1
+    const room = ({ id, accountId }: Owned, mostNow: number) => {
+      const more = Math.min(isPlenty ? this.earnedBy(id) : 1, mostNow) - (this.taken.get(id)?.count ?? 0)
+      if (more <= 0 || offered.has(id)) return Math.max(more, 0)
+      const own = accounts.get(accountId) ?? { places: 0, unproven: 0 }
+      const isUnproven = !this.isProven(id)
+      if (all.places >= this.most - (own.places > 0 ? keptForAccounts : 0)) return 0
+      if (isUnproven && all.unproven >= mostUnproven - (own.unproven > 0 ? keptForAccounts : 0)) return 0
+      if (isUnproven && this.earned.has(id) && own.unproven >= mostSlow) return 0
+      accounts.set(accountId, own)
+      for (const each of [all, own]) add(each, 1, isUnproven)
       offered.add(id)
       return more
     }
-    return { limit: isPlenty ? free - kept : free, room }
+    return { limit: isPlenty ? this.free - kept : this.free, room }
   }
 
-  take(id: WebhookId): void {
+  take({ id, accountId }: Owned): void {
     this.countTaken += 1
-    this.taken.set(id, (this.taken.get(id) ?? 0) + 1)
+    this.taken.set(id, { accountId, count: (this.taken.get(id)?.count ?? 0) + 1 })
   }
 
-  leave(id: WebhookId): void {
+  leave({ id, accountId }: Owned): void {
     this.countTaken -= 1
-    const left = (this.taken.get(id) ?? 1) - 1
-    if (left > 0) this.taken.set(id, left)
+    const left = (this.taken.get(id)?.count ?? 1) - 1
+    if (left > 0) this.taken.set(id, { accountId, count: left })
     else this.taken.delete(id)
   }
 
@@ -76,6 +93,18 @@ export class Places {
     }
   }
 
+  /** What all have now, and each account. */
+  private held(): { all: Held; accounts: Map<AccountId, Held> } {
+    const all = { places: 0, unproven: 0 }
+    const accounts = new Map<AccountId, Held>()
+    for (const [id, { accountId, count }] of this.taken) {
+      const own = accounts.get(accountId) ?? { places: 0, unproven: 0 }
+      accounts.set(accountId, own)
+      for (const each of [all, own]) add(each, count, !this.isProven(id))
+    }
+    return { all, accounts }
+  }
+
   private isProven(id: WebhookId): boolean {
     return this.earnedBy(id) > 1
   }
@@ -83,8 +112,9 @@ export class Places {
   private earnedBy(id: WebhookId): number {
     return this.earned.get(id) ?? 1
   }
+}
 
-  private shareOf(id: WebhookId): number {
-    return Math.ceil(this.most * (this.earned.has(id) ? SHARES.slow : SHARES.new))
-  }
+function add(held: Held, count: number, isUnproven: boolean): void {
+  held.places += count
+  if (isUnproven) held.unproven += count
 }

@@ -119,7 +119,7 @@ export async function startWebhooks({
     now,
   }
   const dispatcher = new Dispatcher({
-    ...{ deliveries, outcomes, signals, log, now, logger, metrics },
+    ...{ deliveries, webhooks, outcomes, signals, log, now, logger, metrics },
     attempts: new Attempts(ports),
     mostAttempts: settings.webhookConcurrency,
     mostOfWebhook: settings.webhookEndpointConcurrency,

@@ -14,17 +14,26 @@ type Name = (typeof EVENT_NAMES)[keyof typeof EVENT_NAMES]
 
 /** Properties that were left out are null and named in `truncated`. */
 export function messageBody(time: Date, message: OpenedMessage, family: string): string {
-  let data: Record<string, unknown> = messageJson(message, family)
-  let text = bodyText(EVENT_NAMES.MessageReceived, time, data)
+  const data: Record<string, unknown> = messageJson(message, family)
+  const whole = bodyText(EVENT_NAMES.MessageReceived, time, data)
+  let bytes = Buffer.byteLength(whole)
+  if (bytes <= MAX_BYTES) return whole
   const truncated: string[] = []
+  const shortened = { ...data, truncated }
+  bytes += jsonBytes({ truncated }) - '{}'.length + ','.length
   for (const name of TRUNCATED_PROPERTIES) {
-    if (Buffer.byteLength(text) <= MAX_BYTES) break
+    if (bytes <= MAX_BYTES) break
     if (data[name] === null) continue
+    bytes += jsonBytes(name) + (truncated.length > 0 ? ','.length : 0)
+    bytes += jsonBytes(null) - jsonBytes(data[name])
     truncated.push(name)
-    data = { ...data, [name]: null, truncated }
-    text = bodyText(EVENT_NAMES.MessageReceived, time, data)
+    Object.assign(shortened, { [name]: null })
   }
-  return text
+  return truncated.length === 0 ? whole : bodyText(EVENT_NAMES.MessageReceived, time, shortened)
+}
+
+function jsonBytes(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value))
 }
 
 export function messageDeletedBody(

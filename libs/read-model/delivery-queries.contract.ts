@@ -28,8 +28,10 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
     return rows.map(({ delivery }) => delivery.id)
   }
   const ids = (...numbers: number[]) => numbers.map(deliveryIdOf)
+  const roomOf = (room: (webhookId: WebhookId) => number) => (webhookIds: readonly WebhookId[]) =>
+    Promise.resolve(webhookIds.map(room))
   const claim = async (atMs: number, claimed: Partial<DueClaim> = {}) => {
-    const all = { now: moment(atMs), leaseMs: 60_000, limit: 100, room: () => 100 }
+    const all = { now: moment(atMs), leaseMs: 60_000, limit: 100, room: roomOf(() => 100) }
     const rows = await made().deliveries.claimDue({ ...all, ...claimed })
     return rows.map(({ delivery }) => delivery.id).sort()
   }
@@ -170,8 +172,10 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
         requested(id, 3, 20),
         requested(neighbour, 4),
       )
-      expect(await claim(1_000, { room: (webhookId) => (webhookId === id ? 2 : 0) })).toEqual(ids(2, 3))
-      expect(await claim(1_000, { room: (webhookId) => (webhookId === id ? 0 : 5) })).toEqual(ids(4))
+      expect(await claim(1_000, { room: roomOf((webhookId) => (webhookId === id ? 2 : 0)) })).toEqual(
+        ids(2, 3),
+      )
+      expect(await claim(1_000, { room: roomOf((webhookId) => (webhookId === id ? 0 : 5)) })).toEqual(ids(4))
       expect(await claim(1_000)).toEqual(ids(1))
     })
 
@@ -180,7 +184,7 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       const many = Array.from({ length: 50 }, (_, n) => requested(id, n + 10))
       await follower.follow(...many, requested(neighbour, 1, 5))
       await other.follow(requested(elsewhere, 2, 6))
-      const claimed = await claim(1_000, { limit: 12, room: () => 4 })
+      const claimed = await claim(1_000, { limit: 12, room: roomOf(() => 4) })
       expect(claimed).toEqual(expect.arrayContaining(ids(1, 2)))
       expect(claimed).toHaveLength(6)
     })

@@ -157,8 +157,8 @@ export interface DueClaim {
   /** For so long no other caller is given what this one is; it is to tell by then how each attempt went. */
   leaseMs: number
   limit: number
-  /** How many more of a webhook's deliveries may be claimed. */
-  room: (webhookId: WebhookId) => number
+  /** How many more deliveries of each of these webhooks may be claimed. */
+  room: (webhookIds: readonly WebhookId[]) => Promise<readonly number[]>
 }
 
 export interface DueDeliveries {

@@ -161,6 +161,19 @@ describe('a webhook that is sent', () => {
     for (const outcome of await Promise.all(stuck)) expect(outcome).toMatchObject({ reason: 'timeout' })
   })
 
+  it('has one owner wait for no other', async () => {
+    const held: (() => void)[] = []
+    const endpoint = await here(startEndpoint((response) => held.push(() => response.end())))
+    const narrow = openSender({ bounds: { connectionsPerOrigin: 2 } })
+    const posts = ['a', 'a', 'a', 'b'].map((owner) => narrow.post(post(endpoint.url, { owner })))
+    await until('three requests', () => held.length === 3)
+    for (const answer of held) answer()
+    await until('the last request', () => held.length === 4)
+    held[3]?.()
+    for (const outcome of await Promise.all(posts)) expect(outcome).toMatchObject({ status: 200 })
+    await narrow.close()
+  })
+
   it('keeps connections to so many origins', async () => {
     const both = [await here(startEndpoint()), await here(startEndpoint())] as const
     const narrow = openSender({ bounds: { origins: 1 } })

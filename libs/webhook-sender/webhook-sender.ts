@@ -12,9 +12,9 @@ export interface SenderBounds extends ExchangeBounds {
   lookUpMs: number
   connectMs: number
   tlsMs: number
-  /** Attempts to one origin at once; another one waits, within its time. */
+  /** Attempts of an owner to one origin at once; another one waits, within its time. */
   connectionsPerOrigin: number
-  /** Origins that connections are kept to. */
+  /** Origins that connections are kept to, counted for each owner. */
   origins: number
   /** For which an idle connection is kept. */
   idleMs: number
@@ -35,6 +35,8 @@ export interface WebhookSenderOptions extends DestinationSettings {
 }
 
 export interface Post {
+  /** Connections are kept and waited for within it, such as an account. */
+  owner: string
   url: string
   /** The `webhook-id`: the same for every attempt. */
   id: string
@@ -126,26 +128,30 @@ export class WebhookSender {
     }
     const request = { origin, path, method: 'POST', headers, body: post.body }
     const first = new Exchange(begunAt, deadline, this.bounds)
-    const outcome = await this.exchange(request, first)
+    const outcome = await this.exchange(post.owner, request, first)
     const isStale = outcome.kind === 'failed' && outcome.reason === 'reset' && first.isOnKeptConnection
-    return isStale ? await this.exchange(request, new Exchange(begunAt, deadline, this.bounds)) : outcome
+    return isStale
+      ? await this.exchange(post.owner, request, new Exchange(begunAt, deadline, this.bounds))
+      : outcome
   }
 
-  /** After a failure no connection to the origin is kept: those with requests end with these. */
+  /** After a failure no connection of the owner to the origin is kept: those with requests end with these. */
   private async exchange(
+    owner: string,
     request: Dispatcher.DispatchOptions & { origin: string },
     exchange: Exchange,
   ): Promise<AttemptOutcome> {
-    const pool = this.poolOf(request.origin)
+    const name = `${owner} ${request.origin}`
+    const pool = this.poolOf(name, request.origin)
     pool.dispatch(request, exchange)
     const outcome = await exchange.outcome
     const isFault = outcome.kind === 'failed' && outcome.reason !== 'redirect'
-    if (isFault && this.pools.peek(request.origin) === pool) this.pools.delete(request.origin)
+    if (isFault && this.pools.peek(name) === pool) this.pools.delete(name)
     return outcome
   }
 
-  private poolOf(origin: string): Pool {
-    const kept = this.pools.get(origin)
+  private poolOf(name: string, origin: string): Pool {
+    const kept = this.pools.get(name)
     if (kept !== undefined) return kept
     const { bounds } = this
     const pool = new Pool(origin, {
@@ -160,7 +166,7 @@ export class WebhookSender {
       bodyTimeout: 0,
       factory: (url, options) => new GuardedClient(url, options, this.connector.connect),
     })
-    this.pools.set(origin, pool)
+    this.pools.set(name, pool)
     return pool
   }
 }

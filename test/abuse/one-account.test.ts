@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { anonymousBytes } from '#libs/process/idle-memory.js'
-import { as, issueKey, openAccount } from '#test/harness/accounts.js'
 import {
   call,
   createInbox,
@@ -15,6 +14,7 @@ import { listen } from '#test/harness/event-stream.js'
 import { startMayfly, type EngineName, type Mayfly } from '#test/harness/mayfly.js'
 import { describeOn } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
+import { accountOn } from './accounts.js'
 import { p99, timesOf } from './bystander.js'
 
 /*
@@ -214,13 +214,6 @@ function stopsNoOther(engine: EngineName): void {
       for (const stream of [...streams, ...others]) stream.close()
     }
   })
-}
-
-/** An account of its own, and a key of it that may do all there is to do with mail. */
-async function accountOn(mayfly: Mayfly): Promise<Target> {
-  const { key } = await openAccount(mayfly, { name: 'One', plan: 'enterprise' })
-  const scopes = ['inboxes', 'read']
-  return as(mayfly, await issueKey(as(mayfly, key), { scopes, environment: 'development' }))
 }
 
 function largeMail(bytes: number, type = 'text/plain'): string {

@@ -11,7 +11,14 @@ export function openSender(options: Partial<WebhookSenderOptions> = {}): Webhook
 
 /** A webhook with one secret. */
 export function post(url: string, changed: Partial<Post> = {}): Post {
-  return { url, id: 'dlv_1', body: '{"type":"message.received"}', secrets: [SECRET], ...changed }
+  return {
+    owner: 'an account',
+    url,
+    id: 'dlv_1',
+    body: '{"type":"message.received"}',
+    secrets: [SECRET],
+    ...changed,
+  }
 }
 
 /** One attempt of a sender of its own. */

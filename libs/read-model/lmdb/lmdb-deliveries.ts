@@ -11,6 +11,7 @@ import { Turns } from './turns.js'
 const FIRST_WEBHOOK = 'whk_' as WebhookId
 /** Webhooks that a claim is shared out among, earliest first: it looks through no more of them. */
 const MOST_IN_TURN = 1_000
+const ASKED_AT_ONCE = 100
 const BEHIND_WEBHOOKS = 'whk_~' as WebhookId
 
 export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
@@ -30,11 +31,11 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     return Promise.resolve(rows)
   }
 
-  claimDue({ now, leaseMs, limit, room }: DueClaim): Promise<DeliveryRow[]> {
-    if (isCatchingUpWith(this.tables, 'webhook-events')) return Promise.resolve([])
+  async claimDue({ now, leaseMs, limit, room }: DueClaim): Promise<DeliveryRow[]> {
+    if (isCatchingUpWith(this.tables, 'webhook-events')) return []
     const nowMs = now.getTime()
     this.leases.forgetOver(nowMs)
-    const due = this.dueWithRoom(nowMs, room)
+    const due = await this.dueWithRoom(nowMs, room)
     const some = this.turns.inTurn(due, ({ id }) => id).slice(0, limit)
     const claimed: DeliveryRow[] = []
     for (const [index, { id, most }] of some.entries()) {
@@ -45,7 +46,7 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
       for (const { delivery } of rows) this.leases.take(delivery, nowMs + leaseMs)
       claimed.push(...rows)
     }
-    return Promise.resolve(claimed)
+    return claimed
   }
 
   earliestDue(): Promise<Date | null> {
@@ -61,12 +62,16 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     return this.tables.dueWebhooks.getKeys({ start: [0, FIRST_WEBHOOK], end: [untilMs, BEHIND_WEBHOOKS] })
   }
 
-  private dueWithRoom(nowMs: number, room: DueClaim['room']): { id: WebhookId; most: number }[] {
+  private async dueWithRoom(
+    nowMs: number,
+    room: DueClaim['room'],
+  ): Promise<{ id: WebhookId; most: number }[]> {
     const found: { id: WebhookId; most: number }[] = []
-    for (const [, id] of this.dueWebhooks(nowMs)) {
-      const most = room(id)
-      if (most > 0) found.push({ id, most })
-      if (found.length === MOST_IN_TURN) break
+    const due = [...this.dueWebhooks(nowMs)].map(([, id]) => id)
+    for (let at = 0; at < due.length && found.length < MOST_IN_TURN; at += ASKED_AT_ONCE) {
+      const ids = due.slice(at, at + ASKED_AT_ONCE)
+      const rooms = await room(ids)
+      found.push(...ids.map((id, index) => ({ id, most: rooms[index] ?? 0 })).filter(({ most }) => most > 0))
     }
     return found
   }

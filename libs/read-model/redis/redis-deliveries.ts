@@ -17,6 +17,12 @@ const WEBHOOKS_AT_ONCE = 500
 const REMOVED_AT_ONCE = 500
 
 /** Deliveries among many processes: who leases one in its partition's script has it. Leases end by the callers' clocks. */
+interface DueWebhook {
+  webhookId: WebhookId
+  /** How many of its deliveries may be claimed. */
+  most: number
+}
+
 export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
   private readonly rows: RowReader
   private turn = 0
@@ -57,13 +63,13 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
   }
 
   async claimDue(claim: DueClaim): Promise<DeliveryRow[]> {
-    const { limit, room } = claim
+    const { limit } = claim
     const partitions = this.partitionsInTurn()
     const due = (await Promise.all(partitions.map((partition) => this.dueIn(partition, claim)))).flat()
     const some = due.slice(0, limit)
     const each = Math.max(Math.floor(limit / Math.max(some.length, 1)), 1)
     const claimed = await Promise.all(
-      some.map((webhookId) => this.claimOf(webhookId, claim, Math.min(each, room(webhookId)))),
+      some.map(({ webhookId, most }) => this.claimOf(webhookId, claim, Math.min(each, most))),
     )
     return claimed.flat()
   }
@@ -137,13 +143,15 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
   }
 
   /** Webhooks of a partition that have room for more, as many as one claim may need. */
-  private async dueIn(partition: number, { now, limit, room }: DueClaim): Promise<WebhookId[]> {
+  private async dueIn(partition: number, { now, limit, room }: DueClaim): Promise<DueWebhook[]> {
     const keys = [this.keys.slot({ topic: TOPIC, partition }), this.keys.dueWebhooks(partition)]
-    const found: WebhookId[] = []
+    const found: DueWebhook[] = []
     for (let seen = 0; found.length < limit; seen += WEBHOOKS_AT_ONCE) {
       const args = [now.getTime(), seen, WEBHOOKS_AT_ONCE]
       const some = (await reach(() => DUE_WEBHOOKS.run(this.client, keys, args))) as WebhookId[]
-      found.push(...some.filter((webhookId) => room(webhookId) > 0))
+      const rooms = await room(some)
+      const due = some.map((webhookId, index) => ({ webhookId, most: rooms[index] ?? 0 }))
+      found.push(...due.filter(({ most }) => most > 0))
       if (some.length < WEBHOOKS_AT_ONCE) break
     }
     return found.slice(0, limit)
