@@ -1,7 +1,7 @@
 import { SharedPlaces } from './shared-places.js'
 
 /** How many places these owners are given, one after the other, until none is left for them. */
-function fill(places: SharedPlaces, ...owners: [string, string?]): number {
+function fill(places: SharedPlaces, ...owners: [string, ...string[]]): number {
   let count = 0
   while (places.take(...owners) !== null) count += 1
   return count

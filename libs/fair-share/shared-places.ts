@@ -20,7 +20,7 @@ export class SharedPlaces {
   }
 
   /** Null if there is no place for these owners: an account, say, and the key that asks. Their ids must differ. */
-  take(...owners: [widest: string, narrower?: string]): Leave | null {
+  take(...owners: [widest: string, ...narrower: string[]]): Leave | null {
     const free = this.most - this.count
     const mayTake = owners.every((owner, index) => (this.held.get(owner) ?? 0) < free * (SHARES[index] ?? 1))
     if (!mayTake) return null
