@@ -63,7 +63,8 @@ export function makeServer({
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const cors = new Cors(settings.corsOrigins)
   const turns = new ConnectionTurns()
-  const welcome = (request: FastifyRequest, reply: FastifyReply): boolean => {
+  const welcome = async (request: FastifyRequest, reply: FastifyReply): Promise<boolean> => {
+    await turns.take(request, reply)
     watchRequest(request, reply, { metrics, usage, now })
     void reply.header('x-request-id', request.id)
     return cors.mark(request, reply)
@@ -112,8 +113,7 @@ export function makeServer({
   methods.watch(server)
   takeJson(server)
   server.addHook('onRequest', async (request, reply) => {
-    await turns.take(request, reply)
-    const isAllowedOrigin = welcome(request, reply)
+    const isAllowedOrigin = await welcome(request, reply)
     if (isAllowedOrigin && cors.isPreflight(request)) return cors.answerPreflight(reply)
     await admit(request, reply)
     return undefined
