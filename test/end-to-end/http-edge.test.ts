@@ -148,6 +148,11 @@ describe('HTTP with bounds and origins', () => {
   })
   afterAll(() => mayfly.dispose())
 
+  const wired: Wire[] = []
+  afterEach(() => {
+    for (const wire of wired.splice(0)) wire.close()
+  })
+
   it.each([
     { what: 'nothing at all', send: '' },
     { what: 'a part of its headers', send: 'GET / HTTP/1.1\r\nHost: x\r\nX-Sl' },
@@ -166,17 +171,42 @@ describe('HTTP with bounds and origins', () => {
     expectProblem(answer, { status: 400, code: 'invalid-request', detail: /in time/ })
   })
 
-  it('closes connections past the bound, counts them, and goes on', async () => {
-    const open: Wire[] = []
-    for (let opened = 0; opened < connections + 5; opened += 1) open.push(await openWire(httpPort(mayfly)))
-    await until('connections to be closed', () => open.filter((wire) => wire.isClosed()).length >= 5)
-    for (const wire of open) wire.close()
+  /** Connections on which a request was answered, if they were not closed before, and which stay open. */
+  const openIdle = async (count: number, localAddress: string): Promise<Wire[]> => {
+    const wires: Wire[] = []
+    for (let opened = 0; opened < count; opened += 1) {
+      const wire = await openWire(httpPort(mayfly), localAddress)
+      wire.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+      wires.push(wire)
+      wired.push(wire)
+    }
+    await until('answers or ends', () => wires.every((wire) => wire.isClosed() || wire.received() !== ''))
+    return wires
+  }
+  const answered = (wires: Wire[]) => wires.filter((wire) => readAnswers(wire.received()).length === 1).length
+
+  it('closes idle connections once more than three quarters are open', async () => {
+    const wires = [
+      ...(await openIdle(10, '127.0.0.2')),
+      ...(await openIdle(5, '127.0.0.3')),
+      ...(await openIdle(3, '127.0.0.4')),
+    ]
+    expect(answered(wires)).toBeGreaterThan((connections / 4) * 3)
+    await until('the end of all idle connections', () => wires.every((wire) => wire.isClosed()))
+  })
+
+  it('closes connections past half of all from one address, counts them, and answers other addresses', async () => {
+    const hoarded = await openIdle(connections + 5, '127.0.0.1')
+    expect(answered(hoarded)).toBeLessThanOrEqual(connections / 2)
+    expect(answered(await openIdle(3, '127.0.0.2'))).toBe(3)
+    for (const wire of hoarded) wire.close()
     await until(
       'an answer',
       async () => (await call(mayfly, 'GET', '/healthz').catch(() => null))?.status === 200,
     )
     const { body } = await call<string>(mayfly, 'GET', '/metrics')
-    expect(Number(/^mayfly_http_dropped_connections_total (\d+)$/m.exec(body)?.[1])).toBeGreaterThanOrEqual(5)
+    const dropped = Number(/^mayfly_http_dropped_connections_total (\d+)$/m.exec(body)?.[1])
+    expect(dropped).toBeGreaterThanOrEqual(connections / 2 + 5)
   })
 
   it.each([APP, 'http://localhost:5173'])('lets pages of %s ask, without a key', async (origin) => {

@@ -21,6 +21,7 @@ import { Cors } from './cors.js'
 import { FAVICON } from './favicon.js'
 import { MOST_PARAM_CHARACTERS, type MethodTable } from './method-table.js'
 import { unavailable } from './problems.js'
+import { shareConnections } from './shared-connections.js'
 
 const BODY_LIMIT_BYTES = 256 * 1024
 /** Or sooner, where a request has less time in all. */
@@ -102,10 +103,12 @@ export function makeServer({
   const server: FastifyInstance = adapter.getInstance()
   // Who has ended sending still gets the answers: by itself Node closes on them (RFC 9112, section 9.6).
   Object.assign(server.server, { httpAllowHalfOpen: true })
-  server.server.maxConnections = settings.httpMaxConnections
+  shareConnections(server.server, {
+    max: settings.httpMaxConnections,
+    onDropped: () => metrics.connectionDropped(),
+  })
   // Requests sent ahead share a connection, and each of them that waits listens to it.
   server.server.on('connection', (socket) => socket.setMaxListeners(0))
-  server.server.on('drop', () => metrics.connectionDropped())
   answerBesideRequests(server.server, broken)
   // Browsers request these on their own or by mistake; they are not API operations.
   server.get('/favicon.ico', (_, reply) => reply.type('image/x-icon').send(FAVICON))
