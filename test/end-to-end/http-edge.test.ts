@@ -121,6 +121,44 @@ describe('HTTP as it is without settings', () => {
     expect(line).toMatchObject({ status: 400, problem: 'invalid-request', remoteAddress: '127.0.0.1' })
   })
 
+  it.each([
+    { status: 401, localAddress: '127.0.0.2', headers: () => Promise.resolve('') },
+    {
+      status: 429,
+      localAddress: '127.0.0.3',
+      headers: async () => {
+        const body = { name: 'limited', environment: 'development', rate_limit: 1 }
+        const key = await call<{ secret: string }>(mayfly, 'POST', '/v1/keys', { body })
+        return `Authorization: Bearer ${key.body.secret}\r\n`
+      },
+    },
+  ])('logs a flood of refused requests in few lines, and counts each: $status', async (flood) => {
+    const count = 500
+    const request = `GET /v1/inboxes HTTP/1.1\r\nHost: x\r\n${await flood.headers()}\r\n`
+    const before = await countOf(mayfly, flood.status)
+    const wire = await openWire(httpPort(mayfly), flood.localAddress)
+    wire.write(request.repeat(count))
+    const answers = await until('all answers', () => {
+      const read = readAnswers(wire.received())
+      return read.length === count ? read : null
+    })
+    wire.close()
+    const refused = answers.filter(({ status }) => status === flood.status).length
+    expect(refused).toBeGreaterThan(count - 10)
+    const lines = await until('lines that account for all of them', () => {
+      const found = linesOf(mayfly).filter(
+        ({ status, remoteAddress, keyId, refused: more }) =>
+          status === flood.status &&
+          (remoteAddress === flood.localAddress || (keyId !== undefined && more !== undefined)),
+      )
+      const told = found.reduce((sum, line) => sum + (typeof line.refused === 'number' ? line.refused : 1), 0)
+      return told === refused ? found : null
+    })
+    expect(lines.length).toBeLessThan(count / 10)
+    expect(lines[0]).toMatchObject({ method: 'GET', route: '/v1/inboxes' })
+    await until('the metric', async () => (await countOf(mayfly, flood.status)) >= before + refused)
+  })
+
   it('logs a client that left before its answer as such', async () => {
     const wire = await openWire(httpPort(mayfly))
     const head = `POST /v1/inboxes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${mayfly.apiKey}\r\n`
@@ -276,12 +314,24 @@ type Line = Record<string, unknown>
 
 async function lineOf(mayfly: Mayfly, id: string): Promise<Line> {
   const lines = await until(`the line of ${id}`, () => {
-    const found = mayfly
-      .output()
-      .stderr.split('\n')
-      .filter((line) => line.includes(`"${id}"`))
+    const found = linesOf(mayfly).filter((line) => Object.values(line).includes(id))
     return found.length > 0 && found
   })
   expect(lines).toHaveLength(1)
-  return JSON.parse(lines[0] ?? '') as Line
+  return lines[0] ?? {}
+}
+
+/** Those that are whole by now. */
+function linesOf(mayfly: Mayfly): Line[] {
+  const whole = mayfly.output().stderr.split('\n').slice(0, -1)
+  return whole.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Line)
+}
+
+/** How many requests with this status the metrics count. */
+async function countOf(mayfly: Mayfly, status: number): Promise<number> {
+  const { body } = await call<string>(mayfly, 'GET', '/metrics')
+  const counts = body.matchAll(
+    new RegExp(`^mayfly_http_request_seconds_count\\{.*status="${status}".*\\} (\\d+)$`, 'gm'),
+  )
+  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
 }

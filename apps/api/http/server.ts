@@ -21,6 +21,7 @@ import { Cors } from './cors.js'
 import { FAVICON } from './favicon.js'
 import { MOST_PARAM_CHARACTERS, type MethodTable } from './method-table.js'
 import { unavailable } from './problems.js'
+import { RefusalLines } from './refusal-lines.js'
 import { shareConnections } from './shared-connections.js'
 
 const BODY_LIMIT_BYTES = 256 * 1024
@@ -64,9 +65,10 @@ export function makeServer({
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const cors = new Cors(settings.corsOrigins)
   const turns = new ConnectionTurns()
+  const refusals = new RefusalLines(logger)
   const welcome = async (request: FastifyRequest, reply: FastifyReply): Promise<boolean> => {
     await turns.take(request, reply)
-    watchRequest(request, reply, { metrics, usage, now })
+    watchRequest(request, reply, { metrics, usage, now, refusals })
     void reply.header('x-request-id', request.id)
     return cors.mark(request, reply)
   }
