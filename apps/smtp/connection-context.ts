@@ -10,8 +10,6 @@ import type { SessionGuesses } from './unknown-recipients.js'
 export interface SessionLimits extends ReceptionLimits {
   maxRecipients: number
   commandTimeoutMs: number
-  /** In place of the one above, for who has delivered nothing yet, while few connections are left. */
-  crowdedTimeoutMs: number
   handshakeTimeoutMs: number
   bounds: SessionBoundsOptions
   requiresTls: boolean

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { BudgetShare, type MemoryBudget } from './memory-budget.js'
-import { addressGroup } from './remote-address.js'
+import { addressGroup } from '#libs/remote-address/remote-address.js'
 
 export interface ConnectionLimitsOptions {
   /** Connections open at once, in all and from one remote address. */

@@ -53,19 +53,21 @@ export class Connection extends UpgradableConnection {
     if (!this.reception.isUnderWay) this.refuse(REFUSALS.shuttingDown)
   }
 
-  /** Closes the session where the client, or a mail under way, has taken too long. */
+  /** Closes the session if the client, or a mail under way, has taken too long. */
   enforceDeadlines(nowMs: number, isCrowded: boolean): void {
     if (this._closing) return
-    const { commandTimeoutMs, crowdedTimeoutMs, handshakeTimeoutMs } = this.context
+    const { commandTimeoutMs, handshakeTimeoutMs } = this.context
     let isOverdue = false
     if (this.handshake !== null) {
       isOverdue = this.handshake.hasTakenLongerThan(handshakeTimeoutMs, nowMs)
     } else if (this.reception.isUnderWay) {
       isOverdue = this.reception.isOverdue(nowMs)
     } else if (!this._handlerPending) {
-      const mustHurry = isCrowded && !this.bounds.hasDelivered
-      const timeoutMs = mustHurry ? Math.min(crowdedTimeoutMs, commandTimeoutMs) : commandTimeoutMs
-      isOverdue = nowMs - this.waitingSinceMs > timeoutMs || this.bounds.hasStalled(nowMs)
+      if (isCrowded && this.bounds.mustMakeWay(nowMs)) {
+        this.refuse(REFUSALS.mustMakeWay)
+        return
+      }
+      isOverdue = nowMs - this.waitingSinceMs > commandTimeoutMs || this.bounds.hasStalled(nowMs)
     }
     if (isOverdue) this.refuse(REFUSALS.timeout)
   }
@@ -119,7 +121,7 @@ export class Connection extends UpgradableConnection {
   }
 
   override handler_MAIL(command: Buffer, callback: () => void): void {
-    void this.conclude(this.transaction.begin(command), '2.1.0 Accepted', callback)
+    void this.conclude(this.beginMail(command), '2.1.0 Accepted', callback)
   }
 
   override handler_RCPT(command: Buffer, callback: () => void): void {
@@ -188,6 +190,12 @@ export class Connection extends UpgradableConnection {
     if (refusal === null) this.send(250, text)
     else this.refuse(refusal)
     callback()
+  }
+
+  private async beginMail(command: Buffer): Promise<Refusal | null> {
+    const refusal = await this.transaction.begin(command)
+    if (refusal === null) this.bounds.begun()
+    return refusal
   }
 
   private async addRecipient(command: Buffer): Promise<Refusal | null> {

@@ -39,6 +39,10 @@ const SENDERS = [
   { path: utf8('<a@straße.test>'), expect: /^553 5\.6\.7 / },
   { path: '<\xe4@x.test> SMTPUTF8', expect: /^501 5\.1\.7 / },
   { path: utf8('<a\u200bb@x.test> SMTPUTF8'), expect: /^501 5\.1\.7 / },
+  ...['\u061c', '\u200e', '\u200f', '\u202a', '\u202e', '\u2066', '\u2069'].flatMap((direction) => [
+    { path: utf8(`<a${direction}b@x.test> SMTPUTF8`), expect: /^501 5\.1\.7 / },
+    { path: utf8(`<a@x${direction}y.test> SMTPUTF8`), expect: /^501 5\.1\.7 / },
+  ]),
   { path: '<a@x.test>SIZE=100', expect: /^501 5\.1\.7 / },
   { path: '<a@x.test', expect: /^501 5\.1\.7 / },
   { path: '<"a@x.test>', expect: /^501 5\.1\.7 / },

@@ -9,7 +9,7 @@ import type { Settings } from '#libs/config/settings.js'
 import type { SenderKey } from './smtp-auth.js'
 import type { BacklogWatch } from './backlog-watch.js'
 import type { MailUsage } from './mail-usage.js'
-import { Networks } from './remote-address.js'
+import { Networks } from '#libs/remote-address/remote-address.js'
 import { inboxEndedAt, foreignRecipient, Refusal, REFUSALS } from './replies.js'
 
 /** Who sends a mail. */

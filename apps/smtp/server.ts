@@ -13,7 +13,7 @@ import type { MailUsage } from './mail-usage.js'
 import type { Journal } from './journal.js'
 import { readProxySource } from './proxied-socket.js'
 import type { Recipients } from './recipients.js'
-import { Networks, plainAddress } from './remote-address.js'
+import { Networks, plainAddress } from '#libs/remote-address/remote-address.js'
 import { REFUSALS, type Refusal } from './replies.js'
 import {
   connectionLimits,

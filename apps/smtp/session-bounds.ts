@@ -6,17 +6,19 @@ export interface SessionBoundsOptions {
   maxIdleCommands: number
   /** The same in time. */
   sessionTimeoutMs: number
+  /** In place of the one above while few connections are left. A mail that has begun extends it, once. */
+  crowdedTimeoutMs: number
 }
 
 const MOST_REFUSALS = 2_000
 
 /** What a session may do without delivering a mail. An accepted one begins the counts anew. */
 export class SessionBounds {
-  hasDelivered = false
   private errors = 0
   private refusals = 0
   private idleCommands = 0
   private progressAtMs = performance.now()
+  private begunAtMs: number | null = null
 
   constructor(private readonly options: SessionBoundsOptions) {}
 
@@ -33,12 +35,21 @@ export class SessionBounds {
     return this.errors < this.options.maxErrors && this.refusals < MOST_REFUSALS
   }
 
+  /** A mail has begun. Further ones count for nothing until one is accepted. */
+  begun(): void {
+    this.begunAtMs ??= performance.now()
+  }
+
   delivered(): void {
-    this.hasDelivered = true
     this.errors = 0
     this.refusals = 0
     this.idleCommands = 0
     this.progressAtMs = performance.now()
+    this.begunAtMs = null
+  }
+
+  mustMakeWay(nowMs: number): boolean {
+    return nowMs - (this.begunAtMs ?? this.progressAtMs) > this.options.crowdedTimeoutMs
   }
 
   hasStalled(nowMs: number): boolean {

@@ -83,20 +83,31 @@ describe('a client that is slow', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(64 << 20)
   })
 
-  it('must hurry while few connections are left, unless it has delivered', async () => {
-    room = await MailRoom.started({ smtpMaxConnections: 5, smtpCrowdedTimeoutMs: 400 })
+  it.each([
+    { what: 'nothing', bytes: '' },
+    { what: 'NOOP again and again', bytes: 'NOOP\r\n' },
+    { what: 'MAIL and RSET again and again', bytes: 'MAIL FROM:<>\r\nRSET\r\n' },
+  ])('may not stay without a mail while few connections are left: $what', async ({ bytes }) => {
+    room = await MailRoom.started({ smtpMaxConnections: 5, smtpCrowdedTimeoutMs: 1_000 })
     const { address } = await room.createInbox()
-    const known = await Dialogue.open(room.port)
-    await known.address(address)
-    expect(await known.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
-    const idle = await Promise.all(Array.from({ length: 3 }, () => Dialogue.open(room.port)))
-    for (const client of idle) await client.reply()
-    const last = await Dialogue.open(room.port)
-    const ends = await Promise.all([...idle, last].map((client) => client.rest()))
-    const cut = ends.filter((text) => /421 4\.4\.2 /.test(text))
+    const delivering = await Dialogue.open(room.port)
+    await delivering.address(address)
+    const idle = await Promise.all(Array.from({ length: 4 }, () => Dialogue.greeted(room.port)))
+    if (bytes !== '') for (const client of idle) drip(client, bytes)
+    const ends = idle.map((client) => client.rest())
+    const cut = new AbortController()
     // As soon as there is room again nobody else has to go.
-    expect(cut.length).toBeGreaterThan(0)
-    expect(await known.ask('NOOP')).toMatch(/^250 /)
+    const firstEnd = Promise.race(ends).finally(() => cut.abort())
+    while (!cut.signal.aborted) {
+      await setTimeout(200)
+      expect(await delivering.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
+      await delivering.ask('MAIL FROM:<>')
+      await delivering.ask(`RCPT TO:<${address}>`)
+    }
+    expect(await firstEnd).toMatch(/(^|\n)421 4\.7\.0 [^\n]*\r\n$/)
+    expect(await delivering.ask('NOOP')).toMatch(/^250 /)
+    for (const client of idle) client.close()
+    await Promise.all(ends)
   })
 
   it('that does not begin, or not finish, its TLS handshake is cut, without affecting other sessions', async () => {

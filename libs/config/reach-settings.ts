@@ -10,7 +10,10 @@ export const REACH_SETTINGS = {
   httpMaxConnections: kind.wholeNumber(
     'MAYFLY_HTTP_MAX_CONNECTIONS',
     { least: 1, most: 1_000_000 },
-    { default: 10_000, help: 'HTTP connections open at once. More are closed without an answer.' },
+    {
+      default: 10_000,
+      help: 'HTTP connections open at once, shared by remote address when all are taken. More are closed without an answer.',
+    },
   ),
   httpRequestTimeoutMs: kind.wholeNumber(
     'MAYFLY_HTTP_REQUEST_TIMEOUT_MS',

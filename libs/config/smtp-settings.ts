@@ -122,8 +122,8 @@ export const SMTP_SETTINGS = {
     'MAYFLY_SMTP_CROWDED_TIMEOUT_MS',
     { least: 100, most: 3_600_000 },
     {
-      default: 10_000,
-      help: 'Longest wait for a command in milliseconds, in sessions that have delivered no mail, while 80 % of the connections are in use.',
+      default: 30_000,
+      help: 'Longest time in milliseconds that a session may last without an accepted mail while 80 % of the connections are in use. The first mail that begins extends it by as much.',
     },
   ),
   smtpMaxErrors: kind.wholeNumber(

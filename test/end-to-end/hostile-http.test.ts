@@ -1,4 +1,5 @@
-import { createInbox } from '#test/harness/client.js'
+import { randomUUID } from 'node:crypto'
+import { call, createInbox, type InboxJson } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem, type ExpectedProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
@@ -7,6 +8,7 @@ import { httpPort, openWire, readAnswers, speakHttp } from '#test/harness/wire.j
 const KEY = 'a-key-for-the-end-to-end-suites'
 const AUTHORIZED = `Host: x\r\nAuthorization: Bearer ${KEY}\r\n`
 const JSON_BODY = `${AUTHORIZED}Content-Type: application/json\r\n`
+const UPGRADE = 'Connection: upgrade\r\nUpgrade: websocket\r\n'
 const broken = { status: 400, code: 'invalid-request' }
 
 const BROKEN: { name: string; send: string; expect: ExpectedProblem; allow?: string }[] = [
@@ -174,7 +176,7 @@ describe('hostile HTTP', () => {
     { name: 'a query of nothing', send: `GET /v1/inboxes?&& HTTP/1.1\r\n${AUTHORIZED}\r\n`, status: 200 },
     {
       name: 'an upgrade that is not offered',
-      send: 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
+      send: `GET /healthz HTTP/1.1\r\nHost: x\r\n${UPGRADE}\r\n`,
       status: 200,
     },
     {
@@ -237,13 +239,48 @@ describe('hostile HTTP', () => {
     wire.close()
   })
 
-  it('believes nothing that comes behind a body whose end others may see elsewhere', async () => {
+  it.each([
+    {
+      name: 'a body whose end others may see elsewhere',
+      send: `POST /v1/inboxes HTTP/1.0\r\n${JSON_BODY}Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+      status: 400,
+    },
+    {
+      name: 'a request for an upgrade',
+      send: `GET /v1/inboxes HTTP/1.1\r\n${AUTHORIZED}${UPGRADE}\r\n`,
+      status: 200,
+    },
+    {
+      name: 'a request for an upgrade with a body',
+      send: `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}${UPGRADE}Content-Length: 2\r\n\r\n{}`,
+      status: 201,
+    },
+    {
+      name: 'a request for an upgrade whose path is unreadable',
+      send: `GET /v1/%zz HTTP/1.1\r\n${AUTHORIZED}${UPGRADE}\r\n`,
+      status: 400,
+    },
+  ])('runs nothing that comes behind $name, and ends the connection', async ({ send, status }) => {
+    const run = randomUUID()
+    const body = JSON.stringify({ labels: { run } })
+    const create = `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Content-Length: ${body.length}\r\n\r\n${body}`
     const wire = await openWire(httpPort(mayfly))
-    const odd = `POST /v1/inboxes HTTP/1.0\r\n${JSON_BODY}Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`
-    wire.write(`${odd}GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n`)
+    wire.write(`${send}${create}`)
+    wire.write(create)
     await until('the end of the connection', () => wire.isClosed())
-    expect(readAnswers(wire.received()).map(({ status }) => status)).toEqual([400])
     wire.close()
+    const answers = readAnswers(wire.received())
+    expect(answers.map((answer) => answer.status)).toEqual([status])
+    expect(answers[0]?.headers.get('connection')).toBe('close')
+    const { body: made } = await call<InboxJson[]>(mayfly, 'GET', `/v1/inboxes?label=run:${run}`)
+    expect(made).toEqual([])
+  })
+
+  it('answers what came before a request for an upgrade', async () => {
+    const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\n${AUTHORIZED}${headers}\r\n`
+    const ahead = Array.from({ length: 40 }, () => get('/healthz'))
+    const answers = await speakHttp(mayfly, [...ahead, get('/nothing', UPGRADE)].join(''), { answers: 41 })
+    expect(answers.map(({ status }) => status)).toEqual([...ahead.map(() => 200), 404])
   })
 
   it('answers who has ended sending', async () => {

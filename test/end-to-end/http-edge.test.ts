@@ -121,6 +121,44 @@ describe('HTTP as it is without settings', () => {
     expect(line).toMatchObject({ status: 400, problem: 'invalid-request', remoteAddress: '127.0.0.1' })
   })
 
+  it.each([
+    { status: 401, localAddress: '127.0.0.2', headers: () => Promise.resolve('') },
+    {
+      status: 429,
+      localAddress: '127.0.0.3',
+      headers: async () => {
+        const body = { name: 'limited', environment: 'development', rate_limit: 1 }
+        const key = await call<{ secret: string }>(mayfly, 'POST', '/v1/keys', { body })
+        return `Authorization: Bearer ${key.body.secret}\r\n`
+      },
+    },
+  ])('logs a flood of refused requests in few lines, and counts each: $status', async (flood) => {
+    const count = 500
+    const request = `GET /v1/inboxes HTTP/1.1\r\nHost: x\r\n${await flood.headers()}\r\n`
+    const before = await countOf(mayfly, flood.status)
+    const wire = await openWire(httpPort(mayfly), flood.localAddress)
+    wire.write(request.repeat(count))
+    const answers = await until('all answers', () => {
+      const read = readAnswers(wire.received())
+      return read.length === count ? read : null
+    })
+    wire.close()
+    const refused = answers.filter(({ status }) => status === flood.status).length
+    expect(refused).toBeGreaterThan(count - 10)
+    const lines = await until('lines that account for all of them', () => {
+      const found = linesOf(mayfly).filter(
+        ({ status, remoteAddress, keyId, refused: more }) =>
+          status === flood.status &&
+          (remoteAddress === flood.localAddress || (keyId !== undefined && more !== undefined)),
+      )
+      const told = found.reduce((sum, line) => sum + (typeof line.refused === 'number' ? line.refused : 1), 0)
+      return told === refused ? found : null
+    })
+    expect(lines.length).toBeLessThan(count / 10)
+    expect(lines[0]).toMatchObject({ method: 'GET', route: '/v1/inboxes' })
+    await until('the metric', async () => (await countOf(mayfly, flood.status)) >= before + refused)
+  })
+
   it('logs a client that left before its answer as such', async () => {
     const wire = await openWire(httpPort(mayfly))
     const head = `POST /v1/inboxes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${mayfly.apiKey}\r\n`
@@ -148,6 +186,11 @@ describe('HTTP with bounds and origins', () => {
   })
   afterAll(() => mayfly.dispose())
 
+  const wired: Wire[] = []
+  afterEach(() => {
+    for (const wire of wired.splice(0)) wire.close()
+  })
+
   it.each([
     { what: 'nothing at all', send: '' },
     { what: 'a part of its headers', send: 'GET / HTTP/1.1\r\nHost: x\r\nX-Sl' },
@@ -166,17 +209,42 @@ describe('HTTP with bounds and origins', () => {
     expectProblem(answer, { status: 400, code: 'invalid-request', detail: /in time/ })
   })
 
-  it('closes connections past the bound, counts them, and goes on', async () => {
-    const open: Wire[] = []
-    for (let opened = 0; opened < connections + 5; opened += 1) open.push(await openWire(httpPort(mayfly)))
-    await until('connections to be closed', () => open.filter((wire) => wire.isClosed()).length >= 5)
-    for (const wire of open) wire.close()
+  /** Connections on which a request was answered, if they were not closed before, and which stay open. */
+  const openIdle = async (count: number, localAddress: string): Promise<Wire[]> => {
+    const wires: Wire[] = []
+    for (let opened = 0; opened < count; opened += 1) {
+      const wire = await openWire(httpPort(mayfly), localAddress)
+      wire.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+      wires.push(wire)
+      wired.push(wire)
+    }
+    await until('answers or ends', () => wires.every((wire) => wire.isClosed() || wire.received() !== ''))
+    return wires
+  }
+  const answered = (wires: Wire[]) => wires.filter((wire) => readAnswers(wire.received()).length === 1).length
+
+  it('closes idle connections once more than three quarters are open', async () => {
+    const wires = [
+      ...(await openIdle(10, '127.0.0.2')),
+      ...(await openIdle(5, '127.0.0.3')),
+      ...(await openIdle(3, '127.0.0.4')),
+    ]
+    expect(answered(wires)).toBeGreaterThan((connections / 4) * 3)
+    await until('the end of all idle connections', () => wires.every((wire) => wire.isClosed()))
+  })
+
+  it('closes connections past the bound, counts them, and those of one address for another’s', async () => {
+    const hoarded = await openIdle(connections + 5, '127.0.0.1')
+    expect(answered(hoarded)).toBeLessThanOrEqual(connections)
+    expect(answered(await openIdle(3, '127.0.0.2'))).toBe(3)
+    for (const wire of hoarded) wire.close()
     await until(
       'an answer',
       async () => (await call(mayfly, 'GET', '/healthz').catch(() => null))?.status === 200,
     )
     const { body } = await call<string>(mayfly, 'GET', '/metrics')
-    expect(Number(/^mayfly_http_dropped_connections_total (\d+)$/m.exec(body)?.[1])).toBeGreaterThanOrEqual(5)
+    const dropped = Number(/^mayfly_http_dropped_connections_total (\d+)$/m.exec(body)?.[1])
+    expect(dropped).toBeGreaterThanOrEqual(5)
   })
 
   it.each([APP, 'http://localhost:5173'])('lets pages of %s ask, without a key', async (origin) => {
@@ -246,12 +314,24 @@ type Line = Record<string, unknown>
 
 async function lineOf(mayfly: Mayfly, id: string): Promise<Line> {
   const lines = await until(`the line of ${id}`, () => {
-    const found = mayfly
-      .output()
-      .stderr.split('\n')
-      .filter((line) => line.includes(`"${id}"`))
+    const found = linesOf(mayfly).filter((line) => Object.values(line).includes(id))
     return found.length > 0 && found
   })
   expect(lines).toHaveLength(1)
-  return JSON.parse(lines[0] ?? '') as Line
+  return lines[0] ?? {}
+}
+
+/** Those that are whole by now. */
+function linesOf(mayfly: Mayfly): Line[] {
+  const whole = mayfly.output().stderr.split('\n').slice(0, -1)
+  return whole.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Line)
+}
+
+/** How many requests with this status the metrics count. */
+async function countOf(mayfly: Mayfly, status: number): Promise<number> {
+  const { body } = await call<string>(mayfly, 'GET', '/metrics')
+  const counts = body.matchAll(
+    new RegExp(`^mayfly_http_request_seconds_count\\{.*status="${status}".*\\} (\\d+)$`, 'gm'),
+  )
+  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
 }

@@ -6,6 +6,7 @@ import { call, only, pagesFrom, type Answer, type InboxJson } from '#test/harnes
 import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
+import { registerWebhook } from '#test/harness/webhooks.js'
 
 interface KeyJson {
   id: string
@@ -92,7 +93,7 @@ describe('POST with an Idempotency-Key', () => {
       [{ name: 'first' }, '/v1/inboxes?'],
     ] as const) {
       const problem = expectProblem(await post(body, path), REUSED)
-      expect(problem.detail).toMatch('another method, path or body')
+      expect(problem.detail).toMatch('another method, path, body or inbox password')
     }
     expect((await post({ name: 'first' })).body).toEqual(first.body)
   })
@@ -135,6 +136,23 @@ describe('POST with an Idempotency-Key', () => {
     const renewed = { ...mayfly, apiKey: rotated.body.secret }
     const problem = expectProblem(await call(renewed, 'POST', '/v1/inboxes', { headers }), REUSED)
     expect(problem.detail).toMatch('another secret of this API key')
+  })
+
+  it('opens to nobody without the password of a protected inbox', async () => {
+    const { body: inbox } = await post<InboxJson & { password: string }>({ password_protected: true })
+    const withPassword = { headers: { 'mayfly-inbox-password': inbox.password } }
+    const webhook = await registerWebhook(mayfly, `/v1/inboxes/${inbox.id}/webhooks`, {}, withPassword)
+    const rotate = (password: Record<string, string>) =>
+      call<KeyJson>(mayfly, 'POST', `/v1/webhooks/${webhook.id}/secret/rotate`, {
+        headers: { 'idempotency-key': 'rotation', ...password },
+      })
+    const [first, again] = [await rotate(withPassword.headers), await rotate(withPassword.headers)]
+    expect([first.status, isReplayed(again)]).toEqual([201, true])
+    expect(again.body).toEqual(first.body)
+    for (const other of [{}, { 'mayfly-inbox-password': '' }, { 'mayfly-inbox-password': 'x' }]) {
+      const problem = expectProblem(await rotate(other), REUSED)
+      expect(problem.detail).toMatch('another method, path, body or inbox password')
+    }
   })
 
   it('opens to nobody whose account has lost its API access', async () => {

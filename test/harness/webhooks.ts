@@ -1,4 +1,4 @@
-import { call, OtherAnswerError, type Target } from './client.js'
+import { call, OtherAnswerError, type RequestOptions, type Target } from './client.js'
 
 export interface WebhookJson {
   id: string
@@ -29,9 +29,10 @@ export async function registerWebhook(
   target: Target,
   path: string,
   body: object = {},
+  options: Pick<RequestOptions, 'headers'> = {},
 ): Promise<NewWebhookJson> {
   const wanted = { url: 'https://ci.example/mail', ...body }
-  const answer = await call<NewWebhookJson>(target, 'POST', path, { body: wanted })
+  const answer = await call<NewWebhookJson>(target, 'POST', path, { ...options, body: wanted })
   if (answer.status !== 201) throw new OtherAnswerError('no webhook', answer.status, answer.body)
   return answer.body
 }

@@ -15,9 +15,9 @@ export interface Wire {
 
 const BOUND_MS = 15_000
 
-/** Resolves once connected; rejects where nobody listens. */
-export async function openWire(port: number): Promise<Wire> {
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).setEncoding('latin1')
+/** Resolves once connected, from a loopback address; rejects where nobody listens. */
+export async function openWire(port: number, localAddress = '127.0.0.1'): Promise<Wire> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true }).setEncoding('latin1')
   let text = ''
   let isClosed = false
   socket.on('data', (more: string) => (text += more))

@@ -1,15 +1,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { principalOf, type Principal } from '../access/authenticator.js'
+import { addressGroup, plainAddress } from '#libs/remote-address/remote-address.js'
 import { idPattern } from '#libs/typeid/typeid.js'
 import type { ApiRequestServed } from '#libs/usage/events.js'
 import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
 import type { StreamOutcome } from '../events/event-stream.js'
 import type { ProblemCode } from './problems.js'
+import type { Refused, RefusalLines } from './refusal-lines.js'
 import { routeTemplate } from './route-template.js'
 
 /** The status in the log and in metrics of a request whose client left before the answer was through, as nginx has it. */
 const HUNG_UP = 499
+const UNAUTHORIZED = 401
 const TOO_MANY_REQUESTS = 429
 const MOST_CHARACTERS = 200
 const ID = new RegExp(idPattern('[a-z]{3}'))
@@ -36,6 +39,7 @@ function notesOf(request: FastifyRequest): Notes {
 /**
  * Writes one line and makes one observation of a request, once its answer is through or its client has left. The line
  * has no secret and no content, and of the URL the route and the ids alone: what a query looks for may be personal.
+ * Requests refused with 401 or 429 share lines.
  */
 export function watchRequest(request: FastifyRequest, reply: FastifyReply, watching: Watching): void {
   const { socket } = request.raw
@@ -47,7 +51,7 @@ export function watchRequest(request: FastifyRequest, reply: FastifyReply, watch
     const { elapsedTime } = reply
     const { problem, stream, bodyBytes = 0 } = notesOf(request)
     const bytesOut = socket.bytesWritten - writtenBefore
-    const { metrics, usage, now } = watching
+    const { metrics, usage, now, refusals } = watching
     metrics.observe(request.method, route, status, elapsedTime)
     if (problem !== undefined) metrics.problems.inc({ code: problem })
     const principal = principalOf(request)
@@ -55,6 +59,8 @@ export function watchRequest(request: FastifyRequest, reply: FastifyReply, watch
       const served = { method: request.method, route, status, ms: elapsedTime, bodyBytes, bytesOut }
       usage.record(requestServed(principal, served, now()), principal)
     }
+    const refused = refusedOf(request, reply)
+    if (refused !== null && !refusals.count(refused)) return
     request.log.info(
       {
         ...who(request),
@@ -81,6 +87,14 @@ export interface Watching {
   metrics: ApiMetrics
   usage: Pick<UsageRecorder, 'record'>
   now: () => Date
+  refusals: RefusalLines
+}
+
+/** Null unless the request was refused to its key for their number, or for want of a valid key. */
+function refusedOf(request: FastifyRequest, { statusCode: status }: FastifyReply): Refused | null {
+  if (status === TOO_MANY_REQUESTS) return { ...who(request), status }
+  if (status !== UNAUTHORIZED) return null
+  return { remoteAddress: addressGroup(plainAddress(request.raw.socket.remoteAddress)), status }
 }
 
 function requestServed(

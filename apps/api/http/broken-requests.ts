@@ -25,31 +25,30 @@ export function answerClientErrors(options: BrokenRequestsOptions) {
 
 export interface UnreadablePathOptions {
   publicUrl: () => string
-  /** Notes a request and begins its answer, whatever becomes of it. */
-  welcome: (request: FastifyRequest, reply: FastifyReply) => unknown
+  /** Waits for the turn of a request, notes it and begins its answer, whatever becomes of it. */
+  welcome: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
   /** What every request goes through before it is answered; throws where it is refused. */
   admit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 }
 
 /** A path that can't be decoded reaches no hook and no handler; it is authenticated and counted all the same. */
 export function answerFrameworkErrors({ publicUrl, welcome, admit }: UnreadablePathOptions) {
-  return (_: Error, request: FastifyRequest, reply: FastifyReply): void => {
+  const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const unreadable = new Problem('invalid-request', { detail: 'The path is not validly percent-encoded.' })
-    welcome(request, reply)
+    await welcome(request, reply)
     setSafeHeaders(reply)
-    const refusal = admit(request, reply).then(
+    const problem = await admit(request, reply).then(
       () => unreadable,
       (error: unknown) => (error instanceof Problem ? error : unreadable),
     )
-    void refusal.then((problem) => {
-      note(request, { problem: problem.code })
-      return reply
-        .code(problem.status)
-        .headers(problem.options.headers ?? {})
-        .type(PROBLEM_TYPE)
-        .send(problemBody(problem, request.id, publicUrl()))
-    })
+    note(request, { problem: problem.code })
+    await reply
+      .code(problem.status)
+      .headers(problem.options.headers ?? {})
+      .type(PROBLEM_TYPE)
+      .send(problemBody(problem, request.id, publicUrl()))
   }
+  return (_: Error, request: FastifyRequest, reply: FastifyReply): void => void answer(request, reply)
 }
 
 /** What Node would answer by itself, without a body that says why. */
@@ -98,14 +97,14 @@ function timesIn(rawHeaders: readonly string[], name: string): number {
   return rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === name).length
 }
 
-/**
- * Throws where others on the way may have read another end of the body than Node does (RFC 9112, section 6.1): what comes
- * behind it on the connection is not to be believed.
- */
-export function mustBeFramed({ raw: { httpVersion, headers } }: FastifyRequest): void {
-  const coding = headers['transfer-encoding']
-  if (coding === undefined || (httpVersion === '1.1' && coding.toLowerCase() === 'chunked')) return
+export function mustBeFramed({ raw }: FastifyRequest): void {
+  if (isFramed(raw)) return
   const detail = 'Transfer-Encoding may be chunked and nothing else, and comes with HTTP/1.1 alone.'
-  const errors = [{ detail, header: 'Transfer-Encoding' }]
-  throw new Problem('invalid-request', { detail, errors, headers: { connection: 'close' } })
+  throw invalid({ detail, header: 'Transfer-Encoding' })
+}
+
+/** Whether everybody on the way sees the end of the body where Node does (RFC 9112, section 6.1). */
+export function isFramed({ httpVersion, headers }: IncomingMessage): boolean {
+  const coding = headers['transfer-encoding']
+  return coding === undefined || (httpVersion === '1.1' && coding.toLowerCase() === 'chunked')
 }

@@ -23,6 +23,8 @@ import { sentInPieces } from './large-answers.js'
 import { MOST_PARAM_CHARACTERS, type MethodTable } from './method-table.js'
 import { unavailable } from './problems.js'
 import type { StalledReaders } from './stalled-readers.js'
+import { RefusalLines } from './refusal-lines.js'
+import { shareConnections } from './shared-connections.js'
 
 const BODY_LIMIT_BYTES = 256 * 1024
 /** Or sooner, where a request has less time in all. */
@@ -67,8 +69,10 @@ export function makeServer({
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const cors = new Cors(settings.corsOrigins)
   const turns = new ConnectionTurns()
-  const welcome = (request: FastifyRequest, reply: FastifyReply): boolean => {
-    watchRequest(request, reply, { metrics, usage, now })
+  const refusals = new RefusalLines(logger)
+  const welcome = async (request: FastifyRequest, reply: FastifyReply): Promise<boolean> => {
+    await turns.take(request, reply)
+    watchRequest(request, reply, { metrics, usage, now, refusals })
     void reply.header('x-request-id', request.id)
     return cors.mark(request, reply)
   }
@@ -105,10 +109,12 @@ export function makeServer({
   const server: FastifyInstance = adapter.getInstance()
   // Who has ended sending still gets the answers: by itself Node closes on them (RFC 9112, section 9.6).
   Object.assign(server.server, { httpAllowHalfOpen: true })
-  server.server.maxConnections = settings.httpMaxConnections
+  shareConnections(server.server, {
+    max: settings.httpMaxConnections,
+    onDropped: () => metrics.connectionDropped(),
+  })
   // Requests sent ahead share a connection, and each of them that waits listens to it.
   server.server.on('connection', (socket) => socket.setMaxListeners(0))
-  server.server.on('drop', () => metrics.connectionDropped())
   answerBesideRequests(server.server, broken)
   // Browsers request these on their own or by mistake; they are not API operations.
   server.get('/favicon.ico', (_, reply) => reply.type('image/x-icon').send(FAVICON))
@@ -116,8 +122,7 @@ export function makeServer({
   methods.watch(server)
   takeJson(server)
   server.addHook('onRequest', async (request, reply) => {
-    await turns.take(request, reply)
-    const isAllowedOrigin = welcome(request, reply)
+    const isAllowedOrigin = await welcome(request, reply)
     if (isAllowedOrigin && cors.isPreflight(request)) return cors.answerPreflight(reply)
     await admit(request, reply)
     return undefined

@@ -1,7 +1,7 @@
 import { hash, hkdfSync } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { IdempotencyStore, Repeatable, Run } from '#libs/idempotency/idempotency-store.js'
-import { bearerSecretOf, principalOf } from '../access/authenticator.js'
+import { bearerSecretOf, principalOf, type Principal } from '../access/authenticator.js'
 import { setMinting } from '../access/minting.js'
 import { bodyBytesOf } from '../http/bodies.js'
 import { Problem } from '../http/problems.js'
@@ -54,7 +54,7 @@ export class Idempotency {
     if (key === null || principal === null || secret === null) return undefined
     // Refused by whoever guards the handler: a stored answer is given to nobody who may not ask.
     if (!principal.plan.hasApiAccess) return undefined
-    const wanted = repeatable(request, `${principal.keyId} ${key}`, secret)
+    const wanted = repeatable(request, principal, key, secret)
     const reserved = await this.options.store.reserve(wanted)
     switch (reserved.state) {
       case 'run':
@@ -111,11 +111,20 @@ export class Idempotency {
   }
 }
 
-/** A store that is read tells neither the client's key, nor the secret, nor the body. */
-function repeatable(request: FastifyRequest, name: string, secret: string): Repeatable {
-  const id = hash('sha256', name)
+/**
+ * Whoever reads the store learns neither the client's key, nor the secret, nor the body. The password of an inbox is
+ * part of the request, since a stored answer is given before any password is checked.
+ */
+function repeatable(
+  request: FastifyRequest,
+  { keyId, inboxPassword }: Principal,
+  key: string,
+  secret: string,
+): Repeatable {
+  const id = hash('sha256', `${keyId} ${key}`)
   const digest = hash('sha256', bodyBytesOf(request))
-  const marks = [secret, `${secret} ${request.method} ${request.url} ${digest}`]
+  const password = inboxPassword === null ? '' : ` ${inboxPassword}`
+  const marks = [secret, `${secret} ${request.method} ${request.url} ${digest}${password}`]
   const [ofSecret = '', ofRequest = ''] = marks.map((mark) =>
     Buffer.from(hkdfSync('sha256', mark, id, 'mayfly fingerprint', 16)).toString('hex'),
   )
@@ -127,7 +136,7 @@ function reused(stored: string, given: string): Problem {
   return new Problem('idempotency-key-reused', {
     detail:
       ofSecret === otherSecret
-        ? 'This Idempotency-Key came with another method, path or body before.'
+        ? 'This Idempotency-Key came with another method, path, body or inbox password before.'
         : 'This Idempotency-Key came with another secret of this API key before, which alone opens the answer.',
   })
 }

@@ -40,7 +40,7 @@ export class ApiMetrics {
     })
     this.droppedConnections = new Counter({
       name: 'mayfly_http_dropped_connections_total',
-      help: 'Connections closed unanswered, since MAYFLY_HTTP_MAX_CONNECTIONS were open.',
+      help: 'Connections closed unanswered, since their address had its share of MAYFLY_HTTP_MAX_CONNECTIONS.',
       registers: [registry],
     })
     new Gauge({
