@@ -36,7 +36,8 @@ export async function play(
     }
     await clear.send(Buffer.from(session.clear, 'latin1'), session)
     const { isEnd, isInMail, mails } = await clear.settled()
-    if (session.tls === null || isEnd || isInMail || clear.hasBegunLine()) return { mails, isComplete: true }
+    const canSayMore = !isEnd && !isInMail && !clear.isInAuth() && !clear.hasBegunLine()
+    if (session.tls === null || !canSayMore) return { mails, isComplete: true }
     if (!(await clear.startTls(session.tls.injected))) return { mails, isComplete: true }
     socket.removeAllListeners('data')
     const tls = connectTls({ socket, rejectUnauthorized: false })
@@ -95,6 +96,11 @@ class Leg {
   /** Whether the bytes end within a line. */
   hasBegunLine(): boolean {
     return this.wire.length > 0 && this.wire.at(-1) !== 0x0a
+  }
+
+  /** Whether the next line would be taken for a response to AUTH (RFC 4954, section 4). */
+  isInAuth(): boolean {
+    return this.replies.at(-1)?.startsWith('334 ') === true
   }
 
   expectation(): Expectation {

@@ -44,7 +44,8 @@ async function work(): Promise<void> {
         const number = next++
         const source = sources[number % sources.length] ?? Buffer.alloc(0)
         await client.send(addresses[number % addresses.length] ?? '', source)
-        process.send?.('accepted')
+        // Whoever is told may have gone: then this process ends too.
+        process.send?.('accepted', undefined, undefined, () => undefined)
       }
     } catch {
       // Refused, as a full inbox or a busy server does: just what a sender of bombs would not mind.
