@@ -7,7 +7,7 @@ import type { DeliveryRow } from '#libs/read-model/views.js'
 import { movedChannel } from '#libs/read-model/watermark.js'
 import { Doorbell } from '#libs/signals/doorbell.js'
 import type { Signals } from '#libs/signals/signals.js'
-import type { DeliveryId, WebhookId } from '#libs/typeid/typeid.js'
+import type { AccountId, DeliveryId, WebhookId } from '#libs/typeid/typeid.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
 import type { Attempts, MadeAttempt } from './attempts.js'
 import { Circuits } from './circuits.js'
@@ -46,7 +46,7 @@ export class Dispatcher {
   private readonly underWay = new Set<DeliveryId>()
   private readonly places: Places
   private readonly circuits = new Circuits()
-  private readonly owned = new LRUCache<WebhookId, Owned>({ max: MOST_REMEMBERED })
+  private readonly accounts = new LRUCache<WebhookId, AccountId>({ max: MOST_REMEMBERED })
   /** How many attempts of a delivery this process has made: the views may not show the last one when its lease ends. */
   private readonly made = new Map<DeliveryId, number>()
   private readonly unsubscribe: (() => void)[] = []
@@ -108,15 +108,12 @@ export class Dispatcher {
     return rows.length === limit && this.places.free > 0 && this.underWay.size < mostAttempts
   }
 
-  /** Null for one that is there no more: what is due to it is given up at once, and takes no place for long. */
+  /** Null for a webhook that has been removed: its deliveries are given up at once. */
   private async ownedBy(id: WebhookId): Promise<Owned | null> {
-    const known = this.owned.get(id)
-    if (known !== undefined) return known
-    const webhook = await this.options.webhooks.webhook(id)
-    if (webhook === null) return null
-    const owned = { id, accountId: webhook.accountId }
-    this.owned.set(id, owned)
-    return owned
+    const accountId = this.accounts.get(id) ?? (await this.options.webhooks.webhook(id))?.accountId
+    if (accountId === undefined) return null
+    this.accounts.set(id, accountId)
+    return { id, accountId }
   }
 
   private isKnown({ delivery: { id, attempts } }: DeliveryRow): boolean {

@@ -26,7 +26,7 @@ export type NotificationBody = { text: string } | { gone: DeliveryAbandoned['rea
 
 /** Writes what a delivery tells, from what the views hold at the time. */
 export class NotificationBodies {
-  /** What was told of messages last, written once for all who are told; in the process's memory for a minute. */
+  /** The texts of messages sent last, written once for all webhooks, and kept in memory for a minute. */
   private readonly texts = new LRUCache<string, string, () => Promise<string>>({
     maxSize: REMEMBERED_BYTES,
     sizeCalculation: (text) => text.length,

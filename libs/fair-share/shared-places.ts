@@ -9,7 +9,7 @@ interface Place {
 type Held = Map<string, Set<Place>>
 
 /** Of one owner's places: so many are asked to be given up before the newcomer is refused. */
-const MOST_ASKED = 100
+const MAX_ASKED = 100
 
 /**
  * Places that owners hold for as long as they like, such as connections and waits. All of them may be one owner's, but
@@ -19,7 +19,7 @@ export class SharedPlaces {
   private readonly owners = new Map<string, Held>()
   private count = 0
 
-  constructor(private readonly most: number) {}
+  constructor(private readonly max: number) {}
 
   get taken(): number {
     return this.count
@@ -30,7 +30,7 @@ export class SharedPlaces {
    * place is wanted for another owner; where it answers true, the place is the other's at once.
    */
   take([widest, narrower = '']: [widest: string, narrower?: string], giveUp: () => boolean): Leave | null {
-    if (this.count >= this.most && !this.makeRoom(widest, narrower)) return null
+    if (this.count >= this.max && !this.makeRoom(widest, narrower)) return null
     const place = { giveUp }
     const held: Held = this.owners.get(widest) ?? new Map<string, Set<Place>>()
     this.owners.set(widest, held.set(narrower, (held.get(narrower) ?? new Set()).add(place)))
@@ -49,7 +49,7 @@ export class SharedPlaces {
   /** Has the narrower owner that holds the most give up the first place that it can. */
   private takeFrom(widest: string, held: Held): boolean {
     const [narrower, places] = largest(held, ({ size }) => size) ?? ['', new Set<Place>()]
-    const found = [...places].slice(0, MOST_ASKED).find(({ giveUp }) => giveUp())
+    const found = [...places].slice(0, MAX_ASKED).find(({ giveUp }) => giveUp())
     if (found !== undefined) this.leave(widest, narrower, found)
     return found !== undefined
   }

@@ -115,7 +115,9 @@ describeWithMount('a file system that is full', () => {
       expect(await roomOf(mayfly)).toBeLessThan(0)
 
       spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'])
-      expect(await create()).toMatchObject(refusal)
+      // There may be no room left for the views of what was created last.
+      const code: unknown = expect.stringMatching(/^(log-unavailable|catching-up)$/)
+      expect(await create()).toMatchObject({ ...refusal, body: { code } })
       // More than freed pages have room for.
       const large = mail('full', randomBytes(100_000).toString('hex').replace(/.{70}/g, '$&\r\n'))
       await expect(send(mayfly, inbox.address, large)).rejects.toMatchObject({ responseCode: 451 })

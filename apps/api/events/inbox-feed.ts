@@ -19,7 +19,7 @@ export const PAGE = 50
 /** What an inbox's stream tells, in the order of its history. */
 @Injectable()
 export class InboxFeed {
-  /** What is told of a message, by the path of its links: written once for all who listen. */
+  /** The text of a message's event, by the path that its links begin with: written once for all streams. */
   private readonly texts = new WeakMap<OpenedMessage, Map<string, string>>()
 
   constructor(

@@ -6,7 +6,7 @@ import { callerOf } from '../access/scope.guard.js'
 import { untilDeparture } from './departure.js'
 
 const MIB = 1024 * 1024
-/** Whoever has waited so long is told to come again. */
+/** The longest wait for a turn or memory; then the request is answered 503. */
 const WAIT_MS = 10_000
 /** Bytes of mail that are read at once; reads and answers that stay below it need no turn and no memory. */
 const SMALL_BYTES = 256 * 1024

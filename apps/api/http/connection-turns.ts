@@ -18,8 +18,8 @@ interface Turns {
 /**
  * Bounds the requests under way on each connection. A client may send requests ahead without reading the answers
  * (RFC 9112, section 9.3.2), and Node hands them over as they arrive. Those beyond the bound wait, in order; a
- * connection with too many waiting is closed. If the connection closes, nothing that waits is begun, nor is anything
- * behind a request that is the last one that can be told apart.
+ * connection with too many waiting is closed. Requests that still wait when the connection closes are not begun, nor
+ * are those behind one whose end is in doubt.
  */
 export class ConnectionTurns {
   private readonly bySocket = new WeakMap<Socket, Turns>()

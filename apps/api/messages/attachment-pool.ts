@@ -9,7 +9,7 @@ const MEMORY_MIB = 512
 const TIMEOUT_MS = 10_000
 /** As long as two that take the longest. */
 const WAIT_MS = 2 * TIMEOUT_MS
-const MOST_THREADS = 2
+const MAX_THREADS = 2
 const IDLE_MS = 10_000
 
 export interface WantedAttachment {
@@ -27,13 +27,13 @@ export class AttachmentPool implements OnApplicationShutdown {
   private readonly pool = new Piscina<AttachmentRequest, AttachmentContent | null>({
     filename: new URL('./attachment-worker.js', import.meta.url).href,
     minThreads: 0,
-    maxThreads: MOST_THREADS,
+    maxThreads: MAX_THREADS,
     idleTimeout: IDLE_MS,
     resourceLimits: { maxOldGenerationSizeMb: MEMORY_MIB },
   })
 
   /** Jobs wait here, not in the pool, so that a job's time begins when a thread takes it. */
-  private readonly turns = new Budget({ total: MOST_THREADS, perOwner: 1, waitMs: WAIT_MS })
+  private readonly turns = new Budget({ total: MAX_THREADS, perOwner: 1, waitMs: WAIT_MS })
 
   /** `onThreadLost` is told of a thread that ended with nobody waiting for it. */
   constructor(onThreadLost: (error: unknown) => void) {
