@@ -104,7 +104,7 @@ describe('a client that is slow', () => {
       await delivering.ask('MAIL FROM:<>')
       await delivering.ask(`RCPT TO:<${address}>`)
     }
-    expect(await firstEnd).toMatch(/(^|\n)421 4\.7\.0 [^\n]*\r\n$/)
+    expect(await firstEnd).toMatch(/(^|\n)421 4\.7\.0 too many connections[^\n]*\r\n$/)
     expect(await delivering.ask('NOOP')).toMatch(/^250 /)
     for (const client of idle) client.close()
     await Promise.all(ends)

@@ -32,6 +32,8 @@ export class NotificationBodies {
     sizeCalculation: (text) => text.length,
     ttl: REMEMBERED_FOR_MS,
     ttlAutopurge: true,
+    // A text that is dropped while it is written is still sent.
+    ignoreFetchAbort: true,
     fetchMethod: (_, __, { context: write }) => write(),
   })
 

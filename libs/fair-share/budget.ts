@@ -21,9 +21,9 @@ interface Waiter {
 }
 
 /**
- * An amount that work under way takes its part of, each piece of work for an owner, such as an account. Who finds too
- * little left waits. What is given back goes to the owners in turn, so that one with a thousand requests waiting delays
- * another one's by a single request.
+ * A fixed amount, such as bytes of memory, that pieces of work take parts of. Each piece belongs to an owner, such as an
+ * account. If too little is free, the work waits. Waiting owners are served in turn, so that an owner with a thousand
+ * waiting requests delays another by one.
  */
 export class Budget {
   private readonly held = new Map<string, number>()
@@ -62,7 +62,7 @@ export class Budget {
     else queue.push(waiter)
     this.serve()
     const leave = (error: unknown) => {
-      this.remove(owner, waiter)
+      this.forget(owner, waiter)
       reject(error instanceof Error ? error : new Error(String(error)))
       // It may have been the one that others had to wait for.
       this.serve()
@@ -89,7 +89,7 @@ export class Budget {
     }
   }
 
-  /** Gives to who waits, owner by owner. One that needs more than is left in all is waited for, or it would starve. */
+  /** Serves those that wait, one per owner in turn. Stops at one that does not fit: smaller ones would starve it. */
   private serve(): void {
     for (let owners = [...this.waiting.keys()]; owners.length > 0;) {
       const served: string[] = []
@@ -97,7 +97,8 @@ export class Budget {
         const [first] = this.waiting.get(owner) ?? []
         if (first === undefined || !this.fitsOwner(owner, first.amount)) continue
         if (!this.fits(owner, first.amount)) return
-        this.remove(owner, first)
+        this.forget(owner, first)
+        this.toEnd(owner)
         first.grant(this.give(owner, first.amount))
         served.push(owner)
       }
@@ -105,10 +106,17 @@ export class Budget {
     }
   }
 
-  private remove(owner: string, waiter: Waiter): void {
-    const rest = (this.waiting.get(owner) ?? []).filter((each) => each !== waiter)
+  private forget(owner: string, waiter: Waiter): void {
+    const queue = this.waiting.get(owner) ?? []
+    if (queue.includes(waiter)) queue.splice(queue.indexOf(waiter), 1)
+    if (queue.length === 0) this.waiting.delete(owner)
+  }
+
+  private toEnd(owner: string): void {
+    const queue = this.waiting.get(owner)
+    if (queue === undefined) return
     this.waiting.delete(owner)
-    if (rest.length > 0) this.waiting.set(owner, rest)
+    this.waiting.set(owner, queue)
   }
 
   private fits(owner: string, amount: number): boolean {

@@ -35,9 +35,9 @@ export async function releaseMemoryWhenIdle(
     const { utilization } = performance.eventLoopUtilization(now, last)
     last = now
     idleLooks = utilization < IDLE_BELOW ? idleLooks + 1 : 0
-    const bytes = anonymousBytes() ?? 0
-    leastBytes = Math.min(leastBytes, bytes)
-    const hasGrown = bytes > leastBytes + GROWN_BYTES && utilization < BUSY_ABOVE
+    const bytes = anonymousBytes()
+    leastBytes = Math.min(leastBytes, bytes ?? Infinity)
+    const hasGrown = (bytes ?? 0) > leastBytes + GROWN_BYTES && utilization < BUSY_ABOVE
     if (idleLooks !== IDLE_LOOKS && !hasGrown) return
     // What is still there afterwards is in use: it counts as growth no more.
     leastBytes = Infinity

@@ -127,10 +127,12 @@ function stopsNoOther(engine: EngineName): void {
           () => null,
         ),
       )
-      await Promise.race([Promise.all(asked), pause(3_000)])
-      // Those that were cut off made room for others.
-      const [first] = answers
-      await expect(first?.arrayBuffer()).rejects.toThrow()
+      const cutOff = /^mayfly_http_request_seconds_count\{.*\/raw",status="499"\} [1-9]/m
+      await until('a client to be disconnected', async () =>
+        cutOff.test((await call<string>(mayfly, 'GET', '/metrics')).body),
+      )
+      await Promise.race([Promise.all(asked), pause(1_000)])
+      expect(answers.length).toBeGreaterThan(0)
     })
     const whole = await call<string>(attacker, 'GET', path)
     expect(whole).toMatchObject({ status: 200 })
@@ -163,7 +165,7 @@ function stopsNoOther(engine: EngineName): void {
     })
   })
 
-  it('whose many streams tell of a large mail has its text made once', async () => {
+  it('whose many streams tell of a large mail delays nobody else', async () => {
     const inbox = await createInbox(attacker)
     const path = `/v1/inboxes/${inbox.id}/events`
     const streams = await Promise.all(Array.from({ length: 50 }, () => listen(attacker, path)))

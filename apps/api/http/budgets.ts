@@ -22,6 +22,7 @@ export class RequestBudgets {
   private readonly reads = new Budget({ total: 8, perOwner: 1, waitMs: WAIT_MS })
   private readonly reports = new Budget({ total: 4, perOwner: 1, waitMs: WAIT_MS })
   private readonly answers = new Budget({ total: 256 * MIB, perOwner: 96 * MIB, waitMs: WAIT_MS })
+  private readonly events = new Budget({ total: 64 * MIB, perOwner: 24 * MIB, waitMs: WAIT_MS })
 
   /** Runs work that opens mail for a client, and ends it when the client leaves. Throws BudgetExhaustedError. */
   read<Result>(request: FastifyRequest, work: (read: MailRead) => Promise<Result>): Promise<Result> {
@@ -67,9 +68,9 @@ export class RequestBudgets {
     if (response.closed) release()
   }
 
-  /** Takes memory for a piece of an answer, to be given back when the next one is asked for. Throws as `readFor`. */
-  holdPiece(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
-    return this.answers.take(accountId, bytes, signal)
+  /** Takes memory for an event of a stream, to be given back when the next one is asked for. Throws as `readFor`. */
+  holdEvent(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
+    return this.events.take(accountId, bytes, signal)
   }
 }
 
@@ -103,7 +104,10 @@ export class MailRead {
     private readonly signal: AbortSignal,
   ) {}
 
-  /** To be called before each message of so many bytes. Rejects with the signal's reason where it has aborted. */
+  /**
+   * To be called before each message of so many bytes. Rejects with the signal's reason if that has aborted and the
+   * read is a large one.
+   */
   async goOn(messageBytes: number): Promise<void> {
     this.bytes += messageBytes + MESSAGE_BYTES
     if (this.bytes > SMALL_BYTES) this.release ??= await this.takeTurn()
@@ -111,7 +115,7 @@ export class MailRead {
       this.bytesAtPause = this.bytes
       await new Promise(setImmediate)
     }
-    this.signal.throwIfAborted()
+    if (this.release !== null) this.signal.throwIfAborted()
   }
 
   end(): void {

@@ -5,7 +5,7 @@ import type { StalledReaders } from './stalled-readers.js'
 const LARGE_BYTES = 256 * 1024
 const PIECE_BYTES = 64 * 1024
 /** Of a large answer, in the time after which a client counts as stalled. */
-const LEAST_TAKEN_BYTES = 1024 * 1024
+const MIN_TAKEN_BYTES = 1024 * 1024
 
 /**
  * A large body as a stream of pieces, so that it can be seen whether the client reads it: one that does not, or
@@ -21,10 +21,9 @@ export function sentInPieces(
     return payload
   const body = typeof payload === 'string' ? Buffer.from(payload) : payload
   void reply.header('content-length', body.length)
-  reply.raw.once(
-    'close',
-    stalled.watch(socket, () => socket.destroy(), LEAST_TAKEN_BYTES),
-  )
+  const unwatch = stalled.watch(socket, () => socket.destroy(), MIN_TAKEN_BYTES)
+  reply.raw.once('close', unwatch)
+  if (reply.raw.closed) unwatch()
   return Readable.from(piecesOf(body), { objectMode: false })
 }
 

@@ -20,10 +20,14 @@ const CHECK_EVERY_MS = 1_000
  */
 export function shareConnections(server: Server, { max, onDropped }: SharedConnectionsOptions): void {
   const places = new SharedPlaces(max)
-  const underWay = new WeakMap<Socket, number>()
+  /** The requests under way on each open connection; a connection that has had none yet is not in it. */
+  const underWay = new Map<Socket, number>()
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
     underWay.set(socket, (underWay.get(socket) ?? 0) + 1)
-    response.once('close', () => underWay.set(socket, (underWay.get(socket) ?? 1) - 1))
+    response.once('close', () => {
+      const count = underWay.get(socket)
+      if (count !== undefined) underWay.set(socket, count - 1)
+    })
   })
   server.on('connection', (socket) => {
     const address = addressGroup(plainAddress(socket.remoteAddress))
@@ -33,14 +37,18 @@ export function shareConnections(server: Server, { max, onDropped }: SharedConne
       return isIdle
     })
     if (leave !== null) {
-      socket.once('close', leave)
+      socket.once('close', () => {
+        underWay.delete(socket)
+        leave()
+      })
     } else {
       socket.destroy()
       onDropped()
     }
   })
   const checking = setInterval(() => {
-    if (places.taken > max * CROWDED) server.closeIdleConnections()
+    if (places.taken <= max * CROWDED) return
+    for (const [socket, count] of underWay) if (count === 0) socket.destroy()
   }, CHECK_EVERY_MS).unref()
   server.once('close', () => clearInterval(checking))
 }

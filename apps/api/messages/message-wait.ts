@@ -133,7 +133,7 @@ export class MessageWait {
       this.budgets
         .readFor(principal.accountId, wait.signal, (read) => lookThrough(open, read))
         .catch((error: unknown) => {
-          if (wait.end === null) throw error
+          if (wait.end === null || error !== wait.signal.reason) throw error
           const from = positionIn(inboxId, wanted)
           return before ?? { inbox: open.inbox, message: null, examined: 0, nearest: [], position: from }
         })

@@ -70,16 +70,17 @@ export class MessagesController {
   ) {
     const { pages } = this
     const family = familyOf(request)
-    const { open, page, isRead } = await this.budgets.read(request, (read) =>
-      this.whole.first(principal, inboxId, {
+    const { open, page, isRead } = await this.budgets.read(request, async (read) => {
+      const found = await this.whole.first(principal, inboxId, {
         recall(open) {
           const page = pages.recall(open, query, family)
           return page === null ? null : { open, page, isRead: false }
         },
         look: async (open) => ({ open, page: await pages.read(open, query, family, read), isRead: true }),
-      }),
-    )
-    await this.budgets.holdAnswer(request, reply, page.body.length)
+      })
+      await this.budgets.holdAnswer(request, reply, found.page.body.length)
+      return found
+    })
     // One that was remembered is not to begin its time anew, should that have ended since.
     if (isRead) pages.remember(open, query, family, page)
     const { id } = open.inbox
@@ -109,9 +110,9 @@ export class MessagesController {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
     const key = await this.reader.keyOf(inbox.id)
-    await this.budgets.holdAnswer(request, reply, message.size * (query.raw ? WITH_SOURCE : 1))
     const [opened, raw] = await this.budgets.read(request, async (read) => {
       await read.goOn(message.size)
+      await this.budgets.holdAnswer(request, reply, message.size * (query.raw ? WITH_SOURCE : 1))
       return Promise.all([
         this.reader.open(key, inbox.id, message),
         query.raw ? this.reader.raw(key, inbox.id, message.id) : null,
@@ -151,9 +152,9 @@ export class MessagesController {
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
-    await this.budgets.holdAnswer(request, reply, message.size)
     const source = await this.budgets.read(request, async (read) => {
       await read.goOn(message.size)
+      await this.budgets.holdAnswer(request, reply, message.size)
       return this.source(await this.reader.keyOf(inbox.id), inbox, message.id)
     })
     this.readings.note(inbox, [message])
@@ -196,6 +197,7 @@ export class MessagesController {
     // What the message does not list is not looked for: a mail that defeated the parser gets no second try.
     const isListed =
       opened?.mail.attachments.some((attachment) => String(attachment.index) === index) === true
+    if (isListed) await this.budgets.holdAnswer(request, reply, message.size)
     const source = () => this.source(key, inbox, message.id)
     const found = isListed
       ? await untilDeparture(request, (departure) =>
@@ -203,7 +205,6 @@ export class MessagesController {
         )
       : null
     if (found === null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
-    await this.budgets.holdAnswer(request, reply, found.content.length)
     this.readings.note(inbox, [message])
     void reply.headers(attachmentHeaders(found.filename, found.mediaType))
     return Buffer.from(found.content)

@@ -9,10 +9,10 @@ import type { DueWebhookKey, Tables } from './tables.js'
 import { Turns } from './turns.js'
 
 const FIRST_WEBHOOK = 'whk_' as WebhookId
+const BEHIND_WEBHOOKS = 'whk_~' as WebhookId
 /** Webhooks that a claim is shared out among, earliest first: it looks through no more of them. */
 const MOST_IN_TURN = 1_000
 const ASKED_AT_ONCE = 100
-const BEHIND_WEBHOOKS = 'whk_~' as WebhookId
 
 export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
   private readonly leases = new Leases()
@@ -67,12 +67,21 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     room: DueClaim['room'],
   ): Promise<{ id: WebhookId; most: number }[]> {
     const found: { id: WebhookId; most: number }[] = []
-    const due = [...this.dueWebhooks(nowMs)].map(([, id]) => id)
-    for (let at = 0; at < due.length && found.length < MOST_IN_TURN; at += ASKED_AT_ONCE) {
-      const ids = due.slice(at, at + ASKED_AT_ONCE)
+    let ids: WebhookId[] = []
+    const ask = async () => {
       const rooms = await room(ids)
       found.push(...ids.map((id, index) => ({ id, most: rooms[index] ?? 0 })).filter(({ most }) => most > 0))
+      ids = []
     }
+    for (const [, id] of this.dueWebhooks(nowMs)) {
+      ids.push(id)
+      if (ids.length < ASKED_AT_ONCE) continue
+      await ask()
+      if (found.length >= MOST_IN_TURN) return found
+      // Whatever else the process does goes on in between.
+      await new Promise(setImmediate)
+    }
+    await ask()
     return found
   }
 

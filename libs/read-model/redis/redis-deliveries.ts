@@ -16,13 +16,13 @@ const TOPIC = 'webhook-events'
 const WEBHOOKS_AT_ONCE = 500
 const REMOVED_AT_ONCE = 500
 
-/** Deliveries among many processes: who leases one in its partition's script has it. Leases end by the callers' clocks. */
 interface DueWebhook {
   webhookId: WebhookId
   /** How many of its deliveries may be claimed. */
   most: number
 }
 
+/** Deliveries among many processes: who leases one in its partition's script has it. Leases end by the callers' clocks. */
 export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
   private readonly rows: RowReader
   private turn = 0
