@@ -131,7 +131,7 @@ describe('a dead endpoint, one that drips and twenty that are slow do not delay 
     await sendMails(bad)
     await until('each slow one to be told', () => slow.every(({ countHeld }) => countHeld > 0))
     await goodAreTold(OF_INBOX)
-    // One each, and what was on its way when the last slow answer came.
-    expect(held()).toBeLessThanOrEqual(2 * OF_INBOX)
+    // One each, and a few more of those whose last slow answers had not been counted when the mails came.
+    expect(held()).toBeLessThan(ENOUGH_HELD)
   })
 })
