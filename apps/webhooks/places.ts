@@ -3,9 +3,11 @@ import type { AccountId, WebhookId } from '#libs/typeid/typeid.js'
 /** Whoever takes longer has a place that hundreds of quick attempts could have had. */
 const SLOW_MS = 1_000
 /** Of all places: those that an account's slow webhooks may have together, and those that all new and slow ones may. */
-const SHARES = { slow: 1 / 2, unproven: 3 / 4 }
+const SHARES = { slow: 3 / 8, unproven: 3 / 4 }
 /** Of all places: those that are for webhooks with no attempt under way, and of these, for accounts with none. */
 const KEPT = { webhooks: 1 / 4, accounts: 1 / 16 }
+/** How many of an account's webhooks may be new or slow, measured against how many more may be. */
+const OF_LEFT = 3
 /** Webhooks remembered; beyond it the oldest are as new. */
 const MOST_KNOWN = 50_000
 
@@ -24,9 +26,9 @@ interface Held {
 /**
  * The places for attempts under way, shared so that endpoints that take long leave some to those that don't, however
  * many they are and whoever has them. A webhook has one place at first. Each quick attempt gives it another one, each
- * slow attempt takes half of them. Those with one have but a part of all places between them, of which an account's
- * slow ones leave some to its new ones; some are for webhooks alone that have none, and some for accounts that have
- * none. In this process's memory alone: each learns by itself.
+ * slow attempt takes half of them. Those with one have but a part of all places between them, of which an account
+ * leaves some to others, and its slow ones leave some to its new ones; some are for webhooks alone that have none, and
+ * some for accounts that have none. In this process's memory alone: each learns by itself.
  */
 export class Places {
   private readonly taken = new Map<WebhookId, { accountId: AccountId; count: number }>()
@@ -58,7 +60,8 @@ export class Places {
       const own = accounts.get(accountId) ?? { places: 0, unproven: 0 }
       const isUnproven = !this.isProven(id)
       if (all.places >= this.most - (own.places > 0 ? keptForAccounts : 0)) return 0
-      if (isUnproven && all.unproven >= mostUnproven - (own.unproven > 0 ? keptForAccounts : 0)) return 0
+      const left = mostUnproven - (own.unproven > 0 ? keptForAccounts : 0) - all.unproven
+      if (isUnproven && own.unproven >= OF_LEFT * left) return 0
       if (isUnproven && this.earned.has(id) && own.unproven >= mostSlow) return 0
       accounts.set(accountId, own)
       for (const each of [all, own]) add(each, 1, isUnproven)
