@@ -12,8 +12,6 @@ export interface SenderBounds extends ExchangeBounds {
   lookUpMs: number
   connectMs: number
   tlsMs: number
-  /** Attempts of an owner to one origin at once; another one waits, within its time. */
-  connectionsPerOrigin: number
   /** Origins that connections are kept to, counted for each owner. */
   origins: number
   /** For which an idle connection is kept. */
@@ -35,7 +33,7 @@ export interface WebhookSenderOptions extends DestinationSettings {
 }
 
 export interface Post {
-  /** Connections are kept and waited for within it, such as an account. */
+  /** Whose kept connections it may use, such as an account. */
   owner: string
   url: string
   /** The `webhook-id`: the same for every attempt. */
@@ -53,7 +51,6 @@ const BOUNDS: SenderBounds = {
   connectMs: 5_000,
   tlsMs: 5_000,
   contentMs: 3_000,
-  connectionsPerOrigin: 100,
   origins: 1_000,
   idleMs: 4_000,
   connectionMs: 60_000,
@@ -155,7 +152,8 @@ export class WebhookSender {
     if (kept !== undefined) return kept
     const { bounds } = this
     const pool = new Pool(origin, {
-      connections: bounds.connectionsPerOrigin,
+      // As many as there are attempts: one that waited for another would count as slow, or fail.
+      connections: null,
       clientTtl: bounds.connectionMs,
       keepAliveTimeout: bounds.idleMs,
       keepAliveMaxTimeout: bounds.idleMs,

@@ -8,7 +8,7 @@ import { Subject } from './subject.js'
 import { TimedWebhook } from './timed-webhook.js'
 import { ToldInbox } from './told-inbox.js'
 
-/** What the sender opens to one origin, and the places of one webhook. */
+/** Of the yardstick: to one origin, and for one webhook, whose places they are. */
 const CONNECTIONS = { ofOrigin: 100, ofWebhook: 10 }
 const DELIVERIES_PER_SECOND = { atLeast: 1_000 }
 const DELAY_MS = { atMost: 100 }
