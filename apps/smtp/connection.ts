@@ -63,8 +63,8 @@ export class Connection extends UpgradableConnection {
     } else if (this.reception.isUnderWay) {
       isOverdue = this.reception.isOverdue(nowMs)
     } else if (!this._handlerPending) {
-      if (isCrowded && this.bounds.mustMakeWay(nowMs)) {
-        this.refuse(REFUSALS.mustMakeWay)
+      if (isCrowded && this.bounds.isOverCrowdedTimeout(nowMs)) {
+        this.refuse(REFUSALS.closedWhileCrowded)
         return
       }
       isOverdue = nowMs - this.waitingSinceMs > commandTimeoutMs || this.bounds.hasStalled(nowMs)
@@ -194,7 +194,7 @@ export class Connection extends UpgradableConnection {
 
   private async beginMail(command: Buffer): Promise<Refusal | null> {
     const refusal = await this.transaction.begin(command)
-    if (refusal === null) this.bounds.begun()
+    if (refusal === null) this.bounds.mailBegan()
     return refusal
   }
 

@@ -81,7 +81,11 @@ export const REFUSALS = {
   ),
   tooManyCommands: new Refusal('too-many-commands', 421, '4.7.0 too many commands without a mail'),
   tooManyUnknown: new Refusal('too-many-unknown-recipients', 421, '4.7.0 too many unknown recipients'),
-  mustMakeWay: new Refusal('timeout', 421, '4.7.0 too many connections, and no mail from this one for long'),
+  closedWhileCrowded: new Refusal(
+    'timeout',
+    421,
+    '4.7.0 too many connections, and no mail from this one for long',
+  ),
   tooManyErrors: new Refusal('too-many-errors', 421, '4.7.0 too many errors'),
   tooManyRecipients: new Refusal('too-many-recipients', 452, '4.5.3 too many recipients'),
   notPlain: new Refusal(

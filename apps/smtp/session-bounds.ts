@@ -35,8 +35,8 @@ export class SessionBounds {
     return this.errors < this.options.maxErrors && this.refusals < MOST_REFUSALS
   }
 
-  /** A mail has begun. Further ones count for nothing until one is accepted. */
-  begun(): void {
+  /** Only the first mail since the last accepted one counts. */
+  mailBegan(): void {
     this.begunAtMs ??= performance.now()
   }
 
@@ -48,7 +48,8 @@ export class SessionBounds {
     this.begunAtMs = null
   }
 
-  mustMakeWay(nowMs: number): boolean {
+  /** Whether the session has gone too long without a mail to stay open while few connections are left. */
+  isOverCrowdedTimeout(nowMs: number): boolean {
     return nowMs - (this.begunAtMs ?? this.progressAtMs) > this.options.crowdedTimeoutMs
   }
 

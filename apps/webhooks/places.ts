@@ -6,8 +6,8 @@ const SLOW_MS = 1_000
 const SHARES = { slow: 3 / 8, unproven: 3 / 4 }
 /** Of all places: those that are for webhooks with no attempt under way, and of these, for accounts with none. */
 const KEPT = { webhooks: 1 / 4, accounts: 1 / 16 }
-/** How many of an account's webhooks may be new or slow, measured against how many more may be. */
-const OF_LEFT = 3
+/** An account's new and slow webhooks have at most this many times the places that are left for such webhooks. */
+const MAX_TIMES_LEFT = 3
 /** Webhooks remembered; beyond it the oldest are as new. */
 const MOST_KNOWN = 50_000
 
@@ -61,7 +61,7 @@ export class Places {
       const isUnproven = !this.isProven(id)
       if (all.places >= this.most - (own.places > 0 ? keptForAccounts : 0)) return 0
       const left = mostUnproven - (own.unproven > 0 ? keptForAccounts : 0) - all.unproven
-      if (isUnproven && own.unproven >= OF_LEFT * left) return 0
+      if (isUnproven && own.unproven >= MAX_TIMES_LEFT * left) return 0
       if (isUnproven && this.earned.has(id) && own.unproven >= mostSlow) return 0
       accounts.set(accountId, own)
       for (const each of [all, own]) add(each, 1, isUnproven)

@@ -5,10 +5,10 @@ interface Place {
   giveUp: () => boolean
 }
 
-/** The places of a widest owner, by the narrower one; those taken first come first. */
+/** The places of one owner, by part of it; those taken first come first. */
 type Held = Map<string, Set<Place>>
 
-/** Of one owner's places: so many are asked to be given up before the newcomer is refused. */
+/** How many of one owner's places are asked to be given up before the newcomer is refused. */
 const MAX_ASKED = 100
 
 /**
@@ -26,41 +26,42 @@ export class SharedPlaces {
   }
 
   /**
-   * Null if there is no place for these owners: an account, say, and its key that asks. `giveUp` is called when the
-   * place is wanted for another owner; where it answers true, the place is the other's at once.
+   * Returns null if there is no place for this owner and part of it, such as an account and its key that asks.
+   * `giveUp` is called when another owner or part wants the place; if it returns true, the place is that one's at once.
    */
-  take([widest, narrower = '']: [widest: string, narrower?: string], giveUp: () => boolean): Leave | null {
-    if (this.count >= this.max && !this.makeRoom(widest, narrower)) return null
+  take([owner, part = '']: [owner: string, part?: string], giveUp: () => boolean): Leave | null {
+    if (this.count >= this.max && !this.freeOne(owner, part)) return null
     const place = { giveUp }
-    const held: Held = this.owners.get(widest) ?? new Map<string, Set<Place>>()
-    this.owners.set(widest, held.set(narrower, (held.get(narrower) ?? new Set()).add(place)))
+    const held: Held = this.owners.get(owner) ?? new Map<string, Set<Place>>()
+    this.owners.set(owner, held.set(part, (held.get(part) ?? new Set()).add(place)))
     this.count += 1
-    return () => this.leave(widest, narrower, place)
+    return () => this.leave(owner, part, place)
   }
 
-  private makeRoom(widest: string, narrower: string): boolean {
-    const own: Held = this.owners.get(widest) ?? new Map<string, Set<Place>>()
-    const [greediest, held] = largest(this.owners, countOf) ?? [widest, own]
-    if (countOf(held) > countOf(own) + 1) return this.takeFrom(greediest, held)
-    const mostOfOne = largest(own, ({ size }) => size)?.[1].size ?? 0
-    return mostOfOne > (own.get(narrower)?.size ?? 0) + 1 && this.takeFrom(widest, own)
+  /** Has the owner that holds the most give up a place, or within this owner the part that holds the most. */
+  private freeOne(owner: string, part: string): boolean {
+    const own: Held = this.owners.get(owner) ?? new Map<string, Set<Place>>()
+    const [largestOwner, held] = largest(this.owners, countOf) ?? [owner, own]
+    if (countOf(held) > countOf(own) + 1) return this.takeFrom(largestOwner, held)
+    const partMax = largest(own, ({ size }) => size)?.[1].size ?? 0
+    return partMax > (own.get(part)?.size ?? 0) + 1 && this.takeFrom(owner, own)
   }
 
-  /** Has the narrower owner that holds the most give up the first place that it can. */
-  private takeFrom(widest: string, held: Held): boolean {
-    const [narrower, places] = largest(held, ({ size }) => size) ?? ['', new Set<Place>()]
+  /** Has the part that holds the most give up the first place that it can. */
+  private takeFrom(owner: string, held: Held): boolean {
+    const [part, places] = largest(held, ({ size }) => size) ?? ['', new Set<Place>()]
     const found = [...places].slice(0, MAX_ASKED).find(({ giveUp }) => giveUp())
-    if (found !== undefined) this.leave(widest, narrower, found)
+    if (found !== undefined) this.leave(owner, part, found)
     return found !== undefined
   }
 
-  private leave(widest: string, narrower: string, place: Place): void {
-    const held = this.owners.get(widest)
-    const places = held?.get(narrower)
+  private leave(owner: string, part: string, place: Place): void {
+    const held = this.owners.get(owner)
+    const places = held?.get(part)
     if (held === undefined || places?.delete(place) !== true) return
     this.count -= 1
-    if (places.size === 0) held.delete(narrower)
-    if (held.size === 0) this.owners.delete(widest)
+    if (places.size === 0) held.delete(part)
+    if (held.size === 0) this.owners.delete(owner)
   }
 }
 

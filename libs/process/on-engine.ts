@@ -3,7 +3,7 @@ import type { Engine } from '#libs/engine/engine.js'
 import { openEngine } from '#libs/engine/open-engine.js'
 import { BUILD_INFO, engineName } from './build-info.js'
 import { faultLog } from './fault-log.js'
-import { measureAnonymousMemory, releaseMemoryWhenIdle } from './idle-memory.js'
+import { measureAnonymousMemory, releaseUnusedMemory } from './resident-memory.js'
 import { measureRoom } from './measure-room.js'
 import { MeasuredLog } from './measured-log.js'
 import { startMetricsServer } from './metrics-server.js'
@@ -61,7 +61,7 @@ export async function onEngine<Started extends object>(
       running.defer(() => void server.close())
     }
     const started = await start({ ...context, engine, registry, running })
-    running.defer(await releaseMemoryWhenIdle(logger))
+    running.defer(await releaseUnusedMemory(logger))
     life = 'running'
     return { ...started, close }
   } catch (error) {

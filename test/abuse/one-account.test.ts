@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { anonymousBytes } from '#libs/process/idle-memory.js'
+import { anonymousBytes } from '#libs/process/resident-memory.js'
 import {
   call,
   createInbox,
@@ -25,7 +25,7 @@ import { p99, timesOf } from './bystander.js'
 const IS_LONG = process.env.MAYFLY_ABUSE === 'long'
 const SCALE = IS_LONG ? 4 : 1
 const MIB = 2 ** 20
-const MOST_GROWTH_BYTES = 300 * MIB
+const MAX_GROWTH_BYTES = 300 * MIB
 const SERVED_WITHIN_MS = IS_LONG ? 250 : 10_000
 const STALL_MS = 2_000
 
@@ -88,7 +88,7 @@ function stopsNoOther(engine: EngineName): void {
       for (const name of ['create', 'list', 'accept'] as const) {
         expect(p99(during[name])).toBeLessThan(Math.max(3 * p99(before[name]), SERVED_WITHIN_MS))
       }
-      expect(peakBytes - bytesBefore).toBeLessThan(MOST_GROWTH_BYTES)
+      expect(peakBytes - bytesBefore).toBeLessThan(MAX_GROWTH_BYTES)
     } finally {
       clearInterval(looking)
       hangUp()

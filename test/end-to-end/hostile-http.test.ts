@@ -284,10 +284,12 @@ describe('hostile HTTP', () => {
   })
 
   it('answers who has ended sending', async () => {
-    const [answer] = await speakHttp(mayfly, `GET /v1/inboxes?limit=1 HTTP/1.1\r\n${AUTHORIZED}\r\n`, {
-      ends: true,
-    })
-    expect(answer?.status).toBe(200)
+    const { id } = await createInbox(mayfly)
+    for (const path of ['/v1/inboxes?limit=1', `/v1/inboxes/${id}/messages`]) {
+      const request = `GET ${path} HTTP/1.1\r\n${AUTHORIZED}\r\n`
+      const [answer] = await speakHttp(mayfly, request, { ends: true })
+      expect(answer?.status).toBe(200)
+    }
   })
 
   it('takes a body that comes a byte at a time', async () => {

@@ -54,7 +54,7 @@ export class EventStream extends Readable {
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     this.stop()
-    // A generator that stands at a chunk gives back what it holds. A fault of its own is told by the read under way.
+    // Lets a paused generator release what it holds. If it fails instead, `_read` has reported that already.
     this.chunks.return(undefined).catch(() => undefined)
     callback(error)
   }

@@ -41,9 +41,8 @@ export class InboxFeed {
   }
 
   /**
-   * What a client is told of an entry. Null where that is nothing: a message that is there no more, whose deletion or
-   * whose inbox's end comes further on, or what came to an inbox that is past its time. Throws catching-up where it
-   * can't be told yet, and what `read` throws.
+   * The event of an entry of the history. Null if clients get none: the message is deleted, or the inbox has ended, and
+   * the event of that follows. Throws catching-up if the views are not complete yet, and what `read` throws.
    */
   async tell(
     inbox: ActiveInbox,

@@ -8,8 +8,8 @@ import { untilDeparture } from './departure.js'
 const MIB = 1024 * 1024
 /** The longest wait for a turn or memory; then the request is answered 503. */
 const WAIT_MS = 10_000
-/** Bytes of mail that are read at once; reads and answers that stay below it need no turn and no memory. */
-const SMALL_BYTES = 256 * 1024
+/** Reads and answers of more than this are large: they need a turn, or memory. */
+export const LARGE_BYTES = 256 * 1024
 /** What reading a message costs apart from its bytes, in bytes that cost as much. */
 const MESSAGE_BYTES = 4 * 1024
 
@@ -59,7 +59,7 @@ export class RequestBudgets {
    * closed. Throws BudgetExhaustedError.
    */
   async holdAnswer(request: FastifyRequest, { raw: response }: FastifyReply, bytes: number): Promise<void> {
-    if (bytes <= SMALL_BYTES) return
+    if (bytes <= LARGE_BYTES) return
     const { accountId } = callerOf(request)
     const release = await untilDeparture(request, (departure) =>
       this.answers.take(accountId, bytes, departure),
@@ -110,8 +110,8 @@ export class MailRead {
    */
   async goOn(messageBytes: number): Promise<void> {
     this.bytes += messageBytes + MESSAGE_BYTES
-    if (this.bytes > SMALL_BYTES) this.release ??= await this.takeTurn()
-    if (this.bytes - this.bytesAtPause > SMALL_BYTES) {
+    if (this.bytes > LARGE_BYTES) this.release ??= await this.takeTurn()
+    if (this.bytes - this.bytesAtPause > LARGE_BYTES) {
       this.bytesAtPause = this.bytes
       await new Promise(setImmediate)
     }

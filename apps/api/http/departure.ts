@@ -2,9 +2,9 @@ import type { FastifyRequest } from 'fastify'
 import { Problem } from './problems.js'
 
 /**
- * Runs work that a client waits for; the signal aborts once the client has closed its connection, or its half of it:
- * who hangs up does no more than that, until something is written to it. Its reason is the answer to a client that has
- * closed its half alone.
+ * Runs work that a client waits for. The signal aborts when the client closes the connection, or only its sending side:
+ * until something is written, the two look the same. Its reason is the answer to a client that closed only its sending
+ * side.
  */
 export async function untilDeparture<Result>(
   { raw: { socket } }: FastifyRequest,

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { LARGE_BYTES } from './budgets.js'
 import type { StalledReaders } from './stalled-readers.js'
 
-const LARGE_BYTES = 256 * 1024
 const PIECE_BYTES = 64 * 1024
 /** Of a large answer, in the time after which a client counts as stalled. */
 const MIN_TAKEN_BYTES = 1024 * 1024

@@ -21,7 +21,7 @@ const FREED_AFTER_MS = 2_000
  * to do keeps its garbage; and glibc keeps what was freed while small blocks in use lie between. Returns a function
  * that ends it.
  */
-export async function releaseMemoryWhenIdle(
+export async function releaseUnusedMemory(
   logger: Pick<Logger, 'debug'>,
   lookEveryMs = LOOK_EVERY_MS,
 ): Promise<() => void> {
