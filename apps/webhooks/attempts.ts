@@ -63,13 +63,18 @@ export class Attempts {
     const body = await bodies.write(delivery)
     if ('gone' in body) return this.abandon(delivery, body.gone)
     const attemptedAt = now()
-    const outcome = await sender.post({
-      owner: webhook.accountId,
-      url: webhook.url,
-      id: notificationIdOf(webhook.id, delivery.id, delivery.notification),
-      body: body.text,
-      secrets: secretsInForce(webhook, attemptedAt).map((sealed) => secrets.open(webhook.id, sealed)),
-    })
+    let outcome: AttemptOutcome
+    try {
+      outcome = await sender.post({
+        owner: webhook.accountId,
+        url: webhook.url,
+        id: notificationIdOf(webhook.id, delivery.id, delivery.notification),
+        body: body.json,
+        secrets: secretsInForce(webhook, attemptedAt).map((sealed) => secrets.open(webhook.id, sealed)),
+      })
+    } finally {
+      body.release()
+    }
     const success = successOf(outcome)
     if (success !== null) onTaken(outcome.tookMs)
     const facts = await this.factsOf(delivery, attemptedAt, outcome)

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { Budget, type Release } from '#libs/fair-share/budget.js'
 import { inboxEndBody, messageBody, messageDeletedBody } from '#libs/contract/event-body.js'
 import type { OpenedMessage } from '#libs/contract/message-json.js'
 import { bodyContext, unsealJsonText } from '#libs/erasure/content.js'
@@ -6,13 +7,14 @@ import type { KeyVault } from '#libs/erasure/key-vault.js'
 import { asOf } from '#libs/inbox/inbox.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import { ReadModelUnavailableError, type InboxQueries } from '#libs/read-model/queries.js'
-import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { AccountId, InboxId, MessageId } from '#libs/typeid/typeid.js'
 import type { DeliveryAbandoned } from '#libs/webhook/delivery-events.js'
 import type { Delivery } from '#libs/webhook/delivery.js'
 
 /** The path that links in what is told begin with. */
 const FAMILY = '/v1/inboxes'
-const REMEMBERED_BYTES = 16 * 1024 * 1024
+const MIB = 1024 * 1024
+const REMEMBERED_BYTES = 16 * MIB
 const REMEMBERED_FOR_MS = 60_000
 
 export interface BodyOptions {
@@ -21,41 +23,56 @@ export interface BodyOptions {
   now: () => Date
 }
 
-/** What is sent, or why there is nothing left to send. */
-export type NotificationBody = { text: string } | { gone: DeliveryAbandoned['reason'] }
+/** A mail's JSON takes about this many times the mail's size: it may have HTML, and the text made of it. */
+const JSON_PER_MAIL = 2
+/** Bodies that are smaller take no memory of their account's. */
+const SMALL_BYTES = 256 * 1024
+/** In which an account gets memory for a large body; else the attempt is made later. */
+const WAIT_MS = 10_000
+const NEVER_ABORTED = new AbortController().signal
 
-/** Writes what a delivery tells, from what the views hold at the time. */
+/** What is sent, and to be released once that is over; or why there is nothing left to send. */
+export type NotificationBody = { json: Buffer; release: Release } | { gone: DeliveryAbandoned['reason'] }
+
+/** Writes the body of a delivery, from what the views hold at the time. */
 export class NotificationBodies {
-  /** The texts of messages sent last, written once for all webhooks, and kept in memory for a minute. */
-  private readonly texts = new LRUCache<string, string, () => Promise<string>>({
+  /** The bodies of messages sent last, written once for all webhooks, and kept in memory for a minute. */
+  private readonly remembered = new LRUCache<string, Buffer, () => Promise<Buffer>>({
     maxSize: REMEMBERED_BYTES,
-    sizeCalculation: (text) => text.length,
+    sizeCalculation: (json) => json.length,
     ttl: REMEMBERED_FOR_MS,
     ttlAutopurge: true,
-    // A text that is dropped while it is written is still sent.
+    // A body that is dropped while it is written is still sent.
     ignoreFetchAbort: true,
     fetchMethod: (_, __, { context: write }) => write(),
   })
+  /** For large bodies while they are sent: an endpoint may take as long as an attempt lasts. */
+  private readonly memory = new Budget({ total: 128 * MIB, perOwner: 48 * MIB, waitMs: WAIT_MS })
 
   constructor(private readonly options: BodyOptions) {}
 
-  /** Rejects where the views can't tell yet. */
-  async write({ id, notification }: Delivery): Promise<NotificationBody> {
+  /** Rejects while the views are not complete, and with BudgetExhaustedError. */
+  async write({ id, accountId, notification }: Delivery): Promise<NotificationBody> {
     const { occurredAt: time } = notification
     switch (notification.type) {
       case 'inbox.expired':
       case 'inbox.deleted':
-        return { text: inboxEndBody(notification.type, time, notification.inboxId) }
+        return small(inboxEndBody(notification.type, time, notification.inboxId))
       case 'message.deleted':
-        return { text: messageDeletedBody(time, notification) }
+        return small(messageDeletedBody(time, notification))
       case 'message.received':
-        return this.received(notification.inboxId, notification.messageId, time)
+        return this.received(accountId, notification.inboxId, notification.messageId, time)
       case 'sample':
-        return { text: messageBody(time, sampleOf(id, time), FAMILY) }
+        return small(messageBody(time, sampleOf(id, time), FAMILY))
     }
   }
 
-  private async received(inboxId: InboxId, messageId: MessageId, time: Date): Promise<NotificationBody> {
+  private async received(
+    accountId: AccountId,
+    inboxId: InboxId,
+    messageId: MessageId,
+    time: Date,
+  ): Promise<NotificationBody> {
     const { inboxes, vault, now } = this.options
     const [row, message, key] = await Promise.all([
       inboxes.inbox(inboxId),
@@ -67,18 +84,32 @@ export class NotificationBodies {
     if (asOf(row.inbox, now()).state !== 'active' || key.state === 'forgotten') return { gone: 'inbox-ended' }
     if (message?.message.state === 'deleted') return { gone: 'message-deleted' }
     if (message === null || key.state === 'unknown') throw notShown(messageId)
-    const { receivedAt } = message.message
+    const { receivedAt, size } = message.message
     const write = async () => {
       const sealed = await inboxes.body({ inboxId, messageId })
       if (sealed === null) throw notShown(messageId)
       const json = unsealJsonText(key.key, bodyContext(inboxId, messageId), sealed)
       const mail = JSON.parse(json) as ParsedMail
-      return messageBody(time, { id: messageId, inboxId, receivedAt, mail, bytes: json.length }, FAMILY)
+      const opened = { id: messageId, inboxId, receivedAt, mail, bytes: json.length }
+      return Buffer.from(messageBody(time, opened, FAMILY))
     }
-    return {
-      text: await this.texts.forceFetch(`${messageId} ${time.toISOString()}`, { context: write }),
+    const release = await this.hold(accountId, JSON_PER_MAIL * size)
+    try {
+      const name = `${messageId} ${time.toISOString()}`
+      return { json: await this.remembered.forceFetch(name, { context: write }), release }
+    } catch (error) {
+      release()
+      throw error
     }
   }
+
+  private async hold(accountId: AccountId, bytes: number): Promise<Release> {
+    return bytes > SMALL_BYTES ? this.memory.take(accountId, bytes, NEVER_ABORTED) : () => undefined
+  }
+}
+
+function small(text: string): NotificationBody {
+  return { json: Buffer.from(text), release: () => undefined }
 }
 
 function notShown(messageId: MessageId): Error {

@@ -1,4 +1,4 @@
-import { Webhook } from 'standardwebhooks'
+import { createHmac } from 'node:crypto'
 
 export interface SignatureHeaders {
   'webhook-id': string
@@ -13,14 +13,18 @@ export interface SignatureHeaders {
 export function signatureHeaders(
   id: string,
   at: Date,
-  body: string,
+  body: Uint8Array,
   secrets: readonly Uint8Array[],
 ): SignatureHeaders {
   if (secrets.length === 0) throw new Error(`${id} has no secret to be signed with`)
-  const signatures = secrets.map((secret) => new Webhook(secret, { format: 'raw' }).sign(id, at, body))
+  const seconds = String(Math.floor(at.getTime() / 1_000))
+  const signatures = secrets.map(
+    (secret) =>
+      `v1,${createHmac('sha256', secret).update(`${id}.${seconds}.`).update(body).digest('base64')}`,
+  )
   return {
     'webhook-id': id,
-    'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
+    'webhook-timestamp': seconds,
     'webhook-signature': signatures.join(' '),
   }
 }

@@ -27,7 +27,9 @@ describe('a webhook that is sent', () => {
     const endpoint = await here(startEndpoint())
     const body = JSON.stringify({ type: 'message.received', data: { subject: 'Grüße 😀' } })
     const before = Math.floor(Date.now() / 1_000)
-    const outcome = await sender.post(post(`${endpoint.url}?run=42`, { id: 'dlv_42', body }))
+    const outcome = await sender.post(
+      post(`${endpoint.url}?run=42`, { id: 'dlv_42', body: Buffer.from(body) }),
+    )
     expect(outcome).toMatchObject({ kind: 'answered', status: 200, retryAfterMs: null })
     expect(outcome.latencyMs).toBeGreaterThanOrEqual(0)
     const [request] = endpoint.requests

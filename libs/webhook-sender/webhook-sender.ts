@@ -39,7 +39,7 @@ export interface Post {
   /** The `webhook-id`: the same for every attempt. */
   id: string
   /** JSON. */
-  body: string
+  body: Buffer
   /** The bytes behind `whsec_`, the present one first. */
   secrets: readonly Uint8Array[]
   /** In place of the sender's. */

@@ -1,4 +1,4 @@
-import { createInbox, mail, send, type Target } from '#test/harness/client.js'
+import { createInbox, mail, messagesOf, send, type Target } from '#test/harness/client.js'
 import { endpointsOfTests } from '#test/harness/endpoint.js'
 import { startMayfly, type EngineName, type Mayfly } from '#test/harness/mayfly.js'
 import { describeOn } from '#test/harness/servers.js'
@@ -11,6 +11,9 @@ const OF_INBOX = 20
 /** Of 32 places, one account's new webhooks may have 17, and those of other accounts seven more. */
 const PLACES = 32
 const OF_ACCOUNT = 17
+/** An account has 48 MiB of memory for large bodies, in which a mail counts twice: two of a little over 8 MiB. */
+const LARGE_BYTES = 8 * 2 ** 20
+const LARGE_AT_ONCE = 2
 /** Other accounts with an endpoint that hangs. */
 const OTHERS = 5
 /** Longer than the suite: who waits for a hanging attempt to end comes too late. */
@@ -47,10 +50,11 @@ function delayNoOther(engine: EngineName): void {
   })
   afterAll(() => mayfly.dispose())
 
-  async function tell(target: Target, urls: readonly string[]): Promise<void> {
+  async function tell(target: Target, urls: readonly string[], raw = mail('to be told')): Promise<string> {
     const { id, address } = await createInbox(target)
     for (const url of urls) await registerWebhook(target, `/v1/inboxes/${id}/webhooks`, { url })
-    await send(target, address, mail('to be told'))
+    await send(target, address, raw)
+    return id
   }
 
   it('leave places to other accounts’ new webhooks', async () => {
@@ -66,5 +70,20 @@ function delayNoOther(engine: EngineName): void {
     await tell(other, [good.url])
     await until('the other to be told', () => good.requests.length === 1, TOLD_WITHIN_MS)
     expect(countHeld).toBe(OF_ACCOUNT + OTHERS)
+  })
+
+  it('hold little memory for large mails', async () => {
+    let countHeld = 0
+    const hanging = await endpoints.start(() => (countHeld += 1))
+    const good = await endpoints.start()
+    const large = mail('large', `${'z'.repeat(70)}\r\n`.repeat(LARGE_BYTES / 72))
+    const [attacker, other] = [await accountOn(mayfly), await accountOn(mayfly)]
+    for (let n = 0; n < 2 * LARGE_AT_ONCE; n += 1) {
+      const id = await tell(attacker, [hanging.url], large)
+      await messagesOf(attacker, id, 1)
+    }
+    await tell(other, [good.url], large)
+    await until('the other to be told', () => good.requests.length === 1, TOLD_WITHIN_MS)
+    expect(countHeld).toBe(LARGE_AT_ONCE)
   })
 }

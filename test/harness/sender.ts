@@ -15,7 +15,7 @@ export function post(url: string, changed: Partial<Post> = {}): Post {
     owner: 'an account',
     url,
     id: 'dlv_1',
-    body: '{"type":"message.received"}',
+    body: Buffer.from('{"type":"message.received"}'),
     secrets: [SECRET],
     ...changed,
   }
