@@ -1,4 +1,5 @@
 import type { Inbox } from '#libs/inbox/inbox.js'
+import type { Leave } from '#libs/fair-share/shared-places.js'
 import type { SmtpAuth } from './smtp-auth.js'
 import type { RemoteHost } from './connection-limits.js'
 import type { ReceptionContext, ReceptionLimits } from './mail-reception.js'
@@ -29,6 +30,8 @@ export interface ConnectionContext extends ReceptionContext, SessionLimits {
 /** Who is at the other end of a connection. */
 export interface Peer {
   host: RemoteHost
+  /** Called once the connection is gone. */
+  leave: Leave
   /** Whether TLS comes first, before the greeting. */
   isImplicitTls: boolean
   guesses: SessionGuesses

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
-import { BudgetShare, type MemoryBudget } from './memory-budget.js'
+import { SharedPlaces, type Leave } from '#libs/fair-share/shared-places.js'
 import { addressGroup } from '#libs/remote-address/remote-address.js'
+import { BudgetShare, type MemoryBudget, type Sharer } from './memory-budget.js'
 
 export interface ConnectionLimitsOptions {
   /** Connections open at once, in all and from one remote address. */
@@ -14,10 +15,14 @@ export interface ConnectionLimitsOptions {
 }
 
 /** A remote address and what it holds at the moment. */
-export interface RemoteHost {
+export interface RemoteHost extends Sharer {
   readonly group: string
-  readonly memory: BudgetShare
   connections: number
+}
+
+export interface Admitted {
+  host: RemoteHost
+  leave: Leave
 }
 
 export type Denial = 'too-many' | 'too-often'
@@ -26,53 +31,58 @@ const MINUTE_MS = 60_000
 /** Remote addresses whose connections are counted; one that is forgotten begins anew. */
 const MOST_COUNTED = 20_000
 
-/** Counts connections and the memory behind them, in all and for each remote address. */
+/**
+ * Counts connections and the memory behind them, in all and for each remote address. When all are taken, the address with
+ * the most gives up a connection, or a mail that has not come whole yet, to an address with fewer.
+ */
 export class ConnectionLimits {
   private readonly hosts = new Map<string, RemoteHost>()
   private readonly begun = new LRUCache<string, { count: number }>({ max: MOST_COUNTED, ttl: MINUTE_MS })
-  private open = 0
+  private readonly places: SharedPlaces
 
-  constructor(private readonly options: ConnectionLimitsOptions) {}
+  constructor(private readonly options: ConnectionLimitsOptions) {
+    this.places = new SharedPlaces(options.most)
+  }
 
   get count(): number {
-    return this.open
+    return this.places.taken
   }
 
   /** Whether few places are left, so that who has not shown yet that he delivers must hurry. */
   get isCrowded(): boolean {
-    return this.open * 5 > this.options.most * 4
+    return this.places.taken * 5 > this.options.most * 4
   }
 
-  /** Whether one more may be open; it then counts until `close`. */
-  tryOpen(): boolean {
-    if (this.open >= this.options.most) return false
-    this.open += 1
-    return true
-  }
-
-  close(): void {
-    this.open -= 1
-  }
-
-  /** Counts a connection for its remote address until `leave`, unless that has too many, or began too many. */
-  admit(address: string): RemoteHost | Denial {
+  /**
+   * Counts a connection for its remote address until it leaves, unless that has too many, or began too many, or all are
+   * taken. `giveUp` is called when another address wants its place: it returns whether the connection is closed.
+   */
+  admit(address: string, giveUp: () => boolean): Admitted | Denial {
     const group = addressGroup(address)
     if (this.options.mostPerMinute > 0 && !this.mayBegin(group)) return 'too-often'
     const host = this.hosts.get(group) ?? this.hostOf(group)
     if (host.connections >= this.options.mostPerAddress) return 'too-many'
+    const leave = this.places.take([group], giveUp)
+    if (leave === null) return 'too-many'
     host.connections += 1
     this.hosts.set(group, host)
-    return host
+    return { host, leave: () => this.leave(host, leave) }
   }
 
-  leave(host: RemoteHost): void {
+  /** Takes a place for a connection whose remote address is not known yet. Null if all are taken. */
+  hold(balancer: string, giveUp: () => boolean): Leave | null {
+    return this.places.take([addressGroup(balancer)], giveUp)
+  }
+
+  /** To be called when a connection that has left gave its memory back. */
+  forgetIdle(host: RemoteHost): void {
+    if (host.connections === 0 && host.memory.bytes === 0) this.hosts.delete(host.group)
+  }
+
+  private leave(host: RemoteHost, leavePlace: Leave): void {
+    leavePlace()
     host.connections -= 1
     this.forgetIdle(host)
-  }
-
-  /** To be told when a connection that has left gave its memory back. */
-  forgetIdle(host: RemoteHost): void {
-    if (host.connections === 0 && host.memory.isEmpty) this.hosts.delete(host.group)
   }
 
   private mayBegin(group: string): boolean {
@@ -84,6 +94,7 @@ export class ConnectionLimits {
 
   private hostOf(group: string): RemoteHost {
     const { memory, mostBytesPerAddress } = this.options
-    return { group, memory: new BudgetShare(mostBytesPerAddress, memory), connections: 0 }
+    const share = new BudgetShare(mostBytesPerAddress, memory, () => this.hosts.values())
+    return { group, memory: share, incoming: new Set(), connections: 0 }
   }
 }

@@ -14,6 +14,8 @@ import { SessionBounds } from './session-bounds.js'
 import { Transaction } from './transaction.js'
 import { UpgradableConnection } from './upgradable-connection.js'
 
+/** In which a client reads why its session was closed for another. */
+const GIVEN_UP_LINGER_MS = 1_000
 const STATUS_CODE = /^[245]\.\d{1,3}\.\d{1,3} /
 
 /**
@@ -51,6 +53,18 @@ export class Connection extends UpgradableConnection {
   drain(): void {
     this.isDraining = true
     if (!this.reception.isUnderWay) this.refuse(REFUSALS.shuttingDown)
+  }
+
+  /**
+   * Closes the session for a connection of another address, unless a command or a whole mail is being worked on. Returns
+   * whether it did.
+   */
+  giveUp(): boolean {
+    if (this._handlerPending) return false
+    if (!this._closing) this.refuse(REFUSALS.tooManyConnections)
+    // A client that does not close its side would hold the socket.
+    setTimeout(() => this.destroy(), GIVEN_UP_LINGER_MS).unref()
+    return true
   }
 
   /** Closes the session if the client, or a mail under way, has taken too long. */

@@ -185,6 +185,35 @@ describe('one remote address', () => {
     await until('room again', async () => (await third.ask('MAIL FROM:<> SIZE=40000')).startsWith('250'))
   })
 
+  it('gives memory up to others once it is full', async () => {
+    room = await MailRoom.started({
+      maxMessageBytes: 50_000,
+      smtpMemoryBytes: 200_000,
+      smtpMemoryPercentPerAddress: 100,
+    })
+    const { address } = await room.createInbox()
+    const begin = async (from: string) => {
+      const client = await Dialogue.greeted(room.port, from)
+      await client.ask('MAIL FROM:<> SIZE=45000')
+      await client.ask(`RCPT TO:<${address}>`)
+      expect(await client.ask('DATA')).toMatch(/^354 /)
+      client.send(`Subject: x\r\n\r\n${'y'.repeat(44_000)}`)
+      return client
+    }
+    const end = (client: Dialogue) => client.ask('\r\n.')
+    const slow = [await begin('127.0.0.1'), await begin('127.0.0.1'), await begin('127.0.0.1')]
+    slow.push(await begin('127.0.0.1'))
+    const others = [await begin('127.0.0.2'), await begin('127.0.0.3')]
+    for (const client of others) expect(await end(client)).toMatch(/^250 /)
+    const codes = await Promise.all(slow.map(end))
+    expect(codes.map((reply) => reply.slice(0, 9))).toEqual([
+      '451 4.3.1',
+      '451 4.3.1',
+      expect.stringMatching(/^250 /),
+      expect.stringMatching(/^250 /),
+    ])
+  })
+
   it('may not send one mail without an end', async () => {
     room = await MailRoom.started({ maxMessageBytes: 50_000 })
     const { address } = await room.createInbox()
@@ -197,6 +226,25 @@ describe('one remote address', () => {
 })
 
 describe('many connections', () => {
+  it('of one address make room for those of others', async () => {
+    room = await MailRoom.started({ smtpMaxConnections: 4, smtpMaxConnectionsPerAddress: 4 })
+    const { address } = await room.createInbox()
+    const first: Dialogue[] = []
+    for (let n = 0; n < 4; n += 1) first.push(await Dialogue.greeted(room.port))
+    // One of them is in the midst of a mail.
+    await first[0]?.ask('MAIL FROM:<>')
+    await first[0]?.ask(`RCPT TO:<${address}>`)
+    await first[0]?.ask('DATA')
+    for (const given of first.slice(0, 2)) {
+      const other = await Dialogue.open(room.port, '127.0.0.2')
+      expect(await other.address(address)).toMatch(/^250 /)
+      expect(await given.rest()).toMatch(/^421 4\.7\.0 /)
+    }
+    const beyond = await Dialogue.open(room.port, '127.0.0.2')
+    expect(await beyond.rest()).toMatch(/^421 4\.7\.0 /)
+    for (const kept of first.slice(2)) expect(await kept.ask('NOOP')).toMatch(/^250 /)
+  })
+
   const OPENED = 600
   const KEPT = 400
 

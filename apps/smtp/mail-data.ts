@@ -105,6 +105,11 @@ export class MailData {
     this.buffer = NOTHING
   }
 
+  /** Gives the memory back for another mail; the rest is read, and dropped. */
+  dropForMemory(): void {
+    this.drop('memory-full')
+  }
+
   private keep(chunk: Buffer, from: number, to: number): void {
     const bytes = to - from
     if (bytes <= 0 || this.state !== 'whole') return

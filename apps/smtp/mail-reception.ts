@@ -63,8 +63,10 @@ export class MailReception {
     if (data === null) return this.refuse(transaction, REFUSALS.memoryFull)
     const mail = { ...toCome, data, startedAtMs: performance.now(), isComplete: false }
     this.mail = mail
+    host.incoming.add(data)
     const onEnd = (readOn: () => void) => {
       mail.isComplete = true
+      host.incoming.delete(data)
       onWhole(readOn)
     }
     stream.receive({ data, onEnd, onEndless })
@@ -85,7 +87,9 @@ export class MailReception {
   /** The connection is gone. Whether that was in the midst of a mail: one that has come is still judged. */
   abandon(): boolean {
     if (this.mail?.isComplete !== false) return false
-    this.mail.data.release()
+    const { data, host } = this.mail
+    host.incoming.delete(data)
+    data.release()
     return true
   }
 

@@ -85,14 +85,13 @@ export class EdgeServer extends SMTPServer {
     // A socket that has closed already emits no further event.
     if (socket.destroyed) return
     socket.on('error', (error) => this.edge.journal.connectionBroke(error))
-    if (this.isDraining || !this.limits.tryOpen()) {
-      this.turnAway(socket, this.isDraining ? REFUSALS.shuttingDown : REFUSALS.tooManyConnections)
+    if (this.isDraining) {
+      this.turnAway(socket, REFUSALS.shuttingDown)
       return
     }
     if (this.balancers.has(plainAddress(socket.remoteAddress)))
       void this.connectProxied(socket, isImplicitTls)
     else this.admit(socket, {}, isImplicitTls)
-    this.edge.journal.connectionsAre(this.limits.count)
   }
 
   /** Resolves once every connection is closed and every mail under way settled, at the latest after `withinMs`. */
@@ -117,21 +116,26 @@ export class EdgeServer extends SMTPServer {
 
   /** A connection counts for the remote address that its balancer names. */
   private async connectProxied(socket: Socket, isImplicitTls: boolean): Promise<void> {
+    const leave = this.limits.hold(plainAddress(socket.remoteAddress), () => {
+      socket.destroy()
+      return true
+    })
+    if (leave === null) {
+      this.turnAway(socket, REFUSALS.tooManyConnections)
+      return
+    }
     this.unnamed.add(socket)
     const source = await readProxySource(socket, this.context.handshakeTimeoutMs)
     this.unnamed.delete(socket)
+    leave()
     if (source === 'malformed' || source === 'late') {
       const remoteAddress = plainAddress(socket.remoteAddress)
       const reason = source === 'late' ? 'timeout' : 'malformed-proxy-header'
       this.edge.journal.refused({ id: '', remoteAddress }, reason, null)
       socket.destroy()
-      this.closed()
-    } else if (socket.destroyed) {
-      this.closed()
     } else if (this.isDraining) {
-      this.closed()
       this.turnAway(socket, REFUSALS.shuttingDown)
-    } else {
+    } else if (!socket.destroyed) {
       const remote = source === null ? {} : { remoteAddress: source.address, remotePort: source.port }
       this.admit(socket, remote, isImplicitTls)
     }
@@ -139,19 +143,22 @@ export class EdgeServer extends SMTPServer {
 
   private admit(socket: Socket, options: SMTPConnectionOptions, isImplicitTls: boolean): void {
     const address = plainAddress(options.remoteAddress ?? socket.remoteAddress)
-    const host = this.limits.admit(address)
-    if (typeof host === 'string') {
-      this.closed()
-      const refusal = host === 'too-many' ? REFUSALS.tooManyConnections : REFUSALS.tooManyConnectionsPerMinute
+    const admitted = this.limits.admit(address, () => connection.giveUp())
+    if (typeof admitted === 'string') {
+      const isOften = admitted === 'too-often'
+      const refusal = isOften ? REFUSALS.tooManyConnectionsPerMinute : REFUSALS.tooManyConnections
       this.turnAway(socket, refusal, address)
       return
     }
-    const peer = { host, isImplicitTls, guesses: this.unknown.session(host.group) }
-    const connection = new Connection(this, socket, options, peer, this.context, (gone) => this.left(gone))
+    const peer = { ...admitted, isImplicitTls, guesses: this.unknown.session(admitted.host.group) }
+    const connection: Connection = new Connection(this, socket, options, peer, this.context, (gone) =>
+      this.left(gone),
+    )
     this.connections.add(connection)
     this.open.add(connection)
     connection.on('error', (error) => this.edge.journal.connectionBroke(error))
     connection.init()
+    this.edge.journal.connectionsAre(this.limits.count)
   }
 
   private accept(mail: IncomingMail): Promise<MessageId[] | Refusal> {
@@ -165,12 +172,7 @@ export class EdgeServer extends SMTPServer {
 
   private left(connection: Connection): void {
     this.open.delete(connection)
-    this.limits.leave(connection.peer.host)
-    this.closed()
-  }
-
-  private closed(): void {
-    this.limits.close()
+    connection.peer.leave()
     this.edge.journal.connectionsAre(this.limits.count)
   }
 

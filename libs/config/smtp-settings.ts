@@ -49,7 +49,10 @@ export const SMTP_SETTINGS = {
   smtpMaxConnections: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_CONNECTIONS',
     { least: 1, most: 100_000 },
-    { default: 2_000, help: 'SMTP connections open at once, in total.' },
+    {
+      default: 2_000,
+      help: 'SMTP connections open at once, shared fairly by remote address if that is not enough.',
+    },
   ),
   smtpMaxConnectionsPerAddress: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_CONNECTIONS_PER_ADDRESS',
@@ -81,7 +84,7 @@ export const SMTP_SETTINGS = {
     { least: MIB, most: 1024 * 1024 * MIB },
     {
       default: 256 * MIB,
-      help: 'Memory for mail that is being received, in bytes. When it is full, SMTP answers 451.',
+      help: 'Memory for mail that is being received, in bytes, shared fairly by remote address. When it is full, SMTP answers 451.',
     },
   ),
   smtpMemoryPercentPerAddress: kind.wholeNumber(
