@@ -4,6 +4,8 @@ import { APP_FILTER, APP_GUARD, APP_PIPE, NestFactory } from '@nestjs/core'
 import type { NestFastifyApplication } from '@nestjs/platform-fastify'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
+import { attachmentMemory, budgetScale } from '#libs/config/memory-settings.js'
+import { countExhausted } from '#libs/fair-share/exhausted-budgets.js'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
@@ -119,6 +121,7 @@ export async function startApi({
     registry,
     async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
   )
+  const onExhausted = countExhausted(registry)
   const logUncounted = faultLog(logger, { then: 'passed uncounted' })
   const logUnkept = faultLog(logger, { then: 'a repeat runs again' })
   const throttle = new Throttle({
@@ -204,7 +207,10 @@ export async function startApi({
       { provide: WebhooksContext, useValue: webhooksContext },
       { provide: OperationsContext, useValue: operationsContext },
       { provide: ApiDocument, useValue: new ApiDocument(controllers, () => url) },
-      RequestBudgets,
+      {
+        provide: RequestBudgets,
+        useValue: new RequestBudgets({ memoryScale: budgetScale(settings), onExhausted }),
+      },
       Accounts,
       Keys,
       { provide: UsageContext, useValue: usageContext },
@@ -230,9 +236,11 @@ export async function startApi({
       { provide: OpenedMail, useValue: new OpenedMail(settings.openedMailBytes) },
       {
         provide: AttachmentPool,
-        useValue: new AttachmentPool((error) =>
-          logger.warn({ err: error }, 'a thread that read attachments was lost'),
-        ),
+        useValue: new AttachmentPool({
+          ...attachmentMemory(settings),
+          onExhausted: () => onExhausted('attachments'),
+          onThreadLost: (error) => logger.warn({ err: error }, 'a thread that read attachments was lost'),
+        }),
       },
     ],
   })

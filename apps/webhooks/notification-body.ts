@@ -21,6 +21,10 @@ export interface BodyOptions {
   inboxes: Pick<InboxQueries, 'inbox' | 'message' | 'body'>
   vault: Pick<KeyVault, 'find'>
   now: () => Date
+  /** Of the full size of the memory for large bodies: above 0, at most 1. */
+  memoryScale: number
+  /** Called when an attempt has waited for memory in vain. */
+  onExhausted: () => void
 }
 
 /** A mail's JSON takes about this many times the mail's size: it may have HTML, and the text made of it. */
@@ -47,9 +51,13 @@ export class NotificationBodies {
     fetchMethod: (_, __, { context: write }) => write(),
   })
   /** For large bodies while they are sent: an endpoint may take as long as an attempt lasts. */
-  private readonly memory = new Budget({ total: 128 * MIB, perOwner: 48 * MIB, waitMs: WAIT_MS })
+  private readonly memory: Budget
 
-  constructor(private readonly options: BodyOptions) {}
+  constructor(private readonly options: BodyOptions) {
+    const { memoryScale, onExhausted } = options
+    const bytes = memoryScale * MIB
+    this.memory = new Budget({ total: 128 * bytes, perOwner: 48 * bytes, waitMs: WAIT_MS, onExhausted })
+  }
 
   /** Rejects while the views are not complete, and with BudgetExhaustedError. */
   async write({ id, accountId, notification }: Delivery): Promise<NotificationBody> {

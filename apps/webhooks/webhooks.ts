@@ -3,6 +3,8 @@ import { NestFactory } from '@nestjs/core'
 import type { CustomStrategy } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
+import { budgetScale } from '#libs/config/memory-settings.js'
+import { countExhausted } from '#libs/fair-share/exhausted-budgets.js'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
@@ -59,6 +61,7 @@ export async function startWebhooks({
   registry,
 }: WebhooksOptions): Promise<Webhooks> {
   const { log, inboxes, webhooks, deliveries, replays, projections, vault, secrets, signals } = engine
+  const onExhausted = countExhausted(registry)
   const metrics = new WebhookMetrics(registry, () => deliveries.earliestDue(), now)
   const recorder = new Recorder(log, '/mayfly/webhooks', now)
   const watermark = new Watermark(inboxes, signals)
@@ -101,7 +104,11 @@ export async function startWebhooks({
     throw new ReadModelUnavailableError(`the views of ${topic} are catching up`)
   }
   const mustKnowWebhooks = () => mustKnow('account-events')
-  const bodies = new NotificationBodies({ inboxes, vault, now })
+  const bodies = new NotificationBodies({
+    ...{ inboxes, vault, now },
+    memoryScale: budgetScale(settings),
+    onExhausted: () => onExhausted('webhook-bodies'),
+  })
   const random = () => Math.random()
   const disabling = new Disabling({ store: projections, recorder, now })
   const ports = {

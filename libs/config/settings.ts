@@ -2,6 +2,7 @@ import { messageOf } from '#libs/fault/message-of.js'
 import { CLICKHOUSE_SETTINGS } from './clickhouse-settings.js'
 import { INSTALLATION_SETTINGS } from './installation-settings.js'
 import { KAFKA_SETTINGS } from './kafka-settings.js'
+import { MEMORY_SETTINGS, memoryDefaults, memoryNeeded } from './memory-settings.js'
 import { PARSE_SETTINGS } from './parse-settings.js'
 import { REACH_SETTINGS } from './reach-settings.js'
 import { READER_SETTINGS } from './reader-settings.js'
@@ -19,6 +20,7 @@ export const SETTINGS = {
   ...KAFKA_SETTINGS,
   ...REDIS_SETTINGS,
   ...CLICKHOUSE_SETTINGS,
+  ...MEMORY_SETTINGS,
   ...PARSE_SETTINGS,
   ...READER_SETTINGS,
   ...SMTP_SETTINGS,
@@ -47,13 +49,28 @@ export function readSettings(environment: Environment): Settings {
       return [name, null] as const
     }
   })
-  const settings = Object.fromEntries(values) as unknown as Settings
+  const read = Object.fromEntries(values) as unknown as Settings
+  const settings = { ...read, ...unsetOf(environment, memoryDefaults(read.memoryMib, read)) }
+  if (environment.MAYFLY_MEMORY_MIB && memoryNeeded(settings) > settings.memoryMib) {
+    faults.push(
+      `MAYFLY_MEMORY_MIB must be at least what other settings come to, ${memoryNeeded(settings)} here: see ` +
+        'MAYFLY_SMTP_MEMORY_BYTES, MAYFLY_OPENED_MAIL_BYTES, MAYFLY_PARSE_THREADS and MAYFLY_PARSE_MEMORY_MIB',
+    )
+  }
   faults.push(...faultsBetween(environment))
   // A slip in a name is often behind a fault elsewhere.
   if (faults.length > 0)
     faults.push(...unknownVariables(environment).map((name) => `${name} is not a setting`))
   if (faults.length > 0) throw new ConfigurationError(faults)
   return settings
+}
+
+/** Those whose variables are not set. */
+function unsetOf<Value extends Partial<Settings>>(environment: Environment, defaults: Value): Partial<Value> {
+  const unset = Object.entries(defaults).filter(
+    ([name]) => !environment[SETTINGS[name as keyof typeof SETTINGS].variable],
+  )
+  return Object.fromEntries(unset) as Partial<Value>
 }
 
 /** Read by the command line and used in the docs' examples: often exported in the shell that starts the server. */

@@ -8,6 +8,8 @@ export interface BudgetOptions {
   perOwner: number
   /** The longest that anyone waits. */
   waitMs: number
+  /** Called when someone has waited that long in vain. */
+  onExhausted?: () => void
 }
 
 /** What was asked for did not become free in time. */
@@ -68,7 +70,10 @@ export class Budget {
       this.serve()
     }
     const abort = () => leave(signal.reason)
-    const timer = setTimeout(() => leave(new BudgetExhaustedError()), this.options.waitMs).unref()
+    const timer = setTimeout(() => {
+      this.options.onExhausted?.()
+      leave(new BudgetExhaustedError())
+    }, this.options.waitMs).unref()
     signal.addEventListener('abort', abort, { once: true })
     try {
       return await promise

@@ -122,7 +122,7 @@ describe('the text of a stream', () => {
     const { inbox } = evolve({ inbox: null, message: null }, created)
     const bell = new Doorbell()
     const ending = new AbortController()
-    const budgets = new RequestBudgets()
+    const budgets = new RequestBudgets({ memoryScale: 1, onExhausted: () => undefined })
     const options = {
       feed,
       budgets,

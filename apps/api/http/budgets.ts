@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Budget, type Release } from '#libs/fair-share/budget.js'
 import type { AccountId } from '#libs/typeid/typeid.js'
@@ -13,16 +12,32 @@ export const LARGE_BYTES = 256 * 1024
 /** What reading a message costs apart from its bytes, in bytes that cost as much. */
 const MESSAGE_BYTES = 4 * 1024
 
+export interface RequestBudgetOptions {
+  /** Of the full size of what is memory: above 0, at most 1. */
+  memoryScale: number
+  /** Called with a budget's name whenever somebody has waited for it in vain. */
+  onExhausted: (budget: string) => void
+}
+
 /**
  * What the requests of this process share of its time and memory, account by account: each account makes one large read
  * and one report at a time, and its large answers take memory until their clients have them (docs/limits.md).
  */
-@Injectable()
 export class RequestBudgets {
-  private readonly reads = new Budget({ total: 8, perOwner: 1, waitMs: WAIT_MS })
-  private readonly reports = new Budget({ total: 4, perOwner: 1, waitMs: WAIT_MS })
-  private readonly answers = new Budget({ total: 256 * MIB, perOwner: 96 * MIB, waitMs: WAIT_MS })
-  private readonly events = new Budget({ total: 64 * MIB, perOwner: 24 * MIB, waitMs: WAIT_MS })
+  private readonly reads: Budget
+  private readonly reports: Budget
+  private readonly answers: Budget
+  private readonly events: Budget
+
+  constructor({ memoryScale, onExhausted }: RequestBudgetOptions) {
+    const budget = (name: string, total: number, perOwner: number) =>
+      new Budget({ total, perOwner, waitMs: WAIT_MS, onExhausted: () => onExhausted(name) })
+    const bytes = memoryScale * MIB
+    this.reads = budget('reads', 8, 1)
+    this.reports = budget('reports', 4, 1)
+    this.answers = budget('answers', 256 * bytes, 96 * bytes)
+    this.events = budget('events', 64 * bytes, 24 * bytes)
+  }
 
   /** Runs work that opens mail for a client, and ends it when the client leaves. Throws BudgetExhaustedError. */
   read<Result>(request: FastifyRequest, work: (read: MailRead) => Promise<Result>): Promise<Result> {

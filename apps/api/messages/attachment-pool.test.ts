@@ -21,7 +21,11 @@ function source(): Buffer {
 }
 
 it('takes no memory for what else a mail says', async () => {
-  const pool = new AttachmentPool(() => undefined)
+  const pool = new AttachmentPool({
+    ...{ threads: 2, heapMib: 512 },
+    onExhausted: () => undefined,
+    onThreadLost: () => undefined,
+  })
   const wanted = { accountId: mintId('acc'), source: () => Promise.resolve(source()), index: 0 }
   try {
     const found = await pool.read(wanted, new AbortController().signal)

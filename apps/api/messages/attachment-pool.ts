@@ -5,11 +5,9 @@ import type { AccountId } from '#libs/typeid/typeid.js'
 import { Problem } from '../http/problems.js'
 import type { AttachmentContent, AttachmentRequest } from './attachment-worker.js'
 
-const MEMORY_MIB = 512
 const TIMEOUT_MS = 10_000
 /** As long as two that take the longest. */
 const WAIT_MS = 2 * TIMEOUT_MS
-const MAX_THREADS = 2
 const IDLE_MS = 10_000
 
 export interface WantedAttachment {
@@ -19,24 +17,34 @@ export interface WantedAttachment {
   index: number
 }
 
+export interface AttachmentPoolOptions {
+  threads: number
+  /** The largest heap of a thread. */
+  heapMib: number
+  /** Called when an account has waited for its turn in vain. */
+  onExhausted: () => void
+  /** Called with the error of a thread that ended with nobody waiting for it. */
+  onThreadLost: (error: unknown) => void
+}
+
 /**
  * Reads attachments in threads, which are there only while they are used: a large mail must not hold up requests. Each
  * account has one at a time.
  */
 export class AttachmentPool implements OnApplicationShutdown {
-  private readonly pool = new Piscina<AttachmentRequest, AttachmentContent | null>({
-    filename: new URL('./attachment-worker.js', import.meta.url).href,
-    minThreads: 0,
-    maxThreads: MAX_THREADS,
-    idleTimeout: IDLE_MS,
-    resourceLimits: { maxOldGenerationSizeMb: MEMORY_MIB },
-  })
-
+  private readonly pool: Piscina<AttachmentRequest, AttachmentContent | null>
   /** Jobs wait here, not in the pool, so that a job's time begins when a thread takes it. */
-  private readonly turns = new Budget({ total: MAX_THREADS, perOwner: 1, waitMs: WAIT_MS })
+  private readonly turns: Budget
 
-  /** `onThreadLost` is told of a thread that ended with nobody waiting for it. */
-  constructor(onThreadLost: (error: unknown) => void) {
+  constructor({ threads, heapMib, onExhausted, onThreadLost }: AttachmentPoolOptions) {
+    this.turns = new Budget({ total: threads, perOwner: 1, waitMs: WAIT_MS, onExhausted })
+    this.pool = new Piscina({
+      filename: new URL('./attachment-worker.js', import.meta.url).href,
+      minThreads: 0,
+      maxThreads: threads,
+      idleTimeout: IDLE_MS,
+      resourceLimits: { maxOldGenerationSizeMb: heapMib },
+    })
     // One that runs out of memory while it is ended for its time: unheard, it would end the process.
     this.pool.on('error', onThreadLost)
   }

@@ -1,0 +1,37 @@
+import { attachmentMemory, memoryNeeded } from './memory-settings.js'
+import { ConfigurationError, readSettings } from './settings.js'
+
+const MIB = 1024 * 1024
+const settingsOf = (memoryMib: number, more: Record<string, string> = {}) =>
+  readSettings({ MAYFLY_MEMORY_MIB: String(memoryMib), ...more })
+
+describe('MAYFLY_MEMORY_MIB', () => {
+  it('leaves the defaults as they are where there is enough', () => {
+    expect(settingsOf(11_264)).toMatchObject({
+      smtpMemoryBytes: 256 * MIB,
+      openedMailBytes: 64 * MIB,
+      parseThreads: 2,
+      parseMemoryMib: 2048,
+    })
+    expect(attachmentMemory({ memoryMib: 11_264 })).toEqual({ threads: 2, heapMib: 512 })
+  })
+
+  it('makes the defaults of budgets and threads smaller, so that all of them fit', () => {
+    expect(settingsOf(1_024)).toMatchObject({
+      smtpMemoryBytes: Math.floor((256 * MIB * 1_024) / 3_584),
+      parseThreads: 1,
+      parseMemoryMib: 384,
+    })
+    expect(settingsOf(4_096)).toMatchObject({ parseThreads: 2, parseMemoryMib: 768 })
+    for (let memoryMib = 256; memoryMib < 20_000; memoryMib += 128) {
+      expect(memoryNeeded(settingsOf(memoryMib))).toBeLessThanOrEqual(memoryMib)
+    }
+  })
+
+  it('leaves settings that are given as they are, if they fit', () => {
+    const given = { MAYFLY_SMTP_MEMORY_BYTES: String(100 * MIB), MAYFLY_PARSE_MEMORY_MIB: '300' }
+    expect(settingsOf(1_024, given)).toMatchObject({ smtpMemoryBytes: 100 * MIB, parseMemoryMib: 300 })
+    expect(() => settingsOf(1_024, { MAYFLY_PARSE_MEMORY_MIB: '2048' })).toThrow(ConfigurationError)
+    expect(() => settingsOf(1_024, { MAYFLY_PARSE_MEMORY_MIB: '2048' })).toThrow(/MAYFLY_MEMORY_MIB must be/)
+  })
+})
