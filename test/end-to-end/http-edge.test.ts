@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { call, createInbox, type InboxJson, type RequestOptions } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
@@ -249,6 +250,21 @@ describe('HTTP with bounds and origins', () => {
     const { body } = await call<string>(mayfly, 'GET', '/metrics')
     const dropped = Number(/^mayfly_http_dropped_connections_total (\d+)$/m.exec(body)?.[1])
     expect(dropped).toBeGreaterThanOrEqual(5)
+  })
+
+  it('ends waits of the address with the most connections for another’s request', async () => {
+    const { id } = await createInbox(mayfly)
+    const path = `/v1/inboxes/${id}/messages/wait?timeout=55`
+    const head = `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${mayfly.apiKey}\r\n\r\n`
+    // Idle connections of this test are closed meanwhile.
+    await until('all connections to be taken', async () => {
+      const wire = await openWire(httpPort(mayfly), '127.0.0.3')
+      wire.write(head)
+      wired.push(wire)
+      await pause(50)
+      return wired.filter((each) => !each.isClosed()).length === connections
+    })
+    await until('an answer', async () => answered(await openIdle(1, '127.0.0.2')) === 1)
   })
 
   it.each([APP, 'http://localhost:5173'])('lets pages of %s ask, without a key', async (origin) => {

@@ -12,29 +12,38 @@ export interface SharedConnectionsOptions {
 /** The share of all connections beyond which none may stay open without a request. */
 const CROWDED = 3 / 4
 const CHECK_EVERY_MS = 1_000
+/** A request that takes longer is a wait or a stream, or its client does not read: it may be ended for another client. */
+const LONG_REQUEST_MS = 5_000
+
+/** The requests under way on a connection, and when the last of them began. */
+interface UnderWay {
+  count: number
+  lastBegunMs: number
+}
 
 /**
  * Bounds the connections open at once, and shares them out by remote address: when all are taken, the address with the
- * most gives up one without a request to an address with fewer. Those beyond are closed. While most are taken,
- * connections between two requests are closed too, since clients keep them open only to save time.
+ * most gives up one without a request, or with a long one, to an address with fewer. Those beyond are closed. While most
+ * are taken, connections between two requests are closed too, since clients keep them open only to save time.
  */
 export function shareConnections(server: Server, { max, onDropped }: SharedConnectionsOptions): void {
   const places = new SharedPlaces(max)
   /** The requests under way on each open connection; a connection that has had none yet is not in it. */
-  const underWay = new Map<Socket, number>()
+  const underWay = new Map<Socket, UnderWay>()
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    underWay.set(socket, (underWay.get(socket) ?? 0) + 1)
-    response.once('close', () => {
-      const count = underWay.get(socket)
-      if (count !== undefined) underWay.set(socket, count - 1)
-    })
+    const requests = underWay.get(socket) ?? { count: 0, lastBegunMs: 0 }
+    requests.count += 1
+    requests.lastBegunMs = performance.now()
+    underWay.set(socket, requests)
+    response.once('close', () => (requests.count -= 1))
   })
   server.on('connection', (socket) => {
     const address = addressGroup(plainAddress(socket.remoteAddress))
     const leave = places.take([address], () => {
-      const isIdle = (underWay.get(socket) ?? 0) === 0
-      if (isIdle) socket.destroy()
-      return isIdle
+      const { count, lastBegunMs } = underWay.get(socket) ?? { count: 0, lastBegunMs: 0 }
+      const mayEnd = count === 0 || performance.now() - lastBegunMs > LONG_REQUEST_MS
+      if (mayEnd) socket.destroy()
+      return mayEnd
     })
     if (leave !== null) {
       socket.once('close', () => {
@@ -48,7 +57,7 @@ export function shareConnections(server: Server, { max, onDropped }: SharedConne
   })
   const checking = setInterval(() => {
     if (places.taken <= max * CROWDED) return
-    for (const [socket, count] of underWay) if (count === 0) socket.destroy()
+    for (const [socket, { count }] of underWay) if (count === 0) socket.destroy()
   }, CHECK_EVERY_MS).unref()
   server.once('close', () => clearInterval(checking))
 }
