@@ -2,9 +2,10 @@ import { Piscina } from 'piscina'
 import type { Sender } from '#libs/mail-auth/authenticate.js'
 import { unjudged } from '#libs/mail-auth/unjudged.js'
 import type { Authentication } from '#libs/mail/message.js'
+import { Budget, BudgetExhaustedError } from '#libs/fair-share/budget.js'
+import { addressGroup } from '#libs/remote-address/remote-address.js'
 import { beforeDeadline, DeadlineError } from '#libs/timing/deadline.js'
 import type { AuthenticateData, AuthenticateTask } from './authenticate-worker.js'
-import { MemoryBudget } from './memory-budget.js'
 
 export interface AuthenticatorOptions {
   /** Null for the system's. */
@@ -20,11 +21,13 @@ const DNS_MS = 5_000
 const WITHIN_MS = 10_000
 /** Larger ones take up to a second of computing, and go through a thread of their own. */
 const SMALL_BYTES = 1024 * 1024
-const SMALL_AT_ONCE = 1_000
-const LARGE_AT_ONCE = 4
+const MIB = 1024 * 1024
+/** Mails judged at once, and bytes of their copies. */
+const SMALL = { atOnce: 1_024, bytes: 32 * MIB }
+const LARGE = { atOnce: 4, bytes: 96 * MIB }
+/** Of those at once, the part of one remote address: who sends may have DNS that never answers. */
+const PER_ADDRESS = 1 / 4
 const IDLE_MS = 30_000
-/** Copies of mails on their way to a thread. */
-const COPIED_BYTES = 128 * 1024 * 1024
 const MEMORY_MIB = 512
 /** A mail whose thread another one ended is judged again. */
 const TRIES = 2
@@ -33,17 +36,14 @@ const TRIES = 2
 export class Authenticator {
   private readonly small: Lane
   private readonly large: Lane
-  private readonly copied = new MemoryBudget(COPIED_BYTES)
 
   constructor(private readonly options: AuthenticatorOptions) {
-    this.small = new Lane({ minThreads: 1, concurrentTasksPerWorker: SMALL_AT_ONCE }, options)
-    const forLarge = { minThreads: 0, idleTimeout: IDLE_MS, concurrentTasksPerWorker: LARGE_AT_ONCE }
-    this.large = new Lane(forLarge, options)
+    this.small = new Lane(SMALL, { minThreads: 1 }, options)
+    this.large = new Lane(LARGE, { minThreads: 0, idleTimeout: IDLE_MS }, options)
   }
 
   /** Never rejects: what can't be judged now is a `temperror`, which says why, and no reason to refuse a mail. */
   async judge(raw: Buffer, { mailFrom, helo, remoteAddress }: Sender): Promise<Authentication> {
-    if (!this.copied.tryTake(raw.length)) return unjudged('temperror', 'too many mails were judged at once')
     const lane = raw.length <= SMALL_BYTES ? this.small : this.large
     try {
       for (let tried = 0; tried < TRIES; tried += 1) {
@@ -52,10 +52,11 @@ export class Authenticator {
       }
       return unjudged('temperror', 'judging took longer than allowed')
     } catch (error) {
+      if (error instanceof BudgetExhaustedError) {
+        return unjudged('temperror', 'too many mails were judged at once')
+      }
       this.options.onError(error)
       return unjudged('temperror', 'judging failed')
-    } finally {
-      this.copied.giveBack(raw.length)
     }
   }
 
@@ -73,20 +74,28 @@ type PoolOptions = ConstructorParameters<typeof Piscina>[0]
  */
 class Lane {
   private pool: Pool
+  private readonly turns: Budget
   private readonly dnsMs: number
   private readonly withinMs: number
 
   constructor(
+    private readonly size: { atOnce: number; bytes: number },
     private readonly poolOptions: PoolOptions,
     private readonly options: AuthenticatorOptions,
   ) {
     this.dnsMs = options.dnsMs ?? DNS_MS
     this.withinMs = options.withinMs ?? WITHIN_MS
+    this.turns = new Budget({ total: size.bytes, perOwner: size.bytes * PER_ADDRESS, waitMs: this.dnsMs })
     this.pool = this.open()
   }
 
-  /** `thread-lost` where the thread had to be ended under it, by this mail or by another one. */
+  /**
+   * Waits for the turn of the remote address; `thread-lost` if the thread had to be ended under it, by this mail or by
+   * another one. Throws BudgetExhaustedError.
+   */
   async run(task: Omit<AuthenticateTask, 'withinMs'>): Promise<Authentication | 'thread-lost'> {
+    const bytes = Math.max(task.raw.length, this.size.bytes / this.size.atOnce)
+    const release = await this.turns.take(addressGroup(task.sender.remoteAddress), bytes)
     const { pool } = this
     try {
       return await beforeDeadline(this.withinMs, pool.run({ ...task, withinMs: this.dnsMs }))
@@ -94,6 +103,8 @@ class Lane {
       if (error instanceof DeadlineError) this.replace(pool)
       if (this.pool === pool) throw error
       return 'thread-lost'
+    } finally {
+      release()
     }
   }
 
@@ -111,6 +122,7 @@ class Lane {
     const workerData: AuthenticateData = { dnsServers: this.options.dnsServers }
     const pool: Pool = new Piscina({
       ...this.poolOptions,
+      concurrentTasksPerWorker: this.size.atOnce,
       filename: new URL('./authenticate-worker.js', import.meta.url).href,
       workerData,
       maxThreads: 1,

@@ -33,7 +33,6 @@ const JSON_PER_MAIL = 2
 const SMALL_BYTES = 256 * 1024
 /** In which an account gets memory for a large body; else the attempt is made later. */
 const WAIT_MS = 10_000
-const NEVER_ABORTED = new AbortController().signal
 
 /** What is sent, and to be released once that is over; or why there is nothing left to send. */
 export type NotificationBody = { json: Buffer; release: Release } | { gone: DeliveryAbandoned['reason'] }
@@ -112,7 +111,7 @@ export class NotificationBodies {
   }
 
   private async hold(accountId: AccountId, bytes: number): Promise<Release> {
-    return bytes > SMALL_BYTES ? this.memory.take(accountId, bytes, NEVER_ABORTED) : () => undefined
+    return bytes > SMALL_BYTES ? this.memory.take(accountId, bytes) : () => undefined
   }
 }
 

@@ -17,6 +17,8 @@ export class BudgetExhaustedError extends Error {
   override readonly name = 'BudgetExhaustedError'
 }
 
+const NEVER_ABORTED = new AbortController().signal
+
 interface Waiter {
   amount: number
   grant: (release: Release) => void
@@ -48,7 +50,7 @@ export class Budget {
    * Resolves once the amount is the owner's; more than an owner may hold counts as that much. Throws
    * BudgetExhaustedError after the longest wait, and the signal's reason if that aborts first.
    */
-  async take(owner: string, amount: number, signal: AbortSignal): Promise<Release> {
+  async take(owner: string, amount: number, signal = NEVER_ABORTED): Promise<Release> {
     signal.throwIfAborted()
     const { perOwner, total } = this.options
     const taken = Math.min(amount, perOwner, total)
