@@ -24,7 +24,7 @@ export interface AttemptsOptions {
   /** Throws while the views of webhooks are being rebuilt. */
   mustKnowWebhooks: () => Promise<void>
   vault: Pick<KeyVault, 'find'>
-  secrets: Pick<WebhookSecrets, 'open'>
+  secrets: Pick<WebhookSecrets, 'open' | 'openUrl'>
   bodies: NotificationBodies
   sender: Pick<WebhookSender, 'post'>
   outcomes: Pick<Outcomes, 'tell'>
@@ -67,7 +67,7 @@ export class Attempts {
     try {
       outcome = await sender.post({
         owner: webhook.accountId,
-        url: webhook.url,
+        url: secrets.openUrl(webhook.id, webhook.url),
         id: notificationIdOf(webhook.id, delivery.id, delivery.notification),
         body: body.json,
         secrets: secretsInForce(webhook, attemptedAt).map((sealed) => secrets.open(webhook.id, sealed)),

@@ -8,7 +8,7 @@ export const INSTALLATION_SETTINGS = {
   }),
   masterKey: kind.optionalText(
     'MAYFLY_MASTER_KEY',
-    'Encrypts inbox keys and the secrets of webhooks: 32 bytes in base64, or several separated by commas, the current ' +
+    'Encrypts inbox keys, and the secrets and URLs of webhooks: 32 bytes in base64, or several separated by commas, the current ' +
       'one first. If unset, the embedded engine makes one at the first start and keeps it in the data folder.',
     (value) => /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/.test(value),
     'must be 32 bytes in base64, or several with commas',

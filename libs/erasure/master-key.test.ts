@@ -86,10 +86,29 @@ describe('the secret of a webhook', () => {
     expect(parse(two).openSecret(webhookId, sealed)).toEqual(secret)
   })
 
-  it('belongs to its webhook alone, and is no key of an inbox', () => {
+  it('belongs to its webhook alone, and is neither a key of an inbox nor a URL', () => {
     const { masterKeyId, sealed } = parse(one).sealSecret(webhookId, secret)
     expect(() => parse(one).openSecret(mintId('whk'), { masterKeyId, sealed })).toThrow(SealBrokenError)
+    expect(() => parse(one).openUrl(webhookId, { masterKeyId, sealed })).toThrow(SealBrokenError)
     const asKey = { masterKeyId, wrapped: sealed }
     expect(() => parse(one).unwrap(mintId('inb'), asKey)).toThrow(SealBrokenError)
+  })
+})
+
+describe('the URL of a webhook', () => {
+  const webhookId = mintId('whk')
+  const url = 'https://ci.example/ä?token=secret'
+
+  it('opens with the key that sealed it, current or retired, and with no other', () => {
+    const sealed = parse(one).sealUrl(webhookId, url)
+    expect(parse(`${two},${one}`).openUrl(webhookId, sealed)).toBe(url)
+    expect(() => parse(two).openUrl(webhookId, sealed)).toThrow(MasterKeyMissingError)
+    expect(Buffer.from(sealed.sealed).includes('secret')).toBe(false)
+  })
+
+  it('belongs to its webhook alone, and is not its secret', () => {
+    const sealed = parse(one).sealUrl(webhookId, url)
+    expect(() => parse(one).openUrl(mintId('whk'), sealed)).toThrow(SealBrokenError)
+    expect(() => parse(one).openSecret(webhookId, sealed)).toThrow(SealBrokenError)
   })
 })

@@ -10,7 +10,7 @@ export interface WrappedKey {
 }
 
 /**
- * The keys that wrap inbox keys and seal the secrets of webhooks. The first serves what is new; the others, retired
+ * The keys that wrap inbox keys and seal the secrets and URLs of webhooks. The first serves what is new; the others, retired
  * ones, still open what they wrapped and sealed.
  */
 export class MasterKeys {
@@ -68,6 +68,19 @@ export class MasterKeys {
     return unseal(this.keyNamed(masterKeyId), secretContext(webhookId), sealed)
   }
 
+  /** What is sealed for one webhook opens for no other, and not as its secret. */
+  sealUrl(webhookId: WebhookId, url: string): SealedSecret {
+    return {
+      masterKeyId: this.currentId,
+      sealed: seal(this.currentKey, urlContext(webhookId), Buffer.from(url)),
+    }
+  }
+
+  /** Throws MasterKeyMissingError if the master key that sealed it is not among these. */
+  openUrl(webhookId: WebhookId, { masterKeyId, sealed }: SealedSecret): string {
+    return unseal(this.keyNamed(masterKeyId), urlContext(webhookId), sealed).toString()
+  }
+
   private keyNamed(masterKeyId: string): SecretKey {
     const master = this.byId.get(masterKeyId)
     if (master === undefined) throw new MasterKeyMissingError(masterKeyId)
@@ -107,4 +120,8 @@ function wrapContext(inboxId: InboxId): string {
 
 function secretContext(webhookId: WebhookId): string {
   return `webhook-secret:${webhookId}`
+}
+
+function urlContext(webhookId: WebhookId): string {
+  return `webhook-url:${webhookId}`
 }

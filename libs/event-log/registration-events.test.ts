@@ -22,4 +22,41 @@ describe('an event of a webhook', () => {
       }),
     )
   })
+
+  test.each([
+    {
+      what: 'a registration',
+      name: 'mayfly.webhook.registered',
+      data: {
+        environment: 'staging',
+        url: 'https://ci.example/mail?token=1',
+        events: ['message.received'],
+        secret: { master_key_id: '0123456789abcdef', sealed: 'AAAA' },
+        start_from: 'now',
+        positions: [],
+        registered_at: '2026-01-01T00:00:00.000Z',
+      },
+    },
+    {
+      what: 'a change',
+      name: 'mayfly.webhook.changed',
+      data: { url: 'https://ci.example/mail?token=1', changed_at: '2026-01-01T00:00:00.000Z' },
+    },
+  ])('is read with its URL as text, as $what was written before URLs were sealed', ({ name, data }) => {
+    const webhookId = idFromBytes('whk', Buffer.alloc(16, 3))
+    const record = accountEventCodec.encode({
+      ...{ accountId, environment: 'staging', keyId: null, source: '/mayfly/api' },
+      ...{ id: idFromBytes('evt', Buffer.alloc(16, 2)), time: new Date(0) },
+      event: { type: 'WebhookRemoved', accountId, webhookId, removedAt: new Date(0) },
+    })
+    const old = {
+      ...record,
+      headers: { ...record.headers, ce_type: name },
+      value: Buffer.from(JSON.stringify({ account_id: accountId, webhook_id: webhookId, ...data })),
+    }
+    expect(accountEventCodec.decode(old)).toMatchObject({
+      kind: 'event',
+      recorded: { event: { webhookId, url: 'https://ci.example/mail?token=1' } },
+    })
+  })
 })

@@ -4,6 +4,7 @@ import {
   type RegistrationEvent,
   type SealedSecret,
   type StartFrom,
+  type StoredUrl,
   type WebhookChanged,
   type WebhookDisabled,
   type WebhookRegistered,
@@ -17,6 +18,8 @@ const contentType = 'application/json'
 
 const EventTypes = Type.Array(Type.Enum(WEBHOOK_EVENT_TYPES))
 const Secret = Type.Object({ master_key_id: Text, sealed: SealedText })
+/** Plain text only in events written before URLs were sealed. */
+const Url = Type.Union([Secret, Text])
 const Start = Type.Union([Type.Enum(['now', 'beginning']), Time])
 const State = Type.Enum(['active', 'disabled'])
 /** Those of every event of a registration. */
@@ -30,7 +33,7 @@ const webhookRegistered = eventForm({
     environment: Text,
     /** Absent where it is for all inboxes of the environment. */
     inbox_id: Type.Optional(IdText('inb')),
-    url: Text,
+    url: Url,
     events: EventTypes,
     secret: Secret,
     start_from: Start,
@@ -41,7 +44,7 @@ const webhookRegistered = eventForm({
     ...writeIds(event),
     environment: event.environment,
     ...(event.inboxId === null ? {} : { inbox_id: event.inboxId }),
-    url: event.url,
+    url: writeUrl(event.url),
     events: [...event.events],
     secret: writeSecret(event.secret),
     start_from: event.startFrom instanceof Date ? event.startFrom.toISOString() : event.startFrom,
@@ -53,7 +56,7 @@ const webhookRegistered = eventForm({
     ...readIds(data),
     environment: data.environment,
     inboxId: data.inbox_id ?? null,
-    url: data.url,
+    url: readUrl(data.url),
     events: data.events,
     secret: readSecret(data.secret),
     startFrom: readStart(data.start_from),
@@ -68,14 +71,14 @@ const webhookChanged = eventForm({
   /** What is absent stays as it was. */
   properties: {
     ...ids,
-    url: Type.Optional(Text),
+    url: Type.Optional(Url),
     events: Type.Optional(EventTypes),
     state: Type.Optional(State),
     changed_at: Time,
   },
   toData: (event: WebhookChanged) => ({
     ...writeIds(event),
-    ...(event.url === null ? {} : { url: event.url }),
+    ...(event.url === null ? {} : { url: writeUrl(event.url) }),
     ...(event.events === null ? {} : { events: [...event.events] }),
     ...(event.state === null ? {} : { state: event.state }),
     changed_at: event.changedAt.toISOString(),
@@ -83,7 +86,7 @@ const webhookChanged = eventForm({
   fromData: (data): WebhookChanged => ({
     type: 'WebhookChanged',
     ...readIds(data),
-    url: data.url ?? null,
+    url: data.url === undefined ? null : readUrl(data.url),
     events: data.events ?? null,
     state: data.state ?? null,
     changedAt: readTime(data.changed_at),
@@ -157,6 +160,14 @@ function writeSecret({ masterKeyId, sealed }: SealedSecret): Type.Static<typeof 
 
 function readSecret(data: Type.Static<typeof Secret>): SealedSecret {
   return { masterKeyId: data.master_key_id, sealed: Buffer.from(data.sealed, 'base64') }
+}
+
+function writeUrl(url: StoredUrl): Type.Static<typeof Url> {
+  return typeof url === 'string' ? url : writeSecret(url)
+}
+
+function readUrl(data: Type.Static<typeof Url>): StoredUrl {
+  return typeof data === 'string' ? data : readSecret(data)
 }
 
 function readStart(text: string): StartFrom {

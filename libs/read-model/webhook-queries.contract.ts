@@ -2,7 +2,7 @@ import type { AccountEvent, AccountOpened } from '#libs/account/events.js'
 import { minute } from '#libs/inbox/given-when-then.js'
 import { idFromBytes, type AccountId, type WebhookId } from '#libs/typeid/typeid.js'
 import type { WebhookRegistered } from '#libs/webhook/events.js'
-import { FACTS, secret } from '#libs/webhook/given-when-then.js'
+import { FACTS, sealed } from '#libs/webhook/given-when-then.js'
 import { REMOVED } from '#libs/webhook/webhook.js'
 import type { WebhookedInbox, WebhookScope } from './queries.js'
 import { followAccounts, inboxIdIn, type ReadModelHarness } from './read-model-harness.contract.js'
@@ -89,7 +89,7 @@ export function describeWebhookQueries(harness: () => ReadModelHarness): void {
       type: 'WebhookSecretRotated',
       ...idsOf(1),
       rotation: 1,
-      secret: secret(1),
+      secret: sealed(1),
       graceEndsAt,
       rotatedAt: minute(21),
     } as const
@@ -98,8 +98,8 @@ export function describeWebhookQueries(harness: () => ReadModelHarness): void {
       url,
       state: 'disabled',
       disabledReason: 'by-request',
-      secret: secret(1),
-      former: { secret: secret(0), graceEndsAt },
+      secret: sealed(1),
+      former: { secret: sealed(0), graceEndsAt },
       rotation: 1,
     })
   })

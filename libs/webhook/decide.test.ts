@@ -10,15 +10,24 @@ import {
   registered,
   removed,
   rotated,
-  secret,
+  sealed,
   WEBHOOK_ID,
 } from './given-when-then.js'
 
 const ids = { accountId: ACCOUNT_ID, webhookId: WEBHOOK_ID }
 const otherAccount = idFromBytes('acc', Buffer.alloc(16, 9))
 
+const urlOf = (text: string, n = 0) => ({ text, stored: sealed(n) })
+
 const register = (facts: Partial<Extract<WebhookCommand, { type: 'RegisterWebhook' }>> = {}) =>
-  ({ type: 'RegisterWebhook', ...FACTS, registered: 0, now: day(1), ...facts }) as const
+  ({
+    type: 'RegisterWebhook',
+    ...FACTS,
+    url: urlOf('https://ci.example/mail'),
+    registered: 0,
+    now: day(1),
+    ...facts,
+  }) as const
 
 const change = (
   changes: Partial<Pick<Extract<WebhookCommand, { type: 'ChangeWebhook' }>, 'url' | 'events' | 'state'>>,
@@ -26,7 +35,7 @@ const change = (
   ({ type: 'ChangeWebhook', ...ids, url: null, events: null, state: null, ...changes, now: day(2) }) as const
 
 const rotate = (graceMs: number) =>
-  ({ type: 'RotateWebhookSecret', ...ids, secret: secret(1), graceMs, now: day(2) }) as const
+  ({ type: 'RotateWebhookSecret', ...ids, secret: sealed(1), graceMs, now: day(2) }) as const
 
 const disable = { type: 'DisableWebhook', ...ids, reason: 'gone', now: day(2) } as const
 const remove = { type: 'RemoveWebhook', ...ids, now: day(8) } as const
@@ -58,24 +67,25 @@ describe('a registration', () => {
 
   it('is refused with a URL that is none of an endpoint', () => {
     given()
-      .when(register({ url: 'ftp://ci.example/' }))
+      .when(register({ url: urlOf('ftp://ci.example/') }))
       .thenRefused({ code: 'unfit-url', fault: expect.stringMatching(/http or https/) as string })
   })
 })
 
 describe('a change', () => {
   it('says what is changed alone', () => {
-    const url = 'http://other.example/'
+    const url = urlOf('http://other.example/', 1)
     given(registered)
       .when(change({ url }))
-      .then([changed({ url })])
+      .then([changed({ url: sealed(1) })])
     given(registered, disabled('gone'))
       .when(change({ state: 'active' }))
       .then([changed({ state: 'active' })])
   })
 
   it('to what already is changes nothing', () => {
-    const { url, events } = FACTS
+    const { events } = FACTS
+    const url = urlOf('https://ci.example/mail')
     given(registered)
       .when(change({ url, events, state: 'active' }))
       .then([])
@@ -83,7 +93,7 @@ describe('a change', () => {
 
   it('is refused with a URL that is none of an endpoint', () => {
     given(registered)
-      .when(change({ url: 'https://user@ci.example/' }))
+      .when(change({ url: urlOf('https://user@ci.example/') }))
       .thenRefused({ code: 'unfit-url', fault: expect.stringMatching(/user name/) as string })
   })
 })
@@ -100,7 +110,7 @@ describe('a rotation', () => {
 
   it('is numbered behind the last one', () => {
     given(registered, rotated(1, day(1), day(1)))
-      .when({ ...rotate(0), secret: secret(2) })
+      .when({ ...rotate(0), secret: sealed(2) })
       .then([rotated(2, day(2), day(2))])
   })
 

@@ -3,6 +3,7 @@ import type {
   RegistrationEvent,
   SealedSecret,
   StartFrom,
+  StoredUrl,
   WebhookDisabled,
   WebhookEventType,
 } from './events.js'
@@ -22,12 +23,19 @@ interface Given {
   now: Date
 }
 
+/** A URL as the client sent it, and as it may be stored. */
+export interface RequestedUrl {
+  text: string
+  /** What the webhook already has, if it has this URL: only then does the command leave it as it is. */
+  stored: StoredUrl
+}
+
 export type WebhookCommand =
   | (Given & {
       type: 'RegisterWebhook'
       environment: string
       inboxId: InboxId | null
-      url: string
+      url: RequestedUrl
       events: readonly WebhookEventType[]
       secret: SealedSecret
       startFrom: StartFrom
@@ -38,7 +46,7 @@ export type WebhookCommand =
   | (Given & {
       type: 'ChangeWebhook'
       /** Null, as for the others, leaves it as it is. */
-      url: string | null
+      url: RequestedUrl | null
       events: readonly WebhookEventType[] | null
       state: 'active' | 'disabled' | null
     })
@@ -67,10 +75,11 @@ export function decide(entry: WebhookEntry, command: WebhookCommand): WebhookDec
 
   switch (command.type) {
     case 'ChangeWebhook': {
-      const { url, events, state } = command
-      const fault = url === null ? null : faultOfUrl(url)
+      const { events, state } = command
+      const fault = command.url === null ? null : faultOfUrl(command.url.text)
       if (fault !== null) return refuse({ code: 'unfit-url', fault })
-      if (isAsChanged(entry, command)) return accept()
+      const url = command.url?.stored ?? null
+      if (isAsChanged(entry, { url, events, state })) return accept()
       return accept({ type: 'WebhookChanged', accountId, webhookId, url, events, state, changedAt: now })
     }
     case 'RotateWebhookSecret': {
@@ -94,13 +103,13 @@ export function decide(entry: WebhookEntry, command: WebhookCommand): WebhookDec
 }
 
 function register(command: Extract<WebhookCommand, { type: 'RegisterWebhook' }>): WebhookDecision {
-  const { registered, now, ...facts } = command
-  const fault = faultOfUrl(facts.url)
+  const { registered, now, url, ...facts } = command
+  const fault = faultOfUrl(url.text)
   if (fault !== null) return refuse({ code: 'unfit-url', fault })
   const of = facts.inboxId === null ? 'environment' : 'inbox'
   const most = of === 'inbox' ? MOST_WEBHOOKS_OF_INBOX : MOST_WEBHOOKS_OF_ENVIRONMENT
   if (registered >= most) return refuse({ code: 'too-many-webhooks', of, most })
-  return accept({ ...facts, type: 'WebhookRegistered', registeredAt: now })
+  return accept({ ...facts, type: 'WebhookRegistered', url: url.stored, registeredAt: now })
 }
 
 function accept(...events: RegistrationEvent[]): WebhookDecision {

@@ -16,6 +16,12 @@ export interface SealedSecret {
   sealed: Uint8Array
 }
 
+/**
+ * The URL of a webhook as it may be stored: sealed as its secret is, since a URL is often a secret itself. Plain text
+ * in events and views written before URLs were sealed.
+ */
+export type StoredUrl = SealedSecret | string
+
 /** From when on a webhook is told of what its inboxes hold: from its registration, from the first, or from a moment. */
 export type StartFrom = 'now' | 'beginning' | Date
 
@@ -39,7 +45,7 @@ export interface WebhookRegistered {
   environment: string
   /** Null for all inboxes of the environment. */
   inboxId: InboxId | null
-  url: string
+  url: StoredUrl
   events: readonly WebhookEventType[]
   secret: SealedSecret
   startFrom: StartFrom
@@ -53,7 +59,7 @@ export interface WebhookChanged {
   type: 'WebhookChanged'
   accountId: AccountId
   webhookId: WebhookId
-  url: string | null
+  url: StoredUrl | null
   events: readonly WebhookEventType[] | null
   state: 'active' | 'disabled' | null
   changedAt: Date

@@ -46,7 +46,7 @@ const ids = { accountId: ACCOUNT_ID, webhookId: WEBHOOK_ID }
 /** A moment of the example: days after the first. */
 export const day = (days: number): Date => new Date(Date.UTC(2026, 0, 1) + days * 86_400_000)
 
-export function secret(n: number): SealedSecret {
+export function sealed(n: number): SealedSecret {
   return { masterKeyId: '0123456789abcdef', sealed: Buffer.alloc(60, n) }
 }
 
@@ -54,9 +54,9 @@ export const FACTS = {
   ...ids,
   environment: 'staging',
   inboxId: INBOX_ID,
-  url: 'https://ci.example/mail',
+  url: sealed(0),
   events: ['message.received'],
-  secret: secret(0),
+  secret: sealed(0),
   startFrom: 'now',
   positions: [{ partition: 3, offset: 17 }],
 } as const
@@ -71,7 +71,7 @@ export function changed(
 }
 
 export function rotated(rotation: number, rotatedAt: Date, graceEndsAt: Date): WebhookSecretRotated {
-  return { type: 'WebhookSecretRotated', ...ids, rotation, secret: secret(rotation), graceEndsAt, rotatedAt }
+  return { type: 'WebhookSecretRotated', ...ids, rotation, secret: sealed(rotation), graceEndsAt, rotatedAt }
 }
 
 export function disabled(reason: WebhookDisabled['reason'], disabledAt = day(2)): WebhookDisabled {

@@ -10,7 +10,7 @@ import {
   registered,
   removed,
   rotated,
-  secret,
+  sealed,
   WEBHOOK_ID,
   webhookAfter,
 } from './given-when-then.js'
@@ -31,11 +31,11 @@ describe('a webhook', () => {
       createdAt: day(1),
     }
     expect(webhookAfter(registered)).toEqual(webhook)
-    expect(webhookAfter(registered, { ...registered, url: 'https://other.example/' })).toEqual(webhook)
+    expect(webhookAfter(registered, { ...registered, url: sealed(1) })).toEqual(webhook)
   })
 
   it('is what its last changes made it, and otherwise as it was', () => {
-    const url = 'http://127.0.0.1:9000/'
+    const url = sealed(1)
     expect(webhookAfter(registered, changed({ url }))).toEqual({ ...webhookAfter(registered), url })
     const events = ['inbox.deleted', 'inbox.expired'] as const
     expect(webhookAfter(registered, changed({ url }), changed({ events }))).toMatchObject({ url, events })
@@ -79,22 +79,22 @@ describe('the secret of a webhook', () => {
     secretsInForce(webhookAfter(registered, ...history), at)
 
   it('signs alone until it is rotated', () => {
-    expect(signsWith([], day(2))).toEqual([secret(0)])
+    expect(signsWith([], day(2))).toEqual([sealed(0)])
   })
 
   it('signs beside its successor up to the end of its grace', () => {
     const history = [rotated(1, day(2), day(3))]
-    expect(signsWith(history, day(2))).toEqual([secret(1), secret(0)])
-    expect(signsWith(history, day(3))).toEqual([secret(1)])
+    expect(signsWith(history, day(2))).toEqual([sealed(1), sealed(0)])
+    expect(signsWith(history, day(3))).toEqual([sealed(1)])
   })
 
   it('ends its grace early where it is rotated once more', () => {
     const history = [rotated(1, day(2), day(9)), rotated(2, day(3), day(9))]
-    expect(signsWith(history, day(4))).toEqual([secret(2), secret(1)])
+    expect(signsWith(history, day(4))).toEqual([sealed(2), sealed(1)])
   })
 
   it('is that of the first of two rivals, and of no rotation that comes again', () => {
-    const [first, rival] = [rotated(1, day(2), day(9)), { ...rotated(1, day(2), day(9)), secret: secret(7) }]
+    const [first, rival] = [rotated(1, day(2), day(9)), { ...rotated(1, day(2), day(9)), secret: sealed(7) }]
     expect(webhookAfter(registered, first, rival)).toEqual(webhookAfter(registered, first))
     const second = rotated(2, day(3), day(9))
     expect(webhookAfter(registered, first, second, first)).toEqual(webhookAfter(registered, first, second))

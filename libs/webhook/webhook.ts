@@ -5,6 +5,7 @@ import type {
   RegistrationEvent,
   SealedSecret,
   StartFrom,
+  StoredUrl,
   WebhookChanged,
   WebhookEventType,
 } from './events.js'
@@ -16,7 +17,7 @@ export interface Webhook {
   environment: string
   /** Null for all inboxes of the environment. */
   inboxId: InboxId | null
-  url: string
+  url: StoredUrl
   events: readonly WebhookEventType[]
   state: 'active' | 'disabled'
   /** Null of an active one. */
@@ -86,7 +87,7 @@ type Changes = Pick<WebhookChanged, 'url' | 'events' | 'state'>
 /** Whether a webhook is already as a change would have it. */
 export function isAsChanged(webhook: Webhook, { url, events, state }: Changes): boolean {
   return (
-    (url === null || url === webhook.url) &&
+    (url === null || isSameUrl(url, webhook.url)) &&
     (events === null || areSame(events, webhook.events)) &&
     (state === null || state === webhook.state)
   )
@@ -107,6 +108,12 @@ function changed(webhook: Webhook, { url, events, state, changedAt }: WebhookCha
 /** The last of several such changes holds, whatever the state was before each: else a replay could tell another time. */
 function isLaterActive({ activeSince }: Webhook, { state, changedAt }: WebhookChanged): boolean {
   return state === 'active' && activeSince.getTime() !== changedAt.getTime()
+}
+
+/** The same URL sealed twice is not the same here: each seal differs. */
+function isSameUrl(one: StoredUrl, other: StoredUrl): boolean {
+  if (typeof one === 'string' || typeof other === 'string') return one === other
+  return one.masterKeyId === other.masterKeyId && Buffer.compare(one.sealed, other.sealed) === 0
 }
 
 function areSame(some: readonly string[], others: readonly string[]): boolean {

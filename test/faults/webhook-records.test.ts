@@ -4,7 +4,7 @@ import { MasterKeys } from '#libs/erasure/master-key.js'
 import { accountEventCodec } from '#libs/event-log/account-events.js'
 import type { LogRecord } from '#libs/event-log/event-log.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
-import { brand } from '#libs/typeid/typeid.js'
+import { brand, idFromBytes } from '#libs/typeid/typeid.js'
 import type { RegistrationEvent, SealedSecret } from '#libs/webhook/events.js'
 import { evolve, REMOVED, type WebhookEntry } from '#libs/webhook/webhook.js'
 import { call, createInbox, inboxWith, mail } from '#test/harness/client.js'
@@ -12,6 +12,14 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
 import { untilReady } from './answers.js'
 import { openLog, PARTITIONS } from './log-file.js'
+
+const OLD_ID = idFromBytes('whk', Buffer.alloc(16, 7))
+
+/** A registration of another webhook as it was written before URLs were sealed. */
+function withUrlAsText({ key, headers, value }: LogRecord, url: string) {
+  const data = JSON.parse(Buffer.from(value).toString()) as object
+  return { key, headers, value: Buffer.from(JSON.stringify({ ...data, webhook_id: OLD_ID, url })) }
+}
 
 describe('registrations of webhooks on the log', () => {
   let mayfly: Mayfly
@@ -77,6 +85,38 @@ describe('registrations of webhooks on the log', () => {
         expect(stored.includes(text) || stored.includes(Buffer.from(text, 'base64'))).toBe(false)
       }
     }
+  })
+
+  it('have the URL sealed, anew if it was text, and say nothing of a change to the URL it has', async () => {
+    const url = 'https://ci.example/mail?token=ohghaech'
+    const { id } = await registerWebhook(mayfly, '/v1/webhooks', { url })
+    const change = () =>
+      call<{ url: string }>(mayfly, 'PATCH', `/v1/webhooks/${id}`, { body: { url } }).then(
+        ({ body }) => body.url,
+      )
+    expect(await change()).toBe(url)
+    await mayfly.end('SIGTERM')
+    const sealed = (await readLog()).found
+    expect(sealed.map(({ event }) => event)).toMatchObject([
+      { type: 'WebhookRegistered', url: { masterKeyId: expect.any(String) as string } },
+    ])
+    const log = await openLog(mayfly.dataDir)
+    for (const { record } of sealed) await log.append('account-events', withUrlAsText(record, url))
+    await log.close()
+
+    mayfly = await mayfly.startAgain()
+    await untilReady(mayfly)
+    const path = `/v1/webhooks/${OLD_ID}`
+    const old = () => call<{ url: string }>(mayfly, 'GET', path).then(({ body }) => body.url)
+    const seal = () =>
+      call<{ url: string }>(mayfly, 'PATCH', path, { body: { url } }).then(({ body }) => body.url)
+    expect([await old(), await seal(), await seal(), await old()]).toEqual([url, url, url, url])
+    await mayfly.end('SIGTERM')
+    expect((await readLog()).found.map(({ event }) => event)).toMatchObject([
+      { type: 'WebhookRegistered', webhookId: id },
+      { type: 'WebhookRegistered', webhookId: OLD_ID, url },
+      { type: 'WebhookChanged', webhookId: OLD_ID, url: { masterKeyId: expect.any(String) as string } },
+    ])
   })
 
   it('have each of several rotations at once, one behind the other', async () => {

@@ -7,7 +7,6 @@ import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { ListPage, pageOf } from '../http/list-page.dto.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
 import { Describe } from '../openapi/describe.js'
-import { newWebhookJson, webhookJson } from './webhook-json.js'
 import { RegisterWebhook } from './webhook-requests.dto.js'
 import { Webhook, WebhookWithSecret } from './webhook-schemas.js'
 import { Webhooks } from './webhooks.service.js'
@@ -43,7 +42,7 @@ export class InboxWebhooksController {
   ) {
     const registered = await this.webhooks.registerFor(principal, inboxId, body, minting)
     void reply.header('location', `/v1/webhooks/${registered.webhook.id}`)
-    return newWebhookJson(registered)
+    return this.webhooks.showNew(registered)
   }
 
   @Get()
@@ -67,6 +66,6 @@ export class InboxWebhooksController {
     const page = await pageOf('whk', query, { request, reply }, (asked) =>
       this.webhooks.listOf(principal, inboxId, asked),
     )
-    return page.map(webhookJson)
+    return page.map((webhook) => this.webhooks.show(webhook))
   }
 }

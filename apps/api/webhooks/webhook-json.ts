@@ -2,11 +2,11 @@ import type { Static } from 'typebox'
 import type { Webhook } from '#libs/webhook/webhook.js'
 import type { Webhook as WebhookSchema, WebhookWithSecret } from './webhook-schemas.js'
 
-/** A webhook as the contract has it. */
-export function webhookJson(webhook: Webhook): Static<typeof WebhookSchema> {
+/** A webhook as the contract has it; `url` is its URL opened. */
+export function webhookJson(webhook: Webhook, url: string): Static<typeof WebhookSchema> {
   return {
     id: webhook.id,
-    url: webhook.url,
+    url,
     inbox_id: webhook.inboxId,
     events: [...webhook.events],
     state: webhook.state,
@@ -22,6 +22,9 @@ export interface NewWebhook {
 }
 
 /** The secret as Standard Webhooks has it (section "Secret"): its prefix and base64. */
-export function newWebhookJson({ webhook, secret }: NewWebhook): Static<typeof WebhookWithSecret> {
-  return { ...webhookJson(webhook), secret: `whsec_${Buffer.from(secret).toString('base64')}` }
+export function newWebhookJson(
+  { webhook, secret }: NewWebhook,
+  url: string,
+): Static<typeof WebhookWithSecret> {
+  return { ...webhookJson(webhook, url), secret: `whsec_${Buffer.from(secret).toString('base64')}` }
 }

@@ -7,7 +7,6 @@ import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { ListPage, pageOf } from '../http/list-page.dto.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
 import { Describe } from '../openapi/describe.js'
-import { newWebhookJson, webhookJson } from './webhook-json.js'
 import { ChangeWebhook, RegisterWebhook, RotateWebhookSecret } from './webhook-requests.dto.js'
 import { Webhook, WebhookWithSecret } from './webhook-schemas.js'
 import { LOOKING, Webhooks } from './webhooks.service.js'
@@ -45,7 +44,7 @@ export class WebhooksController {
   ) {
     const registered = await this.webhooks.register(principal, null, body, minting)
     void reply.header('location', `/v1/webhooks/${registered.webhook.id}`)
-    return newWebhookJson(registered)
+    return this.webhooks.showNew(registered)
   }
 
   @Get()
@@ -66,7 +65,7 @@ export class WebhooksController {
     const page = await pageOf('whk', query, { request, reply }, (asked) =>
       this.webhooks.listOfEnvironment(principal, asked),
     )
-    return page.map(webhookJson)
+    return page.map((webhook) => this.webhooks.show(webhook))
   }
 
   @Get(':webhookId')
@@ -84,7 +83,7 @@ export class WebhooksController {
     @Param('webhookId') webhookId: string,
     @Query() _query: NoParameters,
   ) {
-    return webhookJson(await this.webhooks.find(principal, webhookId, LOOKING))
+    return this.webhooks.show(await this.webhooks.find(principal, webhookId, LOOKING))
   }
 
   @Patch(':webhookId')
@@ -103,7 +102,7 @@ export class WebhooksController {
     @Body() body: ChangeWebhook,
     @Query() _query: NoParameters,
   ) {
-    return webhookJson(await this.webhooks.change(principal, webhookId, body))
+    return this.webhooks.show(await this.webhooks.change(principal, webhookId, body))
   }
 
   @Delete(':webhookId')
@@ -122,7 +121,7 @@ export class WebhooksController {
     @Query() _query: NoParameters,
     @Body() _body: NoParameters,
   ) {
-    return webhookJson(await this.webhooks.remove(principal, webhookId))
+    return this.webhooks.show(await this.webhooks.remove(principal, webhookId))
   }
 
   @Post(':webhookId/secret/rotate')
@@ -150,6 +149,6 @@ export class WebhooksController {
   ) {
     const rotated = await this.webhooks.rotate(principal, webhookId, body, minting)
     void reply.header('location', `/v1/webhooks/${rotated.webhook.id}`)
-    return newWebhookJson(rotated)
+    return this.webhooks.showNew(rotated)
   }
 }

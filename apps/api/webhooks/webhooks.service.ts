@@ -10,6 +10,7 @@ import {
   decide,
   MOST_WEBHOOKS_OF_ENVIRONMENT,
   MOST_WEBHOOKS_OF_INBOX,
+  type RequestedUrl,
   type WebhookCommand,
 } from '#libs/webhook/decide.js'
 import type { PartitionEnd, SealedSecret } from '#libs/webhook/events.js'
@@ -21,7 +22,7 @@ import { invalid, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { noWebhook, refused } from './refused.js'
-import type { NewWebhook } from './webhook-json.js'
+import { newWebhookJson, webhookJson, type NewWebhook } from './webhook-json.js'
 import {
   readStart,
   type ChangeWebhook,
@@ -93,7 +94,7 @@ export class Webhooks {
       webhookId,
       environment,
       inboxId,
-      url,
+      url: { text: url, stored: secrets.sealUrl(webhookId, url) },
       events,
       secret: secrets.seal(webhookId, secret),
       startFrom: readStart(startFrom),
@@ -136,13 +137,14 @@ export class Webhooks {
 
   /** Resolves once the change is in force here. Throws as `find` does. */
   async change(principal: Principal, id: string, changes: ChangeWebhook): Promise<Webhook> {
-    const { url = null, events = null, state = null } = changes
-    if (url === null && events === null && state === null) {
+    const { url: text = null, events = null, state = null } = changes
+    if (text === null && events === null && state === null) {
       throw invalid({ detail: 'url, events or state must be given', pointer: '' })
     }
     const webhook = await this.find(principal, id, CHANGING)
     const { id: webhookId, accountId } = webhook
     const now = this.context.now()
+    const url = text === null ? null : this.requestedUrl(webhook, text)
     const command = { type: 'ChangeWebhook', accountId, webhookId, url, events, state, now } as const
     await this.run(principal, webhook, command)
     return this.mustFind(webhookId)
@@ -187,6 +189,28 @@ export class Webhooks {
       webhook = await this.mustFind(webhookId)
     }
     return { webhook, secret }
+  }
+
+  /** Throws MasterKeyMissingError if the master key that sealed its URL is no longer configured. */
+  show(webhook: Webhook) {
+    return webhookJson(webhook, this.urlOf(webhook))
+  }
+
+  /** As `show`, with the secret. */
+  showNew(registered: NewWebhook) {
+    return newWebhookJson(registered, this.urlOf(registered.webhook))
+  }
+
+  private urlOf({ id, url }: Webhook): string {
+    return this.context.secrets.openUrl(id, url)
+  }
+
+  /** What the webhook has, if that is the same URL, sealed by the current master key; else it is sealed anew. */
+  private requestedUrl(webhook: Webhook, text: string): RequestedUrl {
+    const { id, url: held } = webhook
+    const sealed = this.context.secrets.sealUrl(id, text)
+    const isSealedAlike = typeof held !== 'string' && held.masterKeyId === sealed.masterKeyId
+    return { text, stored: isSealedAlike && this.urlOf(webhook) === text ? held : sealed }
   }
 
   private async list(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
