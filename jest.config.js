@@ -21,7 +21,7 @@ export default {
       ...shared,
       displayName: 'distributed',
       globalSetup: '<rootDir>/dist/test/harness/global-setup-distributed.js',
-      roots: ['<rootDir>/dist/test/end-to-end'],
+      roots: ['<rootDir>/dist/test/end-to-end', '<rootDir>/dist/test/abuse'],
       testMatch: ['**/*.test.js'],
       setupFiles: ['<rootDir>/dist/test/harness/distributed.js'],
     },

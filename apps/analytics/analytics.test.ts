@@ -81,7 +81,7 @@ describe('the sink of usage figures', () => {
     return Array.from({ length: count }, (_, n) => {
       const keyId = idFromBytes('key', Buffer.alloc(16, n % 8))
       const request: UsageEvent = {
-        ...{ type: 'ApiRequestServed', keyId, method: 'GET', route: '/v1/inboxes', status: 200 },
+        ...{ type: 'ApiRequestServed', count: 1, keyId, method: 'GET', route: '/v1/inboxes', status: 200 },
         ...{ isRefused: false, durationMs: 1, requestBytes: 0, responseBytes: 0, inboxId: null, labels: {} },
         servedAt: AT,
       }

@@ -6,7 +6,7 @@ import { webhookEventCodec } from '#libs/event-log/webhook-events.js'
 import {
   encodeRows,
   inboxRow,
-  usageRow,
+  usageRows,
   webhookRow,
   type EncodedRows,
   type UsageRow,
@@ -38,7 +38,7 @@ const RECENT: Readonly<Record<CountedTopic, number>> = {
 
 /**
  * Makes rows of one partition's records, one after the other. An event that stands on the log twice, since its appender
- * sent it again, is one row.
+ * sent it again, counts once.
  */
 export class PartitionRows {
   /** How far ahead of its first record a partition must have been read, for the same rows whoever begins there. */
@@ -57,7 +57,7 @@ export class PartitionRows {
   take(batch: RecordBatch): EventRows {
     switch (this.topic) {
       case 'usage-events':
-        return this.rowsOf(decodeBatch(usageEventCodec, batch, this.partitions), batch, usageRow)
+        return this.rowsOf(decodeBatch(usageEventCodec, batch, this.partitions), batch, usageRows)
       case 'inbox-events':
         return this.rowsOf(decodeBatch(inboxEventCodec, batch, this.partitions), batch, inboxRow)
       case 'webhook-events':
@@ -73,13 +73,13 @@ export class PartitionRows {
   private rowsOf<Event, Recording extends { id: string }>(
     { events, undecodable, next, outcome }: DecodedBatch<Event, Recording>,
     { partition }: RecordBatch,
-    row: (recorded: Recording, place: { partition: number; offset: number }) => UsageRow,
+    rowsOfEvent: (recorded: Recording, place: { partition: number; offset: number }) => UsageRow | UsageRow[],
   ): EventRows {
     const rows = () =>
       encodeRows(
         events
           .filter(({ recorded }) => this.recent.isNew(recorded.id))
-          .map(({ offset, recorded }) => row(recorded, { partition, offset })),
+          .flatMap(({ offset, recorded }) => rowsOfEvent(recorded, { partition, offset })),
       )
     return { rows, undecodable, next, outcome }
   }

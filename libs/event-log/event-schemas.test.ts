@@ -55,6 +55,6 @@ const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.webhook.delivery-succeeded', ['answer']],
   ['mayfly.webhook.delivery-failed', ['answer', 'status', 'next_attempt_at']],
   ['mayfly.webhook.replay-advanced', ['next']],
-  ['mayfly.usage.api-request-served', ['inbox_id']],
+  ['mayfly.usage.api-request-served', ['count', 'inbox_id']],
   ['mayfly.usage.mail-accepted', ['fingerprint']],
 ])

@@ -1,11 +1,12 @@
 import Type from 'typebox'
-import type {
-  ApiRequestServed,
-  MailAccepted,
-  MailRefused,
-  MessageRead,
-  MessageShown,
-  UsageEvent,
+import {
+  MAX_SHARED,
+  type ApiRequestServed,
+  type MailAccepted,
+  type MailRefused,
+  type MessageRead,
+  type MessageShown,
+  type UsageEvent,
 } from '#libs/usage/events.js'
 import { EventCodec, readTime, type EventForm } from './cloud-event.js'
 import { Count, eventForm, IdText, Text, Time } from './event-form.js'
@@ -25,6 +26,8 @@ const apiRequestServed = eventForm({
     route: Text,
     status: Type.Integer({ minimum: 100, maximum: 599 }),
     refused: Type.Boolean(),
+    /** How many requests the event stands for; absent for one. */
+    count: Type.Optional(Type.Integer({ minimum: 2, maximum: MAX_SHARED })),
     duration_ms: Milliseconds,
     request_bytes: Count,
     response_bytes: Count,
@@ -38,6 +41,7 @@ const apiRequestServed = eventForm({
     route: event.route,
     status: event.status,
     refused: event.isRefused,
+    ...(event.count === 1 ? {} : { count: event.count }),
     duration_ms: event.durationMs,
     request_bytes: event.requestBytes,
     response_bytes: event.responseBytes,
@@ -52,6 +56,7 @@ const apiRequestServed = eventForm({
     route: data.route,
     status: data.status,
     isRefused: data.refused,
+    count: data.count ?? 1,
     durationMs: data.duration_ms,
     requestBytes: data.request_bytes,
     responseBytes: data.response_bytes,

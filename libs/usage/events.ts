@@ -6,12 +6,20 @@ import type { InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
  */
 export type UsageEvent = ApiRequestServed | MailAccepted | MailRefused | MessageShown | MessageRead
 
+/** Requests that one event may stand for: each of them is a row in ClickHouse. */
+export const MAX_SHARED = 100
+
 /** Labels of the inbox that something is about; none where it is about no inbox. */
 export type UsageLabels = Readonly<Record<string, string>>
 
-/** An answer is through, or its client has left. */
+/**
+ * An answer is through, or its client has left. Refused requests of one key that come within half a second share an
+ * event: times and bytes are then the mean of one of them.
+ */
 export interface ApiRequestServed {
   type: 'ApiRequestServed'
+  /** How many requests it stands for. */
+  count: number
   /** Which asked. */
   keyId: KeyId
   method: string

@@ -56,6 +56,7 @@ export function served(
   const { ms = 10, status = 200, labels = {}, route = '/v1/inboxes' } = facts
   return rowOf({ accountId, environment }, at, {
     type: 'ApiRequestServed',
+    count: 1,
     ...{ keyId, method: 'GET', route, status, isRefused: status === 429, durationMs: ms },
     ...{ requestBytes: 0, responseBytes: 100, inboxId: null, labels, servedAt: at },
   })

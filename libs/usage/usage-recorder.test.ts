@@ -5,7 +5,7 @@ import { LogUnavailableError, type LogRecord, type Position } from '#libs/event-
 import { usageEventCodec } from '#libs/event-log/usage-events.js'
 import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
-import type { UsageEvent } from './events.js'
+import { MAX_SHARED, type ApiRequestServed } from './events.js'
 import { UsageRecorder } from './usage-recorder.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
@@ -13,9 +13,17 @@ const keyId = idFromBytes('key', Buffer.alloc(16, 1))
 /** More than an event's tenant: what else it has must not get into the record. */
 const tenant = { accountId, environment: 'staging', id: 'inb_foreign', keyId: 'key_foreign' }
 
-function served(status: number): UsageEvent {
+function served(status: number): ApiRequestServed {
   return {
-    ...{ type: 'ApiRequestServed', keyId, method: 'GET', route: '/v1/inboxes', status, isRefused: false },
+    ...{
+      type: 'ApiRequestServed',
+      count: 1,
+      keyId,
+      method: 'GET',
+      route: '/v1/inboxes',
+      status,
+      isRefused: false,
+    },
     ...{ durationMs: 1.5, requestBytes: 0, responseBytes: 10, inboxId: null, labels: { run: '42' } },
     servedAt: new Date('2026-11-21T12:00:00.000Z'),
   }
@@ -94,6 +102,72 @@ describe('the recorder of usage events', () => {
     while ((await recorded()).length < 3) await new Promise(setImmediate)
     expect([...ids.values()]).toEqual([3, 3, 3])
     expect(lost).toBe(0)
+  })
+
+  describe('of refused requests', () => {
+    const refused = (facts: Partial<ApiRequestServed> = {}): ApiRequestServed => ({
+      ...served(429),
+      ...{ isRefused: true, ...facts },
+    })
+
+    it('appends one event for those of one key that asked for the same, with the mean of their times', async () => {
+      const recorder = recorderOn(append, 60_000)
+      const times = [1, 2, 6, 7]
+      for (const durationMs of times) recorder.record(refused({ durationMs }), tenant)
+      recorder.record(served(200), tenant)
+      await recorder.close()
+      const events = (await recorded()).map(({ event }) => event)
+      expect(events).toHaveLength(2)
+      expect(events).toEqual(expect.arrayContaining([refused({ count: 4, durationMs: 4 }), served(200)]))
+    })
+
+    it('keeps those of each key apart, and those of each route, method and inbox', async () => {
+      const recorder = recorderOn(append, 60_000)
+      const kinds: Partial<ApiRequestServed>[] = [
+        { keyId: idFromBytes('key', Buffer.alloc(16, 2)) },
+        { method: 'POST' },
+        { route: '/v1/inboxes/{id}' },
+        { inboxId: idFromBytes('inb', Buffer.alloc(16, 1)) },
+      ]
+      for (const kind of [...kinds, ...kinds]) recorder.record(refused(kind), tenant)
+      await recorder.close()
+      const events = (await recorded()).map(({ event }) => event)
+      expect(events).toHaveLength(kinds.length)
+      expect(events).toEqual(expect.arrayContaining(kinds.map((kind) => refused({ ...kind, count: 2 }))))
+    })
+
+    it('appends few events of a key however many inboxes it asked for, and counts every request', async () => {
+      const recorder = recorderOn(append, 60_000)
+      const requests = 5_000
+      for (let n = 0; n < requests; n += 1) {
+        const inboxId = idFromBytes('inb', Buffer.alloc(16, n % 200))
+        recorder.record(refused({ inboxId }), tenant)
+      }
+      await recorder.close()
+      const events = (await recorded()).map(({ event }) => event as ApiRequestServed)
+      expect(events.length).toBeLessThanOrEqual(11 + requests / MAX_SHARED)
+      expect(events.reduce((sum, { count }) => sum + count, 0)).toBe(requests)
+      const others = events.filter(({ inboxId }) => inboxId === null)
+      expect(others.length).toBeGreaterThan(0)
+      for (const other of others) expect(other).toMatchObject({ route: 'unknown', labels: {} })
+    })
+
+    it('adds nothing to an event that is being appended', async () => {
+      const appended: LogRecord[] = []
+      let letThrough = (): void => undefined
+      const isHeld = new Promise<void>((resolve) => (letThrough = resolve))
+      const recorder = recorderOn(async (record) => {
+        appended.push(record)
+        await isHeld
+        return append(record)
+      })
+      recorder.record(refused(), tenant)
+      while (appended.length === 0) await new Promise(setImmediate)
+      recorder.record(refused(), tenant)
+      letThrough()
+      await recorder.close()
+      expect((await recorded()).map(({ event }) => event)).toEqual([refused(), refused()])
+    })
   })
 
   it('gives up the oldest where the log is away for long, and the rest at its end, and counts them', async () => {

@@ -3,7 +3,8 @@ import type { EventLog, LogRecord } from '#libs/event-log/event-log.js'
 import { usageEventCodec } from '#libs/event-log/usage-events.js'
 import { Repetition } from '#libs/timing/repetition.js'
 import { mintId } from '#libs/typeid/mint.js'
-import type { UsageEvent } from './events.js'
+import type { KeyId } from '#libs/typeid/typeid.js'
+import { MAX_SHARED, type ApiRequestServed, type UsageEvent } from './events.js'
 
 export interface UsageRecorderOptions {
   log: Pick<EventLog, 'append'>
@@ -17,14 +18,24 @@ export interface UsageRecorderOptions {
 /** Whose an event is. */
 export type UsageTenant = Pick<Recorded<unknown>, 'accountId' | 'environment'>
 
+interface Gathered<Event extends UsageEvent = UsageEvent> {
+  event: Event
+  tenant: UsageTenant
+}
+
 /** Encoded once: what is appended again has the same event id. */
-type Waiting = { event: UsageEvent; tenant: UsageTenant } | LogRecord
+type Waiting = Gathered | LogRecord
 
 const APPEND_EVERY_MS = 500
 /** Encoded at once: a few milliseconds' work, for which others wait. */
 const CHUNK = 500
 /** About 50 MB: past it the oldest are given up. */
 const MOST_WAITING = 50_000
+/**
+ * Events of one key's refused requests within one gathering, by what they asked for. Beyond it they share another one,
+ * so that a key cannot fill the log with what it is refused.
+ */
+const MAX_REFUSED_KINDS = 10
 
 /**
  * Gathers usage events off the way of requests and mails, and appends them together. A process that is killed takes
@@ -34,6 +45,8 @@ const MOST_WAITING = 50_000
  */
 export class UsageRecorder {
   private waiting: Waiting[] = []
+  /** Events of refused requests that further ones may share, by key and by what they asked for. */
+  private readonly refused = new Map<KeyId, Map<string, Gathered<ApiRequestServed>>>()
   private failure: unknown = null
   private readonly appending: Repetition
 
@@ -45,7 +58,8 @@ export class UsageRecorder {
 
   /** Returns at once. */
   record(event: UsageEvent, tenant: UsageTenant): void {
-    this.waiting.push({ event, tenant })
+    if (event.type === 'ApiRequestServed' && event.isRefused) this.recordRefused(event, tenant)
+    else this.waiting.push({ event, tenant })
     if (this.waiting.length > MOST_WAITING) this.giveUp(CHUNK)
   }
 
@@ -56,11 +70,28 @@ export class UsageRecorder {
     this.giveUp(this.waiting.length)
   }
 
+  private recordRefused(event: ApiRequestServed, tenant: UsageTenant): void {
+    const kinds = this.refused.get(event.keyId) ?? new Map<string, Gathered<ApiRequestServed>>()
+    this.refused.set(event.keyId, kinds)
+    const name = `${event.method} ${event.route} ${event.inboxId}`
+    const isKnown = kinds.has(name) || kinds.size < MAX_REFUSED_KINDS
+    const kind = isKnown ? name : 'any'
+    const shared = kinds.get(kind)
+    if (shared !== undefined && shared.event.count < MAX_SHARED) {
+      shared.event = together(shared.event, event)
+      return
+    }
+    const own = isKnown ? event : { ...event, route: 'unknown', inboxId: null, labels: {} }
+    const gathered = { event: own, tenant }
+    kinds.set(kind, gathered)
+    this.waiting.push(gathered)
+  }
+
   /** Up to the first chunk that fails: it waits for the next time. */
   private async appendAll(): Promise<void> {
     let hasFailed = false
     while (this.waiting.length > 0 && !hasFailed) {
-      const chunk = this.waiting.splice(0, CHUNK).map((each) => this.encode(each))
+      const chunk = this.takeWaiting(CHUNK).map((each) => this.encode(each))
       const settled = await Promise.allSettled(
         chunk.map((record) => this.options.log.append('usage-events', record)),
       )
@@ -81,8 +112,26 @@ export class UsageRecorder {
     return usageEventCodec.encode({ ...occurrence, keyId: event.keyId, event })
   }
 
+  private takeWaiting(count: number): Waiting[] {
+    // What is taken may be on the log soon: nothing is added to it.
+    this.refused.clear()
+    return this.waiting.splice(0, count)
+  }
+
   private giveUp(count: number): void {
-    const lost = this.waiting.splice(0, count).length
+    const lost = this.takeWaiting(count).length
     if (lost > 0) this.options.onLost(lost, this.failure)
+  }
+}
+
+/** One event for two, of which the first may stand for many. */
+function together(first: ApiRequestServed, next: ApiRequestServed): ApiRequestServed {
+  const mean = (one: number, other: number) => (one * first.count + other) / (first.count + 1)
+  return {
+    ...first,
+    count: first.count + 1,
+    durationMs: Math.round(mean(first.durationMs, next.durationMs) * 1_000) / 1_000,
+    requestBytes: Math.round(mean(first.requestBytes, next.requestBytes)),
+    responseBytes: Math.round(mean(first.responseBytes, next.responseBytes)),
   }
 }

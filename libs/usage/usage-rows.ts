@@ -63,7 +63,14 @@ interface Place {
   offset: number
 }
 
-/** One event's row of the topic usage-events. */
+/** The rows of one event of the topic usage-events: of a request served one for each that the event stands for. */
+export function usageRows(recorded: Recorded<UsageEvent>, place: Place): UsageRow[] {
+  const { event } = recorded
+  const count = event.type === 'ApiRequestServed' ? event.count : 1
+  return Array<UsageRow>(count).fill(usageRow(recorded, place))
+}
+
+/** What each row of one event of the topic usage-events says. */
 export function usageRow({ accountId, environment, event }: Recorded<UsageEvent>, place: Place): UsageRow {
   const { partition, offset } = place
   const labels = labelTexts(event.labels)

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { anonymousBytes } from '#libs/process/resident-memory.js'
+import { accountOn } from '#test/harness/accounts.js'
 import {
   call,
   createInbox,
@@ -11,10 +12,8 @@ import {
   type Target,
 } from '#test/harness/client.js'
 import { listen } from '#test/harness/event-stream.js'
-import { startMayfly, type EngineName, type Mayfly } from '#test/harness/mayfly.js'
-import { describeOn } from '#test/harness/servers.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
-import { accountOn } from './accounts.js'
 import { p99, timesOf } from './bystander.js'
 
 /*
@@ -31,19 +30,7 @@ const MEMORY_MIB = 1024
 const SERVED_WITHIN_MS = IS_LONG ? 250 : 10_000
 const STALL_MS = 2_000
 
-describe('one account, on one machine', () => {
-  stopsNoOther('embedded')
-})
-
-describeOn(
-  'kafka',
-  'redis',
-  'clickhouse',
-)('one account, on Kafka and Redis', () => {
-  stopsNoOther('distributed')
-})
-
-function stopsNoOther(engine: EngineName): void {
+describe('one account', () => {
   let mayfly: Mayfly
   let attacker: Target
   let other: Target
@@ -56,7 +43,7 @@ function stopsNoOther(engine: EngineName): void {
       MAYFLY_MAX_STREAMS: '60',
       MAYFLY_MAX_WAITS: '4',
     }
-    mayfly = await startMayfly({ engine, env })
+    mayfly = await startMayfly({ env })
     attacker = await accountOn(mayfly)
     other = await accountOn(mayfly)
   })
@@ -230,7 +217,7 @@ function stopsNoOther(engine: EngineName): void {
       for (const stream of [...streams, ...others]) stream.close()
     }
   })
-}
+})
 
 function largeMail(bytes: number, type = 'text/plain'): string {
   const line = `<p>${'y'.repeat(70)}</p>\r\n`

@@ -1,10 +1,9 @@
+import { accountOn } from '#test/harness/accounts.js'
 import { createInbox, mail, messagesOf, send, type Target } from '#test/harness/client.js'
 import { endpointsOfTests } from '#test/harness/endpoint.js'
-import { startMayfly, type EngineName, type Mayfly } from '#test/harness/mayfly.js'
-import { describeOn } from '#test/harness/servers.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
-import { accountOn } from './accounts.js'
 
 /** As many as an inbox may have. */
 const OF_INBOX = 20
@@ -20,19 +19,7 @@ const OTHERS = 5
 const TIMEOUT_MS = 60_000
 const TOLD_WITHIN_MS = 20_000
 
-describe('one account’s hanging endpoints, on one machine', () => {
-  delayNoOther('embedded')
-})
-
-describeOn(
-  'kafka',
-  'redis',
-  'clickhouse',
-)('one account’s hanging endpoints, on Kafka and Redis', () => {
-  delayNoOther('distributed')
-})
-
-function delayNoOther(engine: EngineName): void {
+describe('one account’s hanging endpoints', () => {
   const endpoints = endpointsOfTests()
   let mayfly: Mayfly
   let attacker: Target
@@ -44,7 +31,7 @@ function delayNoOther(engine: EngineName): void {
       MAYFLY_WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
       MAYFLY_WEBHOOK_CONCURRENCY: String(PLACES),
     }
-    mayfly = await startMayfly({ engine, hasWebhooks: true, env })
+    mayfly = await startMayfly({ hasWebhooks: true, env })
     attacker = await accountOn(mayfly)
     other = await accountOn(mayfly)
   })
@@ -86,4 +73,4 @@ function delayNoOther(engine: EngineName): void {
     await until('the other to be told', () => good.requests.length === 1, TOLD_WITHIN_MS)
     expect(countHeld).toBe(LARGE_AT_ONCE)
   })
-}
+})

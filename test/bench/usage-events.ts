@@ -37,7 +37,13 @@ export function usageEventOf(number: number, at: Date): UsageEvent {
       return { type: 'MessageRead', ...about, receivedAt, readAt: at }
     default:
       return {
-        ...{ type: 'ApiRequestServed', keyId: key, method: 'GET', route: '/v1/inboxes/{id}/messages' },
+        ...{
+          type: 'ApiRequestServed',
+          count: 1,
+          keyId: key,
+          method: 'GET',
+          route: '/v1/inboxes/{id}/messages',
+        },
         ...{ status: 200, isRefused: false, durationMs: 1 + (number % 97) / 10, requestBytes: 0 },
         ...{ responseBytes: 1_200, inboxId, labels, servedAt: at },
       }

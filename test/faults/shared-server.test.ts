@@ -1,4 +1,4 @@
-import { accountOn } from '#test/abuse/accounts.js'
+import { accountOn } from '#test/harness/accounts.js'
 import { createInbox, mail, send, type Target } from '#test/harness/client.js'
 import { startEndpoint, type HttpEndpoint } from '#test/harness/endpoint.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'

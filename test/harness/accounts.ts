@@ -55,6 +55,13 @@ export function as(target: Target, key: { secret: string } | null): Target {
   return { ...target, apiKey: key.secret }
 }
 
+/** Opens an account; the target with a key of it that may do all there is to do with mail. */
+export async function accountOn(target: Target): Promise<Target> {
+  const { key } = await openAccount(target, { name: 'One', plan: 'enterprise' })
+  const scopes = ['inboxes', 'read']
+  return as(target, await issueKey(as(target, key), { scopes, environment: 'development' }))
+}
+
 function made<Body>({ status, body }: { status: number; body: Body }): Body {
   if (status !== 201) throw new OtherAnswerError('not made', status, body)
   return body

@@ -175,7 +175,15 @@ export class UsageStory {
       300 + Math.floor(this.chance() * 9_000),
     ]
     this.usageEvent(subject, at, {
-      ...{ type: 'ApiRequestServed', keyId, method, route, status: isRefused ? 429 : usualStatus, isRefused },
+      ...{
+        type: 'ApiRequestServed',
+        count: 1,
+        keyId,
+        method,
+        route,
+        status: isRefused ? 429 : usualStatus,
+        isRefused,
+      },
       ...{ durationMs: this.ms(6), requestBytes, responseBytes, inboxId, labels, servedAt: at },
     })
   }

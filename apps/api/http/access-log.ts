@@ -105,6 +105,7 @@ function requestServed(
   const { method, route, status, ms, bodyBytes, bytesOut } = served
   return {
     type: 'ApiRequestServed',
+    count: 1,
     keyId,
     method,
     route,

@@ -41,7 +41,14 @@ describe('the moment up to which usage is counted', () => {
   async function append(): Promise<void> {
     const about = { id: mintId('evt'), time: now, source: '/mayfly/api', accountId: ACCOUNT }
     const event = {
-      ...{ type: 'ApiRequestServed' as const, keyId: KEY, method: 'GET', route: '/v1/inboxes', status: 200 },
+      ...{
+        type: 'ApiRequestServed' as const,
+        count: 1,
+        keyId: KEY,
+        method: 'GET',
+        route: '/v1/inboxes',
+        status: 200,
+      },
       ...{ isRefused: false, durationMs: 1, requestBytes: 0, responseBytes: 0, inboxId: null, labels: {} },
       servedAt: now,
     }
