@@ -110,7 +110,7 @@ describe('the recorder of usage events', () => {
       ...{ isRefused: true, ...facts },
     })
 
-    it('appends one event for those of one key that asked for the same, with the mean of their times', async () => {
+    it('appends one event for those of one key that are alike, with the mean of their times', async () => {
       const recorder = recorderOn(append, 60_000)
       const times = [1, 2, 6, 7]
       for (const durationMs of times) recorder.record(refused({ durationMs }), tenant)
@@ -121,13 +121,26 @@ describe('the recorder of usage events', () => {
       expect(events).toEqual(expect.arrayContaining([refused({ count: 4, durationMs: 4 }), served(200)]))
     })
 
-    it('keeps those of each key apart, and those of each route, method and inbox', async () => {
+    it('names the inbox that all of them are about, or none', async () => {
+      const recorder = recorderOn(append, 60_000)
+      const one = idFromBytes('inb', Buffer.alloc(16, 1))
+      const other = idFromBytes('inb', Buffer.alloc(16, 2))
+      for (const inboxId of [one, one]) recorder.record(refused({ method: 'GET', inboxId }), tenant)
+      for (const inboxId of [one, other]) recorder.record(refused({ method: 'PATCH', inboxId }), tenant)
+      await recorder.close()
+      const events = (await recorded()).map(({ event }) => event)
+      expect(events).toHaveLength(2)
+      expect(events).toContainEqual(refused({ count: 2, method: 'GET', inboxId: one }))
+      expect(events).toContainEqual(refused({ count: 2, method: 'PATCH', inboxId: null }))
+    })
+
+    it('keeps those of each key apart, and those of each route, method and labels', async () => {
       const recorder = recorderOn(append, 60_000)
       const kinds: Partial<ApiRequestServed>[] = [
         { keyId: idFromBytes('key', Buffer.alloc(16, 2)) },
         { method: 'POST' },
         { route: '/v1/inboxes/{id}' },
-        { inboxId: idFromBytes('inb', Buffer.alloc(16, 1)) },
+        { labels: { run: '43' } },
       ]
       for (const kind of [...kinds, ...kinds]) recorder.record(refused(kind), tenant)
       await recorder.close()
@@ -136,20 +149,19 @@ describe('the recorder of usage events', () => {
       expect(events).toEqual(expect.arrayContaining(kinds.map((kind) => refused({ ...kind, count: 2 }))))
     })
 
-    it('appends few events of a key however many inboxes it asked for, and counts every request', async () => {
+    it('appends few events of a key however many labels its inboxes have, and counts every request', async () => {
       const recorder = recorderOn(append, 60_000)
       const requests = 5_000
       for (let n = 0; n < requests; n += 1) {
-        const inboxId = idFromBytes('inb', Buffer.alloc(16, n % 200))
-        recorder.record(refused({ inboxId }), tenant)
+        recorder.record(refused({ labels: { run: String(n % 200) } }), tenant)
       }
       await recorder.close()
       const events = (await recorded()).map(({ event }) => event as ApiRequestServed)
       expect(events.length).toBeLessThanOrEqual(11 + requests / MAX_SHARED)
       expect(events.reduce((sum, { count }) => sum + count, 0)).toBe(requests)
-      const others = events.filter(({ inboxId }) => inboxId === null)
+      const others = events.filter(({ route }) => route === 'unknown')
       expect(others.length).toBeGreaterThan(0)
-      for (const other of others) expect(other).toMatchObject({ route: 'unknown', labels: {} })
+      for (const other of others) expect(other).toMatchObject({ inboxId: null, labels: {} })
     })
 
     it('adds nothing to an event that is being appended', async () => {

@@ -32,8 +32,8 @@ const CHUNK = 500
 /** About 50 MB: past it the oldest are given up. */
 const MOST_WAITING = 50_000
 /**
- * Events of one key's refused requests within one gathering, by what they asked for. Beyond it they share another one,
- * so that a key cannot fill the log with what it is refused.
+ * Events of one key's refused requests within one gathering, by method, route and labels. Further ones share another
+ * event, so that a key cannot fill the log with what it is refused.
  */
 const MAX_REFUSED_KINDS = 10
 
@@ -45,7 +45,7 @@ const MAX_REFUSED_KINDS = 10
  */
 export class UsageRecorder {
   private waiting: Waiting[] = []
-  /** Events of refused requests that further ones may share, by key and by what they asked for. */
+  /** Events of refused requests that further ones may share, by key and by method, route and labels. */
   private readonly refused = new Map<KeyId, Map<string, Gathered<ApiRequestServed>>>()
   private failure: unknown = null
   private readonly appending: Repetition
@@ -73,7 +73,7 @@ export class UsageRecorder {
   private recordRefused(event: ApiRequestServed, tenant: UsageTenant): void {
     const kinds = this.refused.get(event.keyId) ?? new Map<string, Gathered<ApiRequestServed>>()
     this.refused.set(event.keyId, kinds)
-    const name = `${event.method} ${event.route} ${event.inboxId}`
+    const name = `${event.method} ${event.route} ${JSON.stringify(event.labels)}`
     const isKnown = kinds.has(name) || kinds.size < MAX_REFUSED_KINDS
     const kind = isKnown ? name : 'any'
     const shared = kinds.get(kind)
@@ -130,6 +130,7 @@ function together(first: ApiRequestServed, next: ApiRequestServed): ApiRequestSe
   return {
     ...first,
     count: first.count + 1,
+    inboxId: first.inboxId === next.inboxId ? first.inboxId : null,
     durationMs: Math.round(mean(first.durationMs, next.durationMs) * 1_000) / 1_000,
     requestBytes: Math.round(mean(first.requestBytes, next.requestBytes)),
     responseBytes: Math.round(mean(first.responseBytes, next.responseBytes)),
