@@ -1,7 +1,8 @@
 import type { DecodedBatch } from '#libs/event-log/decode-batch.js'
 import type { InboxEvent } from '#libs/inbox/events.js'
+import { created, expired } from '#libs/inbox/given-when-then.js'
 import { mintId } from '#libs/typeid/mint.js'
-import { firstStepOf } from './inbox-projector.js'
+import { stepsOf } from './inbox-projector.js'
 
 const MIB = 1024 * 1024
 
@@ -33,30 +34,51 @@ function batchOf(events: DecodedBatch<InboxEvent>['events'], next: number): Deco
   return { events, undecodable: [], next, outcome: 'done' }
 }
 
-describe('a step of the views', () => {
-  it('takes a whole batch of small mails', () => {
-    const batch = batchOf([received(3, 5_000), received(4, 5_000)], 5)
-    expect(firstStepOf(batch)).toEqual(batch)
+function eventAt(offset: number, event: InboxEvent): DecodedBatch<InboxEvent>['events'][number] {
+  return { offset, recorded: { ...received(offset, 0).recorded, event } }
+}
+
+describe('the steps of the views', () => {
+  it('take a whole batch of small mails at once', () => {
+    const { events, undecodable, next } = batchOf([received(3, 5_000), received(4, 5_000)], 5)
+    expect([...stepsOf(batchOf(events, 5))]).toEqual([{ events, undecodable, next }])
   })
 
-  it('ends before more source than it may hold, and comes again for the rest', () => {
+  it('end before more source than one may hold', () => {
     const events = [received(3, 20 * MIB), received(5, 20 * MIB)]
-    const [before, behind] = [4, 6].map((offset) => ({
+    const undecodable = [4, 6].map((offset) => ({
       record: { offset, key: '', headers: {}, value: Buffer.alloc(0) },
       reason: 'poison',
     }))
-    const undecodable = [before, behind].filter((each) => each !== undefined)
-    const step = firstStepOf({ ...batchOf(events, 7), undecodable })
-    expect(step).toEqual({
-      events: events.slice(0, 1),
-      undecodable: [before],
-      next: 5,
-      outcome: { seekTo: 5 },
-    })
+    expect([...stepsOf({ ...batchOf(events, 7), undecodable })]).toEqual([
+      { events: events.slice(0, 1), undecodable: undecodable.slice(0, 1), next: 5 },
+      { events: events.slice(1), undecodable: undecodable.slice(1), next: 7 },
+    ])
   })
 
-  it('takes at least one mail, however large', () => {
+  it('take at least one mail, however large', () => {
     const events = [received(3, 200 * MIB), received(4, 1)]
-    expect(firstStepOf(batchOf(events, 5)).next).toBe(4)
+    expect([...stepsOf(batchOf(events, 5))].map(({ next }) => next)).toEqual([4, 5])
+  })
+
+  it.each([
+    { what: 'inboxes that end', event: expired },
+    {
+      what: 'inboxes with many labels',
+      event: {
+        ...created,
+        labels: Object.fromEntries(Array.from({ length: 16 }, (_, n) => [`label-${n}`, 'value'])),
+      },
+    },
+  ])('take few $what, each of which is many writes', ({ event }) => {
+    const events = Array.from({ length: 200 }, (_, offset) => eventAt(offset, event))
+    const steps = [...stepsOf(batchOf(events, 200))]
+    for (const step of steps) expect(step.events.length).toBeLessThanOrEqual(40)
+    expect(steps.flatMap((step) => step.events)).toEqual(events)
+    expect(steps.at(-1)?.next).toBe(200)
+  })
+
+  it('have one that is empty for a batch without events', () => {
+    expect([...stepsOf(batchOf([], 9))]).toEqual([{ events: [], undecodable: [], next: 9 }])
   })
 })

@@ -17,19 +17,51 @@ import type { ParseTask } from './parse-task.js'
 import type { ParserPool } from './parser-pool.js'
 
 /** Source to a step: sealed bytes say little of the work that a mail makes, and a step shows when all of it is done. */
-const MOST_SOURCE_BYTES = 32 * 1024 * 1024
+const MAX_SOURCE_BYTES = 32 * 1024 * 1024
+/** Redis serves nobody else while it applies a step: so many writes take it some milliseconds. */
+const MAX_WRITES = 600
+const MAX_LABELS = 16
 
-/** As much of a batch as one step may hold, of a mail that is larger just that one. */
-export function firstStepOf(batch: DecodedBatch<InboxEvent>): DecodedBatch<InboxEvent> {
+/** A part of a batch that the views take at once. */
+export type InboxStep = Pick<DecodedBatch<InboxEvent>, 'events' | 'undecodable' | 'next'>
+
+/** A batch in steps that are no larger than one may be; an event that is larger has a step to itself. */
+export function* stepsOf({ events, undecodable, next }: DecodedBatch<InboxEvent>): Generator<InboxStep> {
   let bytes = 0
-  for (const [index, { offset, recorded }] of batch.events.entries()) {
-    if (recorded.event.type === 'MessageReceived') bytes += recorded.event.size
-    if (bytes > MOST_SOURCE_BYTES && index > 0) {
-      const undecodable = batch.undecodable.filter(({ record }) => record.offset < offset)
-      return { events: batch.events.slice(0, index), undecodable, next: offset, outcome: { seekTo: offset } }
+  let writes = 0
+  let first = 0
+  let asideFrom = 0
+  for (const [index, { offset, recorded }] of events.entries()) {
+    const { event } = recorded
+    const moreBytes = event.type === 'MessageReceived' ? event.size : 0
+    const moreWrites = writesOf(event)
+    if (index > first && (bytes + moreBytes > MAX_SOURCE_BYTES || writes + moreWrites > MAX_WRITES)) {
+      const aside = undecodable.filter(({ record }) => record.offset >= asideFrom && record.offset < offset)
+      yield { events: events.slice(first, index), undecodable: aside, next: offset }
+      bytes = 0
+      writes = 0
+      first = index
+      asideFrom = offset
     }
+    bytes += moreBytes
+    writes += moreWrites
   }
-  return batch
+  const aside = undecodable.filter(({ record }) => record.offset >= asideFrom)
+  yield { events: events.slice(first), undecodable: aside, next }
+}
+
+/** Entries of the views that an event changes, at most: the end of an inbox moves each label to another list. */
+function writesOf(event: InboxEvent): number {
+  switch (event.type) {
+    case 'InboxCreated':
+      return 5 + Object.keys(event.labels).length
+    case 'InboxExpired':
+    case 'InboxDeleted':
+      return 8 + 2 * MAX_LABELS
+    case 'MessageReceived':
+    case 'MessageDeleted':
+      return 4
+  }
 }
 
 /** Turns a run of an inbox partition's events into one step of the views. */
@@ -46,7 +78,7 @@ export class InboxProjector {
    */
   async project(
     { topic, partition, from, signal }: HandedBatch,
-    { events: decoded, next: to }: DecodedBatch<InboxEvent>,
+    { events: decoded, next: to }: InboxStep,
   ): Promise<StepOutcome> {
     const events = decoded.map(({ offset, recorded }): PlacedEvent<InboxEvent> => {
       const { id, keyId, event } = recorded

@@ -20,7 +20,7 @@ import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-s
 import { movedChannel } from '#libs/read-model/watermark.js'
 import type { Signals } from '#libs/signals/signals.js'
 import { WebhookProjector } from './webhook-projector.js'
-import { firstStepOf, InboxProjector } from './inbox-projector.js'
+import { InboxProjector, stepsOf } from './inbox-projector.js'
 import { ShownMessages } from './shown-messages.js'
 import { ProjectorMetrics } from './projector-metrics.js'
 
@@ -49,16 +49,24 @@ export class ProjectorController {
 
   @EventPattern('inbox-events')
   async projectInboxes(@Payload() batch: HandedBatch): Promise<BatchOutcome> {
-    const started = performance.now()
-    const step = firstStepOf(decodeBatch(inboxEventCodec, batch, this.partitionsOf(batch)))
-    await this.setAside(batch, step.undecodable)
-    const applied = await this.inboxes.project(batch, step)
-    if (applied === 'applied') {
-      const inboxIds = new Set(step.events.map(({ recorded }) => recorded.event.inboxId))
-      for (const inboxId of inboxIds) this.ports.signals.publish(inboxChannel(inboxId))
-      this.shown.tell(batch, step.events)
+    const decoded = decodeBatch(inboxEventCodec, batch, this.partitionsOf(batch))
+    let { from } = batch
+    for (const step of stepsOf(decoded)) {
+      const started = performance.now()
+      await this.setAside(batch, step.undecodable)
+      const part = { ...batch, from }
+      const applied = await this.inboxes.project(part, step)
+      if (applied === 'applied') {
+        const inboxIds = new Set(step.events.map(({ recorded }) => recorded.event.inboxId))
+        for (const inboxId of inboxIds) this.ports.signals.publish(inboxChannel(inboxId))
+        this.shown.tell(part, step.events)
+      }
+      const records = step.events.length + step.undecodable.length
+      const outcome = await this.conclude(part, applied, decoded.outcome, { started, records })
+      if (applied !== 'applied') return outcome
+      from = step.next
     }
-    return this.conclude(batch, applied, step.outcome, started)
+    return decoded.outcome
   }
 
   /** One event to a step: they are few, and each is judged by what the one before it left. */
@@ -87,7 +95,7 @@ export class ProjectorController {
     if (events.length === 0) {
       applied = await projections.apply({ topic, partition, from, to: next, changes: [], contents: [] })
     }
-    return this.conclude(batch, applied, outcome, started)
+    return this.conclude(batch, applied, outcome, { started, records: batch.records.length })
   }
 
   @EventPattern('webhook-events')
@@ -96,7 +104,7 @@ export class ProjectorController {
     const step = decodeBatch(webhookEventCodec, batch, this.partitionsOf(batch))
     await this.setAside(batch, step.undecodable)
     const applied = await this.deliveries.project(batch, step)
-    return this.conclude(batch, applied, step.outcome, started)
+    return this.conclude(batch, applied, step.outcome, { started, records: batch.records.length })
   }
 
   private partitionsOf({ topic }: Partition): number {
@@ -107,15 +115,15 @@ export class ProjectorController {
     batch: RecordBatch,
     applied: StepOutcome,
     outcome: BatchOutcome,
-    started: number,
+    { started, records }: { started: number; records: number },
   ): Promise<BatchOutcome> {
     const { logger, log, projections, signals } = this.ports
-    const { topic, partition, from, records } = batch
+    const { topic, partition, from } = batch
     const place = { topic, partition, from }
     if (applied === 'applied') {
       const ms = performance.now() - started
-      this.metrics.batch(topic, records.length, ms)
-      logger.debug({ ...place, records: records.length, ms: Math.round(ms) }, 'views moved')
+      this.metrics.batch(topic, records, ms)
+      logger.debug({ ...place, records, ms: Math.round(ms) }, 'views moved')
       signals.publish(movedChannel(batch))
       return outcome
     }

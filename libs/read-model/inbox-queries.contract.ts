@@ -106,12 +106,14 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
     expect(await listed({ ...query, order: 'desc' })).toEqual(expected.toReversed())
   })
 
-  test.each<{ now: number; active: number[]; expired: number[] }>([
+  const STATES: { now: number; active: number[]; expired: number[] }[] = [
     { now: 9, active: [0, 2, 6, 7], expired: [3] },
     { now: 10, active: [0, 6, 7], expired: [2, 3] },
     { now: 20, active: [0, 7], expired: [2, 3, 6] },
     { now: 30, active: [], expired: [0, 2, 3, 6, 7] },
-  ])('at minute $now counts what is past its expiry as expired, in both lists', async ({ now, ...lists }) => {
+  ]
+
+  async function expectLists({ now, ...lists }: (typeof STATES)[number]): Promise<void> {
     expect(await listed({ now: minute(now) })).toEqual(lists.active)
     for (const [state, expected] of [
       ['active', lists.active] as const,
@@ -129,6 +131,18 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
     }
     const labelled = await listed({ state: 'expired', now: minute(now), labels: [['run', '42']] })
     expect(labelled).toEqual(lists.expired.filter((n) => n !== 2))
+  }
+
+  test.each(STATES)('at minute $now counts what is past its expiry as expired, in both lists', expectLists)
+
+  it('does so beside a thousand inboxes of another account that are past their expiry', async () => {
+    const facts = { accountId: otherAccount, expiresAt: minute(1) }
+    for (let partition = 0; partition < PARTITIONS; partition += 1) {
+      const numbers = Array.from({ length: 251 }, (_, n) => 100 + n)
+      const others = numbers.map((n) => makeInbox(inboxIdIn(partition, n), facts))
+      expect(await (await followerOf(made().store, partition)).follow(...others)).toBe('applied')
+    }
+    for (const states of STATES) await expectLists(states)
   })
 
   it('shows an inbox past its expiry as ended at it, and without what is sealed', async () => {

@@ -20,6 +20,8 @@ const LAST_ID = 'inb_~' as InboxId
 const FIRST_ID = 'inb_' as InboxId
 /** Inboxes; in between other requests go on. */
 const LOOKED_AT_ONCE = 500
+/** With more inboxes past their expiry, those of other accounts too, the account's own active ones are read instead. */
+const MAX_DUE = 1_000
 
 export class LmdbQueries implements InboxQueries, DueInboxes {
   /** When each lease ends. One process holds the folder, so nobody else need know of them. */
@@ -121,14 +123,19 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
     return this.tables.due.getKeys({ start: [0, FIRST_ID], end: [now.getTime(), LAST_ID] })
   }
 
-  /** Ids that may be asked for, in order; those past their expiry still stand among the active ones. */
+  /** Ids that may be asked for, in order; those past their expiry are still in the list of active ones. */
   private candidates(query: InboxListQuery): Iterable<InboxId> {
     const listed = this.listed(query)
     if (query.state !== 'expired') return listed
     const isBehind = (id: InboxId) =>
       query.after === null || (query.order === 'asc' ? id > query.after : id < query.after)
-    const due = [...this.dueUntil(query.now)].map(([, id]) => id).filter(isBehind)
-    return merge(listed, due.sort(), query.order)
+    const due: InboxId[] = []
+    for (const [, id] of this.dueUntil(query.now)) {
+      due.push(id)
+      if (due.length > MAX_DUE) return merge(listed, this.listed({ ...query, state: 'active' }), query.order)
+    }
+    const ascending = due.filter(isBehind).sort()
+    return merge(listed, query.order === 'asc' ? ascending : ascending.reverse(), query.order)
   }
 
   private *listed({
@@ -163,18 +170,20 @@ function hasLabels(inbox: Inbox, { accountId, environment, labels }: InboxListQu
   return labels.every(([name, value]) => inbox.labels[name] === value)
 }
 
-/** Two ordered runs as one; `ascending` is turned where the order asks for it. */
-function* merge(run: Iterable<InboxId>, ascending: InboxId[], order: 'asc' | 'desc'): Iterable<InboxId> {
-  const rest = order === 'asc' ? ascending : ascending.reverse()
-  let at = 0
+/** Two runs in the same order as one, in which an id that both have comes once. */
+function* merge(
+  run: Iterable<InboxId>,
+  others: Iterable<InboxId>,
+  order: 'asc' | 'desc',
+): Generator<InboxId, void, undefined> {
+  const rest = others[Symbol.iterator]()
+  let other = rest.next()
   for (const id of run) {
-    for (let other = rest[at]; other !== undefined && comesBefore(other, id, order); other = rest[at]) {
-      yield other
-      at += 1
-    }
+    for (; other.done !== true && comesBefore(other.value, id, order); other = rest.next()) yield other.value
+    if (other.value === id) other = rest.next()
     yield id
   }
-  yield* rest.slice(at)
+  for (; other.done !== true; other = rest.next()) yield other.value
 }
 
 function comesBefore(one: InboxId, other: InboxId, order: 'asc' | 'desc'): boolean {

@@ -11,6 +11,10 @@ const LAST_ID = 'inb_~'
 /** Beyond a partition's even share of a page: shares differ, and another round costs more than some ids. */
 const SPARE_IDS = 10
 
+/** With more inboxes past their expiry, those of other accounts too, the account's own active ones are read instead. */
+const MAX_DUE = 1_000
+const ACTIVE_AT_ONCE = 500
+
 /** Ids behind one scope, in a sorted set for each partition. */
 interface List {
   key: (partition: number) => string
@@ -26,13 +30,18 @@ export class InboxLists {
   ) {}
 
   async list(query: InboxListQuery): Promise<Inbox[]> {
-    // Those past their expiry still stand among the active ones.
+    const lists = [await this.narrowest(query)]
+    let limit = query.limit
+    // Those past their expiry are still in the list of active ones.
     const due = query.state === 'expired' ? await this.dueUntil(query.now) : []
-    const list = await this.narrowest(query)
+    if (due === null) {
+      lists.push(await this.narrowest({ ...query, state: 'active' }))
+      limit = Math.max(limit, ACTIVE_AT_ONCE)
+    }
     const found: Inbox[] = []
     for (let after = query.after; ;) {
-      const { ids, end } = await this.candidates({ ...query, after }, list, due)
-      for (const run of runsOf(ids, query.limit)) {
+      const { ids, end } = await this.candidates({ ...query, after, limit }, lists, due ?? [])
+      for (const run of runsOf(ids, limit)) {
         for (const row of await this.rows.inboxes(run)) {
           const inbox = row === null ? null : asOf(row.inbox, query.now)
           if (inbox === null || inbox.state !== query.state || !hasLabels(inbox, query)) continue
@@ -51,13 +60,15 @@ export class InboxLists {
    */
   private async candidates(
     query: InboxListQuery,
-    list: List,
+    lists: readonly List[],
     due: readonly InboxId[],
   ): Promise<{ ids: InboxId[]; end: InboxId | null }> {
     const partitions = this.keys.everyPartition()
     const share = Math.min(query.limit, Math.ceil((2 * query.limit) / partitions.length) + SPARE_IDS)
     const pages = await Promise.all(
-      partitions.map((partition) => this.page(list.key(partition), list.scope, query, share)),
+      lists.flatMap((list) =>
+        partitions.map((partition) => this.page(list.key(partition), list.scope, query, share)),
+      ),
     )
     const comesBefore = (one: InboxId, other: InboxId) => (query.order === 'asc' ? one < other : one > other)
     let end: InboxId | null = null
@@ -115,15 +126,28 @@ export class InboxLists {
     return members.map((member) => member.slice(scope.length) as InboxId)
   }
 
-  private async dueUntil(now: Date): Promise<InboxId[]> {
-    const found = await Promise.all(
-      this.keys
-        .everyPartition()
-        .map((partition) =>
-          reach(() => this.client.zrange(this.keys.due(partition), '-inf', String(now.getTime()), 'BYSCORE')),
-        ),
+  /** Of all accounts; null if there are more than MAX_DUE. */
+  private async dueUntil(now: Date): Promise<InboxId[] | null> {
+    const { client, keys } = this
+    const found = await reach(() =>
+      Promise.all(
+        keys
+          .everyPartition()
+          .map((partition) =>
+            client.zrange(
+              keys.due(partition),
+              '-inf',
+              String(now.getTime()),
+              'BYSCORE',
+              'LIMIT',
+              0,
+              MAX_DUE + 1,
+            ),
+          ),
+      ),
     )
-    return found.flat() as InboxId[]
+    const ids = found.flat() as InboxId[]
+    return ids.length > MAX_DUE ? null : ids
   }
 }
 
