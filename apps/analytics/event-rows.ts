@@ -1,8 +1,6 @@
 import { decodeBatch, type DecodedBatch } from '#libs/event-log/decode-batch.js'
 import type { BatchOutcome, RecordBatch, StoredRecord } from '#libs/event-log/event-log.js'
-import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
-import { usageEventCodec } from '#libs/event-log/usage-events.js'
-import { webhookEventCodec } from '#libs/event-log/webhook-events.js'
+import { inboxEventCodec, usageEventCodec, webhookEventCodec } from '#libs/event-log/codecs.js'
 import {
   encodeRows,
   inboxRow,

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import { decodeBatch } from '#libs/event-log/decode-batch.js'
 import type { BatchOutcome, EventLog, RecordBatch } from '#libs/event-log/event-log.js'
-import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
+import { inboxEventCodec } from '#libs/event-log/codecs.js'
 import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'
 import { LifecycleMetrics } from './lifecycle-metrics.js'
 

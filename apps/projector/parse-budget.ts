@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { ParseTask } from './parse-task.js'
 
 /** A mail that takes no longer costs nobody anything: many times what mail takes that is no attack. */
@@ -7,8 +8,8 @@ const ORDINARY_MS_PER_MIB = 20
 const SMALL_BYTES = 64 * 1024
 const SMALL_MS = 100
 const WINDOW_MS = 60_000
-/** Spent budgets remembered; beyond it the oldest are as new. */
-const MOST_WINDOWS = 20_000
+/** Spent budgets remembered. */
+const MAX_WINDOWS = 20_000
 
 export interface ParseBudgetOptions {
   /** CPU milliseconds of a minute's mail of one inbox beyond what is ordinary. */
@@ -24,7 +25,7 @@ type Reader = Pick<ParseTask, 'accountId' | 'inboxId' | 'receivedAt' | 'size'>
  * the mail received in that minute, whenever it is read (docs/decisions/0017-fair-parsing.md).
  */
 export class ParseBudget {
-  private readonly spent = new Map<string, number>()
+  private readonly spent = new LRUCache<string, number>({ max: MAX_WINDOWS })
 
   constructor(private readonly options: ParseBudgetOptions) {}
 
@@ -55,10 +56,6 @@ export class ParseBudget {
   spend(mail: Reader, ms: number): void {
     if (ms <= 0) return
     for (const window of windowsOf(mail)) this.spent.set(window, this.spentIn(window) + ms)
-    for (const oldest of this.spent.keys()) {
-      if (this.spent.size <= MOST_WINDOWS) break
-      this.spent.delete(oldest)
-    }
   }
 
   private spentIn(window: string): number {

@@ -1,7 +1,7 @@
 import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
-import { accountEventCodec } from '#libs/event-log/account-events.js'
+import { accountEventCodec, inboxEventCodec, webhookEventCodec } from '#libs/event-log/codecs.js'
 import { decodeBatch } from '#libs/event-log/decode-batch.js'
 import type {
   BatchOutcome,
@@ -10,8 +10,6 @@ import type {
   RecordBatch,
   StoredRecord,
 } from '#libs/event-log/event-log.js'
-import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
-import { webhookEventCodec } from '#libs/event-log/webhook-events.js'
 import { PassErrorsOn, type HandedBatch } from '#libs/log-transport/event-log-strategy.js'
 import { projectAccountEvent, sliceConcerned } from '#libs/read-model/account-projection.js'
 import { beginViews } from '#libs/read-model/beginning.js'

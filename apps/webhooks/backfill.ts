@@ -1,6 +1,6 @@
 import { decodeBatch } from '#libs/event-log/decode-batch.js'
 import type { EventLog, PartitionRange } from '#libs/event-log/event-log.js'
-import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
+import { inboxEventCodec } from '#libs/event-log/codecs.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import type { Watermark } from '#libs/read-model/watermark.js'
 import type { Webhook } from '#libs/webhook/webhook.js'

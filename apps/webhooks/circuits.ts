@@ -1,10 +1,11 @@
+import { LRUCache } from 'lru-cache'
 import type { WebhookId } from '#libs/typeid/typeid.js'
 
 /** Failures in a row that open a circuit. */
 const OPENS_AFTER = 5
 const PAUSE_MS = { first: 5_000, most: 300_000 }
-/** Endpoints remembered; beyond it the oldest are as new. */
-const MOST_CIRCUITS = 50_000
+/** Endpoints remembered. */
+const MAX_CIRCUITS = 50_000
 
 interface Circuit {
   failures: number
@@ -17,7 +18,7 @@ interface Circuit {
  * one takes no places from others. In this process's memory alone: each learns by itself.
  */
 export class Circuits {
-  private readonly circuits = new Map<WebhookId, Circuit>()
+  private readonly circuits = new LRUCache<WebhookId, Circuit>({ max: MAX_CIRCUITS })
 
   /** How many attempts may be under way: `most` where all is well. */
   room(id: WebhookId, most: number, nowMs: number): number {
@@ -36,15 +37,10 @@ export class Circuits {
     if (nowMs < circuit.openUntilMs) return
     const { failures, pauseMs } = circuit
     const isOpen = failures + 1 >= OPENS_AFTER
-    this.circuits.delete(id)
     this.circuits.set(id, {
       failures: failures + 1,
       openUntilMs: isOpen ? nowMs + pauseMs : 0,
       pauseMs: isOpen ? Math.min(pauseMs * 2, PAUSE_MS.most) : pauseMs,
     })
-    for (const oldest of this.circuits.keys()) {
-      if (this.circuits.size <= MOST_CIRCUITS) break
-      this.circuits.delete(oldest)
-    }
   }
 }

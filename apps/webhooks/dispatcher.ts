@@ -38,7 +38,7 @@ const LOOK_EVERY_MS = 500
 /** Claims apart: what comes in between goes along. */
 const GATHER_MS = 5
 const AFTER_ERROR_MS = 1_000
-const MOST_REMEMBERED = 100_000
+const MAX_REMEMBERED = 100_000
 
 /** Claims what is due and has it attempted, many at once, none of them in another webhook's way. */
 export class Dispatcher {
@@ -46,9 +46,9 @@ export class Dispatcher {
   private readonly underWay = new Set<DeliveryId>()
   private readonly places: Places
   private readonly circuits = new Circuits()
-  private readonly accounts = new LRUCache<WebhookId, AccountId>({ max: MOST_REMEMBERED })
+  private readonly accounts = new LRUCache<WebhookId, AccountId>({ max: MAX_REMEMBERED })
   /** How many attempts of a delivery this process has made: the views may not show the last one when its lease ends. */
-  private readonly made = new Map<DeliveryId, number>()
+  private readonly made = new LRUCache<DeliveryId, number>({ max: MAX_REMEMBERED })
   private readonly unsubscribe: (() => void)[] = []
   private isStopping = false
   private loop: Promise<void> = Promise.resolve()
@@ -132,7 +132,7 @@ export class Dispatcher {
         leave()
       })
       if (made.result === 'failed') this.places.learn(webhookId, made.outcome.tookMs)
-      this.remember(delivery)
+      this.made.set(delivery.id, delivery.attempts.length + 1)
       this.conclude(delivery, made)
     } catch (error) {
       metrics.ended('unknown', null)
@@ -169,15 +169,6 @@ export class Dispatcher {
     if (made.disabledFor === null) return
     metrics.disabled.inc()
     logger.warn({ webhookId, reason: made.disabledFor }, 'webhook disabled')
-  }
-
-  private remember({ id, attempts }: Delivery): void {
-    this.made.delete(id)
-    this.made.set(id, attempts.length + 1)
-    for (const oldest of this.made.keys()) {
-      if (this.made.size <= MOST_REMEMBERED) break
-      this.made.delete(oldest)
-    }
   }
 
   /**

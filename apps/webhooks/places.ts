@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { AccountId, WebhookId } from '#libs/typeid/typeid.js'
 
 /** Whoever takes longer has a place that hundreds of quick attempts could have had. */
@@ -8,8 +9,8 @@ const SHARES = { slow: 3 / 8, unproven: 3 / 4 }
 const KEPT = { webhooks: 1 / 4, accounts: 1 / 16 }
 /** An account's new and slow webhooks have at most this many times the places that are left for such webhooks. */
 const MAX_TIMES_LEFT = 3
-/** Webhooks remembered; beyond it the oldest are as new. */
-const MOST_KNOWN = 50_000
+/** Webhooks remembered. */
+const MAX_KNOWN = 50_000
 
 /** A webhook, and the account that its places count for. */
 export interface Owned {
@@ -32,7 +33,7 @@ interface Held {
  */
 export class Places {
   private readonly taken = new Map<WebhookId, { accountId: AccountId; count: number }>()
-  private readonly earned = new Map<WebhookId, number>()
+  private readonly earned = new LRUCache<WebhookId, number>({ max: MAX_KNOWN })
   private countTaken = 0
 
   /** `most`: in all, and of one webhook. */
@@ -86,14 +87,9 @@ export class Places {
   /** `tookMs`: for how long the endpoint was waited for. */
   learn(id: WebhookId, tookMs: number): void {
     const earned = this.earnedBy(id)
-    this.earned.delete(id)
     // Where one place is all that may be had, a second one says that it is quick.
     const most = Math.max(this.mostOfOne, 2)
     this.earned.set(id, tookMs > SLOW_MS ? Math.max(Math.floor(earned / 2), 1) : Math.min(earned + 1, most))
-    for (const oldest of this.earned.keys()) {
-      if (this.earned.size <= MOST_KNOWN) break
-      this.earned.delete(oldest)
-    }
   }
 
   /** What all have now, and each account. */

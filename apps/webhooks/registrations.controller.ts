@@ -1,6 +1,6 @@
 import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
-import { accountEventCodec } from '#libs/event-log/account-events.js'
+import { accountEventCodec } from '#libs/event-log/codecs.js'
 import { decodeBatch } from '#libs/event-log/decode-batch.js'
 import type { BatchOutcome, EventLog, RecordBatch } from '#libs/event-log/event-log.js'
 import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'

@@ -1,3 +1,4 @@
+import { accept, refuse, type Decision } from '#libs/events/decision.js'
 import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
 import { isOnPlan, type AccountSlice } from './account.js'
 import type { AccountEvent } from './events.js'
@@ -56,8 +57,6 @@ export type Refusal =
   | { code: 'key-revoked'; revokedAt: Date }
   | { code: 'over-grace'; mostMs: number }
 
-export type Decision = { events: AccountEvent[]; refusal: null } | { events: []; refusal: Refusal }
-
 /**
  * What a command leads to, judged against the view, which may lag: order on the log arbitrates. No event and no
  * refusal: it already is as the command wants it, also where a command with the same ids comes again.
@@ -65,7 +64,7 @@ export type Decision = { events: AccountEvent[]; refusal: null } | { events: [];
 export function decide(
   { account, key }: Pick<AccountSlice, 'account' | 'key'>,
   command: AccountCommand,
-): Decision {
+): Decision<AccountEvent, Refusal> {
   if (command.type === 'OpenAccount') return account === null ? open(command) : accept()
   const { accountId, now } = command
   if (account === null) return refuse({ code: 'unknown-account' })
@@ -100,7 +99,7 @@ export function decide(
   }
 }
 
-function open(command: Extract<AccountCommand, { type: 'OpenAccount' }>): Decision {
+function open(command: Extract<AccountCommand, { type: 'OpenAccount' }>): Decision<AccountEvent, Refusal> {
   const { accountId, name, plan, limits, now } = command
   if (limits !== null && !plan.isPerAccount) {
     return refuse({ code: 'limits-not-per-account', plan: plan.name })
@@ -108,7 +107,7 @@ function open(command: Extract<AccountCommand, { type: 'OpenAccount' }>): Decisi
   return accept({ type: 'AccountOpened', accountId, name, plan: plan.name, limits, openedAt: now })
 }
 
-function issue(command: Extract<AccountCommand, { type: 'IssueApiKey' }>): Decision {
+function issue(command: Extract<AccountCommand, { type: 'IssueApiKey' }>): Decision<AccountEvent, Refusal> {
   const { plan, activeKeys, now, ...facts } = command
   const { requestsPerMinute } = plan
   if (!plan.hasApiAccess) return refuse({ code: 'plan-lacks-api-access', plan: plan.name })
@@ -117,12 +116,4 @@ function issue(command: Extract<AccountCommand, { type: 'IssueApiKey' }>): Decis
   }
   if (activeKeys >= MOST_ACTIVE_KEYS) return refuse({ code: 'too-many-keys', most: MOST_ACTIVE_KEYS })
   return accept({ ...facts, type: 'ApiKeyIssued', issuedAt: now })
-}
-
-function accept(...events: AccountEvent[]): Decision {
-  return { events, refusal: null }
-}
-
-function refuse(refusal: Refusal): Decision {
-  return { events: [], refusal }
 }

@@ -1,7 +1,8 @@
+import { whenThen } from '#libs/events/given-when-then.js'
 import { idFromBytes, type AccountId, type KeyId, type WebhookId } from '#libs/typeid/typeid.js'
 import type { WebhookEntry } from '#libs/webhook/webhook.js'
 import { evolve, type Account, type AccountSlice, type ApiKey } from './account.js'
-import { decide, type AccountCommand, type Decision, type Refusal } from './decide.js'
+import { decide, type AccountCommand } from './decide.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from './events.js'
 import { BUILT_IN_PLANS, type Plan } from './plan.js'
 
@@ -39,16 +40,7 @@ export function sliceFor(
 /** `given(opened, issued).when(rotate(at)).then([rotated(at)])` */
 export function given(...history: AccountEvent[]) {
   const view = replay(history)
-  return {
-    when(command: AccountCommand) {
-      const decision = decide(sliceFor(view, command), command)
-      return {
-        then: (events: AccountEvent[]) => expect(decision).toEqual<Decision>({ events, refusal: null }),
-        thenRefused: (refusal: Refusal) => expect(decision).toEqual<Decision>({ events: [], refusal }),
-      }
-    },
-    view,
-  }
+  return { ...whenThen((command: AccountCommand) => decide(sliceFor(view, command), command)), view }
 }
 
 export const ACCOUNT_ID: AccountId = idFromBytes('acc', Buffer.alloc(16, 1))

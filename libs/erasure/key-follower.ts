@@ -1,11 +1,12 @@
 import pLimit from 'p-limit'
 import { decodeBatch } from '#libs/event-log/decode-batch.js'
 import type { EventLog, PartitionRange, StoredRecord } from '#libs/event-log/event-log.js'
-import { inboxKeyEventCodec, type InboxKeyEvent } from '#libs/event-log/inbox-key-events.js'
+import { inboxKeyEventCodec } from '#libs/event-log/codecs.js'
 import { SharedRun } from '#libs/timing/shared-run.js'
 import { Repetition } from '#libs/timing/repetition.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { KeyStatement, KeyView, ViewStanding } from './key-view.js'
+import type { InboxKeyEvent } from '#libs/inbox/key-events.js'
 
 export interface KeyFollowerOptions {
   log: Pick<EventLog, 'read' | 'topology'>

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import type { MasterKeys, WrappedKey } from './master-key.js'
 import type { SecretKey } from './seal.js'
@@ -9,13 +10,13 @@ interface KeyAtHand {
   confirmedAt: number
 }
 
-const MOST_AT_HAND = 10_000
+const MAX_AT_HAND = 10_000
 /** So long at most a process still opens with a key that another has forgotten. */
 const SERVED_FOR_MS = 2_000
 
 /** The keys that were found last: to unwrap one costs more than to seal a mail with it. */
 export class KeysAtHand {
-  private readonly keys = new Map<InboxId, KeyAtHand>()
+  private readonly keys = new LRUCache<InboxId, KeyAtHand>({ max: MAX_AT_HAND })
 
   constructor(
     private readonly masterKeys: MasterKeys,
@@ -35,9 +36,6 @@ export class KeysAtHand {
     const found = this.keys.get(inboxId)
     const isSame = found !== undefined && Buffer.compare(found.wrapped, wrapped.wrapped) === 0
     const key = isSame ? found.key : this.masterKeys.unwrap(inboxId, wrapped)
-    this.keys.delete(inboxId)
-    const [oldest] = this.keys.keys()
-    if (oldest !== undefined && this.keys.size >= MOST_AT_HAND) this.keys.delete(oldest)
     this.keys.set(inboxId, { wrapped: wrapped.wrapped, key, confirmedAt: this.now().getTime() })
     return key
   }

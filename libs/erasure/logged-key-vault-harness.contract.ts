@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { EventLog, Position, StoredRecord } from '#libs/event-log/event-log.js'
 import { PARTITIONS, recordsOf } from '#libs/event-log/event-log-harness.contract.js'
-import { inboxKeyEventCodec, type InboxKeyEvent } from '#libs/event-log/inbox-key-events.js'
+import { inboxKeyEventCodec } from '#libs/event-log/codecs.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
 import { mintId } from '#libs/typeid/mint.js'
 import { FickleLog } from './fickle-log.contract.js'
@@ -9,6 +9,7 @@ import type { KeyView } from './key-view.js'
 import { LoggedKeyVault, type LoggedKeyVaultOptions } from './logged-key-vault.js'
 import { MasterKeys } from './master-key.js'
 import { makeSecretKey } from './seal.js'
+import type { InboxKeyEvent } from '#libs/inbox/key-events.js'
 
 /** What a vault stands on, for one test: a log of PARTITIONS, and a view. */
 export interface Ground {

@@ -1,5 +1,4 @@
-import type { InboxKeyWrapped } from '#libs/event-log/inbox-key-events.js'
-import { MASTER_KEY_SUBJECT } from '#libs/event-log/inbox-key-events.js'
+import { MASTER_KEY_SUBJECT } from '#libs/event-log/codecs.js'
 import { mintId } from '#libs/typeid/mint.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import { until } from '#test/harness/until.js'
@@ -8,6 +7,7 @@ import type { LoggedKeyVault } from './logged-key-vault.js'
 import { masterKeys, type VaultHarness } from './logged-key-vault-harness.contract.js'
 import { MasterKeyMissingError } from './master-key.js'
 import { makeSecretKey, type SecretKey } from './seal.js'
+import type { InboxKeyWrapped } from '#libs/inbox/key-events.js'
 
 type Harness = VaultHarness & { vault: LoggedKeyVault }
 

@@ -1,11 +1,7 @@
 import { messageOf } from '#libs/fault/message-of.js'
 import { decodeBatch } from '#libs/event-log/decode-batch.js'
 import type { EventLog } from '#libs/event-log/event-log.js'
-import {
-  inboxKeyEventCodec,
-  MASTER_KEY_SUBJECT,
-  type InboxKeyEvent,
-} from '#libs/event-log/inbox-key-events.js'
+import { inboxKeyEventCodec, MASTER_KEY_SUBJECT } from '#libs/event-log/codecs.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
 import { beforeDeadline, DeadlineError } from '#libs/timing/deadline.js'
 import { mintId } from '#libs/typeid/mint.js'
@@ -17,6 +13,7 @@ import { KeysAtHand } from './keys-at-hand.js'
 import { MasterKeyMissingError, type MasterKeys, type WrappedKey } from './master-key.js'
 import { Pulse } from './pulse.js'
 import { makeSecretKey, type SecretKey } from './seal.js'
+import type { InboxKeyEvent } from '#libs/inbox/key-events.js'
 
 /*
  * Inbox keys on the compacted topic inbox-keys, viewed in a fast store. See docs/decisions/0010-inbox-keys-on-the-log.md

@@ -1,6 +1,6 @@
-import type { KeysHeartbeat } from '#libs/event-log/inbox-key-events.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
 import { Repetition } from '#libs/timing/repetition.js'
+import type { KeysHeartbeat } from '#libs/inbox/key-events.js'
 
 export interface PulseOptions {
   append: (event: KeysHeartbeat) => Promise<void>

@@ -1,6 +1,6 @@
 import { minute } from '#libs/inbox/given-when-then.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
-import { accountEventCodec } from './account-events.js'
+import { accountEventCodec } from './codecs.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
 const keyId = idFromBytes('key', Buffer.alloc(16, 2))

@@ -1,3 +1,15 @@
+import { Encoder } from 'cbor-x'
+import type Type from 'typebox'
+import { Compile, type Validator } from 'typebox/compile'
+import { asBuffer } from '#libs/bytes/as-buffer.js'
+import {
+  object,
+  readTime,
+  type AnyFields,
+  type EventDeclaration,
+  type Kind,
+  type ValuesOf,
+} from '#libs/events/declare.js'
 import { messageOf } from '#libs/fault/message-of.js'
 import { brand, type AccountId, type EventId, type KeyId } from '#libs/typeid/typeid.js'
 import type { LogRecord } from './event-log.js'
@@ -27,35 +39,35 @@ export type Decoded<Event, Recording = Recorded<Event>> =
   | { kind: 'newer'; type: string; version: number }
   | { kind: 'undecodable'; reason: string }
 
-/** How one type of event is written: its name and version on the log, and its data. */
-export interface EventForm<Event> {
-  /** The attribute `type`. */
-  name: string
-  version: number
-  contentType: 'application/json' | 'application/cbor'
-  encode(event: Event): Uint8Array
-  /** Takes data of this version and every older one; throws where it is neither. */
-  decode(value: Uint8Array, version: number): Event
-}
-
 /** Begins the name of every type of event. */
 export const TYPE_PREFIX = 'mayfly.'
 
+type Declarations<Event extends { type: string }> = Readonly<Record<Event['type'], EventDeclaration>>
+
+/** Plain CBOR (RFC 8949), without the extensions of its encoder: any reader takes it. */
+const cbor = new Encoder({ useRecords: false, tagUint8Array: false, variableMapSize: true })
+
 /** Encodes and decodes the events of one topic, with the attributes that any event has. */
 export class OccurrenceCodec<Event extends { type: string }> {
-  private readonly byName: ReadonlyMap<string, EventForm<Event>>
+  private readonly forms: readonly EventForm[]
+  private readonly byType: ReadonlyMap<string, EventForm>
+  private readonly byName: ReadonlyMap<string, EventForm>
 
   /** `keyOf` gives the record's key, which decides the partition, and the attribute `subject`. */
   constructor(
-    private readonly forms: Readonly<Record<Event['type'], EventForm<Event>>>,
+    declarations: Declarations<Event>,
     readonly keyOf: (event: Event) => string,
   ) {
-    this.byName = new Map(Object.values<EventForm<Event>>(forms).map((form) => [form.name, form]))
+    this.forms = Object.entries<EventDeclaration>(declarations).map(
+      ([type, each]) => new EventForm(type, each),
+    )
+    this.byType = new Map(this.forms.map((form) => [form.type, form]))
+    this.byName = new Map(this.forms.map((form) => [form.name, form]))
   }
 
   encode({ id, time, source, event }: Occurrence<Event>): LogRecord {
-    const type: Event['type'] = event.type
-    const form = this.forms[type]
+    const form = this.byType.get(event.type)
+    if (form === undefined) throw new TypeError(`unknown event "${event.type}"`)
     const key = this.keyOf(event)
     return {
       key,
@@ -78,7 +90,7 @@ export class OccurrenceCodec<Event extends { type: string }> {
     const version = Number(headers.ce_schemaversion)
     if (form === undefined) {
       const type = headers.ce_type ?? ''
-      // A type of Mayfly's that this version has not heard of was written by a newer one.
+      // A type of Mayfly's that this version does not know was written by a newer one.
       if (type.startsWith(TYPE_PREFIX)) return { kind: 'newer', type, version }
       return { kind: 'undecodable', reason: `unknown type "${type}"` }
     }
@@ -90,7 +102,17 @@ export class OccurrenceCodec<Event extends { type: string }> {
       id: brand('evt', headers.ce_id ?? ''),
       time: readTime(headers.ce_time),
       source: headers.ce_source ?? '',
-      event: form.decode(value, version),
+      event: form.decode(value) as Event,
+    }))
+  }
+
+  /** What another language's consumer must know of each type of event. */
+  describe(): { type: string; version: number; contentType: string; schema: object }[] {
+    return this.forms.map(({ name: type, version, contentType, schema }) => ({
+      type,
+      version,
+      contentType,
+      schema,
     }))
   }
 }
@@ -100,10 +122,14 @@ export class EventCodec<Event extends { type: string }> {
   private readonly occurrences: OccurrenceCodec<Event>
 
   constructor(
-    forms: Readonly<Record<Event['type'], EventForm<Event>>>,
+    declarations: Declarations<Event>,
     readonly keyOf: (event: Event) => string,
   ) {
-    this.occurrences = new OccurrenceCodec(forms, keyOf)
+    this.occurrences = new OccurrenceCodec(declarations, keyOf)
+  }
+
+  describe(): ReturnType<OccurrenceCodec<Event>['describe']> {
+    return this.occurrences.describe()
   }
 
   encode(recorded: Recorded<Event>): LogRecord {
@@ -139,9 +165,43 @@ function orUndecodable<Recording>(
   }
 }
 
-/** RFC 3339 in UTC, to the millisecond. */
-export function readTime(text: string | undefined): Date {
-  const time = new Date(text ?? '')
-  if (Number.isNaN(time.getTime())) throw new TypeError(`not a time: "${text ?? ''}"`)
-  return time
+/** How one type of event is written and read. */
+class EventForm {
+  /** The attribute `type`. */
+  readonly name: string
+  readonly version: number
+  readonly contentType: EventDeclaration['contentType']
+  readonly schema: Type.TSchema
+  private readonly data: Kind<ValuesOf<AnyFields>>
+  private readonly validator: Validator
+
+  constructor(
+    readonly type: string,
+    { name, version, contentType, fields }: EventDeclaration,
+  ) {
+    this.name = TYPE_PREFIX + name
+    this.version = version
+    this.contentType = contentType
+    this.data = object(fields)
+    this.schema = this.data.schema
+    this.validator = Compile(this.schema)
+  }
+
+  encode(event: object): Uint8Array {
+    const data = this.data.write(event as never)
+    return this.contentType === 'application/cbor' ? cbor.encode(data) : Buffer.from(JSON.stringify(data))
+  }
+
+  /** Throws if the data is not what the schema says. */
+  decode(value: Uint8Array): object {
+    const data: unknown =
+      this.contentType === 'application/cbor' ? cbor.decode(value) : JSON.parse(asBuffer(value).toString())
+    if (!this.validator.Check(data)) {
+      const [error] = this.validator.Errors(data)
+      throw new TypeError(
+        `data does not fit the schema: ${error?.instancePath ?? ''} ${error?.message ?? ''}`,
+      )
+    }
+    return { type: this.type, ...this.data.read(data) }
+  }
 }

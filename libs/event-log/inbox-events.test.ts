@@ -7,10 +7,8 @@ import { idFromBytes } from '#libs/typeid/typeid.js'
 import type { DeliveryEvent } from '#libs/webhook/delivery-events.js'
 import { anyDeliveryEvent } from '#libs/webhook/delivery-events.arbitrary.js'
 import { anyReplayEvent } from '#libs/webhook/replay-events.arbitrary.js'
-import { accountEventCodec } from './account-events.js'
+import { accountEventCodec, inboxEventCodec, webhookEventCodec } from './codecs.js'
 import type { Recorded } from './cloud-event.js'
-import { inboxEventCodec } from './inbox-events.js'
-import { webhookEventCodec } from './webhook-events.js'
 
 function anyRecorded<Event>(event: fc.Arbitrary<Event>): fc.Arbitrary<Recorded<Event>> {
   return fc.record({

@@ -2,11 +2,9 @@ import type { AccountEvent } from '#libs/account/events.js'
 import type { InboxEvent } from '#libs/inbox/events.js'
 import { mintId } from '#libs/typeid/mint.js'
 import type { WebhookEvent } from '#libs/webhook/webhook-events.js'
-import { accountEventCodec } from './account-events.js'
+import { accountEventCodec, inboxEventCodec, webhookEventCodec } from './codecs.js'
 import type { Recorded } from './cloud-event.js'
 import type { EventLog, Position } from './event-log.js'
-import { inboxEventCodec } from './inbox-events.js'
-import { webhookEventCodec } from './webhook-events.js'
 
 /** Whom an event concerns and who caused it. */
 export type Attribution = Pick<Recorded<unknown>, 'accountId' | 'environment' | 'keyId'>

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { anyRegistrationEvent } from '#libs/webhook/registration-events.arbitrary.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
-import { accountEventCodec } from './account-events.js'
+import { accountEventCodec } from './codecs.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
 

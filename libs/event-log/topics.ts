@@ -9,7 +9,7 @@ export const VIEWED_TOPICS = ['inbox-events', 'account-events', 'webhook-events'
 /** Topics of events, which consumers follow. */
 export const SOURCE_TOPICS = [...VIEWED_TOPICS, 'usage-events'] as const
 
-const LOG_TOPICS: readonly LogTopic[] = [...SOURCE_TOPICS, 'inbox-keys']
+export const LOG_TOPICS: readonly LogTopic[] = [...SOURCE_TOPICS, 'inbox-keys']
 
 export const TOPICS: readonly TopicName[] = LOG_TOPICS.flatMap((topic) => [topic, deadLetterOf(topic)])
 

@@ -1,3 +1,4 @@
+import { accept, refuse, type Decision } from '#libs/events/decision.js'
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
 import type { Address } from './address.js'
 import type { InboxAttribution, InboxEvent } from './events.js'
@@ -41,14 +42,12 @@ export type Refusal =
   | { code: 'inbox-full'; maxMessages: number }
   | { code: 'unknown-message' }
 
-export type Decision = { events: InboxEvent[]; refusal: null } | { events: []; refusal: Refusal }
-
 /**
  * What a command leads to, judged against the view. The view may lag and others may append meanwhile: order
  * on the log arbitrates, and `evolve` lets what came too late change nothing. No event and no refusal: it
  * already is as the command wants it.
  */
-export function decide({ inbox, message }: InboxSlice, command: InboxCommand): Decision {
+export function decide({ inbox, message }: InboxSlice, command: InboxCommand): Decision<InboxEvent, Refusal> {
   if (command.type === 'CreateInbox') return create(command)
   if (inbox === null) return refuse({ code: 'unknown-inbox' })
   const { inboxId, now } = command
@@ -102,7 +101,7 @@ export function isOverRetention(lifespan: Lifespan, retention: Lifespan): boolea
   return lifespan.ms > retention.ms
 }
 
-function create(command: Extract<InboxCommand, { type: 'CreateInbox' }>): Decision {
+function create(command: Extract<InboxCommand, { type: 'CreateInbox' }>): Decision<InboxEvent, Refusal> {
   const { type: _type, lifespan, retention, now, ...facts } = command
   if (isOverRetention(lifespan, retention)) return refuse({ code: 'over-retention', retention })
   return accept({
@@ -112,12 +111,4 @@ function create(command: Extract<InboxCommand, { type: 'CreateInbox' }>): Decisi
     createdAt: now,
     expiresAt: new Date(now.getTime() + lifespan.ms),
   })
-}
-
-function accept(...events: InboxEvent[]): Decision {
-  return { events, refusal: null }
-}
-
-function refuse(refusal: Refusal): Decision {
-  return { events: [], refusal }
 }

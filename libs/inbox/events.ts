@@ -1,76 +1,94 @@
-import type { AccountId, InboxId, KeyId, MessageId } from '#libs/typeid/typeid.js'
+import Type from 'typebox'
+import {
+  added,
+  boolean,
+  count,
+  event,
+  flat,
+  id,
+  labels,
+  named,
+  optional,
+  plain,
+  sealedBytes,
+  sealedText,
+  sha256,
+  text,
+  time,
+  type EventOf,
+  type ValuesOf,
+} from '#libs/events/declare.js'
 import type { Address } from './address.js'
 
+/** The key that created the inbox, and the inbox's labels: usage counts an event for them. */
+const attribution = { keyId: named('inbox_key_id', id('key')), labels }
+export type InboxAttribution = ValuesOf<typeof attribution>
+
+/** Null in events recorded before usage was counted. */
+const inbox = optional(flat(attribution), null)
+
 /** Everything that can happen to an inbox. What only its key may reveal is sealed (docs/events.md). */
-export type InboxEvent = InboxCreated | MessageReceived | MessageDeleted | InboxExpired | InboxDeleted
+export const INBOX_EVENTS = {
+  InboxCreated: event('inbox.created', {
+    inboxId: id('inb'),
+    accountId: id('acc'),
+    environment: text,
+    keyId: id('key'),
+    address: plain(Type.Unsafe<Address>(Type.String())),
+    duration: text,
+    labels,
+    maxMessages: count,
+    /** Whether its mail is kept behind a password. */
+    isProtected: named('password_protected', added(boolean, false)),
+    createdAt: time,
+    expiresAt: time,
+    /** InboxDetails. */
+    sealed: sealedText,
+  }),
 
-export interface InboxCreated {
-  type: 'InboxCreated'
-  inboxId: InboxId
-  accountId: AccountId
-  environment: string
-  keyId: KeyId
-  address: Address
-  duration: string
-  labels: Readonly<Record<string, string>>
-  maxMessages: number
-  /** Whether its mail is kept behind a password. */
-  isProtected: boolean
-  createdAt: Date
-  expiresAt: Date
-  /** Sealed InboxDetails. */
-  sealed: Uint8Array
+  MessageReceived: event(
+    'inbox.message-received',
+    {
+      inboxId: id('inb'),
+      messageId: id('msg'),
+      receivedAt: time,
+      /** Bytes of the mail's source. */
+      size: count,
+      /** Of the sealed bytes. */
+      digest: sha256,
+      /** Envelope and source. */
+      sealed: sealedBytes,
+      inbox,
+    },
+    { contentType: 'application/cbor' },
+  ),
+
+  MessageDeleted: event('inbox.message-deleted', {
+    inboxId: id('inb'),
+    messageId: id('msg'),
+    /** The key that deleted the message. */
+    keyId: id('key'),
+    deletedAt: time,
+    inbox,
+  }),
+
+  InboxExpired: event('inbox.expired', { inboxId: id('inb'), expiredAt: time, inbox }),
+
+  InboxDeleted: event('inbox.deleted', {
+    inboxId: id('inb'),
+    /** The key that deleted the inbox. */
+    keyId: id('key'),
+    deletedAt: time,
+    inbox,
+  }),
 }
 
-export interface MessageReceived {
-  type: 'MessageReceived'
-  inboxId: InboxId
-  messageId: MessageId
-  receivedAt: Date
-  /** Bytes of the mail's source. */
-  size: number
-  /** Hex SHA-256 of the sealed bytes. */
-  digest: string
-  /** Envelope and source, sealed. */
-  sealed: Uint8Array
-  /** Null in events recorded before usage was counted. */
-  inbox: InboxAttribution | null
-}
-
-/** The key that created the inbox, and the inbox's labels: what usage figures count an event by. */
-export interface InboxAttribution {
-  keyId: KeyId
-  labels: Readonly<Record<string, string>>
-}
-
-export interface MessageDeleted {
-  type: 'MessageDeleted'
-  inboxId: InboxId
-  messageId: MessageId
-  /** The key that deleted the message. */
-  keyId: KeyId
-  deletedAt: Date
-  /** Null in events recorded before usage was counted. */
-  inbox: InboxAttribution | null
-}
-
-export interface InboxExpired {
-  type: 'InboxExpired'
-  inboxId: InboxId
-  expiredAt: Date
-  /** Null in events recorded before usage was counted. */
-  inbox: InboxAttribution | null
-}
-
-export interface InboxDeleted {
-  type: 'InboxDeleted'
-  inboxId: InboxId
-  /** The key that deleted the inbox. */
-  keyId: KeyId
-  deletedAt: Date
-  /** Null in events recorded before usage was counted. */
-  inbox: InboxAttribution | null
-}
+export type InboxEvent = EventOf<typeof INBOX_EVENTS>
+export type InboxCreated = EventOf<typeof INBOX_EVENTS, 'InboxCreated'>
+export type MessageReceived = EventOf<typeof INBOX_EVENTS, 'MessageReceived'>
+export type MessageDeleted = EventOf<typeof INBOX_EVENTS, 'MessageDeleted'>
+export type InboxExpired = EventOf<typeof INBOX_EVENTS, 'InboxExpired'>
+export type InboxDeleted = EventOf<typeof INBOX_EVENTS, 'InboxDeleted'>
 
 /** What of an inbox is sealed with its key, beside the mail. */
 export interface InboxDetails {

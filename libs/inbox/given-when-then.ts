@@ -1,6 +1,7 @@
+import { whenThen } from '#libs/events/given-when-then.js'
 import { idFromBytes, type InboxId, type KeyId, type MessageId } from '#libs/typeid/typeid.js'
 import { addressReached } from './address.js'
-import { decide, type Decision, type InboxCommand, type Refusal } from './decide.js'
+import { decide, type InboxCommand } from './decide.js'
 import type {
   InboxCreated,
   InboxDeleted,
@@ -38,16 +39,7 @@ export function sliceFor({ inbox, messages }: InboxView, what: InboxEvent | Inbo
 /** `given(created).when(deleteInbox(at)).then([deleted(at)])` */
 export function given(...history: InboxEvent[]) {
   const view = replay(history)
-  return {
-    when(command: InboxCommand) {
-      const decision = decide(sliceFor(view, command), command)
-      return {
-        then: (events: InboxEvent[]) => expect(decision).toEqual<Decision>({ events, refusal: null }),
-        thenRefused: (refusal: Refusal) => expect(decision).toEqual<Decision>({ events: [], refusal }),
-      }
-    },
-    view,
-  }
+  return { ...whenThen((command: InboxCommand) => decide(sliceFor(view, command), command)), view }
 }
 
 /** A moment of the example: minutes after the inbox was made. */

@@ -1,10 +1,11 @@
 import type { Logger } from 'pino'
+import { LRUCache } from 'lru-cache'
 import { ExpectedRetryError } from '#libs/fault/expected-retry.js'
 import { messageOf } from '#libs/fault/message-of.js'
 
 /** What fails in the background may fail many times a second: a line for each would bury all others. */
 const SAME_AFTER_MS = 10_000
-const MOST_KNOWN = 100
+const MAX_KNOWN = 100
 
 interface Known {
   loggedAtMs: number
@@ -26,7 +27,7 @@ export function faultLog(
   logger: Pick<Logger, 'error' | 'debug'>,
   { nowMs = () => performance.now(), then = 'tried again' }: FaultLogOptions = {},
 ): (error: unknown, during: string) => void {
-  const known = new Map<string, Known>()
+  const known = new LRUCache<string, Known>({ max: MAX_KNOWN })
   return (error, during) => {
     if (error instanceof ExpectedRetryError) {
       logger.debug({ reason: error.message }, `${during}: ${then}`)
@@ -38,7 +39,6 @@ export function faultLog(
       before.unlogged += 1
       return
     }
-    if (known.size >= MOST_KNOWN) known.clear()
     known.set(name, { loggedAtMs: nowMs(), unlogged: 0 })
     const again = before === undefined || before.unlogged === 0 ? {} : { timesSince: before.unlogged }
     logger.error({ err: error, ...again }, `${during} failed: ${then}`)

@@ -1,6 +1,6 @@
 import type { Occurrence, Recorded } from '#libs/event-log/cloud-event.js'
 import type { EventLog, LogRecord } from '#libs/event-log/event-log.js'
-import { usageEventCodec } from '#libs/event-log/usage-events.js'
+import { usageEventCodec } from '#libs/event-log/codecs.js'
 import { Repetition } from '#libs/timing/repetition.js'
 import { mintId } from '#libs/typeid/mint.js'
 import type { KeyId } from '#libs/typeid/typeid.js'

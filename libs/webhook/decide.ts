@@ -1,3 +1,4 @@
+import { accept, refuse, type Decision } from '#libs/events/decision.js'
 import type {
   PartitionEnd,
   RegistrationEvent,
@@ -61,14 +62,14 @@ export type WebhookRefusal =
   | { code: 'too-many-webhooks'; of: 'inbox' | 'environment'; most: number }
   | { code: 'over-grace'; mostMs: number }
 
-export type WebhookDecision =
-  { events: RegistrationEvent[]; refusal: null } | { events: []; refusal: WebhookRefusal }
-
 /**
  * What a command leads to, judged against the view, which may lag: order on the log arbitrates. No event and no
  * refusal: it already is as the command wants it, also where a registration with the same id comes again.
  */
-export function decide(entry: WebhookEntry, command: WebhookCommand): WebhookDecision {
+export function decide(
+  entry: WebhookEntry,
+  command: WebhookCommand,
+): Decision<RegistrationEvent, WebhookRefusal> {
   if (command.type === 'RegisterWebhook') return entry === null ? register(command) : accept()
   const { accountId, webhookId, now } = command
   if (entry === REMOVED || entry?.accountId !== accountId) return refuse({ code: 'unknown-webhook' })
@@ -102,7 +103,9 @@ export function decide(entry: WebhookEntry, command: WebhookCommand): WebhookDec
   }
 }
 
-function register(command: Extract<WebhookCommand, { type: 'RegisterWebhook' }>): WebhookDecision {
+function register(
+  command: Extract<WebhookCommand, { type: 'RegisterWebhook' }>,
+): Decision<RegistrationEvent, WebhookRefusal> {
   const { registered, now, url, ...facts } = command
   const fault = faultOfUrl(url.text)
   if (fault !== null) return refuse({ code: 'unfit-url', fault })
@@ -110,12 +113,4 @@ function register(command: Extract<WebhookCommand, { type: 'RegisterWebhook' }>)
   const most = of === 'inbox' ? MOST_WEBHOOKS_OF_INBOX : MOST_WEBHOOKS_OF_ENVIRONMENT
   if (registered >= most) return refuse({ code: 'too-many-webhooks', of, most })
   return accept({ ...facts, type: 'WebhookRegistered', url: url.stored, registeredAt: now })
-}
-
-function accept(...events: RegistrationEvent[]): WebhookDecision {
-  return { events, refusal: null }
-}
-
-function refuse(refusal: WebhookRefusal): WebhookDecision {
-  return { events: [], refusal }
 }

@@ -1,5 +1,6 @@
+import { whenThen } from '#libs/events/given-when-then.js'
 import { idFromBytes, type AccountId, type InboxId, type WebhookId } from '#libs/typeid/typeid.js'
-import { decide, type WebhookCommand, type WebhookDecision, type WebhookRefusal } from './decide.js'
+import { decide, type WebhookCommand } from './decide.js'
 import type {
   RegistrationEvent,
   SealedSecret,
@@ -25,17 +26,7 @@ export function webhookAfter(...history: RegistrationEvent[]): Webhook {
 /** `given(registered).when(change({ url })).then([changed({ url })])` */
 export function given(...history: RegistrationEvent[]) {
   const entry = entryAfter(...history)
-  return {
-    when(command: WebhookCommand) {
-      const decision = decide(entry, command)
-      return {
-        then: (events: RegistrationEvent[]) =>
-          expect(decision).toEqual<WebhookDecision>({ events, refusal: null }),
-        thenRefused: (refusal: WebhookRefusal) =>
-          expect(decision).toEqual<WebhookDecision>({ events: [], refusal }),
-      }
-    },
-  }
+  return whenThen((command: WebhookCommand) => decide(entry, command))
 }
 
 export const ACCOUNT_ID: AccountId = idFromBytes('acc', Buffer.alloc(16, 1))

@@ -1,8 +1,16 @@
-import type { InboxId, MessageId } from '#libs/typeid/typeid.js'
+import { constant, id, time, union, type ValueOf } from '#libs/events/declare.js'
 
-/** What a webhook is told of: an event of an inbox's. What it says beyond that is read when it is sent. */
-export type Notification =
-  | { type: 'message.received' | 'message.deleted'; inboxId: InboxId; messageId: MessageId; occurredAt: Date }
-  | { type: 'inbox.expired' | 'inbox.deleted'; inboxId: InboxId; messageId: null; occurredAt: Date }
+const ofMessage = { inboxId: id('inb'), messageId: id('msg'), occurredAt: time }
+const ofInbox = { inboxId: id('inb'), messageId: constant(null), occurredAt: time }
+
+/** What a webhook is notified of: an event of an inbox. Everything else in the notification is read when it is sent. */
+export const notification = union('type', {
+  'message.received': ofMessage,
+  'message.deleted': ofMessage,
+  'inbox.expired': ofInbox,
+  'inbox.deleted': ofInbox,
   /** A made-up mail, to try an endpoint with. */
-  | { type: 'sample'; inboxId: null; messageId: null; occurredAt: Date }
+  sample: { inboxId: constant(null), messageId: constant(null), occurredAt: time },
+})
+
+export type Notification = ValueOf<typeof notification>

@@ -1,50 +1,66 @@
-import type { AccountId, DeliveryId, InboxId, ReplayId, WebhookId } from '#libs/typeid/typeid.js'
+import Type from 'typebox'
+import {
+  boolean,
+  count,
+  event,
+  id,
+  list,
+  optional,
+  plain,
+  text,
+  time,
+  union,
+  type EventOf,
+  type ValueOf,
+} from '#libs/events/declare.js'
 
-/** What stands on the log beside the deliveries that a replay asks for. */
-export type ReplayEvent = ReplayRequested | ReplayAdvanced | ReplayCancelled
+const selection = union('kind', {
+  /** What happened from one moment up to, not including, another; or of that, what a delivery failed to deliver. */
+  range: { from: time, to: time, onlyFailed: boolean },
+  deliveries: { deliveryIds: list(id('dlv')) },
+  /** The mail that was there when the webhook was registered, from a moment on or all of it. */
+  held: { since: optional(time, null) },
+})
+/** What is delivered again. */
+export type ReplaySelection = ValueOf<typeof selection>
 
-/** What is told again. */
-export type ReplaySelection =
-  /** What happened from one moment up to, not including, another; or of that, what a delivery failed to tell. */
-  | { kind: 'range'; from: Date; to: Date; onlyFailed: boolean }
-  | { kind: 'deliveries'; deliveryIds: readonly DeliveryId[] }
-  /** The mail that was there when the webhook was registered, from a moment on or all of it: nobody has told it before. */
-  | { kind: 'held'; since: Date | null }
+const place = union('stage', {
+  /** Behind so many of the deliveries it was given. */
+  given: { offset: count },
+  /** From an offset of the webhook's deliveries on. */
+  told: { offset: count },
+  /** Among the mail that its inboxes hold, from an offset of one inbox on; null: before the first inbox. */
+  held: { inboxId: optional(id('inb'), null), offset: count },
+})
+/** Where a replay goes on. */
+export type ReplayPlace = ValueOf<typeof place>
 
-/**
- * Where a replay goes on: behind so many of the deliveries it was given, from an offset of the webhook's deliveries
- * on, or among the mail that its inboxes hold, from an offset of one inbox on (null: before the first inbox).
- */
-export type ReplayPlace =
-  | { stage: 'given'; offset: number }
-  | { stage: 'told'; offset: number }
-  | { stage: 'held'; inboxId: InboxId | null; offset: number }
+const ids = { webhookId: id('whk'), replayId: id('rpl') }
 
-export interface ReplayRequested {
-  type: 'ReplayRequested'
-  webhookId: WebhookId
-  replayId: ReplayId
-  accountId: AccountId
-  environment: string
-  selection: ReplaySelection
-  requestedAt: Date
+/** What is on the log beside the deliveries that a replay asks for. */
+export const REPLAY_EVENTS = {
+  ReplayRequested: event('webhook.replay-requested', {
+    ...ids,
+    accountId: id('acc'),
+    environment: text,
+    selection,
+    requestedAt: time,
+  }),
+
+  /** Follows the deliveries of the step that it ends. */
+  ReplayAdvanced: event('webhook.replay-advanced', {
+    ...ids,
+    /** Counts steps from 1. One that is not higher than the last changes nothing. */
+    step: plain(Type.Integer({ minimum: 1 })),
+    /** Null if everything has been asked for. */
+    next: optional(place, null),
+    advancedAt: time,
+  }),
+
+  ReplayCancelled: event('webhook.replay-cancelled', { ...ids, cancelledAt: time }),
 }
 
-/** Behind the deliveries of the step that it ends. */
-export interface ReplayAdvanced {
-  type: 'ReplayAdvanced'
-  webhookId: WebhookId
-  replayId: ReplayId
-  /** From 1 on: one that comes again, or that another was ahead of, changes nothing. */
-  step: number
-  /** Null where everything has been asked for. */
-  next: ReplayPlace | null
-  advancedAt: Date
-}
-
-export interface ReplayCancelled {
-  type: 'ReplayCancelled'
-  webhookId: WebhookId
-  replayId: ReplayId
-  cancelledAt: Date
-}
+export type ReplayEvent = EventOf<typeof REPLAY_EVENTS>
+export type ReplayRequested = EventOf<typeof REPLAY_EVENTS, 'ReplayRequested'>
+export type ReplayAdvanced = EventOf<typeof REPLAY_EVENTS, 'ReplayAdvanced'>
+export type ReplayCancelled = EventOf<typeof REPLAY_EVENTS, 'ReplayCancelled'>

@@ -1,4 +1,4 @@
-import { usageEventCodec } from '#libs/event-log/usage-events.js'
+import { usageEventCodec } from '#libs/event-log/codecs.js'
 import type { LogRecord } from '#libs/event-log/event-log.js'
 import { idFromBytes, type AccountId, type KeyId } from '#libs/typeid/typeid.js'
 import { mintId } from '#libs/typeid/mint.js'

@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MasterKeys } from '#libs/erasure/master-key.js'
-import { accountEventCodec } from '#libs/event-log/account-events.js'
+import { accountEventCodec } from '#libs/event-log/codecs.js'
 import type { LogRecord } from '#libs/event-log/event-log.js'
 import { partitionOf } from '#libs/event-log/partitioner.js'
 import { brand, idFromBytes } from '#libs/typeid/typeid.js'

@@ -1,7 +1,7 @@
 import { unsealMail } from '#libs/erasure/content.js'
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import type { EventLog } from '#libs/event-log/event-log.js'
-import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
+import { inboxEventCodec } from '#libs/event-log/codecs.js'
 import type { InboxEvent, MessageReceived } from '#libs/inbox/events.js'
 import type { Envelope } from '#libs/mail/message.js'
 import type { PlacedEvent } from '#libs/read-model/history.js'

@@ -1,6 +1,7 @@
 import { open as openFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { RootDatabase } from 'lmdb'
+import { LRUCache } from 'lru-cache'
 import { closeLmdbFile, commit, openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import type { InboxId } from '#libs/typeid/typeid.js'
 import { KeyForgottenError, KeyVaultUnavailableError, type KeyLookup, type KeyVault } from '../key-vault.js'
@@ -32,7 +33,7 @@ const UNCLEAN_SINCE = 'unclean-since'
 const MASTER_KEY_ID = 'master-key-id'
 const RETRY_MS = 60_000
 /** Keys that were found last: to unwrap one costs more than to seal a mail with it. */
-const MOST_AT_HAND = 10_000
+const MAX_AT_HAND = 10_000
 
 export class LmdbKeyVault implements KeyVault {
   private timer: NodeJS.Timeout | null = null
@@ -41,7 +42,7 @@ export class LmdbKeyVault implements KeyVault {
   /** There while the rewritten file takes the old one's place: nothing may read or write meanwhile. */
   private swap: Promise<void> | null = null
   private isClosed = false
-  private readonly atHand = new Map<InboxId, SecretKey>()
+  private readonly atHand = new LRUCache<InboxId, SecretKey>({ max: MAX_AT_HAND })
 
   /** Rejects where the file can't be opened, with MasterKeyMissingError where its keys could not be. */
   static async open(options: LmdbKeyVaultOptions): Promise<LmdbKeyVault> {
@@ -149,8 +150,6 @@ export class LmdbKeyVault implements KeyVault {
     if (typeof record !== 'object' || record instanceof Date) return { state: 'unknown' }
     if ('forgottenAt' in record) return { state: 'forgotten' }
     const key = this.options.masterKeys.unwrap(inboxId, record)
-    const [oldest] = this.atHand.keys()
-    if (oldest !== undefined && this.atHand.size >= MOST_AT_HAND) this.atHand.delete(oldest)
     this.atHand.set(inboxId, key)
     return { state: 'known', key }
   }

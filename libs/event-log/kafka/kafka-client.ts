@@ -1,4 +1,5 @@
 import { Kafka, logLevel, type LogEntry } from 'kafkajs'
+import { LRUCache } from 'lru-cache'
 import { checkOnlyWhatIsPending } from './pending-check.js'
 
 checkOnlyWhatIsPending()
@@ -66,15 +67,13 @@ function present(tls: NonNullable<KafkaClientOptions['tls']>): Record<string, st
 
 /** Passes kafkajs's errors on, each text at most once in a while. */
 function reporter(onError: KafkaClientOptions['onError']): (entry: LogEntry) => void {
-  const lastAt = new Map<string, number>()
+  const reported = new LRUCache<string, true>({ max: 100, ttl: REPEAT_AFTER_MS })
   return ({ namespace, log }) => {
     const { broker, error } = log as { broker?: unknown; error?: unknown }
     const cause = typeof error === 'string' && error !== log.message ? `: ${error}` : ''
     const text = `${log.message}${cause}${typeof broker === 'string' ? ` (${broker})` : ''}`
-    const now = Date.now()
-    if (ORDINARY.test(text) || now - (lastAt.get(text) ?? 0) < REPEAT_AFTER_MS) return
-    if (lastAt.size >= 100) lastAt.clear()
-    lastAt.set(text, now)
+    if (ORDINARY.test(text) || reported.has(text)) return
+    reported.set(text, true)
     onError(new Error(text), `kafkajs ${namespace}`)
   }
 }

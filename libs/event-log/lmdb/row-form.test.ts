@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Database, RootDatabase } from 'lmdb'
 import { closeLmdbFile, openLmdbFile } from '#libs/lmdb-file/lmdb-file.js'
 import { mintId } from '#libs/typeid/mint.js'
-import { usageEventCodec } from '../usage-events.js'
+import { usageEventCodec } from '../codecs.js'
 import { rowForm, type Row } from './row-form.js'
 
 let folder: string

@@ -1,4 +1,4 @@
-import { inboxEventCodec } from '#libs/event-log/inbox-events.js'
+import { inboxEventCodec } from '#libs/event-log/codecs.js'
 import { mintId } from '#libs/typeid/mint.js'
 import { brand, type InboxId } from '#libs/typeid/typeid.js'
 import {
