@@ -126,6 +126,29 @@ describeOn(
   )
 
   it(
+    'full: what needs memory there is refused or waits, and goes on once there is some',
+    async () => {
+      const { target } = deployment
+      const trial = await Trial.begin(deployment)
+      await inRedis((client) => client.config('SET', 'maxmemory', '1mb'))
+      try {
+        await until('the API to refuse', async () => {
+          const body = { label: 'refused while Redis is full' }
+          const { status } = await call(target, 'POST', '/v1/inboxes', { body: { labels: body } })
+          expect([201, 503]).toContain(status)
+          return status === 503
+        })
+        await pause(HUNG_MS)
+      } finally {
+        await inRedis((client) => client.config('SET', 'maxmemory', '0'))
+      }
+      await trial.goesOn()
+      await trial.end()
+    },
+    TRIAL_MS,
+  )
+
+  it(
     'put back from an older snapshot: what was made, came and ended since is there again',
     async () => {
       const { target } = deployment
