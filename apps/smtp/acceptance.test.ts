@@ -4,8 +4,8 @@ import type { UsageEvent } from '#libs/usage/events.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
 import { Acceptance, type AcceptanceOptions, type Recipient } from './acceptance.js'
 import { MailUsage } from './mail-usage.js'
-import { MemoryBudget } from './memory-budget.js'
 import { REFUSALS } from './replies.js'
+import { UnshownMail } from './unshown-mail.js'
 
 const TRACE = { mailFrom: 'a@x.test', helo: 'client.test', remoteAddress: '127.0.0.1', tls: null }
 
@@ -32,14 +32,19 @@ async function accept(
       ? Promise.reject(new LogUnavailableError('away'))
       : recorder.recordInboxEvent(event, attribution)
   }
+  // Room for one copy at a time.
+  const unshown = new UnshownMail({
+    inboxes: room.views.queries,
+    maxBytes: 1,
+    onExhausted: () => undefined,
+  })
   const acceptance = new Acceptance({
     vault: room.vault,
     inboxes: room.views.queries,
     recorder: { recordInboxEvent },
     usage: new MailUsage({ record: (event) => usage.push(event) }, room.now),
     authenticator: null,
-    // Room for one copy at a time.
-    sealedBytes: new MemoryBudget(1),
+    unshown,
     now: room.now,
     onError: () => undefined,
   })
@@ -51,8 +56,16 @@ async function accept(
   }
   await meanwhile(recipients)
   const deadlineMs = performance.now() + withinMs
+  const departure = new AbortController().signal
   const raw = Buffer.from('Subject: x\r\nMessage-ID:\r\n <one@test>\r\n\r\nMessage-ID: <two@test>')
-  const outcome = await acceptance.accept({ raw, trace: TRACE, recipients, senderKey: null, deadlineMs })
+  const outcome = await acceptance.accept({
+    raw,
+    trace: TRACE,
+    recipients,
+    senderKey: null,
+    deadlineMs,
+    departure,
+  })
   return { outcome, appends, recipients, usage }
 }
 

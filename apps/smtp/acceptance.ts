@@ -3,6 +3,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { packSource, sealMail, type PackedSource } from '#libs/erasure/content.js'
 import type { KeyVault } from '#libs/erasure/key-vault.js'
 import { SEAL_OVERHEAD_BYTES, type SecretKey } from '#libs/erasure/seal.js'
+import type { Position } from '#libs/event-log/event-log.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import { decide } from '#libs/inbox/decide.js'
 import type { Inbox } from '#libs/inbox/inbox.js'
@@ -14,9 +15,9 @@ import { keyOfSender, type SenderKey } from './smtp-auth.js'
 import { InboxRoom, type Place } from './inbox-room.js'
 import type { Authenticator } from './authenticator.js'
 import { identityOf, type MailUsage } from './mail-usage.js'
-import type { MemoryBudget } from './memory-budget.js'
 import { refusalOf } from './recipients.js'
 import { Refusal, REFUSALS } from './replies.js'
+import type { UnshownMail } from './unshown-mail.js'
 
 export interface Recipient {
   /** As it was at RCPT TO. */
@@ -32,6 +33,8 @@ export interface IncomingMail {
   senderKey: SenderKey | null
   /** On the clock of `performance.now()`: until then what is missing is tried again. */
   deadlineMs: number
+  /** Aborts when the client has left. */
+  departure: AbortSignal
 }
 
 export interface AcceptanceOptions {
@@ -41,8 +44,7 @@ export interface AcceptanceOptions {
   usage: MailUsage
   /** Null where nobody is to judge whom mails are from. */
   authenticator: Pick<Authenticator, 'judge'> | null
-  /** Sealed copies on their way to the log, of all mails. */
-  sealedBytes: MemoryBudget
+  unshown: Pick<UnshownMail, 'take' | 'releaseWhenShown'>
   now: () => Date
   onError: (error: unknown) => void
 }
@@ -58,6 +60,7 @@ interface Copy {
 
 interface Sealing {
   source: PackedSource
+  departure: AbortSignal
   /** What the sender knows the mail by. */
   identity: string | null
   /** On the clock of `performance.now()`: the mail was all there. */
@@ -70,8 +73,6 @@ interface Sealing {
 const RETRY_MS = { first: 100, most: 5_000 }
 /** Sealing this much takes a millisecond or two, for which others wait. */
 const YIELD_FROM_BYTES = 1024 * 1024
-/** With ten signatures, judged. */
-const ENVELOPE_BYTES = 16 * 1024
 
 /** Turns a mail into one MessageReceived for each recipient. */
 export class Acceptance {
@@ -112,7 +113,7 @@ export class Acceptance {
 
   private async appendAll(
     copies: readonly Copy[],
-    { raw, trace, senderKey, receivedAt, deadlineMs }: IncomingMail & { receivedAt: Date },
+    { raw, trace, senderKey, receivedAt, deadlineMs, departure }: IncomingMail & { receivedAt: Date },
   ): Promise<MessageId[] | Refusal> {
     const beganAtMs = performance.now()
     const [source, authentication] = await Promise.all([
@@ -121,19 +122,27 @@ export class Acceptance {
     ])
     const sealing = {
       source,
+      departure,
       identity: identityOf(raw),
       beganAtMs,
       receivedAt,
       senderKey,
       trace: { ...trace, ...(authentication && { authentication }) },
     }
-    let missing = await this.appendEach(copies, sealing)
-    if (missing.length === copies.length) return this.leaveOut(missing, senderKey, REFUSALS.logUnavailable)
+    const first = await this.appendEach(copies, sealing)
+    let { missing } = first
+    if (missing.length === copies.length) {
+      return this.leaveOut(
+        missing,
+        senderKey,
+        first.isCrowded ? REFUSALS.memoryFull : REFUSALS.logUnavailable,
+      )
+    }
     for (let ms = RETRY_MS.first; missing.length > 0; ms = Math.min(ms * 2, RETRY_MS.most)) {
-      if (performance.now() + ms >= deadlineMs)
+      if (departure.aborted || performance.now() + ms >= deadlineMs)
         return this.leaveOut(missing, senderKey, REFUSALS.partialAppend)
       await pause(ms)
-      missing = await this.appendEach(missing, sealing)
+      missing = (await this.appendEach(missing, sealing)).missing
     }
     return copies.map(({ messageId }) => messageId)
   }
@@ -166,41 +175,50 @@ export class Acceptance {
     }
   }
 
-  /** Resolves with the copies whose records are not known to be durable. */
-  private async appendEach(copies: readonly Copy[], sealing: Sealing): Promise<Copy[]> {
-    const { sealedBytes, onError } = this.options
-    const bytes = sealing.source.packed.length + SEAL_OVERHEAD_BYTES + ENVELOPE_BYTES
+  /**
+   * Resolves with the copies whose records are not known to be durable, and whether some of them waited in vain for
+   * earlier mail of their account.
+   */
+  private async appendEach(
+    copies: readonly Copy[],
+    sealing: Sealing,
+  ): Promise<{ missing: Copy[]; isCrowded: boolean }> {
+    const { unshown, onError } = this.options
+    const bytes = sealing.source.packed.length + SEAL_OVERHEAD_BYTES
     const missing: Copy[] = []
+    let isCrowded = false
     let durable = 0
     const appends: Promise<void>[] = []
-    for (const copy of copies) {
-      await sealedBytes.take(bytes)
-      if (missing.length > 0 && durable === 0) {
-        // The log is out of reach: what is not tried costs no sealing.
-        sealedBytes.giveBack(bytes)
-        missing.push(copy)
-        continue
+    for (const [index, copy] of copies.entries()) {
+      const release = await unshown.take(copy.inbox.accountId, bytes, sealing.departure).catch(() => null)
+      const isLogAway = missing.length > 0 && durable === 0
+      isCrowded = release === null
+      if (release === null || isLogAway) {
+        // What is not tried costs no sealing.
+        release?.()
+        missing.push(...copies.slice(index))
+        break
       }
-      appends.push(
-        this.append(copy, sealing)
-          .then(
-            () => {
-              durable += 1
-            },
-            (error: unknown) => {
-              missing.push(copy)
-              onError(error)
-            },
-          )
-          .finally(() => sealedBytes.giveBack(bytes)),
+      const appending = this.append(copy, sealing).then(
+        (position) => {
+          durable += 1
+          unshown.releaseWhenShown(position, release)
+        },
+        (error: unknown) => {
+          release()
+          missing.push(copy)
+          onError(error)
+        },
       )
+      appends.push(appending)
       if (bytes >= YIELD_FROM_BYTES) await nextTurn()
     }
     await Promise.all(appends)
-    return missing
+    return { missing, isCrowded }
   }
 
-  private async append(copy: Copy, sealing: Sealing): Promise<void> {
+  /** Resolves with where the copy's record stands. */
+  private async append(copy: Copy, sealing: Sealing): Promise<Position> {
     const { inbox, key, messageId, rcptTo, place } = copy
     const { source, identity, beganAtMs, receivedAt, senderKey, trace } = sealing
     const sealed = sealMail(key, inbox.id, messageId, { ...trace, rcptTo }, source)
@@ -216,14 +234,15 @@ export class Acceptance {
         now: receivedAt,
       },
     )
-    if (refusal !== null) throw new Error(`${refusal.code}, though ${inbox.id} was just judged to take mail`)
+    const [received] = events
+    if (received === undefined)
+      throw new Error(`${refusal?.code}, though ${inbox.id} was just judged to take mail`)
     const { accountId, environment } = inbox
-    for (const event of events) {
-      const attribution = { accountId, environment, keyId: keyOfSender(senderKey, inbox) }
-      const { offset } = await this.options.recorder.recordInboxEvent(event, attribution)
-      place.fill(offset)
-      const acceptMs = performance.now() - beganAtMs
-      this.options.usage.accepted(copy, { senderKey, identity, size: source.size, acceptMs })
-    }
+    const attribution = { accountId, environment, keyId: keyOfSender(senderKey, inbox) }
+    const position = await this.options.recorder.recordInboxEvent(received, attribution)
+    place.fill(position.offset)
+    const acceptMs = performance.now() - beganAtMs
+    this.options.usage.accepted(copy, { senderKey, identity, size: source.size, acceptMs })
+    return position
   }
 }

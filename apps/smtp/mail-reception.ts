@@ -40,6 +40,7 @@ interface MailUnderWay extends MailToCome {
 /** What DATA brings, from its first byte to its answer: at most one mail at a time. */
 export class MailReception {
   private mail: MailUnderWay | null = null
+  private readonly departing = new AbortController()
 
   constructor(private readonly context: ReceptionContext) {}
 
@@ -84,8 +85,12 @@ export class MailReception {
     return outcome
   }
 
-  /** The connection is gone. Whether that was in the midst of a mail: one that has come is still judged. */
+  /**
+   * The connection is gone. Returns whether that was in the midst of a mail. One that has come is still judged, but
+   * waits for nothing more.
+   */
   abandon(): boolean {
+    this.departing.abort()
     if (this.mail?.isComplete !== false) return false
     const { data, host } = this.mail
     host.incoming.delete(data)
@@ -104,6 +109,7 @@ export class MailReception {
       recipients,
       senderKey,
       deadlineMs: startedAtMs + dataTimeoutMs,
+      departure: this.departing.signal,
     }
     const receivedAtMs = performance.now()
     const outcome = recipients.length === 0 ? [] : await accept(mail)

@@ -1,7 +1,6 @@
 /** Counts bytes held at once against a limit. */
 export class MemoryBudget {
   private held = 0
-  private readonly waiting: { bytes: number; enter: () => void }[] = []
 
   constructor(private readonly limit: number) {}
 
@@ -16,26 +15,8 @@ export class MemoryBudget {
     return true
   }
 
-  /** Resolves once the bytes are taken, first come first served. More than the limit are taken alone. */
-  take(bytes: number): Promise<void> {
-    if (this.waiting.length === 0 && this.fits(bytes)) {
-      this.held += bytes
-      return Promise.resolve()
-    }
-    return new Promise((enter) => this.waiting.push({ bytes, enter }))
-  }
-
   giveBack(bytes: number): void {
     this.held -= bytes
-    for (let next = this.waiting[0]; next !== undefined && this.fits(next.bytes); next = this.waiting[0]) {
-      this.held += next.bytes
-      this.waiting.shift()
-      next.enter()
-    }
-  }
-
-  private fits(bytes: number): boolean {
-    return this.held === 0 || this.hasRoomFor(bytes)
   }
 }
 

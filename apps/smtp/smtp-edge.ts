@@ -5,6 +5,7 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
+import { countExhausted } from '#libs/fair-share/exhausted-budgets.js'
 import type { KeyUse } from '#libs/key-use/key-use.js'
 import { measuredUsage } from '#libs/process/measured-usage.js'
 import { listenError } from '#libs/process/listen-error.js'
@@ -15,10 +16,10 @@ import { BacklogWatch } from './backlog-watch.js'
 import { loadCertificate } from './certificate.js'
 import { Journal } from './journal.js'
 import { MailUsage } from './mail-usage.js'
-import { MemoryBudget } from './memory-budget.js'
 import { SmtpMetrics } from './metrics.js'
 import { Recipients } from './recipients.js'
 import { EdgeServer } from './server.js'
+import { UnshownMail } from './unshown-mail.js'
 
 export interface SmtpEdgeOptions {
   engine: Pick<Engine, 'log' | 'vault' | 'inboxes' | 'accounts'> & { keyUse: Pick<KeyUse, 'touch'> }
@@ -57,8 +58,8 @@ export function listeningFacts({
 }
 
 const DRAIN_MS = 20_000
-/** Of the memory for mail: sealed copies on their way to the log, beside the mails that they are made from. */
-const SEALED_SHARE = 4
+/** Of the memory for mail: sealed copies on their way into the views, beside the mails that they are made from. */
+const UNSHOWN_SHARE = 4
 
 /**
  * The SMTP edge: takes mail for active inboxes and puts it on the log.
@@ -91,6 +92,7 @@ async function listen(
   const { engine, settings, now } = options
   const journal = new Journal(options.logger, new SmtpMetrics(options.registry))
   const onError = (error: unknown) => journal.failed(error)
+  const exhausted = countExhausted(options.registry)
 
   const recorded = measuredUsage({ log: engine.log, source: '/mayfly/smtp', ...options })
   opened.defer(() => recorded.close())
@@ -108,13 +110,19 @@ async function listen(
     ? new Authenticator({ dnsServers: settings.dnsServers, onError })
     : null
   opened.defer(() => authenticator?.close())
+  const unshown = new UnshownMail({
+    inboxes: engine.inboxes,
+    maxBytes: settings.smtpMemoryBytes / UNSHOWN_SHARE,
+    onExhausted: () => exhausted('unshown-mail'),
+  })
+  opened.defer(() => unshown.close())
   const acceptance = new Acceptance({
     vault: engine.vault,
     inboxes: engine.inboxes,
     usage,
     recorder: new Recorder(engine.log, '/mayfly/smtp', now),
     authenticator,
-    sealedBytes: new MemoryBudget(settings.smtpMemoryBytes / SEALED_SHARE),
+    unshown,
     now,
     onError,
   })

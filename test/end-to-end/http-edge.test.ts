@@ -210,63 +210,6 @@ describe('HTTP with bounds and origins', () => {
     expectProblem(answer, { status: 400, code: 'invalid-request', detail: /in time/ })
   })
 
-  /** Connections on which a request was answered, if they were not closed before, and which stay open. */
-  const openIdle = async (count: number, localAddress: string): Promise<Wire[]> => {
-    const wires: Wire[] = []
-    for (let opened = 0; opened < count; opened += 1) {
-      const wire = await openWire(httpPort(mayfly), localAddress)
-      wire.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
-      wires.push(wire)
-      wired.push(wire)
-    }
-    await until('answers or ends', () => wires.every((wire) => wire.isClosed() || wire.received() !== ''))
-    return wires
-  }
-  const answered = (wires: Wire[]) => wires.filter((wire) => readAnswers(wire.received()).length === 1).length
-
-  it('closes idle connections once more than three quarters are open', async () => {
-    const wires = [
-      ...(await openIdle(10, '127.0.0.2')),
-      ...(await openIdle(5, '127.0.0.3')),
-      ...(await openIdle(3, '127.0.0.4')),
-    ]
-    expect(answered(wires)).toBeGreaterThan((connections / 4) * 3)
-    // Once a second, so that the last ones may have come behind it.
-    await until('the end of most', () => wires.filter((wire) => wire.isClosed()).length > wires.length / 2)
-  })
-
-  it('closes connections past the bound, counts them, and those of one address for another’s', async () => {
-    const hoarded: Wire[] = []
-    for (let opened = 0; opened < connections + 5; opened += 1) {
-      hoarded.push(await openWire(httpPort(mayfly), '127.0.0.1'))
-    }
-    await until('connections to be closed', () => hoarded.filter((wire) => wire.isClosed()).length >= 5)
-    expect(answered(await openIdle(3, '127.0.0.2'))).toBe(3)
-    for (const wire of hoarded) wire.close()
-    await until(
-      'an answer',
-      async () => (await call(mayfly, 'GET', '/healthz').catch(() => null))?.status === 200,
-    )
-    const { body } = await call<string>(mayfly, 'GET', '/metrics')
-    const dropped = Number(/^mayfly_http_dropped_connections_total (\d+)$/m.exec(body)?.[1])
-    expect(dropped).toBeGreaterThanOrEqual(5)
-  })
-
-  it('ends waits of the address with the most connections for another’s request', async () => {
-    const { id } = await createInbox(mayfly)
-    const path = `/v1/inboxes/${id}/messages/wait?timeout=55`
-    const head = `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${mayfly.apiKey}\r\n\r\n`
-    // Idle connections of this test are closed meanwhile.
-    await until('all connections to be taken', async () => {
-      const wire = await openWire(httpPort(mayfly), '127.0.0.3')
-      wire.write(head)
-      wired.push(wire)
-      await pause(50)
-      return wired.filter((each) => !each.isClosed()).length === connections
-    })
-    await until('an answer', async () => answered(await openIdle(1, '127.0.0.2')) === 1)
-  })
-
   it.each([APP, 'http://localhost:5173'])('lets pages of %s ask, without a key', async (origin) => {
     const { status, headers } = await call(mayfly, 'OPTIONS', '/v1/inboxes/x/messages/y', preflight(origin))
     expect(status).toBe(204)
@@ -327,6 +270,64 @@ describe('HTTP with bounds and origins', () => {
     const answer = await call(mayfly, 'OPTIONS', '/v1/inboxes', asPage(APP))
     expectProblem(answer, { status: 405, code: 'method-not-allowed' })
     expect(answer.headers.get('allow')).toBe('GET, HEAD, POST')
+  })
+
+  // The tests of full connections come last: who asks right after one of them may find its connection closed.
+  /** Connections on which a request was answered, if they were not closed before, and which stay open. */
+  const openIdle = async (count: number, localAddress: string): Promise<Wire[]> => {
+    const wires: Wire[] = []
+    for (let opened = 0; opened < count; opened += 1) {
+      const wire = await openWire(httpPort(mayfly), localAddress)
+      wire.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+      wires.push(wire)
+      wired.push(wire)
+    }
+    await until('answers or ends', () => wires.every((wire) => wire.isClosed() || wire.received() !== ''))
+    return wires
+  }
+  const answered = (wires: Wire[]) => wires.filter((wire) => readAnswers(wire.received()).length === 1).length
+
+  it('closes idle connections once more than three quarters are open', async () => {
+    const wires = [
+      ...(await openIdle(10, '127.0.0.2')),
+      ...(await openIdle(5, '127.0.0.3')),
+      ...(await openIdle(3, '127.0.0.4')),
+    ]
+    expect(answered(wires)).toBeGreaterThan((connections / 4) * 3)
+    // Once a second, so that the last ones may have come behind it.
+    await until('the end of most', () => wires.filter((wire) => wire.isClosed()).length > wires.length / 2)
+  })
+
+  it('closes connections past the bound, counts them, and those of one address for another’s', async () => {
+    const hoarded: Wire[] = []
+    for (let opened = 0; opened < connections + 5; opened += 1) {
+      hoarded.push(await openWire(httpPort(mayfly), '127.0.0.1'))
+    }
+    await until('connections to be closed', () => hoarded.filter((wire) => wire.isClosed()).length >= 5)
+    expect(answered(await openIdle(3, '127.0.0.2'))).toBe(3)
+    for (const wire of hoarded) wire.close()
+    await until(
+      'an answer',
+      async () => (await call(mayfly, 'GET', '/healthz').catch(() => null))?.status === 200,
+    )
+    const { body } = await call<string>(mayfly, 'GET', '/metrics')
+    const dropped = Number(/^mayfly_http_dropped_connections_total (\d+)$/m.exec(body)?.[1])
+    expect(dropped).toBeGreaterThanOrEqual(5)
+  })
+
+  it('ends waits of the address with the most connections for another’s request', async () => {
+    const { id } = await createInbox(mayfly)
+    const path = `/v1/inboxes/${id}/messages/wait?timeout=55`
+    const head = `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${mayfly.apiKey}\r\n\r\n`
+    // Idle connections of this test are closed meanwhile.
+    await until('all connections to be taken', async () => {
+      const wire = await openWire(httpPort(mayfly), '127.0.0.3')
+      wire.write(head)
+      wired.push(wire)
+      await pause(50)
+      return wired.filter((each) => !each.isClosed()).length === connections
+    })
+    await until('an answer', async () => answered(await openIdle(1, '127.0.0.2')) === 1)
   })
 })
 

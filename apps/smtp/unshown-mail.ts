@@ -1,0 +1,88 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Position } from '#libs/event-log/event-log.js'
+import { Budget, type Release } from '#libs/fair-share/budget.js'
+import type { InboxQueries } from '#libs/read-model/queries.js'
+import type { AccountId } from '#libs/typeid/typeid.js'
+
+export interface UnshownMailOptions {
+  inboxes: Pick<InboxQueries, 'progress'>
+  /** The most that mail of all accounts may count at once. */
+  maxBytes: number
+  /** Called when a mail has waited too long. */
+  onExhausted: () => void
+}
+
+/**
+ * What one account may have on its way. A partition's views take one record after the other, about 100 MiB or a few
+ * thousand mails in a second: this is how long other accounts' events may wait behind it.
+ */
+const MAX_ACCOUNT_BYTES = 4 * 1024 * 1024
+/** What each mail counts beside its bytes, so that small ones are bounded in number. */
+const MAIL_BYTES = 64 * 1024
+const WAIT_MS = 10_000
+/** Views that have stopped hold nothing up for longer. */
+const MAX_UNSHOWN_MS = 1_000
+const LOOK_EVERY_MS = 10
+
+interface Appended {
+  offset: number
+  appendedAtMs: number
+  release: Release
+}
+
+/**
+ * Mail on its way into the views, shared out by account. Each mail counts from before it is sealed until the views show
+ * it, so that an account that sends faster than the views follow waits, and other accounts don't wait behind it.
+ */
+export class UnshownMail {
+  private readonly budget: Budget
+  /** By partition, in the order of the log. */
+  private readonly appended = new Map<number, Appended[]>()
+  private isClosed = false
+
+  constructor(private readonly options: UnshownMailOptions) {
+    const { maxBytes: total, onExhausted } = options
+    this.budget = new Budget({ total, perOwner: MAX_ACCOUNT_BYTES, waitMs: WAIT_MS, onExhausted })
+  }
+
+  /**
+   * Resolves once an account may send a mail of that size. Rejects with BudgetExhaustedError after ten seconds, and
+   * with the signal's reason if that aborts first.
+   */
+  take(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
+    return this.budget.take(accountId, bytes + MAIL_BYTES, signal)
+  }
+
+  /** Releases once the views show what stands at a position, or after a second. */
+  releaseWhenShown({ topic, partition, offset }: Position, release: Release): void {
+    const mail = { offset, appendedAtMs: performance.now(), release }
+    const waiting = this.appended.get(partition)
+    if (waiting !== undefined) {
+      waiting.push(mail)
+      return
+    }
+    this.appended.set(partition, [mail])
+    void this.follow({ topic, partition, offset })
+  }
+
+  /** From then on nothing looks at the views. */
+  close(): void {
+    this.isClosed = true
+  }
+
+  /** Looks at a partition's views for as long as mail waits for them. */
+  private async follow({ topic, partition }: Position): Promise<void> {
+    for (let waiting = this.appended.get(partition) ?? []; waiting.length > 0;) {
+      await pause(LOOK_EVERY_MS, undefined, { ref: false })
+      if (this.isClosed) return
+      const progress = await this.options.inboxes.progress({ topic, partition }).catch(() => null)
+      const position = progress?.position ?? 0
+      const oldestMs = performance.now() - MAX_UNSHOWN_MS
+      const isOver = ({ offset, appendedAtMs }: Appended) => offset < position || appendedAtMs < oldestMs
+      for (const { release } of waiting.filter(isOver)) release()
+      waiting = waiting.filter((mail) => !isOver(mail))
+      if (waiting.length > 0) this.appended.set(partition, waiting)
+      else this.appended.delete(partition)
+    }
+  }
+}
