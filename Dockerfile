@@ -19,7 +19,7 @@ RUN node_modules/.bin/node infra/build/build.mjs \
 FROM node:24.21.0-bookworm-slim
 WORKDIR /mayfly
 ENV NODE_ENV=production \
-  NODE_OPTIONS="--enable-source-maps --disable-warning=ExperimentalWarning --disable-warning=TimeoutNegativeWarning" \
+  NODE_OPTIONS="--enable-source-maps --max-semi-space-size=16 --disable-warning=ExperimentalWarning --disable-warning=TimeoutNegativeWarning" \
   MAYFLY_HTTP_HOST=0.0.0.0 \
   MAYFLY_SMTP_HOST=0.0.0.0 \
   MAYFLY_METRICS_PORT=9464 \

@@ -66,6 +66,7 @@ async function accept(
     deadlineMs,
     departure,
   })
+  unshown.close()
   return { outcome, appends, recipients, usage }
 }
 

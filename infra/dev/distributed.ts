@@ -22,6 +22,7 @@ type Role = 'projector' | 'lifecycle' | 'webhooks' | 'analytics' | 'api' | 'smtp
 
 const FLAGS = [
   '--enable-source-maps',
+  '--max-semi-space-size=16',
   '--disable-warning=ExperimentalWarning',
   '--disable-warning=TimeoutNegativeWarning',
 ]

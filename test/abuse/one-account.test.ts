@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { anonymousBytes } from '#libs/process/resident-memory.js'
 import { accountOn } from '#test/harness/accounts.js'
@@ -14,6 +15,7 @@ import {
 import { listen } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
+import { openWire } from '#test/harness/wire.js'
 import { p99, timesOf } from './bystander.js'
 
 /*
@@ -171,6 +173,36 @@ describe('one account', () => {
     } finally {
       for (const stream of streams) stream.close()
     }
+  })
+
+  it('that sends a large mail to many recipients, and hangs up, has few copies made of it', async () => {
+    const inboxes = await Promise.all(Array.from({ length: 30 }, () => createInbox(attacker)))
+    const recipients = inboxes.flatMap(({ address }) =>
+      Array.from({ length: 10 }, (_, tag) => address.replace('@', `+${tag}@`)),
+    )
+    const copies = async () => {
+      const asked = inboxes.map(({ id }) => call<InboxJson>(attacker, 'GET', `/v1/inboxes/${id}`))
+      const counts = (await Promise.all(asked)).map(({ body }) => body.message_count)
+      return counts.reduce((sum, count) => sum + count, 0)
+    }
+    await underAttack(async () => {
+      const wire = await openWire(mayfly.smtpPort)
+      await until('the greeting', () => wire.received() !== '')
+      const to = recipients.map((address) => `RCPT TO:<${address}>\r\n`).join('')
+      wire.write(`EHLO test\r\nMAIL FROM:<a@b.example>\r\n${to}DATA\r\n`)
+      await until('DATA to be let in', () => /^354 /m.test(wire.received()))
+      // Random, so that it can't be compressed.
+      const lines = randomBytes(1.5 * MIB)
+        .toString('base64')
+        .replaceAll(/.{76}/g, '$&\r\n')
+      wire.write(`Subject: large\r\n\r\n${lines}\r\n.\r\n`)
+      await until('a copy to be made', async () => (await copies()) > 0)
+      wire.close()
+      await pause(500)
+    })
+    // What had begun is shown by now.
+    await pause(1_000)
+    expect(await copies()).toBeLessThan(recipients.length / 4)
   })
 
   it('that holds all waits gives some of them to another', async () => {

@@ -45,7 +45,11 @@ export class NotStartedError extends Error {
 
 /** Less than a test has, so that what hangs shows what it said. */
 const LISTENS_WITHIN_MS = 100_000
-const NODE_FLAGS = ['--disable-warning=ExperimentalWarning', '--disable-warning=TimeoutNegativeWarning']
+const NODE_FLAGS = [
+  '--max-semi-space-size=16',
+  '--disable-warning=ExperimentalWarning',
+  '--disable-warning=TimeoutNegativeWarning',
+]
 /** Hundreds of processes start from one build: each finds what an earlier one compiled. */
 export const COMPILE_CACHE = { NODE_COMPILE_CACHE: join(process.cwd(), 'node_modules/.cache/compiled') }
 

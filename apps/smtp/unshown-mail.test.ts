@@ -1,0 +1,85 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Partition } from '#libs/event-log/event-log.js'
+import type { Release } from '#libs/fair-share/budget.js'
+import { idFromBytes } from '#libs/typeid/typeid.js'
+import { UnshownMail } from './unshown-mail.js'
+
+const MIB = 2 ** 20
+const [account, other] = [1, 2].map((n) => idFromBytes('acc', Buffer.alloc(16, n)))
+const NEVER = new AbortController().signal
+
+describe('mail on its way into the views', () => {
+  /** Where the views of every partition stand. */
+  let position: number
+  let unshown: UnshownMail
+  let isExhausted: boolean
+
+  beforeEach(() => {
+    position = 0
+    isExhausted = false
+    unshown = new UnshownMail({
+      inboxes: {
+        progress: ({ topic, partition }: Partition) =>
+          Promise.resolve({ topic, partition, position, target: 0, logId: 'the-log', begunAtMs: 1 }),
+      },
+      maxBytes: 64 * MIB,
+      onExhausted: () => (isExhausted = true),
+    })
+  })
+  afterEach(() => unshown.close())
+
+  /** Takes for one mail of 3 MiB, so that a second one does not fit. */
+  function take(accountId = account, signal = NEVER): Promise<Release> {
+    if (accountId === undefined) throw new Error('no account')
+    return unshown.take(accountId, 3 * MIB, signal)
+  }
+
+  async function isSettled(promise: Promise<unknown>): Promise<boolean> {
+    const pending = Symbol('pending')
+    return (await Promise.race([promise, pause(50, pending)])) !== pending
+  }
+
+  it('makes an account wait for its own mail, and no other', async () => {
+    const release = await take()
+    const second = take()
+    expect(await isSettled(second)).toBe(false)
+    expect(await isSettled(take(other))).toBe(true)
+    release()
+    await second
+  })
+
+  it('lets go of mail that the views show, and of no other', async () => {
+    unshown.releaseWhenShown({ topic: 'inbox-events', partition: 1, offset: 7 }, await take())
+    const second = take()
+    position = 7
+    expect(await isSettled(second)).toBe(false)
+    position = 8
+    unshown.releaseWhenShown({ topic: 'inbox-events', partition: 1, offset: 8 }, await second)
+    const third = take()
+    expect(await isSettled(third)).toBe(false)
+    position = 9
+    await third
+  })
+
+  it('does not wait for long for views that have stopped', async () => {
+    unshown.releaseWhenShown({ topic: 'inbox-events', partition: 1, offset: 7 }, await take())
+    await take()
+    expect(isExhausted).toBe(false)
+  })
+
+  it('forgets a mail whose client has left', async () => {
+    await take()
+    const leaving = new AbortController()
+    const second = take(account, leaving.signal)
+    leaving.abort()
+    await expect(second).rejects.toThrow('aborted')
+  })
+
+  it('counts many small mails as more than their bytes', async () => {
+    if (account === undefined) throw new Error('no account')
+    for (let n = 0; n < 60; n += 1) await unshown.take(account, 1_000, NEVER)
+    expect(
+      await isSettled(Promise.all(Array.from({ length: 5 }, () => unshown.take(account, 1_000, NEVER)))),
+    ).toBe(false)
+  })
+})
