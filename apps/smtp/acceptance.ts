@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { packSource, sealMail, type PackedSource } from '#libs/erasure/content.js'
 import type { KeyVault } from '#libs/erasure/key-vault.js'
-import { SEAL_OVERHEAD_BYTES, type SecretKey } from '#libs/erasure/seal.js'
+import type { SecretKey } from '#libs/erasure/seal.js'
 import type { Position } from '#libs/event-log/event-log.js'
 import type { Recorder } from '#libs/event-log/recorder.js'
 import { decide } from '#libs/inbox/decide.js'
@@ -184,7 +184,7 @@ export class Acceptance {
     sealing: Sealing,
   ): Promise<{ missing: Copy[]; isCrowded: boolean }> {
     const { unshown, onError } = this.options
-    const bytes = sealing.source.packed.length + SEAL_OVERHEAD_BYTES
+    const { size: bytes } = sealing.source
     const missing: Copy[] = []
     let isCrowded = false
     let durable = 0

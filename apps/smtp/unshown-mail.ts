@@ -46,7 +46,7 @@ export class UnshownMail {
   }
 
   /**
-   * Resolves once an account may send a mail of that size. Rejects with BudgetExhaustedError after ten seconds, and
+   * Resolves once an account may send a mail of that size, uncompressed as it is read. Rejects with BudgetExhaustedError after ten seconds, and
    * with the signal's reason if that aborts first.
    */
   take(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {

@@ -123,9 +123,11 @@ describe('HTTP as it is without settings', () => {
   })
 
   it.each([
-    { status: 401, localAddress: '127.0.0.2', headers: () => Promise.resolve('') },
+    { status: 401, path: '/v1/inboxes', localAddress: '127.0.0.2', headers: () => Promise.resolve('') },
+    { status: 404, path: '/nothing', localAddress: '127.0.0.4', headers: () => Promise.resolve('') },
     {
       status: 429,
+      path: '/v1/inboxes',
       localAddress: '127.0.0.3',
       headers: async () => {
         const body = { name: 'limited', environment: 'development', rate_limit: 1 }
@@ -135,7 +137,7 @@ describe('HTTP as it is without settings', () => {
     },
   ])('logs a flood of refused requests in few lines, and counts each: $status', async (flood) => {
     const count = 500
-    const request = `GET /v1/inboxes HTTP/1.1\r\nHost: x\r\n${await flood.headers()}\r\n`
+    const request = `GET ${flood.path} HTTP/1.1\r\nHost: x\r\n${await flood.headers()}\r\n`
     const before = await countOf(mayfly, flood.status)
     const wire = await openWire(httpPort(mayfly), flood.localAddress)
     wire.write(request.repeat(count))
@@ -156,8 +158,20 @@ describe('HTTP as it is without settings', () => {
       return told === refused ? found : null
     })
     expect(lines.length).toBeLessThan(count / 10)
-    expect(lines[0]).toMatchObject({ method: 'GET', route: '/v1/inboxes' })
+    expect(lines[0]).toMatchObject({ method: 'GET', status: flood.status })
     await until('the metric', async () => (await countOf(mayfly, flood.status)) >= before + refused)
+  })
+
+  it('answers requests without a key at a bounded pace, and those with one at once', async () => {
+    const count = 500
+    const beganAtMs = performance.now()
+    const wire = await openWire(httpPort(mayfly), '127.0.0.5')
+    wire.write('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(count))
+    expect((await call(mayfly, 'GET', '/v1/inboxes')).status).toBe(200)
+    await until('all answers', () => wire.received().split('HTTP/1.1 200').length - 1 === count)
+    wire.close()
+    // 100 at once, and then one every 5 ms.
+    expect(performance.now() - beganAtMs).toBeGreaterThan((count - 100 - 1) * 5)
   })
 
   it('logs a client that left before its answer as such', async () => {

@@ -12,7 +12,7 @@ import { routeTemplate } from './route-template.js'
 
 /** The status in the log and in metrics of a request whose client left before the answer was through, as nginx has it. */
 const HUNG_UP = 499
-const UNAUTHORIZED = 401
+const BAD_REQUEST = 400
 const TOO_MANY_REQUESTS = 429
 const MOST_CHARACTERS = 200
 const ID = new RegExp(idPattern('[a-z]{3}'))
@@ -39,7 +39,7 @@ function notesOf(request: FastifyRequest): Notes {
 /**
  * Writes one line and makes one observation of a request, once its answer is through or its client has left. The line
  * has no secret and no content, and of the URL the route and the ids alone: what a query looks for may be personal.
- * Requests refused with 401 or 429 share lines.
+ * Requests refused with 429, and those that fail without a valid key, share lines.
  */
 export function watchRequest(request: FastifyRequest, reply: FastifyReply, watching: Watching): void {
   const { socket } = request.raw
@@ -90,10 +90,10 @@ export interface Watching {
   refusals: RefusalLines
 }
 
-/** Null unless the request was refused to its key for their number, or for want of a valid key. */
+/** Null unless a key had too many requests, or a request without a valid key failed. */
 function refusedOf(request: FastifyRequest, { statusCode: status }: FastifyReply): Refused | null {
   if (status === TOO_MANY_REQUESTS) return { ...who(request), status }
-  if (status !== UNAUTHORIZED) return null
+  if (status < BAD_REQUEST || principalOf(request) !== null) return null
   return { remoteAddress: addressGroup(plainAddress(request.raw.socket.remoteAddress)), status }
 }
 

@@ -14,7 +14,7 @@ const MAX_OWNERS = 1_000
 
 /**
  * Bounds the log lines of refused requests, so that a flood does not fill the disk: the first one in a second of each
- * key or address has a line of its own, and one line at the second's end says how many more there were.
+ * key or address and status has a line of its own, and one line at the second's end says how many more there were.
  */
 export class RefusalLines {
   private readonly owners = new Map<string, { refused: Refused; more: number }>()
@@ -25,7 +25,7 @@ export class RefusalLines {
 
   /** Counts a refusal. Returns whether it has a line of its own. */
   count(refused: Refused): boolean {
-    const id = refused.keyId ?? refused.remoteAddress ?? ''
+    const id = `${refused.keyId ?? refused.remoteAddress} ${refused.status}`
     const owner = this.owners.get(id)
     if (owner !== undefined) owner.more += 1
     else if (this.owners.size >= MAX_OWNERS) this.others += 1

@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import type { Settings } from '#libs/config/settings.js'
 import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
+import { principalOf } from '../access/authenticator.js'
 import { watchRequest } from './access-log.js'
 import { setSafeHeaders } from './answer-headers.js'
 import type { Idempotency } from '../idempotency/idempotency.js'
@@ -19,6 +20,7 @@ import {
 import { ConnectionTurns } from './connection-turns.js'
 import { Cors } from './cors.js'
 import { FAVICON } from './favicon.js'
+import { KeylessPace } from './keyless-pace.js'
 import { sentInPieces } from './large-answers.js'
 import { MOST_PARAM_CHARACTERS, type MethodTable } from './method-table.js'
 import { unavailable } from './problems.js'
@@ -69,6 +71,7 @@ export function makeServer({
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const cors = new Cors(settings.corsOrigins)
   const turns = new ConnectionTurns()
+  const pace = new KeylessPace()
   const refusals = new RefusalLines(logger)
   const welcome = async (request: FastifyRequest, reply: FastifyReply): Promise<boolean> => {
     await turns.take(request, reply)
@@ -76,12 +79,21 @@ export function makeServer({
     void reply.header('x-request-id', request.id)
     return cors.mark(request, reply)
   }
-  const admit = async (request: FastifyRequest, reply: FastifyReply) => {
+  const check = async (request: FastifyRequest, reply: FastifyReply) => {
     if (isShuttingDown()) throw unavailable('shutting-down', 'This instance takes no more requests.')
     mustNameHost(request)
     mustBeFramed(request)
     await authenticate(request)
     await limit(request, reply)
+  }
+  const admit = async (request: FastifyRequest, reply: FastifyReply) => {
+    try {
+      await check(request, reply)
+    } catch (error) {
+      await pace.take(request)
+      throw error
+    }
+    if (principalOf(request) === null) await pace.take(request)
   }
   const broken = { publicUrl, makeRequestId, logger }
   const { httpRequestTimeoutMs: requestTimeout } = settings
@@ -123,7 +135,10 @@ export function makeServer({
   takeJson(server)
   server.addHook('onRequest', async (request, reply) => {
     const isAllowedOrigin = await welcome(request, reply)
-    if (isAllowedOrigin && cors.isPreflight(request)) return cors.answerPreflight(reply)
+    if (isAllowedOrigin && cors.isPreflight(request)) {
+      await pace.take(request)
+      return cors.answerPreflight(reply)
+    }
     await admit(request, reply)
     return undefined
   })

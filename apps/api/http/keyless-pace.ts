@@ -1,0 +1,42 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
+import { addressGroup, plainAddress } from '#libs/remote-address/remote-address.js'
+
+/** Far more than a browser, a probe or a scraper asks for. */
+const PER_SECOND = 200
+/** What may come at once after a pause. */
+const BURST = 100
+const MAX_WAIT_MS = 10_000
+const INTERVAL_MS = 1_000 / PER_SECOND
+/** Remote addresses that are remembered; one that is forgotten begins anew. */
+const MAX_ADDRESSES = 20_000
+
+/**
+ * Spaces out the requests of each remote address that count for no key: those without one, and those refused to one.
+ * Those of a key are bounded by its rate limit.
+ */
+export class KeylessPace {
+  /** On the clock of `performance.now()`, when the next request of an address is due. */
+  private readonly due = new LRUCache<string, number>({ max: MAX_ADDRESSES })
+
+  /**
+   * Resolves when the request may go on, and never if its connection is closed by then. Closes the connection if that
+   * would take more than ten seconds.
+   */
+  async take({ raw: { socket } }: FastifyRequest): Promise<void> {
+    const waitMs = this.waitMs(addressGroup(plainAddress(socket.remoteAddress)))
+    if (waitMs > MAX_WAIT_MS) socket.destroy()
+    else if (waitMs > 0) await pause(waitMs, undefined, { ref: false })
+    if (socket.destroyed) await new Promise(() => undefined)
+  }
+
+  private waitMs(address: string): number {
+    const nowMs = performance.now()
+    const earliestMs = nowMs - BURST * INTERVAL_MS
+    const dueMs = Math.max(this.due.get(address) ?? earliestMs, earliestMs)
+    const waitMs = dueMs - nowMs
+    if (waitMs <= MAX_WAIT_MS) this.due.set(address, dueMs + INTERVAL_MS)
+    return waitMs
+  }
+}
