@@ -176,7 +176,7 @@ export class Acceptance {
   }
 
   /**
-   * Resolves with the copies whose records are not known to be durable, and whether some of them waited in vain for
+   * Resolves with the copies whose records are not known to be durable, and whether some of them waited too long for
    * earlier mail of their account.
    */
   private async appendEach(

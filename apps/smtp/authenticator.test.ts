@@ -1,6 +1,7 @@
 import { startDns, type DnsServer } from '#test/harness/dns.js'
 import { Authenticator } from './authenticator.js'
 
+const alone = { memoryScale: 1, onExhausted: () => undefined }
 let server: DnsServer
 let authenticator: Authenticator
 const errors: unknown[] = []
@@ -12,7 +13,7 @@ beforeAll(async () => {
     '_dmarc.silent.example': { isSilent: true },
   })
   const onError = (error: unknown) => errors.push(error)
-  authenticator = new Authenticator({ dnsServers: [server.address], onError, dnsMs: 2_000 })
+  authenticator = new Authenticator({ ...alone, dnsServers: [server.address], onError, dnsMs: 2_000 })
 })
 afterAll(async () => {
   await authenticator.close()
@@ -55,6 +56,7 @@ describe('the authenticator', () => {
 
   it('replaces a thread that does not answer, and judges again what was in it', async () => {
     const hanging = new Authenticator({
+      ...alone,
       dnsServers: [server.address],
       onError: (error) => errors.push(error),
       ...{ dnsMs: 60_000, withinMs: 3_000 },

@@ -11,6 +11,10 @@ export interface AuthenticatorOptions {
   /** Null for the system's. */
   dnsServers: readonly string[] | null
   onError: (error: unknown) => void
+  /** Of the full size of what is memory: above 0, at most 1. */
+  memoryScale: number
+  /** Called when a mail has waited too long for its turn. */
+  onExhausted: () => void
   /** Of one mail, for DNS: past that what has not answered is a temporary error. */
   dnsMs?: number
   /** Of one mail, in all: past its time for DNS it has only computing left, and its thread hangs. */
@@ -85,7 +89,9 @@ class Lane {
   ) {
     this.dnsMs = options.dnsMs ?? DNS_MS
     this.withinMs = options.withinMs ?? WITHIN_MS
-    this.turns = new Budget({ total: size.bytes, perOwner: size.bytes * PER_ADDRESS, waitMs: this.dnsMs })
+    const { memoryScale, onExhausted } = options
+    const total = size.bytes * memoryScale
+    this.turns = new Budget({ total, perOwner: total * PER_ADDRESS, waitMs: this.dnsMs, onExhausted })
     this.pool = this.open()
   }
 

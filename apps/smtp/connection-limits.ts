@@ -66,7 +66,14 @@ export class ConnectionLimits {
     if (leave === null) return 'too-many'
     host.connections += 1
     this.hosts.set(group, host)
-    return { host, leave: () => this.leave(host, leave) }
+    let hasLeft = false
+    return {
+      host,
+      leave: () => {
+        if (!hasLeft) this.leave(host, leave)
+        hasLeft = true
+      },
+    }
   }
 
   /** Takes a place for a connection whose remote address is not known yet. Null if all are taken. */

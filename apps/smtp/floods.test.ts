@@ -226,7 +226,7 @@ describe('one remote address', () => {
 })
 
 describe('many connections', () => {
-  it('of one address make room for those of others', async () => {
+  it('of one address are closed for those of others', async () => {
     room = await MailRoom.started({ smtpMaxConnections: 4, smtpMaxConnectionsPerAddress: 4 })
     const { address } = await room.createInbox()
     const first: Dialogue[] = []

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:net'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
+import { budgetScale } from '#libs/config/memory-settings.js'
 import type { Settings } from '#libs/config/settings.js'
 import type { Engine } from '#libs/engine/engine.js'
 import { Recorder } from '#libs/event-log/recorder.js'
@@ -107,7 +108,12 @@ async function listen(
     onError,
   })
   const authenticator = settings.mailAuthentication
-    ? new Authenticator({ dnsServers: settings.dnsServers, onError })
+    ? new Authenticator({
+        dnsServers: settings.dnsServers,
+        memoryScale: budgetScale(settings),
+        onExhausted: () => exhausted('authentication'),
+        onError,
+      })
     : null
   opened.defer(() => authenticator?.close())
   const unshown = new UnshownMail({

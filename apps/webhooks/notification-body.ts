@@ -23,7 +23,7 @@ export interface BodyOptions {
   now: () => Date
   /** Of the full size of the memory for large bodies: above 0, at most 1. */
   memoryScale: number
-  /** Called when an attempt has waited for memory in vain. */
+  /** Called when an attempt has waited too long for memory. */
   onExhausted: () => void
 }
 

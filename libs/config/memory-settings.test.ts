@@ -18,7 +18,7 @@ describe('MAYFLY_MEMORY_MIB', () => {
 
   it('makes the defaults of budgets and threads smaller, so that all of them fit', () => {
     expect(settingsOf(1_024)).toMatchObject({
-      smtpMemoryBytes: Math.floor((256 * MIB * 1_024) / 3_584),
+      smtpMemoryBytes: Math.floor((256 * MIB * 1_024) / 4_096),
       parseThreads: 1,
       parseMemoryMib: 384,
     })
@@ -33,5 +33,11 @@ describe('MAYFLY_MEMORY_MIB', () => {
     expect(settingsOf(1_024, given)).toMatchObject({ smtpMemoryBytes: 100 * MIB, parseMemoryMib: 300 })
     expect(() => settingsOf(1_024, { MAYFLY_PARSE_MEMORY_MIB: '2048' })).toThrow(ConfigurationError)
     expect(() => settingsOf(1_024, { MAYFLY_PARSE_MEMORY_MIB: '2048' })).toThrow(/MAYFLY_MEMORY_MIB must be/)
+  })
+
+  it('says nothing of other settings if it is no number itself', () => {
+    const faults = () => readSettings({ MAYFLY_MEMORY_MIB: 'much', MAYFLY_PARSE_MEMORY_MIB: '2048' })
+    expect(faults).toThrow(/MAYFLY_MEMORY_MIB/)
+    expect(faults).not.toThrow(/must be at least what/)
   })
 })

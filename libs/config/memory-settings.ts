@@ -4,9 +4,12 @@ import { wholeNumber, type Setting } from './setting.js'
 const MIB = 1024 * 1024
 const LEAST_MIB = 256
 /** With this much or more, every budget has its full size: together they come to a quarter of it. */
-const FULL_BUDGETS_MIB = 3584
-/** Budgets without a setting, at full size: answers, events of streams, and bodies of webhooks, sent and kept. */
-const FIXED_BUDGETS_MIB = 256 + 64 + 128 + 16
+const FULL_BUDGETS_MIB = 4096
+/**
+ * Budgets without a setting, at full size: answers, events of streams, bodies of webhooks, sent and kept, and mail whose
+ * sender is being authenticated, small and large.
+ */
+const FIXED_BUDGETS_MIB = 256 + 64 + 128 + 16 + 32 + 96
 /** Mail that is received is there once more, sealed, for a part of the time. */
 const SMTP_TIMES = 1.25
 /** A parsing thread with less than this fails on ordinary large mail. */
@@ -16,7 +19,7 @@ const MOST_ATTACHMENT_MIB = 512
 const help =
   'Memory that the process may use, in MiB; by default that of the machine or container. A quarter is for buffers of ' +
   'mail and answers, three eighths are for parsing threads, and an eighth is for reading attachments: with less than ' +
-  '11 GiB their defaults shrink (docs/limits.md).'
+  '11 GiB the defaults are smaller (docs/limits.md).'
 
 /** How much memory there is to share out. */
 export const MEMORY_SETTINGS = { memoryMib: memorySetting() } as const

@@ -51,7 +51,7 @@ export function readSettings(environment: Environment): Settings {
   })
   const read = Object.fromEntries(values) as unknown as Settings
   const settings = { ...read, ...unsetOf(environment, memoryDefaults(read.memoryMib, read)) }
-  if (environment.MAYFLY_MEMORY_MIB && memoryNeeded(settings) > settings.memoryMib) {
+  if (faults.length === 0 && environment.MAYFLY_MEMORY_MIB && memoryNeeded(settings) > settings.memoryMib) {
     faults.push(
       `MAYFLY_MEMORY_MIB must be at least what other settings come to, ${memoryNeeded(settings)} here: see ` +
         'MAYFLY_SMTP_MEMORY_BYTES, MAYFLY_OPENED_MAIL_BYTES, MAYFLY_PARSE_THREADS and MAYFLY_PARSE_MEMORY_MIB',

@@ -8,7 +8,7 @@ export interface BudgetOptions {
   perOwner: number
   /** The longest that anyone waits. */
   waitMs: number
-  /** Called when someone has waited that long in vain. */
+  /** Called when someone has waited that long. */
   onExhausted?: () => void
 }
 
@@ -47,13 +47,13 @@ export class Budget {
   }
 
   /**
-   * Resolves once the amount is the owner's; more than an owner may hold counts as that much. Throws
+   * Resolves once the amount, a whole number, is the owner's; more than an owner may hold counts as that much. Throws
    * BudgetExhaustedError after the longest wait, and the signal's reason if that aborts first.
    */
   async take(owner: string, amount: number, signal = NEVER_ABORTED): Promise<Release> {
     signal.throwIfAborted()
     const { perOwner, total } = this.options
-    const taken = Math.min(amount, perOwner, total)
+    const taken = Math.min(amount, Math.floor(perOwner), Math.floor(total))
     if (!this.isContended && this.fits(owner, taken)) return this.give(owner, taken)
     return this.wait(owner, taken, signal)
   }

@@ -2,7 +2,7 @@ import { Counter, type Registry } from 'prom-client'
 
 const NAME = 'mayfly_budget_exhausted_total'
 
-/** Returns how to count, by the budget's name, that somebody has waited for it in vain. Roles may share a registry. */
+/** Returns how to count, by the budget's name, that somebody has waited too long for it. Roles may share a registry. */
 export function countExhausted(registry: Registry): (budget: string) => void {
   const known = registry.getSingleMetric(NAME)
   const counter =
@@ -10,7 +10,7 @@ export function countExhausted(registry: Registry): (budget: string) => void {
       ? known
       : new Counter({
           name: NAME,
-          help: 'Pieces of work that waited in vain for their share of what accounts share, by the name of the budget.',
+          help: 'Pieces of work that waited too long for what accounts share, by the name of the budget.',
           labelNames: ['budget'],
           registers: [registry],
         })

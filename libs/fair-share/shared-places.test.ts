@@ -63,6 +63,14 @@ describe('shared places', () => {
     expect(take(places, 'b')).not.toBeNull()
   })
 
+  it('are found behind many that can’t be given up now', () => {
+    const places = new SharedPlaces(151)
+    for (let n = 0; n < 150; n += 1) places.take(['a'], () => false)
+    take(places, 'a')
+    expect(take(places, 'b')).toBeNull()
+    expect(take(places, 'b')).not.toBeNull()
+  })
+
   it('are none where there are to be none', () => {
     expect(take(new SharedPlaces(0), 'a')).toBeNull()
   })

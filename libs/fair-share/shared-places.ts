@@ -47,12 +47,24 @@ export class SharedPlaces {
     return partMax > (own.get(part)?.size ?? 0) + 1 && this.takeFrom(owner, own)
   }
 
-  /** Has the part that holds the most give up the first place that it can. */
+  /**
+   * Has the part that holds the most give up the first place that it can. Places that it can't give up now come last
+   * the next time.
+   */
   private takeFrom(owner: string, held: Held): boolean {
     const [part, places] = largest(held, ({ size }) => size) ?? ['', new Set<Place>()]
-    const found = [...places].slice(0, MAX_ASKED).find(({ giveUp }) => giveUp())
-    if (found !== undefined) this.leave(owner, part, found)
-    return found !== undefined
+    let asked = 0
+    for (const place of places) {
+      if (place.giveUp()) {
+        this.leave(owner, part, place)
+        return true
+      }
+      places.delete(place)
+      places.add(place)
+      asked += 1
+      if (asked === Math.min(places.size, MAX_ASKED)) break
+    }
+    return false
   }
 
   private leave(owner: string, part: string, place: Place): void {

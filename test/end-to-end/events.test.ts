@@ -261,7 +261,7 @@ describe('the events of an inbox', () => {
       others = 1
     })
 
-    it('are no more than there may be, and each makes room when its client hangs up', async () => {
+    it('are no more than there may be, and one whose client hangs up counts no more', async () => {
       const all = await Promise.all(
         Array.from({ length: MOST_STREAMS - others }, () => listenAt(pathOf(inbox.id))),
       )

@@ -60,7 +60,7 @@ export async function* eventChunks(
         if (isOver()) return undefined
         if (told !== null) {
           const text = eventText(told)
-          const release = await budgets.holdEvent(inbox.accountId, text.length, signal)
+          const release = await budgets.holdEvent(inbox.accountId, Buffer.byteLength(text), signal)
           try {
             yield text
           } finally {

@@ -15,7 +15,7 @@ const MESSAGE_BYTES = 4 * 1024
 export interface RequestBudgetOptions {
   /** Of the full size of what is memory: above 0, at most 1. */
   memoryScale: number
-  /** Called with a budget's name whenever somebody has waited for it in vain. */
+  /** Called with a budget's name whenever somebody has waited too long for it. */
   onExhausted: (budget: string) => void
 }
 

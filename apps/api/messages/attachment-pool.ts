@@ -21,7 +21,7 @@ export interface AttachmentPoolOptions {
   threads: number
   /** The largest heap of a thread. */
   heapMib: number
-  /** Called when an account has waited for its turn in vain. */
+  /** Called when an account has waited too long for its turn. */
   onExhausted: () => void
   /** Called with the error of a thread that ended with nobody waiting for it. */
   onThreadLost: (error: unknown) => void
