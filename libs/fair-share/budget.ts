@@ -52,10 +52,18 @@ export class Budget {
    */
   async take(owner: string, amount: number, signal = NEVER_ABORTED): Promise<Release> {
     signal.throwIfAborted()
+    return this.tryTake(owner, amount) ?? this.wait(owner, this.counted(amount), signal)
+  }
+
+  /** As `take`, but returns null instead of waiting. */
+  tryTake(owner: string, amount: number): Release | null {
+    const taken = this.counted(amount)
+    return !this.isContended && this.fits(owner, taken) ? this.give(owner, taken) : null
+  }
+
+  private counted(amount: number): number {
     const { perOwner, total } = this.options
-    const taken = Math.min(amount, Math.floor(perOwner), Math.floor(total))
-    if (!this.isContended && this.fits(owner, taken)) return this.give(owner, taken)
-    return this.wait(owner, taken, signal)
+    return Math.min(amount, Math.floor(perOwner), Math.floor(total))
   }
 
   private async wait(owner: string, amount: number, signal: AbortSignal): Promise<Release> {
