@@ -1,21 +1,33 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { call, createInbox, mail, messagesOf, send, type Target } from '#test/harness/client.js'
+import { startEndpoint } from '#test/harness/endpoint.js'
+import { registerWebhook } from '#test/harness/webhooks.js'
 
 /** How long what another account did meanwhile took, in milliseconds. */
 export interface Times {
   create: number[]
   list: number[]
   accept: number[]
+  /** From the answer to a mail until the webhook's endpoint has its event. */
+  deliver: number[]
 }
 
 const PAUSE_MS = 20
 
-/** Creates inboxes, lists messages and sends mail, one after the other, until `over` is settled; once at least. */
+/**
+ * Creates inboxes, lists messages, sends mail and waits for its webhook, one after the other, until `over` is settled;
+ * once at least.
+ */
 export async function timesOf(target: Target, over: Promise<unknown>): Promise<Times> {
-  const times: Times = { create: [], list: [], accept: [] }
+  const times: Times = { create: [], list: [], accept: [], deliver: [] }
   const { id, address } = await createInbox(target)
   await send(target, address, mail('first'))
   await messagesOf(target, id, 1)
+  let delivered = Promise.withResolvers<undefined>()
+  const endpoint = await startEndpoint((response) => {
+    response.end('ok')
+    delivered.resolve(undefined)
+  })
   const timed = async (name: keyof Times, work: () => Promise<unknown>) => {
     const begunMs = performance.now()
     await work()
@@ -24,12 +36,19 @@ export async function timesOf(target: Target, over: Promise<unknown>): Promise<T
   const state = { isOver: false }
   const end = () => void (state.isOver = true)
   over.then(end, end)
-  do {
-    await timed('create', () => createInbox(target))
-    await timed('list', () => call(target, 'GET', `/v1/inboxes/${id}/messages?limit=1`))
-    await timed('accept', () => send(target, address, mail('another')))
-    await pause(PAUSE_MS)
-  } while (!state.isOver)
+  try {
+    await registerWebhook(target, `/v1/inboxes/${id}/webhooks`, { url: endpoint.url })
+    do {
+      await timed('create', () => createInbox(target))
+      await timed('list', () => call(target, 'GET', `/v1/inboxes/${id}/messages?limit=1`))
+      delivered = Promise.withResolvers<undefined>()
+      await timed('accept', () => send(target, address, mail('another')))
+      await timed('deliver', () => delivered.promise)
+      await pause(PAUSE_MS)
+    } while (!state.isOver)
+  } finally {
+    await endpoint.dispose()
+  }
   return times
 }
 
