@@ -9,6 +9,24 @@ const NOTHING = Buffer.alloc(0)
 
 type Done = (error?: Error | null) => void
 
+/** Large mails that read on in one turn of the event loop, 64 KiB each. */
+const MAX_READING_ON = 8
+const waiting: Done[] = []
+
+/**
+ * Lets the streams of large mails read on a few at a time. Node reads up to 2 MiB from a socket in one turn of the event
+ * loop, so a few hundred connections could keep all others waiting for seconds.
+ */
+function readOnInTurn(done: Done): void {
+  waiting.push(done)
+  if (waiting.length === 1) setImmediate(readOn)
+}
+
+function readOn(): void {
+  for (const done of waiting.splice(0, MAX_READING_ON)) done()
+  if (waiting.length > 0) setImmediate(readOn)
+}
+
 export interface IncomingData {
   data: MailData
   /** Told at the mail's end; given what lets the stream read on. */
@@ -50,6 +68,8 @@ export class CommandStream extends SMTPStream {
       onEnd(() => this._write(rest, 'buffer', done))
     } else if (data.isEndless) {
       onEndless()
+    } else if (data.isLarge) {
+      readOnInTurn(done)
     } else {
       done()
     }

@@ -12,6 +12,7 @@ const spare: Buffer[] = []
 const MOST_SPARE = 256
 /** Small mails are read to their end, however small the limit. */
 const MOST_SLACK_BYTES = 1024 * 1024
+const LARGE_BYTES = 64 * 1024
 const NOTHING = Buffer.alloc(0)
 
 /**
@@ -85,6 +86,11 @@ export class MailData {
     // A CR behind a line's only dot belongs to the mail's end, or the mail is refused for it.
     this.keep(chunk, from, this.place === 'dot-cr' ? chunk.length - 1 : chunk.length)
     return null
+  }
+
+  /** Whether more has come than others should wait for. */
+  get isLarge(): boolean {
+    return this.readBytes > LARGE_BYTES
   }
 
   /** Whether so much came that nobody waits for the end: twice the limit. */

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
 import { call, createInbox, mail, messagesOf, send, type Target } from '#test/harness/client.js'
 import { startEndpoint } from '#test/harness/endpoint.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
@@ -50,6 +52,16 @@ export async function timesOf(target: Target, over: Promise<unknown>): Promise<T
     await endpoint.dispose()
   }
   return times
+}
+
+/** As `timesOf`, in a thread of its own: what the test does itself meanwhile adds nothing to the times. */
+export async function timesBeside({ url, smtpPort, apiKey }: Target, over: Promise<unknown>): Promise<Times> {
+  const file = new URL('./bystander-thread.js', import.meta.url)
+  const thread = new Worker(file, { workerData: { url, smtpPort, apiKey } })
+  const times = once(thread, 'message') as Promise<[Times]>
+  await over.catch(() => undefined)
+  thread.postMessage('over')
+  return (await times)[0]
 }
 
 /** The 99th percentile. */

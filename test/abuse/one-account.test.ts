@@ -16,7 +16,7 @@ import { listen } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 import { openWire } from '#test/harness/wire.js'
-import { p99, timesOf } from './bystander.js'
+import { p99, timesBeside } from './bystander.js'
 
 /*
  * What one account can do to others with ordinary requests. With `npm run test:abuse` there is more of it, and other
@@ -72,7 +72,7 @@ describe('one account', () => {
 
   /** Runs an attack; fails where another account is not served meanwhile, or memory grows by too much. */
   async function underAttack(attack: () => Promise<unknown>): Promise<void> {
-    const before = await timesOf(other, pause(IS_LONG ? 4_000 : 500))
+    const before = await timesBeside(other, pause(IS_LONG ? 4_000 : 500))
     const bytesBefore = anonymousBytes(mayfly.pid) ?? 0
     let peakBytes = 0
     const looking = setInterval(() => {
@@ -80,11 +80,12 @@ describe('one account', () => {
     }, 50)
     try {
       const attacking = attack()
-      const during = await timesOf(other, attacking)
+      const during = await timesBeside(other, attacking)
       await attacking
-      for (const name of ['create', 'list', 'accept', 'deliver'] as const) {
-        expect(p99(during[name])).toBeLessThan(Math.max(3 * p99(before[name]), SERVED_WITHIN_MS))
-      }
+      const slow = (['create', 'list', 'accept', 'deliver'] as const)
+        .map((name) => ({ name, ms: p99(during[name]), usualMs: p99(before[name]) }))
+        .filter(({ ms, usualMs }) => ms > Math.max(3 * usualMs, SERVED_WITHIN_MS))
+      expect(slow).toEqual([])
       expect(peakBytes - bytesBefore).toBeLessThan(MAX_GROWTH_BYTES)
       if (!IS_LONG) expect(peakBytes).toBeLessThan(MEMORY_MIB * MIB)
     } finally {
