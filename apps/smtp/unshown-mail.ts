@@ -46,8 +46,8 @@ export class UnshownMail {
   }
 
   /**
-   * Resolves once an account may send a mail of that size, uncompressed as it is read. Rejects with BudgetExhaustedError after ten seconds, and
-   * with the signal's reason if it would have to wait and that aborts first.
+   * Resolves once an account may send a mail of so many bytes, as they are before compression. Rejects with
+   * BudgetExhaustedError after ten seconds, and with the signal's reason if it has to wait and that aborts first.
    */
   async take(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
     const amount = bytes + MAIL_BYTES
