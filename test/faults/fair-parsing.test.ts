@@ -42,7 +42,8 @@ function delaysNobodyElse(engine: EngineName): void {
     } finally {
       await bombing.stop()
     }
-    expect(bombing.accepted()).toBeGreaterThan(10)
+    // They are accepted no faster than they are read.
+    expect(bombing.accepted()).toBeGreaterThan(3)
   })
 }
 
