@@ -23,8 +23,10 @@ function readOnInTurn(done: Done): void {
 }
 
 function readOn(): void {
-  for (const done of waiting.splice(0, MAX_READING_ON)) done()
+  const reading = waiting.splice(0, MAX_READING_ON)
+  // First, since a stream that has buffered more waits again at once, and schedules the turn if nothing else waits.
   if (waiting.length > 0) setImmediate(readOn)
+  for (const done of reading) done()
 }
 
 export interface IncomingData {

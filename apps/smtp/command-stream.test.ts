@@ -1,0 +1,30 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { CommandStream } from './command-stream.js'
+import { MailData } from './mail-data.js'
+import { MemoryBudget } from './memory-budget.js'
+
+const MIB = 2 ** 20
+const CHUNKS = 40
+
+describe('the streams of large mails', () => {
+  it.each([{ count: 1 }, { count: 8 }, { count: 30 }])(
+    'read at most eight chunks in a turn of the event loop: $count of them',
+    async ({ count }) => {
+      let read = 0
+      const budget = new MemoryBudget(count * MIB)
+      for (let opened = 0; opened < count; opened += 1) {
+        const data = MailData.begin({ maxBytes: MIB, declaredBytes: null }, budget)
+        if (data === null) throw new Error('no memory')
+        const stream = new CommandStream()
+        stream.receive({ data, onEnd: () => undefined, onEndless: () => undefined })
+        stream.write(Buffer.alloc(65 * 1024, 'a'))
+        for (let written = 0; written < CHUNKS; written += 1) stream.write('a', () => (read += 1))
+      }
+      while (read < count * CHUNKS) {
+        const before = read
+        await nextTurn()
+        expect(read - before).toBeLessThanOrEqual(8)
+      }
+    },
+  )
+})
