@@ -114,12 +114,16 @@ describe('HTTP as it is without settings', () => {
   })
 
   it.each([
-    { what: 'no HTTP', send: 'hello\r\n\r\n' },
-    { what: 'a path that can’t be decoded', send: 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n' },
-  ])('logs what reached no handler: $what', async ({ send }) => {
-    const [answer] = await speakHttp(mayfly, send)
+    { what: 'no HTTP', localAddress: '127.0.0.8', send: 'hello\r\n\r\n' },
+    {
+      what: 'a path that can’t be decoded',
+      localAddress: '127.0.0.9',
+      send: 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n',
+    },
+  ])('logs what reached no handler: $what', async ({ localAddress, send }) => {
+    const [answer] = await speakHttp(mayfly, send, { localAddress })
     const line = await lineOf(mayfly, answer?.headers.get('x-request-id') ?? 'none')
-    expect(line).toMatchObject({ status: 400, problem: 'invalid-request', remoteAddress: '127.0.0.1' })
+    expect(line).toMatchObject({ status: 400, problem: 'invalid-request', remoteAddress: localAddress })
   })
 
   it.each([
@@ -160,6 +164,30 @@ describe('HTTP as it is without settings', () => {
     expect(lines.length).toBeLessThan(count / 10)
     expect(lines[0]).toMatchObject({ method: 'GET', status: flood.status })
     await until('the metric', async () => (await countOf(mayfly, flood.status)) >= before + refused)
+  })
+
+  it.each([
+    {
+      what: 'requests without a key whose client leaves',
+      status: 499,
+      send: 'GET /docs HTTP/1.1\r\nHost: x\r\n\r\n',
+    },
+    { what: 'connections that send no HTTP', status: 400, send: 'hello\r\n\r\n' },
+  ])('logs a flood of $what in few lines', async ({ status, send }) => {
+    const localAddress = `127.0.1.${status - 399}`
+    const opened = Array.from({ length: 100 }, () => openWire(httpPort(mayfly), localAddress))
+    const wires = await Promise.all(opened)
+    for (const wire of wires) wire.write(send.repeat(10))
+    await until('the first answers', () => wires.filter((wire) => wire.received() !== '').length >= 10)
+    for (const wire of wires) wire.close()
+    const lines = await until('lines that account for many of them', () => {
+      const found = linesOf(mayfly).filter(
+        (line) => line.status === status && line.remoteAddress === localAddress,
+      )
+      const count = found.reduce((sum, { refused }) => sum + (typeof refused === 'number' ? refused : 1), 0)
+      return count >= wires.length && found
+    })
+    expect(lines.length).toBeLessThan(wires.length / 5)
   })
 
   it('answers requests without a key at a bounded pace, and those with one at once', async () => {

@@ -52,9 +52,13 @@ export interface WireAnswer {
 export async function speakHttp(
   target: Pick<Target, 'url'>,
   bytes: string | Buffer,
-  { answers = 1, ends = false }: { answers?: number; ends?: boolean } = {},
+  {
+    answers = 1,
+    ends = false,
+    localAddress,
+  }: { answers?: number; ends?: boolean; localAddress?: string } = {},
 ): Promise<WireAnswer[]> {
-  const wire = await openWire(httpPort(target))
+  const wire = await openWire(httpPort(target), localAddress)
   try {
     wire.write(bytes)
     if (ends) wire.end()

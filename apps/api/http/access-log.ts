@@ -39,7 +39,7 @@ function notesOf(request: FastifyRequest): Notes {
 /**
  * Writes one line and makes one observation of a request, once its answer is through or its client has left. The line
  * has no secret and no content, and of the URL the route and the ids alone: what a query looks for may be personal.
- * Requests refused with 429, and those that fail without a valid key, share lines.
+ * Requests refused with 429, and those without a valid key that fail or whose client left, share lines.
  */
 export function watchRequest(request: FastifyRequest, reply: FastifyReply, watching: Watching): void {
   const { socket } = request.raw
@@ -59,7 +59,7 @@ export function watchRequest(request: FastifyRequest, reply: FastifyReply, watch
       const served = { method: request.method, route, status, ms: elapsedTime, bodyBytes, bytesOut }
       usage.record(requestServed(principal, served, now()), principal)
     }
-    const refused = refusedOf(request, reply)
+    const refused = refusedOf(request, { status, isRateLimited: reply.statusCode === TOO_MANY_REQUESTS })
     if (refused !== null && !refusals.count(refused)) return
     request.log.info(
       {
@@ -90,9 +90,12 @@ export interface Watching {
   refusals: RefusalLines
 }
 
-/** Null unless a key had too many requests, or a request without a valid key failed. */
-function refusedOf(request: FastifyRequest, { statusCode: status }: FastifyReply): Refused | null {
-  if (status === TOO_MANY_REQUESTS) return { ...who(request), status }
+/** Null unless a key had too many requests, or a request without a valid key failed or its client left. */
+function refusedOf(
+  request: FastifyRequest,
+  { status, isRateLimited }: { status: number; isRateLimited: boolean },
+): Refused | null {
+  if (isRateLimited) return { ...who(request), status: TOO_MANY_REQUESTS }
   if (status < BAD_REQUEST || principalOf(request) !== null) return null
   return { remoteAddress: addressGroup(plainAddress(request.raw.socket.remoteAddress)), status }
 }

@@ -3,16 +3,19 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
+import { addressGroup, plainAddress } from '#libs/remote-address/remote-address.js'
 import { note } from './access-log.js'
 import { setSafeHeaders } from './answer-headers.js'
 import { endWithProblem, PROBLEM_TYPE, problemBody } from './problem-answer.js'
 import { invalid, Problem } from './problems.js'
+import type { RefusalLines } from './refusal-lines.js'
 
 /** What is needed to answer where there is no request yet. */
 export interface BrokenRequestsOptions {
   publicUrl: () => string
   makeRequestId: () => string
   logger: Pick<Logger, 'info'>
+  refusals: RefusalLines
 }
 
 /** Bytes that are no HTTP, or too many of them, or too late (RFC 9112). A 408 would be repeated by some clients. */
@@ -63,12 +66,15 @@ export function answerBesideRequests(server: Server, options: BrokenRequestsOpti
   })
 }
 
-/** The line that such a request has in the log. */
+/** Logs the request too, unless others of its remote address have failed in the same second. */
 function answerSocket(socket: Duplex, problem: Problem, options: BrokenRequestsOptions): void {
-  const { publicUrl, makeRequestId, logger } = options
+  const { publicUrl, makeRequestId, logger, refusals } = options
   const reqId = makeRequestId()
+  const { status } = problem
   const remoteAddress = socket instanceof Socket ? socket.remoteAddress : undefined
-  logger.info({ reqId, status: problem.status, problem: problem.code, remoteAddress }, 'request')
+  if (refusals.count({ remoteAddress: addressGroup(plainAddress(remoteAddress)), status })) {
+    logger.info({ reqId, status, problem: problem.code, remoteAddress }, 'request')
+  }
   endWithProblem(socket, problem, reqId, publicUrl())
 }
 

@@ -95,7 +95,7 @@ export function makeServer({
     }
     if (principalOf(request) === null) await pace.take(request)
   }
-  const broken = { publicUrl, makeRequestId, logger }
+  const broken = { publicUrl, makeRequestId, logger, refusals }
   const { httpRequestTimeoutMs: requestTimeout } = settings
   const headersTimeout = Math.min(HEADERS_TIMEOUT_MS, requestTimeout)
   const adapter = new FastifyAdapter({
