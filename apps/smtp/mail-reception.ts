@@ -86,8 +86,8 @@ export class MailReception {
   }
 
   /**
-   * The connection is gone. Returns whether that was in the midst of a mail. One that has come is still judged, but
-   * waits for nothing more.
+   * To be called when the connection has closed. Returns whether a mail was being received. A mail that is complete is
+   * still accepted if it need not wait.
    */
   abandon(): boolean {
     this.departing.abort()

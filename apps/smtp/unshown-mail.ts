@@ -13,8 +13,8 @@ export interface UnshownMailOptions {
 }
 
 /**
- * What one account may have on its way. A partition's views take one record after the other, about 100 MiB or a few
- * thousand mails in a second: this is how long other accounts' events may wait behind it.
+ * What one account may have on its way. A partition's views apply one record after the other, about 100 MiB or a few
+ * thousand mails in a second, so that events of other accounts wait a few dozen milliseconds behind it.
  */
 const MAX_ACCOUNT_BYTES = 4 * 1024 * 1024
 /** What each mail counts beside its bytes, so that small ones are bounded in number. */

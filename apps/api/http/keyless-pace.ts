@@ -9,7 +9,7 @@ const PER_SECOND = 200
 const BURST = 100
 const MAX_WAIT_MS = 10_000
 const INTERVAL_MS = 1_000 / PER_SECOND
-/** Remote addresses that are remembered; one that is forgotten begins anew. */
+/** Remote addresses that are remembered; an address that is forgotten starts over. */
 const MAX_ADDRESSES = 20_000
 
 /**
