@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Partition } from '#libs/event-log/event-log.js'
 import type { Release } from '#libs/fair-share/budget.js'
 import { idFromBytes } from '#libs/typeid/typeid.js'
+import { until } from '#test/harness/until.js'
 import { UnshownMail } from './unshown-mail.js'
 
 const MIB = 2 ** 20
@@ -65,6 +66,18 @@ describe('mail on its way into the views', () => {
     unshown.releaseWhenShown({ topic: 'inbox-events', partition: 1, offset: 7 }, await take())
     await take()
     expect(isExhausted).toBe(false)
+  })
+
+  it('does not wait at all once views have shown nothing for five seconds, until they go on', async () => {
+    const append = async (offset: number) =>
+      unshown.releaseWhenShown({ topic: 'inbox-events', partition: 1, offset }, await take())
+    const beganAtMs = performance.now()
+    for (let offset = 1; performance.now() - beganAtMs < 6_500; offset += 1) await append(offset)
+    await take()
+    expect(await isSettled(Promise.all([take(), take()]))).toBe(true)
+    position = 3
+    await append(100)
+    await until('a mail to wait', async () => !(await isSettled(take(other))))
   })
 
   it('forgets a mail whose client has left, unless it need not wait', async () => {

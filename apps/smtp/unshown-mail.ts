@@ -20,8 +20,10 @@ const MAX_ACCOUNT_BYTES = 4 * 1024 * 1024
 /** What each mail counts beside its bytes, so that small ones are bounded in number. */
 const MAIL_BYTES = 64 * 1024
 const WAIT_MS = 10_000
-/** Views that have stopped hold nothing up for longer. */
+/** Slow views hold nothing up for longer. */
 const MAX_UNSHOWN_MS = 1_000
+/** Views that show nothing for so long have stopped: nobody waits for them. */
+const STOPPED_MS = 5_000
 const LOOK_EVERY_MS = 10
 
 interface Appended {
@@ -38,6 +40,8 @@ export class UnshownMail {
   private readonly budget: Budget
   /** By partition, in the order of the log. */
   private readonly appended = new Map<number, Appended[]>()
+  /** How far the views of a partition are that don't show all mail, and since when. */
+  private readonly behind = new Map<number, { position: number; sinceMs: number }>()
   private isClosed = false
 
   constructor(private readonly options: UnshownMailOptions) {
@@ -47,12 +51,15 @@ export class UnshownMail {
 
   /**
    * Resolves once an account may send a mail of so many bytes, as they are before compression. Rejects with
-   * BudgetExhaustedError after ten seconds, and with the signal's reason if it has to wait and that aborts first.
+   * BudgetExhaustedError after ten seconds, and with the signal's reason if it has to wait and that aborts first. Nobody
+   * waits while the views of some partition have stopped.
    */
   async take(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
     const amount = bytes + MAIL_BYTES
     // Some clients close the connection without reading the last answer: their mail is taken if it need not wait.
-    return this.budget.tryTake(accountId, amount) ?? this.budget.take(accountId, amount, signal)
+    const release = this.budget.tryTake(accountId, amount)
+    if (release !== null) return release
+    return this.haveViewsStopped() ? () => undefined : this.budget.take(accountId, amount, signal)
   }
 
   /** Releases once the views show what stands at a position, or after a second. */
@@ -79,12 +86,22 @@ export class UnshownMail {
       if (this.isClosed) return
       const progress = await this.options.inboxes.progress({ topic, partition }).catch(() => null)
       const position = progress?.position ?? 0
-      const oldestMs = performance.now() - MAX_UNSHOWN_MS
+      const nowMs = performance.now()
+      if (waiting.every(({ offset }) => offset < position)) this.behind.delete(partition)
+      else if (position > (this.behind.get(partition)?.position ?? -1)) {
+        this.behind.set(partition, { position, sinceMs: nowMs })
+      }
+      const oldestMs = nowMs - MAX_UNSHOWN_MS
       const isOver = ({ offset, appendedAtMs }: Appended) => offset < position || appendedAtMs < oldestMs
       for (const { release } of waiting.filter(isOver)) release()
       waiting = waiting.filter((mail) => !isOver(mail))
       if (waiting.length > 0) this.appended.set(partition, waiting)
       else this.appended.delete(partition)
     }
+  }
+
+  private haveViewsStopped(): boolean {
+    const oldestMs = performance.now() - STOPPED_MS
+    return [...this.behind.values()].some(({ sinceMs }) => sinceMs < oldestMs)
   }
 }
