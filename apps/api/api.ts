@@ -192,6 +192,7 @@ export async function startApi({
     DocsController,
   ]
 
+  const budgets = new RequestBudgets({ memoryScale: budgetScale(settings), onExhausted })
   @Module({
     controllers,
     providers: [
@@ -207,10 +208,7 @@ export async function startApi({
       { provide: WebhooksContext, useValue: webhooksContext },
       { provide: OperationsContext, useValue: operationsContext },
       { provide: ApiDocument, useValue: new ApiDocument(controllers, () => url) },
-      {
-        provide: RequestBudgets,
-        useValue: new RequestBudgets({ memoryScale: budgetScale(settings), onExhausted }),
-      },
+      { provide: RequestBudgets, useValue: budgets },
       Accounts,
       Keys,
       { provide: UsageContext, useValue: usageContext },
@@ -258,6 +256,7 @@ export async function startApi({
     authenticate: (request) => authenticator.authenticate(request),
     limit: (request, reply) => requestLimits.count(request, reply),
     idempotency,
+    budgets,
     stalled,
   })
   const app = await NestFactory.create<NestFastifyApplication>(ApiModule, server, {

@@ -6,10 +6,10 @@ const LEAST_MIB = 256
 /** With this much or more, every budget has its full size: together they come to a quarter of it. */
 const FULL_BUDGETS_MIB = 4096
 /**
- * Budgets without a setting, at full size: answers, events of streams, bodies of webhooks, sent and kept, and mail whose
- * sender is being authenticated, small and large.
+ * Budgets without a setting, at full size: answers, events of streams, bodies of requests, what connections have sent
+ * ahead, bodies of webhooks, sent and kept, and mail whose sender is being authenticated, small and large.
  */
-const FIXED_BUDGETS_MIB = 256 + 64 + 128 + 16 + 32 + 96
+const FIXED_BUDGETS_MIB = 256 + 64 + 32 + 16 + 128 + 16 + 32 + 96
 /** Mail that is received is there once more, sealed, for a part of the time. */
 const SMTP_TIMES = 1.25
 /** A parsing thread with less than this fails on ordinary large mail. */

@@ -15,7 +15,7 @@ import {
 import { listen } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
-import { openWire } from '#test/harness/wire.js'
+import { httpPort, openWire } from '#test/harness/wire.js'
 import { p99, timesBeside } from './bystander.js'
 
 /*
@@ -207,6 +207,40 @@ describe('one account', () => {
     expect(await copies()).toBeLessThan(recipients.length / 4)
   })
 
+  it.each([
+    {
+      name: 'sends bodies in chunks of one byte',
+      bytes: (head: string) => `${head}Transfer-Encoding: chunked\r\n\r\n${'1\r\n \r\n'.repeat(60_000)}`,
+    },
+    {
+      name: 'sends thousands of requests ahead',
+      bytes: () => 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(3_000),
+    },
+  ])('that $name on many connections takes little memory, and others are served', async ({ bytes }) => {
+    const addresses = Array.from({ length: 100 * SCALE }, (_, n) => `127.0.0.${10 + (n % 20)}`)
+    await underAttack(async () => {
+      const wires = await Promise.all(addresses.map((address) => openWire(httpPort(mayfly), address)))
+      for (const wire of wires) wire.write(bytes(headOf(attacker)))
+      await pause(2_000)
+      for (const wire of wires) wire.close()
+    })
+  })
+
+  it('that ends none of its large bodies waits for its own memory, and others for none of it', async () => {
+    const wires = await Promise.all(Array.from({ length: 40 * SCALE }, () => openWire(httpPort(mayfly))))
+    try {
+      for (const wire of wires) wire.write(`${headOf(attacker)}Content-Length: 262144\r\n\r\n{`)
+      const create = (target: Target) =>
+        call<ProblemJson>(target, 'POST', '/v1/inboxes', { body: `{${' '.repeat(20_000)}}` })
+      await until('a request to be refused', async () => (await create(attacker)).status === 503)
+      expect((await create(other)).status).toBe(201)
+      expect(await create(attacker)).toMatchObject({ status: 503, body: { code: 'busy' } })
+    } finally {
+      for (const wire of wires) wire.close()
+    }
+    await until('memory again', async () => (await createInbox(attacker)).state === 'active')
+  })
+
   it('that holds all waits gives some of them to another', async () => {
     const inbox = await createInbox(attacker)
     const answers = Array.from({ length: 4 }, () => ask(`/v1/inboxes/${inbox.id}/messages/wait?timeout=55`))
@@ -252,6 +286,11 @@ describe('one account', () => {
     }
   })
 })
+
+/** The head of a request for an inbox, but for the headers that say where its body ends. */
+function headOf({ apiKey }: Target): string {
+  return `POST /v1/inboxes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${apiKey}\r\nContent-Type: application/json\r\n`
+}
 
 function largeMail(bytes: number, type = 'text/plain'): string {
   const line = `<p>${'y'.repeat(70)}</p>\r\n`

@@ -1,8 +1,15 @@
 import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { messageOf } from '#libs/fault/message-of.js'
 import { note } from './access-log.js'
 import { Problem } from './problems.js'
+
+export const MAX_BODY_BYTES = 256 * 1024
+/** What a piece of a body counts at least: a request may have 16,000 chunks of one byte. */
+const MIN_PIECE_BYTES = 16
+/** Larger ones take memory from the account's budget. */
+export const SMALL_BODY_BYTES = 16 * 1024
 
 const BYTES = Symbol('bytes')
 type Read = FastifyRequest & { [BYTES]?: Buffer }
@@ -15,17 +22,68 @@ export function bodyBytesOf(request: Read): Uint8Array {
 /** Bodies are JSON in UTF-8 (RFC 8259, section 8.1). None at all counts as `{}`, whatever type it is said to have. */
 export function takeJson(server: FastifyInstance): void {
   server.removeAllContentTypeParsers()
-  const asBytes = { parseAs: 'buffer' } as const
-  server.addContentTypeParser<Buffer>('application/json', asBytes, (request: Read, body, done) => {
-    note(request, { bodyBytes: body.length })
-    const read = parse(request, body)
-    if (read instanceof Problem) done(read)
-    else done(null, read)
+  server.addContentTypeParser('application/json', async (request: Read) =>
+    parse(request, await readBody(request)),
+  )
+  server.addContentTypeParser('*', async (request: Read) => {
+    const body = await readBody(request)
+    if (body.length > 0) throw notTaken('Only application/json is taken.')
+    return {}
   })
-  server.addContentTypeParser<Buffer>('*', asBytes, (request, body, done) => {
-    note(request, { bodyBytes: body.length })
-    if (body.length === 0) done(null, {})
-    else done(notTaken('Only application/json is taken.'))
+}
+
+/** The bytes that a request's body may have. Unless it is sent in chunks, it says how many it has. */
+export function maxBodyBytes({ headers }: IncomingMessage): number {
+  if (headers['transfer-encoding'] !== undefined) return MAX_BODY_BYTES
+  return Number(headers['content-length'] ?? 0)
+}
+
+/**
+ * Reads a body into one buffer, however small its pieces are: each is an object of 340 bytes. Throws Problem
+ * `body-too-large`, or `invalid-request` if the connection ends before the body.
+ */
+async function readBody(request: Read): Promise<Buffer> {
+  const { raw } = request
+  const most = maxBodyBytes(raw)
+  if (most > MAX_BODY_BYTES) throw tooLarge()
+  let bytes = Buffer.allocUnsafeSlow(Math.min(most, SMALL_BODY_BYTES))
+  let length = 0
+  await takePieces(raw, (piece) => {
+    const needed = length + piece.length
+    if (needed > bytes.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.min(Math.max(needed, 2 * bytes.length), MAX_BODY_BYTES))
+      bytes.copy(larger)
+      bytes = larger
+    }
+    piece.copy(bytes, length)
+    length = needed
+  })
+  note(request, { bodyBytes: length })
+  return bytes.subarray(0, length)
+}
+
+/**
+ * Reads a body that nobody wants, so that the client reads its answer and may go on. Closes the connection if it is
+ * larger than a body may be.
+ */
+export function discardBody(raw: IncomingMessage): void {
+  if (maxBodyBytes(raw) === 0) return
+  takePieces(raw, () => undefined).catch(() => raw.socket.destroy())
+}
+
+/** Resolves at the end of a body. Throws if it has too many bytes, or pieces. */
+function takePieces(raw: IncomingMessage, take: (piece: Buffer) => void): Promise<void> {
+  let left = MAX_BODY_BYTES
+  return new Promise((resolve, reject) => {
+    raw.on('data', (piece: Buffer) => {
+      left -= Math.max(piece.length, MIN_PIECE_BYTES)
+      if (left < 0) reject(tooLarge())
+      else take(piece)
+    })
+    raw.once('end', resolve)
+    raw.once('error', () => {
+      reject(new Problem('invalid-request', { detail: 'The connection ended before the body.' }))
+    })
   })
 }
 
@@ -33,17 +91,21 @@ export function takeJson(server: FastifyInstance): void {
 function parse(request: Read, body: Buffer): unknown {
   const encoding = request.headers['content-encoding']
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    return notTaken(`Bodies encoded with ${encoding} are not taken.`)
+    throw notTaken(`Bodies encoded with ${encoding} are not taken.`)
   }
-  if (!isUtf8(body)) return new Problem('malformed-json', { detail: 'The body is not valid UTF-8.' })
+  if (!isUtf8(body)) throw new Problem('malformed-json', { detail: 'The body is not valid UTF-8.' })
   const text = body.toString('utf8').replace(/^\uFEFF/, '')
   if (text.trim() === '') return {}
   request[BYTES] = body
   try {
     return JSON.parse(text)
   } catch (error) {
-    return new Problem('malformed-json', { detail: messageOf(error) })
+    throw new Problem('malformed-json', { detail: messageOf(error) })
   }
+}
+
+function tooLarge(): Problem {
+  return new Problem('body-too-large', { detail: `A body may have at most ${MAX_BODY_BYTES} bytes.` })
 }
 
 function notTaken(detail: string): Problem {

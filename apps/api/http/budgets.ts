@@ -1,6 +1,9 @@
+import type { ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Budget, type Release } from '#libs/fair-share/budget.js'
+import { addressGroup, plainAddress } from '#libs/remote-address/remote-address.js'
 import type { AccountId } from '#libs/typeid/typeid.js'
+import { principalOf } from '../access/authenticator.js'
 import { callerOf } from '../access/scope.guard.js'
 import { untilDeparture } from './departure.js'
 
@@ -28,6 +31,7 @@ export class RequestBudgets {
   private readonly reports: Budget
   private readonly answers: Budget
   private readonly events: Budget
+  private readonly bodies: Budget
 
   constructor({ memoryScale, onExhausted }: RequestBudgetOptions) {
     const budget = (name: string, total: number, perOwner: number) =>
@@ -37,6 +41,7 @@ export class RequestBudgets {
     this.reports = budget('reports', 4, 1)
     this.answers = budget('answers', 256 * bytes, 96 * bytes)
     this.events = budget('events', 64 * bytes, 24 * bytes)
+    this.bodies = budget('bodies', 32 * bytes, 8 * bytes)
   }
 
   /** Runs work that opens mail for a client, and ends it when the client leaves. Throws BudgetExhaustedError. */
@@ -74,19 +79,36 @@ export class RequestBudgets {
    * closed. Throws BudgetExhaustedError.
    */
   async holdAnswer(request: FastifyRequest, { raw: response }: FastifyReply, bytes: number): Promise<void> {
-    if (bytes <= LARGE_BYTES) return
-    const { accountId } = callerOf(request)
-    const release = await untilDeparture(request, (departure) =>
-      this.answers.take(accountId, bytes, departure),
-    )
-    response.once('close', release)
-    if (response.closed) release()
+    if (bytes > LARGE_BYTES) await hold(this.answers, callerOf(request).accountId, bytes, request, response)
+  }
+
+  /**
+   * Takes memory for the body of a request, which is given back once the answer has left or the connection has closed.
+   * Throws BudgetExhaustedError.
+   */
+  async holdBody(request: FastifyRequest, { raw: response }: FastifyReply, bytes: number): Promise<void> {
+    const { remoteAddress } = request.raw.socket
+    const owner = principalOf(request)?.accountId ?? addressGroup(plainAddress(remoteAddress))
+    await hold(this.bodies, owner, bytes, request, response)
   }
 
   /** Takes memory for an event of a stream, to be given back when the next one is asked for. Throws as `readFor`. */
   holdEvent(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
     return this.events.take(accountId, bytes, signal)
   }
+}
+
+/** Takes memory until the response is closed. */
+async function hold(
+  budget: Budget,
+  owner: string,
+  bytes: number,
+  request: FastifyRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const release = await untilDeparture(request, (departure) => budget.take(owner, bytes, departure))
+  response.once('close', release)
+  if (response.closed) release()
 }
 
 function inTurn<Result>(

@@ -60,10 +60,6 @@ export class ProblemFilter implements ExceptionFilter {
     switch (statusOf(error)) {
       case 404:
         return this.noRoute(request)
-      case 413:
-        return new Problem('body-too-large', {
-          detail: `A body may have at most ${request.routeOptions.bodyLimit} bytes.`,
-        })
       case 415:
         return new Problem('unsupported-media-type', { detail: 'Only application/json is taken.' })
       case 400:

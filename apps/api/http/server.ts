@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
 import { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
+import { budgetScale } from '#libs/config/memory-settings.js'
 import type { Settings } from '#libs/config/settings.js'
 import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
@@ -9,7 +10,7 @@ import { principalOf } from '../access/authenticator.js'
 import { watchRequest } from './access-log.js'
 import { setSafeHeaders } from './answer-headers.js'
 import type { Idempotency } from '../idempotency/idempotency.js'
-import { takeJson } from './bodies.js'
+import { discardBody, MAX_BODY_BYTES, maxBodyBytes, SMALL_BODY_BYTES, takeJson } from './bodies.js'
 import {
   answerBesideRequests,
   answerClientErrors,
@@ -17,6 +18,7 @@ import {
   mustBeFramed,
   mustNameHost,
 } from './broken-requests.js'
+import type { RequestBudgets } from './budgets.js'
 import { ConnectionTurns } from './connection-turns.js'
 import { Cors } from './cors.js'
 import { FAVICON } from './favicon.js'
@@ -24,11 +26,11 @@ import { KeylessPace } from './keyless-pace.js'
 import { sentInPieces } from './large-answers.js'
 import { MOST_PARAM_CHARACTERS, type MethodTable } from './method-table.js'
 import { unavailable } from './problems.js'
+import { ReadTurns } from './read-turns.js'
 import type { StalledReaders } from './stalled-readers.js'
 import { RefusalLines } from './refusal-lines.js'
 import { shareConnections } from './shared-connections.js'
 
-const BODY_LIMIT_BYTES = 256 * 1024
 /** Or sooner, where a request has less time in all. */
 const HEADERS_TIMEOUT_MS = 15_000
 const KEEP_ALIVE_MS = 72_000
@@ -36,7 +38,7 @@ const KEEP_ALIVE_MS = 72_000
 const SILENT_MS = 120_000
 
 export interface ServerOptions {
-  settings: Pick<Settings, 'corsOrigins' | 'httpMaxConnections' | 'httpRequestTimeoutMs'>
+  settings: Pick<Settings, 'corsOrigins' | 'httpMaxConnections' | 'httpRequestTimeoutMs' | 'memoryMib'>
   logger: Logger
   metrics: ApiMetrics
   usage: Pick<UsageRecorder, 'record'>
@@ -50,6 +52,7 @@ export interface ServerOptions {
   /** Counts a request that was authenticated; throws where there were too many. */
   limit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
   idempotency: Idempotency
+  budgets: RequestBudgets
   stalled: StalledReaders
 }
 
@@ -66,12 +69,15 @@ export function makeServer({
   authenticate,
   limit,
   idempotency,
+  budgets,
   stalled,
 }: ServerOptions): FastifyAdapter {
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const cors = new Cors(settings.corsOrigins)
-  const turns = new ConnectionTurns()
-  const pace = new KeylessPace()
+  const onDropped = () => metrics.connectionDropped()
+  const reads = new ReadTurns({ memoryScale: budgetScale(settings), onDropped })
+  const turns = new ConnectionTurns(reads)
+  const pace = new KeylessPace(reads)
   const refusals = new RefusalLines(logger)
   const welcome = async (request: FastifyRequest, reply: FastifyReply): Promise<boolean> => {
     await turns.take(request, reply)
@@ -80,13 +86,13 @@ export function makeServer({
     return cors.mark(request, reply)
   }
   const check = async (request: FastifyRequest, reply: FastifyReply) => {
-    if (isShuttingDown()) throw unavailable('shutting-down', 'This instance takes no more requests.')
     mustNameHost(request)
     mustBeFramed(request)
     await authenticate(request)
     await limit(request, reply)
   }
   const admit = async (request: FastifyRequest, reply: FastifyReply) => {
+    if (isShuttingDown()) throw unavailable('shutting-down', 'This instance takes no more requests.')
     try {
       await check(request, reply)
     } catch (error) {
@@ -110,7 +116,6 @@ export function makeServer({
       // How late a slow request may be noticed.
       connectionsCheckingInterval: headersTimeout / 5,
     },
-    bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout,
     connectionTimeout: SILENT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -123,10 +128,13 @@ export function makeServer({
   Object.assign(server.server, { httpAllowHalfOpen: true })
   shareConnections(server.server, {
     max: settings.httpMaxConnections,
-    onDropped: () => metrics.connectionDropped(),
+    onDropped,
   })
   // Requests sent ahead share a connection, and each of them that waits listens to it.
-  server.server.on('connection', (socket) => socket.setMaxListeners(0))
+  server.server.on('connection', (socket) => {
+    socket.setMaxListeners(0)
+    reads.watch(socket)
+  })
   answerBesideRequests(server.server, broken)
   // Browsers request these on their own or by mistake; they are not API operations.
   server.get('/favicon.ico', (_, reply) => reply.type('image/x-icon').send(FAVICON))
@@ -134,13 +142,26 @@ export function makeServer({
   methods.watch(server)
   takeJson(server)
   server.addHook('onRequest', async (request, reply) => {
-    const isAllowedOrigin = await welcome(request, reply)
-    if (isAllowedOrigin && cors.isPreflight(request)) {
-      await pace.take(request)
-      return cors.answerPreflight(reply)
+    const { raw } = request
+    const isBodyRead = raw.method !== 'GET' && raw.method !== 'HEAD'
+    const bodyBytes = isBodyRead ? Math.min(maxBodyBytes(raw), MAX_BODY_BYTES) : 0
+    const readOn = bodyBytes > SMALL_BODY_BYTES ? reads.hold(raw.socket) : null
+    if (!isBodyRead) discardBody(raw)
+    try {
+      const isAllowedOrigin = await welcome(request, reply)
+      if (isAllowedOrigin && cors.isPreflight(request)) {
+        await pace.take(request)
+        return await cors.answerPreflight(reply)
+      }
+      await admit(request, reply)
+      if (readOn !== null) await budgets.holdBody(request, reply, bodyBytes)
+      return undefined
+    } catch (error) {
+      discardBody(raw)
+      throw error
+    } finally {
+      readOn?.()
     }
-    await admit(request, reply)
-    return undefined
   })
   idempotency.watch(server)
   // A connection kept open would hold the end up until its client lets go of it.

@@ -161,7 +161,7 @@ function problemsOf(route: Route): ProblemCode[] {
   add(scopes !== null, 'rate-limited')
   add(description.takes?.includes('Mayfly-Inbox-Password') === true, ...PASSWORD_PROBLEMS)
   add(isRepeatable(route), 'idempotency-key-in-use', 'idempotency-key-reused')
-  add(method !== 'get', 'malformed-json', 'body-too-large', 'unsupported-media-type')
+  add(method !== 'get', 'malformed-json', 'body-too-large', 'unsupported-media-type', 'busy')
   add(true, ...(description.problems ?? []))
   return PROBLEM_CODES.filter((code) => codes.has(code))
 }
