@@ -6,6 +6,7 @@ import { note } from './access-log.js'
 import { Problem } from './problems.js'
 
 export const MAX_BODY_BYTES = 256 * 1024
+const MAX_DISCARDED_BYTES = 4 * 1024 * 1024
 /** What a piece of a body counts at least: a request may have 16,000 chunks of one byte. */
 const MIN_PIECE_BYTES = 16
 /** Larger ones take memory from the account's budget. */
@@ -48,7 +49,7 @@ async function readBody(request: Read): Promise<Buffer> {
   if (most > MAX_BODY_BYTES) throw tooLarge()
   let bytes = Buffer.allocUnsafeSlow(Math.min(most, SMALL_BODY_BYTES))
   let length = 0
-  await takePieces(raw, (piece) => {
+  await takePieces(raw, MAX_BODY_BYTES, (piece) => {
     const needed = length + piece.length
     if (needed > bytes.length) {
       const larger = Buffer.allocUnsafeSlow(Math.min(Math.max(needed, 2 * bytes.length), MAX_BODY_BYTES))
@@ -63,17 +64,16 @@ async function readBody(request: Read): Promise<Buffer> {
 }
 
 /**
- * Reads a body that nobody wants, so that the client reads its answer and may go on. Closes the connection if it is
- * larger than a body may be.
+ * Reads a body that nobody wants, so that the client reads its answer and may go on. Closes the connection behind 4 MiB.
  */
 export function discardBody(raw: IncomingMessage): void {
   if (maxBodyBytes(raw) === 0) return
-  takePieces(raw, () => undefined).catch(() => raw.socket.destroy())
+  takePieces(raw, MAX_DISCARDED_BYTES, () => undefined).catch(() => raw.socket.destroy())
 }
 
 /** Resolves at the end of a body. Throws if it has too many bytes, or pieces. */
-function takePieces(raw: IncomingMessage, take: (piece: Buffer) => void): Promise<void> {
-  let left = MAX_BODY_BYTES
+function takePieces(raw: IncomingMessage, maxBytes: number, take: (piece: Buffer) => void): Promise<void> {
+  let left = maxBytes
   return new Promise((resolve, reject) => {
     raw.on('data', (piece: Buffer) => {
       left -= Math.max(piece.length, MIN_PIECE_BYTES)
