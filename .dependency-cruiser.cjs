@@ -1,11 +1,20 @@
-// Imports point inward: apps → engine → adapters → ports → pure libraries.
-const pure = '^libs/(events|inbox|account|webhook|typeid)/'
+// Layers, from the inside out: domain, runtime, mail, ports, engines, role, apps (docs/decisions/layers.md).
+const pure = '^libs/domain/'
 // Need node:crypto: one draws random bits, the other hashes.
-const impure = '^libs/(typeid/mint|account/secret-hash)\\.ts$'
-const engines = '(lmdb|in-process|memory|kafka|redis|clickhouse)'
-const adapter = `^libs/[^/]+/${engines}/`
+const impure = '^libs/domain/(ids/mint|account/secret-hash)\\.ts$'
+const adapter = '^libs/engines/(embedded/[^/]+|distributed/(kafka|redis/[^/]+)|clickhouse)/'
 // Tests, contract suites, and what only they are made of: arbitrary events, the words of given, when, then.
 const testOnly = '\\.(test|contract|arbitrary)\\.ts$|/given-when-then\\.ts$'
+
+/** A folder of libs/ imports itself and the folders named, and no other of libs/. */
+function layer(name, imported) {
+  return {
+    name: `layer-${name}`,
+    severity: 'error',
+    from: { path: `^libs/${name}/`, pathNot: testOnly },
+    to: { path: '^libs/', pathNot: `^libs/(${[name, ...imported].join('|')})/` },
+  }
+}
 
 module.exports = {
   forbidden: [
@@ -26,18 +35,36 @@ module.exports = {
       from: { path: '^libs/', pathNot: testOnly },
       to: { path: '^(apps|test)/' },
     },
+    layer('domain', []),
+    layer('runtime', ['domain']),
+    layer('mail', ['domain', 'runtime']),
+    layer('ports', ['domain', 'runtime', 'mail']),
+    layer('engines', ['domain', 'runtime', 'mail', 'ports']),
     {
-      name: 'adapters-do-not-know-each-other',
-      comment: 'An adapter (libs/<port>/<engine>/) imports its own folder, its port and pure libraries.',
+      name: 'embedded-adapters-stand-apart',
+      comment: 'An adapter imports its own folder, ports and what is within; all share lmdb-file.',
       severity: 'error',
-      from: { path: `^libs/([^/]+)/${engines}/` },
-      to: { path: adapter, pathNot: '^libs/$1/$2/' },
+      from: { path: '^libs/engines/embedded/([^/]+)/' },
+      to: { path: '^libs/engines/', pathNot: '^libs/engines/embedded/($1|lmdb-file)/' },
+    },
+    {
+      name: 'redis-adapters-stand-apart',
+      comment: 'As above; all share the client.',
+      severity: 'error',
+      from: { path: '^libs/engines/distributed/redis/([^/]+)/' },
+      to: { path: '^libs/engines/', pathNot: '^libs/engines/distributed/redis/($1|client)/' },
+    },
+    {
+      name: 'kafka-and-clickhouse-stand-apart',
+      severity: 'error',
+      from: { path: '^libs/engines/(distributed/kafka|clickhouse)/' },
+      to: { path: '^libs/engines/', pathNot: '^libs/engines/$1/' },
     },
     {
       name: 'only-the-engine-chooses',
-      comment: 'Adapters are made in libs/engine and nowhere else.',
+      comment: 'Adapters are made in libs/engines and nowhere else.',
       severity: 'error',
-      from: { pathNot: ['^libs/engine/', adapter, '^test/', '\\.test\\.ts$'] },
+      from: { pathNot: ['^libs/engines/', '^test/', '\\.test\\.ts$'] },
       to: { path: adapter },
     },
     {

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { parse } from 'yaml'
-import { readSettings, unknownVariables } from '#libs/config/settings.js'
+import { readSettings, unknownVariables } from '#libs/runtime/config/settings.js'
 
 /*
  * No container engine is needed here: what the two files say of Mayfly is held against Mayfly, and what they say

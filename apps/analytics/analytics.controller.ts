@@ -1,7 +1,7 @@
 import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
-import type { BatchOutcome } from '#libs/event-log/event-log.js'
-import { PassErrorsOn, type HandedBatch } from '#libs/log-transport/event-log-strategy.js'
+import type { BatchOutcome } from '#libs/ports/event-log/event-log.js'
+import { PassErrorsOn, type HandedBatch } from '#libs/role/event-log-strategy.js'
 import type { CountedTopic } from './event-rows.js'
 import type { TopicSink } from './topic-sink.js'
 

@@ -1,6 +1,6 @@
-import { decodeBatch, type DecodedBatch } from '#libs/event-log/decode-batch.js'
-import type { BatchOutcome, RecordBatch, StoredRecord } from '#libs/event-log/event-log.js'
-import { inboxEventCodec, usageEventCodec, webhookEventCodec } from '#libs/event-log/codecs.js'
+import { decodeBatch, type DecodedBatch } from '#libs/ports/event-log/decode-batch.js'
+import type { BatchOutcome, RecordBatch, StoredRecord } from '#libs/ports/event-log/event-log.js'
+import { inboxEventCodec, usageEventCodec, webhookEventCodec } from '#libs/ports/event-log/codecs.js'
 import {
   encodeRows,
   inboxRow,
@@ -8,7 +8,7 @@ import {
   webhookRow,
   type EncodedRows,
   type UsageRow,
-} from '#libs/usage/usage-rows.js'
+} from '#libs/ports/usage/usage-rows.js'
 import { RecentIds } from './recent-ids.js'
 
 /** Topics that usage figures are made of. */

@@ -1,5 +1,5 @@
-import type { EncodedRows } from '#libs/usage/usage-rows.js'
-import type { UsageRange } from '#libs/usage/usage-store.js'
+import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'
+import type { UsageRange } from '#libs/ports/usage/usage-store.js'
 
 interface Gathered extends UsageRange {
   rows: EncodedRows[]

@@ -1,5 +1,5 @@
 import 'reflect-metadata'
-import { runRole } from '#libs/process/run-role.js'
+import { runRole } from '#libs/role/run-role.js'
 import { startAnalytics } from './analytics.js'
 
 await runRole('analytics', startAnalytics)

@@ -1,4 +1,4 @@
-import { MAX_NOTE_BYTES } from '#libs/event-log/event-log.js'
+import { MAX_NOTE_BYTES } from '#libs/ports/event-log/event-log.js'
 import { MOST_RANGES, readRanges, writeRanges } from './ranges-note.js'
 
 describe('a note of ranges', () => {

@@ -1,5 +1,5 @@
-import { MAX_NOTE_BYTES } from '#libs/event-log/event-log.js'
-import type { UsageRange } from '#libs/usage/usage-store.js'
+import { MAX_NOTE_BYTES } from '#libs/ports/event-log/event-log.js'
+import type { UsageRange } from '#libs/ports/usage/usage-store.js'
 
 /*
  * What a batch in doubt is known by, as the note of a group's place: which ranges of the topic it holds, as

@@ -6,13 +6,13 @@ import type {
   PartitionRange,
   StartPosition,
   StoredRecord,
-} from '#libs/event-log/event-log.js'
-import type { HandedBatch } from '#libs/log-transport/event-log-strategy.js'
-import { Doorbell } from '#libs/signals/doorbell.js'
-import { GrowingPause } from '#libs/timing/pause.js'
-import { unlessAborted } from '#libs/timing/unless-aborted.js'
-import type { EncodedRows } from '#libs/usage/usage-rows.js'
-import type { UsageBatch, UsageRange } from '#libs/usage/usage-store.js'
+} from '#libs/ports/event-log/event-log.js'
+import type { HandedBatch } from '#libs/role/event-log-strategy.js'
+import { Doorbell } from '#libs/ports/signals/doorbell.js'
+import { GrowingPause } from '#libs/runtime/timing/pause.js'
+import { unlessAborted } from '#libs/runtime/timing/unless-aborted.js'
+import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'
+import type { UsageBatch, UsageRange } from '#libs/ports/usage/usage-store.js'
 import { BatchesInDoubt, type BatchesInDoubtOptions } from './batches-in-doubt.js'
 import type { PartitionRows, CountedTopic } from './event-rows.js'
 import { countOf, GatheredRows } from './gathered-rows.js'

@@ -1,7 +1,7 @@
 import 'reflect-metadata'
-import { readPlans } from '#libs/config/plans-file.js'
-import { ensureConfiguredKey } from '#libs/engine/first-key.js'
-import { runRole } from '#libs/process/run-role.js'
+import { readPlans } from '#libs/runtime/config/plans-file.js'
+import { ensureConfiguredKey } from '#libs/engines/first-key.js'
+import { runRole } from '#libs/role/run-role.js'
 import { startApi } from './api.js'
 
 await runRole('api', async (context) => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { messageOf } from '#libs/fault/message-of.js'
+import { messageOf } from '#libs/runtime/fault/message-of.js'
 import { EXIT, Failure, failureOf, type ProblemJson } from './failure.js'
 
 export interface ApiOptions {

@@ -117,7 +117,7 @@ async function recover(dataDir: string) {
       'run it as `npx mayfly key recover`, with the Node.js that Mayfly came with',
     )
   }
-  const { recoverKey } = await import('#libs/engine/first-key.js')
+  const { recoverKey } = await import('#libs/engines/first-key.js')
   return recoverKey(dataDir, () => new Date())
 }
 

@@ -8,7 +8,7 @@ import { inboxCommands } from './inboxes.js'
 import { keyCommands } from './keys.js'
 import type { Session } from './session.js'
 import { configCommand } from './settings.js'
-import { BUILD_INFO } from '#libs/process/build-info.js'
+import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { usageCommands } from './usage.js'
 
 interface GlobalOptions {

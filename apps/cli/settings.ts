@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { SETTINGS } from '#libs/config/settings.js'
-import type { Setting } from '#libs/config/setting.js'
+import { SETTINGS } from '#libs/runtime/config/settings.js'
+import type { Setting } from '#libs/runtime/config/setting.js'
 import type { Session } from './session.js'
 
 /** `mayfly config`: what there is to set, from the code that reads it. Nothing is asked of a server. */

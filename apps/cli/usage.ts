@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import { EXPORT_FORMATS, EXPORT_TABLES, USAGE_INTERVALS } from '#libs/usage/usage-store.js'
+import { EXPORT_FORMATS, EXPORT_TABLES, USAGE_INTERVALS } from '#libs/ports/usage/usage-store.js'
 import { label } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
 import { facts, table } from './printing.js'

@@ -1,6 +1,6 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
-import { messageOf } from '#libs/fault/message-of.js'
+import { messageOf } from '#libs/runtime/fault/message-of.js'
 import { EXIT, Failure } from './failure.js'
 
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

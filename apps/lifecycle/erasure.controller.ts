@@ -1,11 +1,11 @@
 import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
-import type { KeyVault } from '#libs/erasure/key-vault.js'
-import { decodeBatch } from '#libs/event-log/decode-batch.js'
-import type { BatchOutcome, EventLog, RecordBatch } from '#libs/event-log/event-log.js'
-import { inboxEventCodec } from '#libs/event-log/codecs.js'
-import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'
+import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
+import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
+import type { BatchOutcome, EventLog, RecordBatch } from '#libs/ports/event-log/event-log.js'
+import { inboxEventCodec } from '#libs/ports/event-log/codecs.js'
+import { PassErrorsOn } from '#libs/role/event-log-strategy.js'
 import { LifecycleMetrics } from './lifecycle-metrics.js'
 
 /** What the lifecycle works with, made by who composes it. */

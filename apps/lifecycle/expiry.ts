@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
-import type { EventLog } from '#libs/event-log/event-log.js'
-import type { Recorder } from '#libs/event-log/recorder.js'
-import { decide } from '#libs/inbox/decide.js'
-import { isInboxCatchingUp } from '#libs/read-model/backlog.js'
-import type { DueInboxes, InboxQueries } from '#libs/read-model/queries.js'
-import { Repetition } from '#libs/timing/repetition.js'
-import type { InboxId } from '#libs/typeid/typeid.js'
+import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { Recorder } from '#libs/ports/event-log/recorder.js'
+import { decide } from '#libs/domain/inbox/decide.js'
+import { isInboxCatchingUp } from '#libs/ports/read-model/backlog.js'
+import type { DueInboxes, InboxQueries } from '#libs/ports/read-model/queries.js'
+import { Repetition } from '#libs/runtime/timing/repetition.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { LifecycleMetrics } from './lifecycle-metrics.js'
 
 export interface ExpiryOptions {

@@ -1,7 +1,7 @@
-import type { DecodedBatch } from '#libs/event-log/decode-batch.js'
-import type { InboxEvent } from '#libs/inbox/events.js'
-import { created, expired } from '#libs/inbox/given-when-then.js'
-import { mintId } from '#libs/typeid/mint.js'
+import type { DecodedBatch } from '#libs/ports/event-log/decode-batch.js'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import { created, expired } from '#libs/domain/inbox/given-when-then.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { stepsOf } from './inbox-projector.js'
 
 const MIB = 1024 * 1024

@@ -1,18 +1,18 @@
-import type { KeyVault } from '#libs/erasure/key-vault.js'
-import type { SecretKey } from '#libs/erasure/seal.js'
-import type { DecodedBatch } from '#libs/event-log/decode-batch.js'
-import type { HandedBatch } from '#libs/log-transport/event-log-strategy.js'
-import type { InboxEvent } from '#libs/inbox/events.js'
+import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
+import type { SecretKey } from '#libs/ports/key-vault/seal.js'
+import type { DecodedBatch } from '#libs/ports/event-log/decode-batch.js'
+import type { HandedBatch } from '#libs/role/event-log-strategy.js'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import {
   projectInboxEvents,
   rowsConcerned,
   type InboxProjection,
   type InboxRows,
-} from '#libs/read-model/inbox-projection.js'
-import type { PlacedEvent } from '#libs/read-model/history.js'
-import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
-import type { MessageContent } from '#libs/read-model/views.js'
-import type { AccountId, InboxId } from '#libs/typeid/typeid.js'
+} from '#libs/ports/read-model/inbox-projection.js'
+import type { PlacedEvent } from '#libs/ports/read-model/history.js'
+import type { ProjectionStore, StepOutcome } from '#libs/ports/read-model/projection-store.js'
+import type { MessageContent } from '#libs/ports/read-model/views.js'
+import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
 import type { ParseTask } from './parse-task.js'
 import type { ParserPool } from './parser-pool.js'
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '#test/harness/until.js'
-import { mintId } from '#libs/typeid/mint.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { JobWatch, type WatchedJob } from './job-watch.js'
 import { ParseAllowance } from './parse-allowance.js'
 import { ParseJob } from './parse-job.js'

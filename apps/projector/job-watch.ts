@@ -1,4 +1,4 @@
-import type { AccountId } from '#libs/typeid/typeid.js'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { ParseAllowance } from './parse-allowance.js'
 import { ordinaryMs } from './parse-budget.js'
 import type { ParseJob, SeenMail } from './parse-job.js'

@@ -1,5 +1,5 @@
 import 'reflect-metadata'
-import { runRole } from '#libs/process/run-role.js'
+import { runRole } from '#libs/role/run-role.js'
 import { startProjector } from './projector.js'
 
 await runRole('projector', startProjector)

@@ -1,4 +1,4 @@
-import type { AccountId } from '#libs/typeid/typeid.js'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { ordinaryMs, ParseBudget } from './parse-budget.js'
 import type { ParseTask } from './parse-task.js'
 import { RecentAccounts } from './recent-accounts.js'

@@ -1,4 +1,4 @@
-import { mintId } from '#libs/typeid/mint.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { ordinaryMs, ParseBudget } from './parse-budget.js'
 
 const MIB = 1024 * 1024

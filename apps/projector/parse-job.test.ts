@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { mintId } from '#libs/typeid/mint.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { ParseJob } from './parse-job.js'
 import { WaitingMail } from './waiting-mail.js'
 

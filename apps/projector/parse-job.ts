@@ -1,4 +1,4 @@
-import type { MessageId } from '#libs/typeid/typeid.js'
+import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { ParseThread } from './parse-thread.js'
 import type { DefeatReason, WaitingMail } from './waiting-mail.js'
 

@@ -1,4 +1,4 @@
-import type { AccountId } from '#libs/typeid/typeid.js'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { FairQueue } from './fair-queue.js'
 import type { ParseAllowance } from './parse-allowance.js'
 import type { ParseTask } from './parse-task.js'

@@ -1,5 +1,5 @@
 import type { WarningCode } from '#libs/mail/message.js'
-import type { AccountId, InboxId, MessageId } from '#libs/typeid/typeid.js'
+import type { AccountId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 
 /** One mail for a parsing thread: sealed, with the key that opens it. */
 export interface ParseTask {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
-import { mintId } from '#libs/typeid/mint.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { anyPoolStory, toldTask, type PoolStory } from './parse-task.arbitrary.js'
 import { ParserPool } from './parser-pool.js'
 

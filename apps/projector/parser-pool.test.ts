@@ -1,4 +1,4 @@
-import { mintId } from '#libs/typeid/mint.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 import { manyRecipients, slowMail, smallMail, taskOf } from './parse-task.arbitrary.js'
 import { ParserPool, type ParserPoolOptions } from './parser-pool.js'

@@ -1,4 +1,4 @@
-import type { AccountId, MessageId } from '#libs/typeid/typeid.js'
+import type { AccountId, MessageId } from '#libs/domain/ids/typeid.js'
 import { JobWatch } from './job-watch.js'
 import { ParseAllowance, type ParseAllowanceOptions } from './parse-allowance.js'
 import { ordinaryMs } from './parse-budget.js'

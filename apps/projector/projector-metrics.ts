@@ -1,4 +1,4 @@
-import { VIEWED_TOPICS } from '#libs/event-log/topics.js'
+import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import type { Defeat } from './parse-task.js'
 import { Counter, Histogram, type Registry } from 'prom-client'
 

@@ -1,22 +1,22 @@
 import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
-import { accountEventCodec, inboxEventCodec, webhookEventCodec } from '#libs/event-log/codecs.js'
-import { decodeBatch } from '#libs/event-log/decode-batch.js'
+import { accountEventCodec, inboxEventCodec, webhookEventCodec } from '#libs/ports/event-log/codecs.js'
+import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
 import type {
   BatchOutcome,
   EventLog,
   Partition,
   RecordBatch,
   StoredRecord,
-} from '#libs/event-log/event-log.js'
-import { PassErrorsOn, type HandedBatch } from '#libs/log-transport/event-log-strategy.js'
-import { projectAccountEvent, sliceConcerned } from '#libs/read-model/account-projection.js'
-import { beginViews } from '#libs/read-model/beginning.js'
-import { inboxChannel } from '#libs/read-model/inbox-channel.js'
-import type { ProjectionStore, StepOutcome } from '#libs/read-model/projection-store.js'
-import { movedChannel } from '#libs/read-model/watermark.js'
-import type { Signals } from '#libs/signals/signals.js'
+} from '#libs/ports/event-log/event-log.js'
+import { PassErrorsOn, type HandedBatch } from '#libs/role/event-log-strategy.js'
+import { projectAccountEvent, sliceConcerned } from '#libs/ports/read-model/account-projection.js'
+import { beginViews } from '#libs/ports/read-model/beginning.js'
+import { inboxChannel } from '#libs/ports/read-model/inbox-channel.js'
+import type { ProjectionStore, StepOutcome } from '#libs/ports/read-model/projection-store.js'
+import { movedChannel } from '#libs/ports/read-model/watermark.js'
+import type { Signals } from '#libs/ports/signals/signals.js'
 import { WebhookProjector } from './webhook-projector.js'
 import { InboxProjector, stepsOf } from './inbox-projector.js'
 import { ShownMessages } from './shown-messages.js'

@@ -1,4 +1,4 @@
-import { mintId } from '#libs/typeid/mint.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { RecentAccounts } from './recent-accounts.js'
 
 const [one, other, third] = [mintId('acc'), mintId('acc'), mintId('acc')]

@@ -1,4 +1,4 @@
-import type { AccountId } from '#libs/typeid/typeid.js'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
 
 interface Seen {
   accountId: AccountId

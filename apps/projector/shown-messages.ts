@@ -1,8 +1,8 @@
-import type { DecodedBatch } from '#libs/event-log/decode-batch.js'
-import type { Partition } from '#libs/event-log/event-log.js'
-import type { InboxEvent } from '#libs/inbox/events.js'
-import type { InboxQueries } from '#libs/read-model/queries.js'
-import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
+import type { DecodedBatch } from '#libs/ports/event-log/decode-batch.js'
+import type { Partition } from '#libs/ports/event-log/event-log.js'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 
 export interface ShownMessagesOptions {
   usage: Pick<UsageRecorder, 'record'>

@@ -1,5 +1,5 @@
-import type { Partition } from '#libs/event-log/event-log.js'
-import type { Progress } from '#libs/read-model/queries.js'
+import type { Partition } from '#libs/ports/event-log/event-log.js'
+import type { Progress } from '#libs/ports/read-model/queries.js'
 import { until } from '#test/harness/until.js'
 import { ViewsWatch } from './views-watch.js'
 

@@ -1,8 +1,8 @@
-import type { EventLog, Partition } from '#libs/event-log/event-log.js'
-import { VIEWED_TOPICS } from '#libs/event-log/topics.js'
-import type { InboxQueries } from '#libs/read-model/queries.js'
-import { movedChannel } from '#libs/read-model/watermark.js'
-import { Repetition } from '#libs/timing/repetition.js'
+import type { EventLog, Partition } from '#libs/ports/event-log/event-log.js'
+import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
+import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import { movedChannel } from '#libs/ports/read-model/watermark.js'
+import { Repetition } from '#libs/runtime/timing/repetition.js'
 
 export interface ViewsWatchOptions {
   log: Pick<EventLog, 'partitionCount'>

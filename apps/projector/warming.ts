@@ -1,6 +1,6 @@
-import { packSource, sealMail } from '#libs/erasure/content.js'
-import { makeSecretKey } from '#libs/erasure/seal.js'
-import { mintId } from '#libs/typeid/mint.js'
+import { packSource, sealMail } from '#libs/ports/key-vault/content.js'
+import { makeSecretKey } from '#libs/ports/key-vault/seal.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import type { ParseTask } from './parse-task.js'
 
 const MAILS = 20

@@ -1,7 +1,7 @@
 import { workerData } from 'piscina'
-import { asBuffer } from '#libs/bytes/as-buffer.js'
-import { authenticateMail, type Sender } from '#libs/mail-auth/authenticate.js'
-import { MailDns } from '#libs/mail-auth/mail-dns.js'
+import { asBuffer } from '#libs/ports/event-log/as-buffer.js'
+import { authenticateMail, type Sender } from '#libs/mail/authentication/authenticate.js'
+import { MailDns } from '#libs/mail/authentication/mail-dns.js'
 import type { Authentication } from '#libs/mail/message.js'
 
 export interface AuthenticateTask {

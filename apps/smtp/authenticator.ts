@@ -1,10 +1,10 @@
 import { Piscina } from 'piscina'
-import type { Sender } from '#libs/mail-auth/authenticate.js'
-import { unjudged } from '#libs/mail-auth/unjudged.js'
+import type { Sender } from '#libs/mail/authentication/authenticate.js'
+import { unjudged } from '#libs/mail/authentication/unjudged.js'
 import type { Authentication } from '#libs/mail/message.js'
-import { Budget, BudgetExhaustedError } from '#libs/fair-share/budget.js'
-import { addressGroup } from '#libs/remote-address/remote-address.js'
-import { beforeDeadline, DeadlineError } from '#libs/timing/deadline.js'
+import { Budget, BudgetExhaustedError } from '#libs/runtime/fair-share/budget.js'
+import { addressGroup } from '#libs/runtime/remote-address/remote-address.js'
+import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/deadline.js'
 import type { AuthenticateData, AuthenticateTask } from './authenticate-worker.js'
 
 export interface AuthenticatorOptions {

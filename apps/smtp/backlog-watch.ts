@@ -1,6 +1,6 @@
-import type { EventLog } from '#libs/event-log/event-log.js'
-import { measureBacklog, type Backlog } from '#libs/read-model/backlog.js'
-import type { InboxQueries } from '#libs/read-model/queries.js'
+import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import { measureBacklog, type Backlog } from '#libs/ports/read-model/backlog.js'
+import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 
 const FRESH_MS = 250
 

@@ -3,9 +3,9 @@ import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { ConfigurationError, type Settings } from '#libs/config/settings.js'
-import { readPemFiles } from '#libs/tls/pem-files.js'
-import type { KeyPairPem } from '#libs/tls/authority.js'
+import { ConfigurationError, type Settings } from '#libs/runtime/config/settings.js'
+import { readPemFiles } from '#libs/runtime/tls/pem-files.js'
+import type { KeyPairPem } from '#libs/runtime/tls/authority.js'
 
 export interface ServerCertificate extends KeyPairPem {
   /** PEM file of the authority that a client must trust; null if the operator's own certificate is used. */
@@ -57,7 +57,7 @@ export async function loadCertificate(options: CertificateOptions): Promise<Serv
  */
 async function loadSelfSigned({ settings, folder, now }: CertificateOptions): Promise<ServerCertificate> {
   // Loaded only if a certificate may have to be made.
-  const { isIssuedFor, issueCertificate, makeAuthority } = await import('#libs/tls/authority.js')
+  const { isIssuedFor, issueCertificate, makeAuthority } = await import('#libs/runtime/tls/authority.js')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const notBefore = new Date(now().getTime() - CLOCK_SKEW_MS)
   const validity = (days: number) => ({ notBefore, notAfter: new Date(now().getTime() + days * DAY_MS) })

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import { SharedPlaces, type Leave } from '#libs/fair-share/shared-places.js'
-import { addressGroup } from '#libs/remote-address/remote-address.js'
+import { SharedPlaces, type Leave } from '#libs/runtime/fair-share/shared-places.js'
+import { addressGroup } from '#libs/runtime/remote-address/remote-address.js'
 import { BudgetShare, type MemoryBudget, type Sharer } from './memory-budget.js'
 
 export interface ConnectionLimitsOptions {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import type { InboxRow } from '#libs/read-model/views.js'
-import type { InboxId } from '#libs/typeid/typeid.js'
+import type { InboxRow } from '#libs/ports/read-model/views.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 
 /** A place in an inbox, taken for one mail. */
 export interface Place {

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { MessageId } from '#libs/typeid/typeid.js'
+import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { IncomingMail } from './acceptance.js'
 import type { SmtpMetrics } from './metrics.js'
 import type { RefusalReason } from './replies.js'

@@ -1,5 +1,5 @@
 import type { Envelope } from '#libs/mail/message.js'
-import type { MessageId } from '#libs/typeid/typeid.js'
+import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { IncomingMail } from './acceptance.js'
 import type { CommandStream } from './command-stream.js'
 import type { RemoteHost } from './connection-limits.js'

@@ -1,8 +1,8 @@
-import { fingerprintOf } from '#libs/erasure/content.js'
-import type { SecretKey } from '#libs/erasure/seal.js'
-import type { Inbox } from '#libs/inbox/inbox.js'
-import type { MessageId } from '#libs/typeid/typeid.js'
-import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
+import { fingerprintOf } from '#libs/ports/key-vault/content.js'
+import type { SecretKey } from '#libs/ports/key-vault/seal.js'
+import type { Inbox } from '#libs/domain/inbox/inbox.js'
+import type { MessageId } from '#libs/domain/ids/typeid.js'
+import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { keyOfSender, type SenderKey } from './smtp-auth.js'
 import type { Refusal } from './replies.js'
 

@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path'
-import { runRole } from '#libs/process/run-role.js'
+import { runRole } from '#libs/role/run-role.js'
 import { listeningFacts, startSmtp } from './smtp-edge.js'
 
 await runRole('smtp', async (context) => {

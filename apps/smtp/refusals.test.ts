@@ -1,4 +1,4 @@
-import { mintId } from '#libs/typeid/mint.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { until } from '#test/harness/until.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
 import { MailRoom } from '#test/smtp/mail-room.js'

@@ -1,4 +1,4 @@
-import type { EndedInbox } from '#libs/inbox/inbox.js'
+import type { EndedInbox } from '#libs/domain/inbox/inbox.js'
 
 /** Why a command or a mail was refused: bounded, so that it can label a metric. */
 export type RefusalReason =

@@ -1,6 +1,6 @@
 import { constants } from 'node:crypto'
 import type { SMTPServerOptions } from 'smtp-server'
-import type { Settings } from '#libs/config/settings.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
 import type { SmtpAuth } from './smtp-auth.js'
 import type { ServerCertificate } from './certificate.js'
 import type { SessionLimits } from './connection-context.js'

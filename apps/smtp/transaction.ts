@@ -1,5 +1,5 @@
-import type { Inbox } from '#libs/inbox/inbox.js'
-import type { InboxId } from '#libs/typeid/typeid.js'
+import type { Inbox } from '#libs/domain/inbox/inbox.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { Recipient } from './acceptance.js'
 import type { SenderKey } from './smtp-auth.js'
 import { readMailParameters, type MailParameters } from './mail-parameters.js'

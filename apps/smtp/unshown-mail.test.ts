@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Partition } from '#libs/event-log/event-log.js'
-import type { Release } from '#libs/fair-share/budget.js'
-import { idFromBytes } from '#libs/typeid/typeid.js'
+import type { Partition } from '#libs/ports/event-log/event-log.js'
+import type { Release } from '#libs/runtime/fair-share/budget.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { until } from '#test/harness/until.js'
 import { UnshownMail } from './unshown-mail.js'
 

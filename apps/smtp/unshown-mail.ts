@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Position } from '#libs/event-log/event-log.js'
-import { Budget, type Release } from '#libs/fair-share/budget.js'
-import type { InboxQueries } from '#libs/read-model/queries.js'
-import type { AccountId } from '#libs/typeid/typeid.js'
+import type { Position } from '#libs/ports/event-log/event-log.js'
+import { Budget, type Release } from '#libs/runtime/fair-share/budget.js'
+import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
 
 export interface UnshownMailOptions {
   inboxes: Pick<InboxQueries, 'progress'>

@@ -1,6 +1,6 @@
 import 'reflect-metadata'
 import { listeningFacts } from '#apps/smtp/smtp-edge.js'
-import { runProcess } from '#libs/process/run-process.js'
+import { runProcess } from '#libs/runtime/process/run-process.js'
 import { startStandalone } from './standalone.js'
 import { welcomeText } from './welcome.js'
 

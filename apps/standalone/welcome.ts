@@ -1,5 +1,5 @@
 import type { SmtpEdge } from '#apps/smtp/smtp-edge.js'
-import type { FirstKey } from '#libs/engine/first-key.js'
+import type { FirstKey } from '#libs/engines/first-key.js'
 
 export interface Welcome {
   url: string

@@ -1,4 +1,4 @@
-import { idFromBytes } from '#libs/typeid/typeid.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { Circuits } from './circuits.js'
 
 const id = idFromBytes('whk', Buffer.alloc(16, 1))

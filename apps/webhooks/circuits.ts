@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { WebhookId } from '#libs/typeid/typeid.js'
+import type { WebhookId } from '#libs/domain/ids/typeid.js'
 
 /** Failures in a row that open a circuit. */
 const OPENS_AFTER = 5

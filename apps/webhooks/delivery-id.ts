@@ -1,7 +1,13 @@
 import { hash } from 'node:crypto'
-import { bytesOf, idFromBytes, type DeliveryId, type ReplayId, type WebhookId } from '#libs/typeid/typeid.js'
-import type { Delivery } from '#libs/webhook/delivery.js'
-import type { Notification } from '#libs/webhook/notification.js'
+import {
+  bytesOf,
+  idFromBytes,
+  type DeliveryId,
+  type ReplayId,
+  type WebhookId,
+} from '#libs/domain/ids/typeid.js'
+import type { Delivery } from '#libs/domain/webhook/delivery.js'
+import type { Notification } from '#libs/domain/webhook/notification.js'
 
 const ID_BYTES = 16
 /** Of a UUIDv7: milliseconds since 1970. */

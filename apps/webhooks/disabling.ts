@@ -1,9 +1,9 @@
-import type { Recorder } from '#libs/event-log/recorder.js'
-import type { ProjectionStore } from '#libs/read-model/projection-store.js'
-import type { WebhookId } from '#libs/typeid/typeid.js'
-import { decide } from '#libs/webhook/decide.js'
-import type { WebhookDisabled } from '#libs/webhook/events.js'
-import type { Webhook } from '#libs/webhook/webhook.js'
+import type { Recorder } from '#libs/ports/event-log/recorder.js'
+import type { ProjectionStore } from '#libs/ports/read-model/projection-store.js'
+import type { WebhookId } from '#libs/domain/ids/typeid.js'
+import { decide } from '#libs/domain/webhook/decide.js'
+import type { WebhookDisabled } from '#libs/domain/webhook/events.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
 
 /** No more is to be sent there (RFC 9110, section 15.5.11). */
 export const GONE = 410

@@ -7,10 +7,10 @@ import {
   messageId,
   minute,
   received,
-} from '#libs/inbox/given-when-then.js'
-import type { InboxEvent } from '#libs/inbox/events.js'
-import { idFromBytes } from '#libs/typeid/typeid.js'
-import type { Webhook } from '#libs/webhook/webhook.js'
+} from '#libs/domain/inbox/given-when-then.js'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { deliveryIdOf, notificationIdOf } from './delivery-id.js'
 import { happeningIn, isTold } from './matching.js'
 

@@ -1,9 +1,16 @@
-import { bodyContext, sealJson } from '#libs/erasure/content.js'
-import { makeSecretKey } from '#libs/erasure/seal.js'
-import { created, INBOX_ID, MESSAGE_ID, minute, received, replay } from '#libs/inbox/given-when-then.js'
-import { idFromBytes } from '#libs/typeid/typeid.js'
-import type { Delivery } from '#libs/webhook/delivery.js'
-import type { Notification } from '#libs/webhook/notification.js'
+import { bodyContext, sealJson } from '#libs/ports/key-vault/content.js'
+import { makeSecretKey } from '#libs/ports/key-vault/seal.js'
+import {
+  created,
+  INBOX_ID,
+  MESSAGE_ID,
+  minute,
+  received,
+  replay,
+} from '#libs/domain/inbox/given-when-then.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import type { Delivery } from '#libs/domain/webhook/delivery.js'
+import type { Notification } from '#libs/domain/webhook/notification.js'
 import { NotificationBodies } from './notification-body.js'
 
 const ids = { inboxId: INBOX_ID, messageId: MESSAGE_ID }

@@ -1,8 +1,8 @@
 import pino from 'pino'
-import { LogUnavailableError, type Position } from '#libs/event-log/event-log.js'
+import { LogUnavailableError, type Position } from '#libs/ports/event-log/event-log.js'
 import { until } from '#test/harness/until.js'
-import { idFromBytes } from '#libs/typeid/typeid.js'
-import type { DeliveryEvent } from '#libs/webhook/delivery-events.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import type { DeliveryEvent } from '#libs/domain/webhook/delivery-events.js'
 import { Outcomes } from './outcomes.js'
 
 const event: DeliveryEvent = {

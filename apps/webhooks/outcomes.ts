@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
-import { LogUnavailableError } from '#libs/event-log/event-log.js'
-import type { Attribution, Recorder } from '#libs/event-log/recorder.js'
-import { pauseUntilAborted } from '#libs/timing/pause.js'
-import type { DeliveryEvent } from '#libs/webhook/delivery-events.js'
+import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
+import type { Attribution, Recorder } from '#libs/ports/event-log/recorder.js'
+import { pauseUntilAborted } from '#libs/runtime/timing/pause.js'
+import type { DeliveryEvent } from '#libs/domain/webhook/delivery-events.js'
 
 export interface OutcomesOptions {
   recorder: Pick<Recorder, 'recordWebhookEvent'>

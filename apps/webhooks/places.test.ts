@@ -1,5 +1,5 @@
-import { mintId } from '#libs/typeid/mint.js'
-import { idFromBytes, type WebhookId } from '#libs/typeid/typeid.js'
+import { mintId } from '#libs/domain/ids/mint.js'
+import { idFromBytes, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { Places, type Owned } from './places.js'
 
 const QUICK_MS = 20

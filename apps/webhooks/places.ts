@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { AccountId, WebhookId } from '#libs/typeid/typeid.js'
+import type { AccountId, WebhookId } from '#libs/domain/ids/typeid.js'
 
 /** Whoever takes longer has a place that hundreds of quick attempts could have had. */
 const SLOW_MS = 1_000

@@ -1,11 +1,11 @@
 import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
-import { accountEventCodec } from '#libs/event-log/codecs.js'
-import { decodeBatch } from '#libs/event-log/decode-batch.js'
-import type { BatchOutcome, EventLog, RecordBatch } from '#libs/event-log/event-log.js'
-import { PassErrorsOn } from '#libs/log-transport/event-log-strategy.js'
-import type { WebhookQueries } from '#libs/read-model/queries.js'
-import type { Watermark } from '#libs/read-model/watermark.js'
+import { accountEventCodec } from '#libs/ports/event-log/codecs.js'
+import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
+import type { BatchOutcome, EventLog, RecordBatch } from '#libs/ports/event-log/event-log.js'
+import { PassErrorsOn } from '#libs/role/event-log-strategy.js'
+import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
+import type { Watermark } from '#libs/ports/read-model/watermark.js'
 import type { Backfill } from './backfill.js'
 
 /** What following registrations works with, made by who composes it. */

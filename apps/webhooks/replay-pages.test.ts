@@ -1,18 +1,18 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { created, minute } from '#libs/inbox/given-when-then.js'
-import { openLmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
+import { created, minute } from '#libs/domain/inbox/given-when-then.js'
+import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
 import {
   followerOf,
   inboxIdIn,
   mail,
   makeInbox,
   PARTITIONS,
-} from '#libs/read-model/read-model-harness.contract.js'
-import { idFromBytes, type MessageId } from '#libs/typeid/typeid.js'
-import type { Replay } from '#libs/webhook/replay.js'
-import type { Webhook } from '#libs/webhook/webhook.js'
+} from '#libs/ports/read-model/read-model-harness.contract.js'
+import { idFromBytes, type MessageId } from '#libs/domain/ids/typeid.js'
+import type { Replay } from '#libs/domain/webhook/replay.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { ReplayPages } from './replay-pages.js'
 
 const { accountId, environment } = created

@@ -1,9 +1,9 @@
-import type { Recorder } from '#libs/event-log/recorder.js'
-import type { InboxQueries } from '#libs/read-model/queries.js'
-import type { InboxId } from '#libs/typeid/typeid.js'
-import type { Notification } from '#libs/webhook/notification.js'
-import type { Replay } from '#libs/webhook/replay.js'
-import type { Webhook } from '#libs/webhook/webhook.js'
+import type { Recorder } from '#libs/ports/event-log/recorder.js'
+import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
+import type { Notification } from '#libs/domain/webhook/notification.js'
+import type { Replay } from '#libs/domain/webhook/replay.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { isTold, requestOf, type Happening } from './matching.js'
 
 /** Appends at once: one request to the log takes as many along as it may. */

@@ -1,5 +1,5 @@
-import type { EventLog } from '#libs/event-log/event-log.js'
-import type { Watermark } from '#libs/read-model/watermark.js'
+import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { Watermark } from '#libs/ports/read-model/watermark.js'
 
 export interface ShownRegistrationsOptions {
   log: Pick<EventLog, 'topology'>

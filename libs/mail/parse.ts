@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto'
-import { findCodes } from './codes.js'
-import { readDate } from './date.js'
-import { firstValue } from './headers.js'
-import { maxHrefLength } from './html-links.js'
+import { findCodes } from './codes/codes.js'
+import { readDate } from './mime/date.js'
+import { firstValue } from './mime/headers.js'
+import { maxHrefLength } from './links/html-links.js'
 import { cutToJsonBytes, defaultMailLimits, type MailLimits } from './limits.js'
-import { findLinks } from './links.js'
+import { findLinks } from './links/links.js'
 import type { Envelope, ParsedMail, Warning } from './message.js'
-import { readMime } from './mime.js'
-import { readHtml } from './visible-text.js'
+import { readMime } from './mime/mime.js'
+import { readHtml } from './links/visible-text.js'
 
 /**
  * Reads a mail. Whatever can be read is given, with a warning for each thing that could not; rejects with an

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { readSettings } from '#libs/config/settings.js'
-import { openEngine } from '#libs/engine/open-engine.js'
-import { Recorder } from '#libs/event-log/recorder.js'
-import { brand, idFromBytes, type InboxId, type MessageId } from '#libs/typeid/typeid.js'
-import type { Webhook } from '#libs/webhook/webhook.js'
+import { readSettings } from '#libs/runtime/config/settings.js'
+import { openEngine } from '#libs/engines/open-engine.js'
+import { Recorder } from '#libs/ports/event-log/recorder.js'
+import { brand, idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
 
 export interface Backlog {
   /** Each in turn is to be told of each message in turn. */

@@ -1,7 +1,7 @@
-import { findCodes } from '#libs/mail/codes.js'
-import { findLinks } from '#libs/mail/links.js'
+import { findCodes } from '#libs/mail/codes/codes.js'
+import { findLinks } from '#libs/mail/links/links.js'
 import { parseMail } from '#libs/mail/parse.js'
-import { readHtml } from '#libs/mail/visible-text.js'
+import { readHtml } from '#libs/mail/links/visible-text.js'
 import {
   readLabelledMails,
   scoreAllCodes,

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { ClickHouseClient } from '@clickhouse/client'
-import { chdbClient } from '#libs/usage/clickhouse/clients.js'
-import { idFromBytes, type AccountId } from '#libs/typeid/typeid.js'
+import { chdbClient } from '#libs/engines/clickhouse/clients.js'
+import { idFromBytes, type AccountId } from '#libs/domain/ids/typeid.js'
 import { keyId } from './usage-events.js'
 import { openStore } from './usage-sink.js'
 

@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@clickhouse/client'
 import { expanded } from '#infra/grafana/macros.js'
 import { dashboards, type Dashboard, type Panel } from '#infra/grafana/provisioned.js'
-import { INTERVAL_MS } from '#libs/usage/usage-store.js'
+import { INTERVAL_MS } from '#libs/ports/usage/usage-store.js'
 import { median, type Figure } from './figure.js'
 import { withTables } from './stored-usage.js'
 import { timesOf } from './times-of.js'

@@ -1,9 +1,9 @@
-import { usageEventCodec } from '#libs/event-log/codecs.js'
-import type { LogRecord } from '#libs/event-log/event-log.js'
-import { idFromBytes, type AccountId, type KeyId } from '#libs/typeid/typeid.js'
-import { mintId } from '#libs/typeid/mint.js'
-import type { UsageEvent } from '#libs/usage/events.js'
-import { usageRow, type UsageRow } from '#libs/usage/usage-rows.js'
+import { usageEventCodec } from '#libs/ports/event-log/codecs.js'
+import type { LogRecord } from '#libs/ports/event-log/event-log.js'
+import { idFromBytes, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
+import { mintId } from '#libs/domain/ids/mint.js'
+import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
+import { usageRow, type UsageRow } from '#libs/ports/usage/usage-rows.js'
 
 const KEYS = 50
 const RUNS = 20

@@ -1,5 +1,5 @@
-import { UsageRecorder } from '#libs/usage/usage-recorder.js'
-import type { EventLog } from '#libs/event-log/event-log.js'
+import { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
+import type { EventLog } from '#libs/ports/event-log/event-log.js'
 import { ACCOUNT, usageEventOf } from './usage-events.js'
 
 /** Fewer than the recorder keeps. */

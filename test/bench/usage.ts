@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { UsageQueries, UsageQuery } from '#libs/usage/usage-store.js'
+import type { UsageQueries, UsageQuery } from '#libs/ports/usage/usage-store.js'
 import type { Figure } from './figure.js'
 import type { Section, SectionContext } from './section.js'
 import { ACCOUNT_KEYS, BUSY_ACCOUNT, BUSY_KEY, fillTables, RUN_MAILS, sizesOf } from './stored-usage.js'

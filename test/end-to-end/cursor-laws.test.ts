@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import fc from 'fast-check'
-import { keysUnder } from '#libs/read-model/redis/redis-read-model-harness.contract.js'
-import { openRedis } from '#libs/redis-client/redis-client.js'
+import { keysUnder } from '#libs/engines/distributed/redis/read-model/redis-read-model-harness.contract.js'
+import { openRedis } from '#libs/engines/distributed/redis/client/redis-client.js'
 import {
   call,
   createInbox,

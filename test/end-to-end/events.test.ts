@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { mintId } from '#libs/typeid/mint.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import {
   call,
   createInbox,

@@ -11,7 +11,7 @@ import {
 } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
-import { mintId } from '#libs/typeid/mint.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 
 interface EventJson {
   id: string

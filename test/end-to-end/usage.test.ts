@@ -1,4 +1,4 @@
-import { idFromBytes } from '#libs/typeid/typeid.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { as, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
 import { call, createInbox, mail, send, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'

@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import type { EventLog } from '#libs/event-log/event-log.js'
+import type { EventLog } from '#libs/ports/event-log/event-log.js'
 import type { Target } from '#test/harness/client.js'
 import { until } from '#test/harness/until.js'
 import { COUNTED_TOPICS } from '#apps/analytics/event-rows.js'

@@ -7,7 +7,7 @@ import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test
 import { NotStartedError } from '#test/harness/mayfly-process.js'
 import { startMayfly, type Mayfly, type StartOptions } from '#test/harness/mayfly.js'
 import { makeFolder } from '#test/harness/standalone.js'
-import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
+import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 
 const NOBODY = 65_534
 

@@ -4,8 +4,8 @@ import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import { untilReady } from './answers.js'
 import { makeMailRecords, openLog, PARTITIONS } from './log-file.js'
-import type { LogRecord } from '#libs/event-log/event-log.js'
-import { partitionOf } from '#libs/event-log/partitioner.js'
+import type { LogRecord } from '#libs/ports/event-log/event-log.js'
+import { partitionOf } from '#libs/ports/event-log/partitioner.js'
 
 describe('a record of the log', () => {
   let mayfly: Mayfly

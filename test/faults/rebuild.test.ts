@@ -6,8 +6,8 @@ import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import { everyAnswer, untilReady } from './answers.js'
 import { makeMailRecords, openLog, PARTITIONS } from './log-file.js'
-import { partitionOf } from '#libs/event-log/partitioner.js'
-import { mintId } from '#libs/typeid/mint.js'
+import { partitionOf } from '#libs/ports/event-log/partitioner.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 
 const MAILS = 4_000
 const INBOXES = 16

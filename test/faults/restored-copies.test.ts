@@ -6,9 +6,9 @@ import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import { untilReady } from './answers.js'
 import { eventsOf, makeMailRecords, openLog, openVault, PARTITIONS, recordOf } from './log-file.js'
-import { partitionOf } from '#libs/event-log/partitioner.js'
-import { mintId } from '#libs/typeid/mint.js'
-import { brand, type InboxId } from '#libs/typeid/typeid.js'
+import { partitionOf } from '#libs/ports/event-log/partitioner.js'
+import { mintId } from '#libs/domain/ids/mint.js'
+import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
 
 const MINUTE_MS = 60_000
 const MARKER = 'marker-aexoothu'

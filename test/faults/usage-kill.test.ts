@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { chdbClient } from '#libs/usage/clickhouse/clients.js'
+import { chdbClient } from '#libs/engines/clickhouse/clients.js'
 import { createInbox, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'

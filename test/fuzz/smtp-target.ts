@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import type { Address } from '#libs/inbox/address.js'
-import type { InboxId } from '#libs/typeid/typeid.js'
+import type { Address } from '#libs/domain/inbox/address.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
 import type { ReceivedMail } from '#test/smtp/logged-mail.js'
 import { MailRoom } from '#test/smtp/mail-room.js'

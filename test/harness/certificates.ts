@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { issueCertificate, makeAuthority, type KeyPairPem } from '#libs/tls/authority.js'
+import { issueCertificate, makeAuthority, type KeyPairPem } from '#libs/runtime/tls/authority.js'
 
 /** PEM files of a certificate and its key. */
 export interface CertificateFiles {

@@ -1,7 +1,7 @@
 import 'reflect-metadata'
 import pino from 'pino'
 import { startStandalone } from '#apps/standalone/standalone.js'
-import { readSettings } from '#libs/config/settings.js'
+import { readSettings } from '#libs/runtime/config/settings.js'
 
 /*
  * What test/harness/standalone.ts forks: every role, on a clock that stands where the last message put it. It

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { AttemptOutcome } from '#libs/webhook-sender/outcome.js'
-import { WebhookSender, type Post, type WebhookSenderOptions } from '#libs/webhook-sender/webhook-sender.js'
+import type { AttemptOutcome } from '#apps/webhooks/sender/outcome.js'
+import { WebhookSender, type Post, type WebhookSenderOptions } from '#apps/webhooks/sender/webhook-sender.js'
 
 export const SECRET = randomBytes(32)
 

@@ -1,11 +1,11 @@
-import type { Recorded } from '#libs/event-log/cloud-event.js'
-import type { Address } from '#libs/inbox/address.js'
-import type { InboxEvent } from '#libs/inbox/events.js'
-import { idFromBytes, type AccountId, type Id, type InboxId, type KeyId } from '#libs/typeid/typeid.js'
-import type { UsageEvent } from '#libs/usage/events.js'
-import { encodeRows, inboxRow, usageRow, webhookRow, type UsageRow } from '#libs/usage/usage-rows.js'
-import type { UsageBatch } from '#libs/usage/usage-store.js'
-import type { WebhookEvent } from '#libs/webhook/webhook-events.js'
+import type { Recorded } from '#libs/ports/event-log/cloud-event.js'
+import type { Address } from '#libs/domain/inbox/address.js'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import { idFromBytes, type AccountId, type Id, type InboxId, type KeyId } from '#libs/domain/ids/typeid.js'
+import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
+import { encodeRows, inboxRow, usageRow, webhookRow, type UsageRow } from '#libs/ports/usage/usage-rows.js'
+import type { UsageBatch } from '#libs/ports/usage/usage-store.js'
+import type { WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
 
 /*
  * What the test suites of several accounts leave on the log, in rows as analytics makes them: inboxes are made, mail

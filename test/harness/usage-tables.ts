@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ClickHouseClient } from '@clickhouse/client'
-import { openChdbUsage } from '#libs/usage/clickhouse/clickhouse-usage.js'
-import { chdbClient } from '#libs/usage/clickhouse/clients.js'
-import type { UsageQueries, UsageSink } from '#libs/usage/usage-store.js'
+import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
+import { chdbClient } from '#libs/engines/clickhouse/clients.js'
+import type { UsageQueries, UsageSink } from '#libs/ports/usage/usage-store.js'
 
 /** What a statement of somebody else's answers: columns in their order, and rows. */
 export interface Answer {

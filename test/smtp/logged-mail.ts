@@ -1,10 +1,10 @@
-import { unsealMail } from '#libs/erasure/content.js'
-import type { KeyVault } from '#libs/erasure/key-vault.js'
-import type { EventLog } from '#libs/event-log/event-log.js'
-import { inboxEventCodec } from '#libs/event-log/codecs.js'
-import type { InboxEvent, MessageReceived } from '#libs/inbox/events.js'
+import { unsealMail } from '#libs/ports/key-vault/content.js'
+import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
+import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import { inboxEventCodec } from '#libs/ports/event-log/codecs.js'
+import type { InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
 import type { Envelope } from '#libs/mail/message.js'
-import type { PlacedEvent } from '#libs/read-model/history.js'
+import type { PlacedEvent } from '#libs/ports/read-model/history.js'
 
 type Log = Pick<EventLog, 'read'>
 type Range = Parameters<EventLog['read']>[0]

@@ -1,4 +1,4 @@
-import type { Account, ApiKey } from '#libs/account/account.js'
+import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import type { Views } from '../http/views.js'
 
 /** A key as the views have it, with its account. */

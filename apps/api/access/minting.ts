@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common'
 import type { FastifyRequest } from 'fastify'
-import { mintId } from '#libs/typeid/mint.js'
-import type { Id } from '#libs/typeid/typeid.js'
+import { mintId } from '#libs/domain/ids/mint.js'
+import type { Id } from '#libs/domain/ids/typeid.js'
 
 /**
  * What a request makes up: ids and random bytes, fit for secrets. Handlers take them from here alone, in an order that

@@ -1,6 +1,12 @@
 import type { Logger } from 'pino'
-import type { Account } from '#libs/account/account.js'
-import { planWith, unknownPlan, type AccountLimits, type Plan, type PlanTable } from '#libs/account/plan.js'
+import type { Account } from '#libs/domain/account/account.js'
+import {
+  planWith,
+  unknownPlan,
+  type AccountLimits,
+  type Plan,
+  type PlanTable,
+} from '#libs/domain/account/plan.js'
 
 /** The plans of this installation, and which of them holds for an account. */
 export class Plans {

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { RatePolicies, RatePolicy } from '#libs/rate-limit/rate-limits.js'
+import type { RatePolicies, RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { Problem } from '../http/problems.js'
 import { principalOf } from './authenticator.js'
 import { secondsUntil, type Throttle } from './throttle.js'

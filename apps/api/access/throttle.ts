@@ -1,5 +1,5 @@
-import type { RateLimits, RatePolicies, RateVerdict } from '#libs/rate-limit/rate-limits.js'
-import { RateLimitsUnavailableError } from '#libs/rate-limit/rate-limits.js'
+import type { RateLimits, RatePolicies, RateVerdict } from '#libs/ports/rate-limit/rate-limits.js'
+import { RateLimitsUnavailableError } from '#libs/ports/rate-limit/rate-limits.js'
 
 export interface ThrottleOptions {
   limits: RateLimits

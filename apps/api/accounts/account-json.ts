@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
-import type { Account } from '#libs/account/account.js'
-import type { Plan } from '#libs/account/plan.js'
+import type { Account } from '#libs/domain/account/account.js'
+import type { Plan } from '#libs/domain/account/plan.js'
 import type { Account as AccountSchema } from './account-schemas.js'
 
 export interface AccountFacts {

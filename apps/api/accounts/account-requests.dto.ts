@@ -5,8 +5,8 @@ import {
   MOST_REQUESTS_PER_MINUTE,
   parseRetention,
   type AccountLimits,
-} from '#libs/account/plan.js'
-import { UNIT_MS } from '#libs/inbox/lifespan.js'
+} from '#libs/domain/account/plan.js'
+import { UNIT_MS } from '#libs/domain/inbox/lifespan.js'
 import { IfGiven } from '../http/if-given.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 import { durationPattern } from '../openapi/duration-pattern.js'

@@ -1,5 +1,5 @@
-import type { Recorder } from '#libs/event-log/recorder.js'
-import type { KeyUse } from '#libs/key-use/key-use.js'
+import type { Recorder } from '#libs/ports/event-log/recorder.js'
+import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import type { KnownKeys } from '../access/known-keys.js'
 import type { Plans } from '../access/plans.js'
 

@@ -1,7 +1,7 @@
 import { Body, Controller, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import { SCOPES } from '#libs/account/scope.js'
+import { SCOPES } from '#libs/domain/account/scope.js'
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'

@@ -1,4 +1,4 @@
-import type { Refusal } from '#libs/account/decide.js'
+import type { Refusal } from '#libs/domain/account/decide.js'
 import { invalid, notFound, Problem } from '../http/problems.js'
 
 /** What a client is told of a refusal; `id` is the one that it asked for. */

@@ -1,6 +1,6 @@
 import Type, { type TSchema } from 'typebox'
-import { TRUNCATED_PROPERTIES } from '#libs/contract/event-body.js'
-import type { WebhookEventType } from '#libs/webhook/events.js'
+import { TRUNCATED_PROPERTIES } from '#libs/mail/json/event-body.js'
+import type { WebhookEventType } from '#libs/domain/webhook/events.js'
 import { DeletedInbox } from '../inboxes/inbox-schemas.js'
 import { Header, MESSAGE_PROPERTIES } from '../messages/message-schemas.js'
 import { OrNull, Time } from '../openapi/schema-parts.js'

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
-import { EVENT_NAMES } from '#libs/contract/event-names.js'
-import type { HistoryEntry } from '#libs/read-model/history.js'
-import type { InboxId } from '#libs/typeid/typeid.js'
+import { EVENT_NAMES } from '#libs/mail/json/event-names.js'
+import type { HistoryEntry } from '#libs/ports/read-model/history.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { Event } from './history-schemas.js'
 
 /** An event as the contract has it, without content. `partition` is its inbox's. */

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import type { InboxId, WebhookId } from '#libs/typeid/typeid.js'
+import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { invalid, type Place, type Problem } from './problems.js'
 
 /** Whose list a cursor goes through. */

@@ -1,5 +1,5 @@
 import { ValidateBy } from 'class-validator'
-import { GRACE_UNIT_MS, parseGrace } from '#libs/account/grace.js'
+import { GRACE_UNIT_MS, parseGrace } from '#libs/domain/account/grace.js'
 import { durationPattern } from '../openapi/duration-pattern.js'
 
 const LONGEST_MS = 7 * 86_400_000

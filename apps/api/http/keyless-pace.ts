@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
-import { addressGroup, plainAddress } from '#libs/remote-address/remote-address.js'
+import { addressGroup, plainAddress } from '#libs/runtime/remote-address/remote-address.js'
 import type { ReadTurns } from './read-turns.js'
 
 /** Far more than a browser, a probe or a scraper asks for. */

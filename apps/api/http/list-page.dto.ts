@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isId, type Id } from '#libs/typeid/typeid.js'
-import type { ListQuery } from '#libs/read-model/queries.js'
+import { isId, type Id } from '#libs/domain/ids/typeid.js'
+import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { linkNext } from './link.js'
 import { IsCursor, IsLimit, IsOrder } from './list-parameters.js'
 import { invalid } from './problems.js'

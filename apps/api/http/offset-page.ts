@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { InboxId, WebhookId } from '#libs/typeid/typeid.js'
+import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { readMessageCursor, writeMessageCursor } from './cursor.js'
 import { linkNext } from './link.js'
 

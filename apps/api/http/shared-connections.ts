@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { SharedPlaces } from '#libs/fair-share/shared-places.js'
-import { addressGroup, plainAddress } from '#libs/remote-address/remote-address.js'
+import { SharedPlaces } from '#libs/runtime/fair-share/shared-places.js'
+import { addressGroup, plainAddress } from '#libs/runtime/remote-address/remote-address.js'
 
 export interface SharedConnectionsOptions {
   max: number

@@ -1,6 +1,6 @@
 import { hash, hkdfSync } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { IdempotencyStore, Repeatable, Run } from '#libs/idempotency/idempotency-store.js'
+import type { IdempotencyStore, Repeatable, Run } from '#libs/ports/idempotency/idempotency-store.js'
 import { bearerSecretOf, principalOf, type Principal } from '../access/authenticator.js'
 import { setMinting } from '../access/minting.js'
 import { bodyBytesOf } from '../http/bodies.js'

@@ -1,5 +1,5 @@
-import { isId } from '#libs/typeid/typeid.js'
-import { mintId } from '#libs/typeid/mint.js'
+import { isId } from '#libs/domain/ids/typeid.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { seededMinting } from './seeded-minting.js'
 
 const run = { seed: Buffer.alloc(32, 7), firstAtMs: Date.UTC(2026, 0, 1) }

@@ -1,6 +1,6 @@
 import { hkdfSync } from 'node:crypto'
-import type { Run } from '#libs/idempotency/idempotency-store.js'
-import { idFromBytes } from '#libs/typeid/typeid.js'
+import type { Run } from '#libs/ports/idempotency/idempotency-store.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Minting } from '../access/minting.js'
 
 /** Bits of a UUIDv7 that keep the ids of one request in the order of their making. */

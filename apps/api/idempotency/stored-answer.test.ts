@@ -1,4 +1,4 @@
-import { SealBrokenError } from '#libs/erasure/seal.js'
+import { SealBrokenError } from '#libs/ports/key-vault/seal.js'
 import { openAnswer, sealAnswer } from './stored-answer.js'
 
 const answer = {

@@ -1,5 +1,5 @@
 import { hkdfSync } from 'node:crypto'
-import { seal, secretKey, unseal, type SecretKey } from '#libs/erasure/seal.js'
+import { seal, secretKey, unseal, type SecretKey } from '#libs/ports/key-vault/seal.js'
 
 /** An answer that is given again. */
 export interface StoredAnswer {

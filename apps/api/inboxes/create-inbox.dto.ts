@@ -1,6 +1,6 @@
 import { IsBoolean, IsOptional, IsString, MaxLength, ValidateBy } from 'class-validator'
-import { LONGEST_RETENTION } from '#libs/account/plan.js'
-import { parseLifespan, UNIT_MS } from '#libs/inbox/lifespan.js'
+import { LONGEST_RETENTION } from '#libs/domain/account/plan.js'
+import { parseLifespan, UNIT_MS } from '#libs/domain/inbox/lifespan.js'
 import { IfGiven } from '../http/if-given.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 import { durationPattern } from '../openapi/duration-pattern.js'

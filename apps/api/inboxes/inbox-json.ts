@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
-import type { ActiveInbox, EndedInbox } from '#libs/inbox/inbox.js'
-import type { InboxDetails } from '#libs/inbox/events.js'
+import type { ActiveInbox, EndedInbox } from '#libs/domain/inbox/inbox.js'
+import type { InboxDetails } from '#libs/domain/inbox/events.js'
 import type { DeletedInbox, EndedInbox as EndedInboxSchema, Inbox } from './inbox-schemas.js'
 
 /** An active inbox as the contract has it. */

@@ -16,7 +16,7 @@ import { comingToItsEnd, Inboxes, type OpenInbox } from './inboxes.service.js'
 import { readLabels } from './labels.js'
 import { ListInboxes } from './list-inboxes.dto.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
-import type { Inbox as AnyInbox } from '#libs/inbox/inbox.js'
+import type { Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js'
 
 /** An inbox's address book: made, listed, read, deleted. Both families of paths come here. */
 @Controller(['v1/inboxes', 'v1/emails'])

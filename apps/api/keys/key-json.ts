@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
-import type { ApiKey } from '#libs/account/account.js'
-import type { UsageTotals } from '#libs/usage/usage-store.js'
+import type { ApiKey } from '#libs/domain/account/account.js'
+import type { UsageTotals } from '#libs/ports/usage/usage-store.js'
 import type { Key, KeyWithSecret } from './key-schemas.js'
 
 /** What of a key's use is known elsewhere than in the key. */

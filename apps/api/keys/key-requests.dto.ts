@@ -9,8 +9,8 @@ import {
   Matches,
   Min,
 } from 'class-validator'
-import { ENVIRONMENT } from '#libs/account/api-key.js'
-import { SCOPES, type Scope } from '#libs/account/scope.js'
+import { ENVIRONMENT } from '#libs/domain/account/api-key.js'
+import { SCOPES, type Scope } from '#libs/domain/account/scope.js'
 import { IsName, NAME_SCHEMA } from '../accounts/name.js'
 import { GRACE_SCHEMA, IsGrace } from '../http/grace.js'
 import { DescribeBody, Says } from '../openapi/describe.js'

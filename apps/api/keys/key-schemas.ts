@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { SCOPES, type Scope } from '#libs/account/scope.js'
+import { SCOPES, type Scope } from '#libs/domain/account/scope.js'
 import { IdOf, OrNull, Time } from '../openapi/schema-parts.js'
 import { totals } from '../usage/usage-schemas.js'
 

@@ -1,4 +1,4 @@
-import { mintId } from '#libs/typeid/mint.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { AttachmentPool } from './attachment-pool.js'
 
 const MIB = 1024 * 1024

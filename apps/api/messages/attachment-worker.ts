@@ -1,4 +1,4 @@
-import { readAttachment } from '#libs/mail/attachment.js'
+import { readAttachment } from '#libs/mail/mime/attachment.js'
 import { servedType } from './attachment-type.js'
 
 export interface AttachmentRequest {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
-import type { Inbox } from '#libs/inbox/inbox.js'
-import type { MessageId } from '#libs/typeid/typeid.js'
-import type { UsageRecorder } from '#libs/usage/usage-recorder.js'
+import type { Inbox } from '#libs/domain/inbox/inbox.js'
+import type { MessageId } from '#libs/domain/ids/typeid.js'
+import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 
 /** A few megabytes of ids. Of one that is forgotten another reading is told, which is later and so counts for nothing. */
 const MOST_REMEMBERED = 50_000

@@ -1,17 +1,17 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { deleted, messageDeleted, messageId, minute } from '#libs/inbox/given-when-then.js'
-import { evolve } from '#libs/inbox/inbox.js'
-import { openLmdbReadModel, type LmdbReadModel } from '#libs/read-model/lmdb/lmdb-read-model.js'
+import { deleted, messageDeleted, messageId, minute } from '#libs/domain/inbox/given-when-then.js'
+import { evolve } from '#libs/domain/inbox/inbox.js'
+import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
 import {
   Follower,
   inboxIdIn,
   mail,
   makeInbox,
   PARTITIONS,
-} from '#libs/read-model/read-model-harness.contract.js'
-import { InProcessSignals } from '#libs/signals/in-process/in-process-signals.js'
+} from '#libs/ports/read-model/read-model-harness.contract.js'
+import { InProcessSignals } from '#libs/engines/embedded/signals/in-process-signals.js'
 import { Views } from '../http/views.js'
 import { MessageReader } from './message-reader.js'
 import { OpenedMail } from './opened-mail.js'

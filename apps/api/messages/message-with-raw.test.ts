@@ -1,6 +1,6 @@
-import { messageJson } from '#libs/contract/message-json.js'
+import { messageJson } from '#libs/mail/json/message-json.js'
 import { parseMail } from '#libs/mail/parse.js'
-import { mintId } from '#libs/typeid/mint.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 import { messageWithRaw } from './message-with-raw.js'
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
-import type { MessageJson } from '#libs/contract/message-json.js'
+import type { MessageJson } from '#libs/mail/json/message-json.js'
 
 /** Bytes of a source written at once, of base64's groups of three; in between other requests have their turn. */
 const PIECE = 3 * 128 * 1024

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common'
-import { decide } from '#libs/inbox/decide.js'
-import { isId, type MessageId } from '#libs/typeid/typeid.js'
+import { decide } from '#libs/domain/inbox/decide.js'
+import { isId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { Views } from '../http/views.js'
 import { InboxContext, Inboxes, hasEnded } from '../inboxes/inboxes.service.js'

@@ -1,4 +1,4 @@
-import { messageId, minute } from '#libs/inbox/given-when-then.js'
+import { messageId, minute } from '#libs/domain/inbox/given-when-then.js'
 import { nearestWith, type NearMiss } from './near-misses.js'
 
 const miss = (offset: number, mismatches: number): NearMiss => ({

@@ -1,4 +1,4 @@
-import type { MessageId } from '#libs/typeid/typeid.js'
+import type { MessageId } from '#libs/domain/ids/typeid.js'
 
 /** A message that was looked at and did not match. */
 export interface NearMiss {

@@ -1,6 +1,6 @@
 import { Gauge, type Registry } from 'prom-client'
-import { SharedPlaces } from '#libs/fair-share/shared-places.js'
-import { Doorbell } from '#libs/signals/doorbell.js'
+import { SharedPlaces } from '#libs/runtime/fair-share/shared-places.js'
+import { Doorbell } from '#libs/ports/signals/doorbell.js'
 import type { Principal } from '../access/authenticator.js'
 import { unavailable, type Problem } from '../http/problems.js'
 

@@ -1,7 +1,7 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common'
-import type { InboxId } from '#libs/typeid/typeid.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { MessageCursor } from '../http/cursor.js'
-import type { OpenedMessage } from '#libs/contract/message-json.js'
+import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { PlaintextMemory } from './plaintext-memory.js'
 
 /** A page of an inbox's messages as it is sent. */

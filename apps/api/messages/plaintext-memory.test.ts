@@ -1,4 +1,4 @@
-import { inboxIdIn } from '#libs/read-model/read-model-harness.contract.js'
+import { inboxIdIn } from '#libs/ports/read-model/read-model-harness.contract.js'
 import { PlaintextMemory } from './plaintext-memory.js'
 
 const [one, other] = [inboxIdIn(1), inboxIdIn(2)]

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { InboxId } from '#libs/typeid/typeid.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 
 /** How long what was opened stays in memory, whatever becomes of it. */
 const KEPT_FOR_MS = 60_000

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common'
-import { isId, type InboxId } from '#libs/typeid/typeid.js'
+import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { notKnownYet, Views } from '../http/views.js'
 import { Inboxes, type OpenInbox } from '../inboxes/inboxes.service.js'

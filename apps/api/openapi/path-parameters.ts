@@ -1,4 +1,4 @@
-import { idPattern } from '#libs/typeid/typeid.js'
+import { idPattern } from '#libs/domain/ids/typeid.js'
 import { PROBLEM_CODES } from '../http/problems.js'
 import type { Parameter, SchemaJson } from './openapi-json.js'
 

@@ -1,6 +1,6 @@
 import { RequestMethod, type Type } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
-import type { Scope } from '#libs/account/scope.js'
+import type { Scope } from '#libs/domain/account/scope.js'
 import { scopesOf } from '../access/scope.guard.js'
 import { producedBy } from '../http/media.js'
 import { routeTemplate } from '../http/route-template.js'

@@ -1,5 +1,5 @@
 import Type, { type TSchema } from 'typebox'
-import { idPattern } from '#libs/typeid/typeid.js'
+import { idPattern } from '#libs/domain/ids/typeid.js'
 
 /** The small types that answers are made of. */
 

@@ -1,5 +1,5 @@
-import { WEBHOOK_EVENT_TYPES, type WebhookEventType } from '#libs/webhook/events.js'
-import { idPattern } from '#libs/typeid/typeid.js'
+import { WEBHOOK_EVENT_TYPES, type WebhookEventType } from '#libs/domain/webhook/events.js'
+import { idPattern } from '#libs/domain/ids/typeid.js'
 import { EVENT_BODIES } from '../events/event-schemas.js'
 import type { NamedSchemas } from './named-schemas.js'
 import type { Document, Operation, Parameter } from './openapi-json.js'

@@ -1,12 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { LmdbEventLog } from '#libs/event-log/lmdb/lmdb-event-log.js'
-import { usageEventCodec } from '#libs/event-log/codecs.js'
-import { openChdbUsage } from '#libs/usage/clickhouse/clickhouse-usage.js'
-import { after, ACCOUNT, KEY, NOON } from '#libs/usage/usage-harness.contract.js'
-import type { UsageStore } from '#libs/usage/usage-store.js'
-import { mintId } from '#libs/typeid/mint.js'
+import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { usageEventCodec } from '#libs/ports/event-log/codecs.js'
+import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
+import { after, ACCOUNT, KEY, NOON } from '#libs/ports/usage/usage-harness.contract.js'
+import type { UsageStore } from '#libs/ports/usage/usage-store.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { CountedUpTo } from './counted-up-to.js'
 
 describe('the moment up to which usage is counted', () => {

@@ -1,6 +1,6 @@
-import type { EventLog, PartitionRange } from '#libs/event-log/event-log.js'
-import { Repetition } from '#libs/timing/repetition.js'
-import type { UsageSink } from '#libs/usage/usage-store.js'
+import type { EventLog, PartitionRange } from '#libs/ports/event-log/event-log.js'
+import { Repetition } from '#libs/runtime/timing/repetition.js'
+import type { UsageSink } from '#libs/ports/usage/usage-store.js'
 
 export interface CountedUpToOptions {
   log: Pick<EventLog, 'logId' | 'topology'>

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import type { UsageFigures, UsageReport } from '#libs/usage/usage-store.js'
+import type { UsageFigures, UsageReport } from '#libs/ports/usage/usage-store.js'
 import type { UsageReportSchema, UsageRow } from './usage-schemas.js'
 
 export function usageRowJson(

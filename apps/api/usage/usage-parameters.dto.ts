@@ -6,7 +6,7 @@ import {
   type ExportFormat,
   type ExportTable,
   type UsageInterval,
-} from '#libs/usage/usage-store.js'
+} from '#libs/ports/usage/usage-store.js'
 import { IfGiven } from '../http/if-given.js'
 import { IsMoment, MOMENT_SCHEMA } from '../http/is-moment.js'
 import { AreLabelFilters } from '../inboxes/labels.js'

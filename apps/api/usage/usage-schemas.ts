@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { MAX_BUCKETS } from '#libs/usage/timeline.js'
+import { MAX_BUCKETS } from '#libs/ports/usage/timeline.js'
 import { Count, OrNull, Time } from '../openapi/schema-parts.js'
 
 export const totals = {

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common'
-import { unlessAborted } from '#libs/timing/unless-aborted.js'
+import { unlessAborted } from '#libs/runtime/timing/unless-aborted.js'
 import {
   INTERVAL_MS,
   UsageUnavailableError,
@@ -10,8 +10,8 @@ import {
   type UsageQueries,
   type UsageReport,
   type UsageTotals,
-} from '#libs/usage/usage-store.js'
-import type { AccountId, KeyId } from '#libs/typeid/typeid.js'
+} from '#libs/ports/usage/usage-store.js'
+import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { readMoment } from '../http/moment.js'
 import { invalid, unavailable } from '../http/problems.js'

@@ -1,8 +1,8 @@
 import Type from 'typebox'
-import { DELIVERY_STATES, type Delivery } from '#libs/webhook/delivery.js'
-import { ABANDONED_FOR, type DeliveryAbandoned } from '#libs/webhook/delivery-events.js'
-import { WEBHOOK_EVENT_TYPES } from '#libs/webhook/events.js'
-import type { Notification } from '#libs/webhook/notification.js'
+import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
+import { ABANDONED_FOR, type DeliveryAbandoned } from '#libs/domain/webhook/delivery-events.js'
+import { WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
+import type { Notification } from '#libs/domain/webhook/notification.js'
 import { Count, IdOf, OrNull, Time } from '../openapi/schema-parts.js'
 
 const Attempt = Type.Object(

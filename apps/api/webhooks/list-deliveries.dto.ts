@@ -1,5 +1,5 @@
 import { IsIn, IsOptional } from 'class-validator'
-import { DELIVERY_STATES, type Delivery } from '#libs/webhook/delivery.js'
+import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-parameters.js'
 import { Says } from '../openapi/describe.js'
 

@@ -1,4 +1,4 @@
-import type { WebhookRefusal } from '#libs/webhook/decide.js'
+import type { WebhookRefusal } from '#libs/domain/webhook/decide.js'
 import { invalid, notFound, type Problem } from '../http/problems.js'
 
 /** What a client is told of a refusal; `id` is the one that it asked for. */

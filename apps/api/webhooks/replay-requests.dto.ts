@@ -1,5 +1,5 @@
 import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsBoolean, Matches } from 'class-validator'
-import { idPattern } from '#libs/typeid/typeid.js'
+import { idPattern } from '#libs/domain/ids/typeid.js'
 import { IfGiven } from '../http/if-given.js'
 import { IsMoment, MOMENT_SCHEMA } from '../http/is-moment.js'
 import { DescribeBody, Says } from '../openapi/describe.js'

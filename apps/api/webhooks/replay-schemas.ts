@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { REPLAY_STATES } from '#libs/webhook/replay.js'
+import { REPLAY_STATES } from '#libs/domain/webhook/replay.js'
 import { Count, IdOf, Time } from '../openapi/schema-parts.js'
 
 export const ReplaySchema = Type.Object(

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import type { Webhook } from '#libs/webhook/webhook.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Webhook as WebhookSchema, WebhookWithSecret } from './webhook-schemas.js'
 
 /** A webhook as the contract has it; `url` is its URL opened. */

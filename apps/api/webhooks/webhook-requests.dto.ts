@@ -1,6 +1,6 @@
 import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsIn, ValidateBy } from 'class-validator'
-import { WEBHOOK_EVENT_TYPES, type StartFrom, type WebhookEventType } from '#libs/webhook/events.js'
-import { faultOfUrl, MOST_URL_CHARACTERS, URL_FORM } from '#libs/webhook/url.js'
+import { WEBHOOK_EVENT_TYPES, type StartFrom, type WebhookEventType } from '#libs/domain/webhook/events.js'
+import { faultOfUrl, MOST_URL_CHARACTERS, URL_FORM } from '#libs/domain/webhook/url.js'
 import { GRACE_SCHEMA, IsGrace } from '../http/grace.js'
 import { IfGiven } from '../http/if-given.js'
 import { MOMENT_RULE } from '../http/is-moment.js'

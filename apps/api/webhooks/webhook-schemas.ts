@@ -1,5 +1,9 @@
 import Type from 'typebox'
-import { WEBHOOK_EVENT_TYPES, type DisabledReason, type WebhookEventType } from '#libs/webhook/events.js'
+import {
+  WEBHOOK_EVENT_TYPES,
+  type DisabledReason,
+  type WebhookEventType,
+} from '#libs/domain/webhook/events.js'
 import { IdOf, OrNull, Time } from '../openapi/schema-parts.js'
 
 const REASONS = ['by-request', 'gone', 'failing'] as const satisfies DisabledReason[]

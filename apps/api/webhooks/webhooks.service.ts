@@ -1,20 +1,20 @@
 import { Injectable } from '@nestjs/common'
-import { parseGrace } from '#libs/account/grace.js'
-import type { Scope } from '#libs/account/scope.js'
-import type { WebhookSecrets } from '#libs/erasure/webhook-secrets.js'
-import type { EventLog } from '#libs/event-log/event-log.js'
-import type { Recorder } from '#libs/event-log/recorder.js'
-import type { ListQuery, WebhookQueries, WebhookScope } from '#libs/read-model/queries.js'
-import { isId, type InboxId, type WebhookId } from '#libs/typeid/typeid.js'
+import { parseGrace } from '#libs/domain/account/grace.js'
+import type { Scope } from '#libs/domain/account/scope.js'
+import type { WebhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'
+import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { Recorder } from '#libs/ports/event-log/recorder.js'
+import type { ListQuery, WebhookQueries, WebhookScope } from '#libs/ports/read-model/queries.js'
+import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import {
   decide,
   MOST_WEBHOOKS_OF_ENVIRONMENT,
   MOST_WEBHOOKS_OF_INBOX,
   type RequestedUrl,
   type WebhookCommand,
-} from '#libs/webhook/decide.js'
-import type { PartitionEnd, SealedSecret } from '#libs/webhook/events.js'
-import type { Webhook } from '#libs/webhook/webhook.js'
+} from '#libs/domain/webhook/decide.js'
+import type { PartitionEnd, SealedSecret } from '#libs/domain/webhook/events.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Principal } from '../access/authenticator.js'
 import type { Minting } from '../access/minting.js'
 import { mustHaveScope } from '../access/scope.guard.js'

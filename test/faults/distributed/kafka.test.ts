@@ -1,6 +1,6 @@
-import { inboxEventCodec } from '#libs/event-log/codecs.js'
-import { mintId } from '#libs/typeid/mint.js'
-import { brand, type InboxId } from '#libs/typeid/typeid.js'
+import { inboxEventCodec } from '#libs/ports/event-log/codecs.js'
+import { mintId } from '#libs/domain/ids/mint.js'
+import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
 import {
   call,
   createInbox,

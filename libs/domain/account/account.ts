@@ -1,0 +1,106 @@
+import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
+import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
+import type { AccountEvent, ApiKeyRotated } from './events.js'
+import type { AccountLimits } from './plan.js'
+import type { Scope } from './scope.js'
+
+export interface Account {
+  id: AccountId
+  name: string
+  /** A plan's name, which the plan table may no longer have. */
+  plan: string
+  limits: AccountLimits | null
+  openedAt: Date
+}
+
+export interface ApiKey {
+  id: KeyId
+  accountId: AccountId
+  name: string
+  environment: string
+  scopes: readonly Scope[]
+  /** Most requests a minute; null where only the account's limit holds. */
+  rateLimit: number | null
+  secretHash: string
+  prefix: string
+  /** How often the secret was changed. */
+  rotation: number
+  /** The secret before this one. One rotation back at most: a key never has more than two that work. */
+  former: FormerSecret | null
+  issuedAt: Date
+  revokedAt: Date | null
+}
+
+export interface FormerSecret {
+  secretHash: string
+  /** From then on it works no longer. */
+  graceEndsAt: Date
+}
+
+/** The part of the whole that one event concerns. */
+export interface AccountSlice {
+  account: Account | null
+  key: ApiKey | null
+  webhook: WebhookEntry
+}
+
+/** Total and idempotent: an event that comes again, or out of place, gives back the slice it was given. */
+export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
+  const { account, key, webhook } = slice
+  switch (event.type) {
+    case 'AccountOpened': {
+      if (account !== null) return slice
+      const { accountId: id, name, plan, limits, openedAt } = event
+      return { account: { id, name, plan, limits, openedAt }, key, webhook }
+    }
+    case 'PlanChanged': {
+      if (account === null || isOnPlan(account, event)) return slice
+      const { plan, limits } = event
+      return { account: { ...account, plan, limits }, key, webhook }
+    }
+    case 'ApiKeyIssued': {
+      if (account === null || key !== null) return slice
+      const { type: _type, keyId, ...facts } = event
+      return { ...slice, key: { ...facts, id: keyId, rotation: 0, former: null, revokedAt: null } }
+    }
+    case 'ApiKeyRotated':
+      // Of two rotations of one secret the first on the log holds.
+      if (key === null || key.revokedAt !== null || event.rotation !== key.rotation + 1) return slice
+      return { ...slice, key: rotated(key, event) }
+    case 'ApiKeyRevoked':
+      if (key === null || key.revokedAt !== null) return slice
+      return { ...slice, key: { ...key, former: null, revokedAt: event.revokedAt } }
+    case 'WebhookRegistered':
+    case 'WebhookChanged':
+    case 'WebhookSecretRotated':
+    case 'WebhookDisabled':
+    case 'WebhookRemoved': {
+      const after = account === null ? webhook : evolveWebhook(webhook, event)
+      return after === webhook ? slice : { ...slice, webhook: after }
+    }
+  }
+}
+
+/** Whether a secret of the key's, present or former, still opens anything. */
+export function isInForce(key: ApiKey, secretHash: string, now: Date): boolean {
+  if (key.revokedAt !== null) return false
+  if (key.secretHash === secretHash) return true
+  return key.former?.secretHash === secretHash && now < key.former.graceEndsAt
+}
+
+/** Whether the account is already as the plan and the limits would have it. */
+export function isOnPlan(
+  account: Account,
+  { plan, limits }: { plan: string; limits: AccountLimits | null },
+): boolean {
+  return (
+    account.plan === plan &&
+    account.limits?.requestsPerMinute === limits?.requestsPerMinute &&
+    account.limits?.maxMessages === limits?.maxMessages &&
+    account.limits?.retention?.text === limits?.retention?.text
+  )
+}
+
+function rotated(key: ApiKey, { secretHash, prefix, rotation, graceEndsAt }: ApiKeyRotated): ApiKey {
+  return { ...key, secretHash, prefix, rotation, former: { secretHash: key.secretHash, graceEndsAt } }
+}

@@ -1,0 +1,190 @@
+import { LONGEST_GRACE_MS, MOST_ACTIVE_KEYS, type AccountCommand } from './decide.js'
+import {
+  ACCOUNT_ID,
+  day,
+  given,
+  hash,
+  issued,
+  KEY_FACTS,
+  KEY_ID,
+  opened,
+  planNamed,
+  revoked,
+  rotated,
+} from './given-when-then.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import { planWith } from './plan.js'
+
+const limits = { requestsPerMinute: 7 }
+const open = { type: 'OpenAccount', accountId: ACCOUNT_ID, name: 'Acme', limits: null, now: day(0) } as const
+const change = { type: 'ChangePlan', accountId: ACCOUNT_ID, limits: null, now: day(4) } as const
+const issue = {
+  type: 'IssueApiKey',
+  ...KEY_FACTS,
+  plan: planNamed('pro'),
+  activeKeys: 0,
+  now: day(1),
+} as const
+const revoke = {
+  type: 'RevokeApiKey',
+  accountId: ACCOUNT_ID,
+  keyId: KEY_ID,
+  revokedBy: KEY_ID,
+  now: day(5),
+} as const
+const rotate = (rotation: number, at: Date, graceMs = 0): AccountCommand => {
+  const { secretHash, prefix } = rotated(rotation, at, at)
+  return {
+    type: 'RotateApiKey',
+    accountId: ACCOUNT_ID,
+    keyId: KEY_ID,
+    secretHash,
+    prefix,
+    graceMs,
+    now: at,
+  }
+}
+
+describe('OpenAccount', () => {
+  it('opens an account, once', () => {
+    const command = { ...open, plan: planNamed('pro') }
+    given().when(command).then([opened])
+    given(opened).when(command).then([])
+  })
+
+  it('takes limits where the plan leaves them to each account', () => {
+    given()
+      .when({ ...open, plan: planNamed('enterprise'), limits })
+      .then([{ ...opened, plan: 'enterprise', limits }])
+    given()
+      .when({ ...open, plan: planNamed('pro'), limits })
+      .thenRefused({ code: 'limits-not-per-account', plan: 'pro' })
+  })
+})
+
+describe('ChangePlan', () => {
+  const changed = { type: 'PlanChanged', accountId: ACCOUNT_ID, changedAt: day(4) } as const
+
+  it('moves an account to another plan, once', () => {
+    const toFree = { ...change, plan: planNamed('free') }
+    const event = { ...changed, plan: 'free', limits: null }
+    given(opened).when(toFree).then([event])
+    given(opened, event).when(toFree).then([])
+  })
+
+  it('gives and takes limits, where the plan leaves them to each account', () => {
+    const toEnterprise = { ...change, plan: planNamed('enterprise') }
+    const limited = { ...changed, plan: 'enterprise', limits }
+    given(opened)
+      .when({ ...toEnterprise, limits })
+      .then([limited])
+    given(opened, limited)
+      .when(toEnterprise)
+      .then([{ ...limited, limits: null }])
+    given(opened)
+      .when({ ...change, plan: planNamed('starter'), limits })
+      .thenRefused({ code: 'limits-not-per-account', plan: 'starter' })
+  })
+
+  it('is refused of an account that is not there', () => {
+    given()
+      .when({ ...change, plan: planNamed('free') })
+      .thenRefused({ code: 'unknown-account' })
+  })
+})
+
+describe('IssueApiKey', () => {
+  it('issues a key, once', () => {
+    given(opened).when(issue).then([issued])
+    given(opened, issued).when(issue).then([])
+    given(opened, issued)
+      .when({ ...issue, activeKeys: MOST_ACTIVE_KEYS })
+      .then([])
+  })
+
+  it('is refused on a plan without API access', () => {
+    given(opened)
+      .when({ ...issue, plan: planNamed('free') })
+      .thenRefused({ code: 'plan-lacks-api-access', plan: 'free' })
+  })
+
+  it("is refused over the account's own limit", () => {
+    const plan = planWith(planNamed('enterprise'), limits)
+    given(opened)
+      .when({ ...issue, plan, rateLimit: 7 })
+      .then([{ ...issued, rateLimit: 7 }])
+    given(opened)
+      .when({ ...issue, plan, rateLimit: 8 })
+      .thenRefused({ code: 'over-rate-limit', requestsPerMinute: 7 })
+  })
+
+  it('is refused once the account has as many as it may', () => {
+    given(opened)
+      .when({ ...issue, activeKeys: MOST_ACTIVE_KEYS - 1 })
+      .then([issued])
+    given(opened)
+      .when({ ...issue, activeKeys: MOST_ACTIVE_KEYS })
+      .thenRefused({ code: 'too-many-keys', most: MOST_ACTIVE_KEYS })
+  })
+
+  it('is refused of an account that is not there', () => {
+    given().when(issue).thenRefused({ code: 'unknown-account' })
+  })
+})
+
+describe('RotateApiKey', () => {
+  it('gives the key another secret, the one before it working for the grace', () => {
+    given(opened, issued)
+      .when(rotate(1, day(2), 86_400_000))
+      .then([rotated(1, day(2), day(3))])
+    given(opened, issued, rotated(1, day(2), day(3)))
+      .when(rotate(2, day(3)))
+      .then([rotated(2, day(3), day(3))])
+  })
+
+  it('has nothing to do where the secret has been given already', () => {
+    const history = [opened, issued, rotated(1, day(2), day(3))]
+    given(...history)
+      .when(rotate(1, day(2)))
+      .then([])
+    given(...history, rotated(2, day(3), day(4)))
+      .when(rotate(1, day(2)))
+      .then([])
+  })
+
+  it('is refused over the longest grace', () => {
+    given(opened, issued)
+      .when(rotate(1, day(2), LONGEST_GRACE_MS))
+      .then([rotated(1, day(2), day(9))])
+    given(opened, issued)
+      .when(rotate(1, day(2), LONGEST_GRACE_MS + 1))
+      .thenRefused({ code: 'over-grace', mostMs: LONGEST_GRACE_MS })
+  })
+
+  it('is refused of a key that is revoked, or is not there', () => {
+    given(opened, issued, revoked(day(2)))
+      .when(rotate(1, day(3)))
+      .thenRefused({ code: 'key-revoked', revokedAt: day(2) })
+    given(opened)
+      .when(rotate(1, day(3)))
+      .thenRefused({ code: 'unknown-key' })
+  })
+})
+
+describe('RevokeApiKey', () => {
+  it('revokes a key, once', () => {
+    given(opened, issued)
+      .when(revoke)
+      .then([revoked(day(5))])
+    given(opened, issued, revoked(day(5)))
+      .when({ ...revoke, now: day(6) })
+      .then([])
+  })
+
+  it('is refused of a key that is not there, or is of another account', () => {
+    given(opened).when(revoke).thenRefused({ code: 'unknown-key' })
+    given(opened, { ...issued, accountId: idFromBytes('acc', Buffer.alloc(16, 7)), secretHash: hash('e') })
+      .when(revoke)
+      .thenRefused({ code: 'unknown-key' })
+  })
+})

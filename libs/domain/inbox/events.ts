@@ -1,0 +1,98 @@
+import Type from 'typebox'
+import {
+  added,
+  boolean,
+  count,
+  event,
+  flat,
+  id,
+  labels,
+  named,
+  optional,
+  plain,
+  sealedBytes,
+  sealedText,
+  sha256,
+  text,
+  time,
+  type EventOf,
+  type ValuesOf,
+} from '#libs/domain/events/declare.js'
+import type { Address } from './address.js'
+
+/** The key that created the inbox, and the inbox's labels: usage counts an event for them. */
+const attribution = { keyId: named('inbox_key_id', id('key')), labels }
+export type InboxAttribution = ValuesOf<typeof attribution>
+
+/** Null in events recorded before usage was counted. */
+const inbox = optional(flat(attribution), null)
+
+/** Everything that can happen to an inbox. What only its key may reveal is sealed (docs/events.md). */
+export const INBOX_EVENTS = {
+  InboxCreated: event('inbox.created', {
+    inboxId: id('inb'),
+    accountId: id('acc'),
+    environment: text,
+    keyId: id('key'),
+    address: plain(Type.Unsafe<Address>(Type.String())),
+    duration: text,
+    labels,
+    maxMessages: count,
+    /** Whether its mail is kept behind a password. */
+    isProtected: named('password_protected', added(boolean, false)),
+    createdAt: time,
+    expiresAt: time,
+    /** InboxDetails. */
+    sealed: sealedText,
+  }),
+
+  MessageReceived: event(
+    'inbox.message-received',
+    {
+      inboxId: id('inb'),
+      messageId: id('msg'),
+      receivedAt: time,
+      /** Bytes of the mail's source. */
+      size: count,
+      /** Of the sealed bytes. */
+      digest: sha256,
+      /** Envelope and source. */
+      sealed: sealedBytes,
+      inbox,
+    },
+    { contentType: 'application/cbor' },
+  ),
+
+  MessageDeleted: event('inbox.message-deleted', {
+    inboxId: id('inb'),
+    messageId: id('msg'),
+    /** The key that deleted the message. */
+    keyId: id('key'),
+    deletedAt: time,
+    inbox,
+  }),
+
+  InboxExpired: event('inbox.expired', { inboxId: id('inb'), expiredAt: time, inbox }),
+
+  InboxDeleted: event('inbox.deleted', {
+    inboxId: id('inb'),
+    /** The key that deleted the inbox. */
+    keyId: id('key'),
+    deletedAt: time,
+    inbox,
+  }),
+}
+
+export type InboxEvent = EventOf<typeof INBOX_EVENTS>
+export type InboxCreated = EventOf<typeof INBOX_EVENTS, 'InboxCreated'>
+export type MessageReceived = EventOf<typeof INBOX_EVENTS, 'MessageReceived'>
+export type MessageDeleted = EventOf<typeof INBOX_EVENTS, 'MessageDeleted'>
+export type InboxExpired = EventOf<typeof INBOX_EVENTS, 'InboxExpired'>
+export type InboxDeleted = EventOf<typeof INBOX_EVENTS, 'InboxDeleted'>
+
+/** What of an inbox is sealed with its key, beside the mail. */
+export interface InboxDetails {
+  name: string | null
+  /** Hex SHA-256 of the password of a protected inbox. */
+  passwordDigest?: string
+}

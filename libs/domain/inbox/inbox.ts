@@ -1,0 +1,110 @@
+import type { AccountId, InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
+import type { Address } from './address.js'
+import type { InboxCreated, InboxEvent } from './events.js'
+
+interface InboxFacts {
+  id: InboxId
+  accountId: AccountId
+  environment: string
+  keyId: KeyId
+  address: Address
+  labels: Readonly<Record<string, string>>
+  /** Whether its mail is kept behind a password. */
+  isProtected: boolean
+  createdAt: Date
+  messageCount: number
+}
+
+export interface ActiveInbox extends InboxFacts {
+  state: 'active'
+  duration: string
+  expiresAt: Date
+  maxMessages: number
+  lastMessageAt: Date | null
+  sealed: Uint8Array
+}
+
+/** What stays of an inbox after its end: no content, nothing sealed. */
+export interface EndedInbox extends InboxFacts {
+  state: 'deleted' | 'expired'
+  endedAt: Date
+  /** Null where time ended it. */
+  endedBy: KeyId | null
+}
+
+export type Inbox = ActiveInbox | EndedInbox
+
+export type Message =
+  | { state: 'present'; id: MessageId; receivedAt: Date; size: number }
+  | { state: 'deleted'; id: MessageId; deletedAt: Date }
+
+/** The part of the whole that one event or command concerns: an inbox and, where it names one, a message. */
+export interface InboxSlice {
+  inbox: Inbox | null
+  message: Message | null
+}
+
+/**
+ * Total over every event in any order, and idempotent: an event that comes twice, late or for what is
+ * gone gives back the slice it was given, the same object.
+ */
+export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
+  const { inbox, message } = slice
+  if (event.type === 'InboxCreated') return inbox === null ? { inbox: created(event), message } : slice
+  if (inbox?.state !== 'active') return slice
+  switch (event.type) {
+    case 'MessageReceived': {
+      if (message !== null) return slice
+      const { messageId: id, receivedAt, size } = event
+      return {
+        inbox: { ...inbox, messageCount: inbox.messageCount + 1, lastMessageAt: receivedAt },
+        message: { state: 'present', id, receivedAt, size },
+      }
+    }
+    case 'MessageDeleted': {
+      if (message?.state === 'deleted') return slice
+      const { messageId: id, deletedAt } = event
+      // A deletion ahead of its message marks it: replaying the two must not bring it to another end.
+      const messageCount = inbox.messageCount - (message === null ? 0 : 1)
+      return { inbox: { ...inbox, messageCount }, message: { state: 'deleted', id, deletedAt } }
+    }
+    case 'InboxExpired':
+      return { inbox: ended(inbox, 'expired', event.expiredAt, null), message: null }
+    case 'InboxDeleted':
+      return { inbox: ended(inbox, 'deleted', event.deletedAt, event.keyId), message: null }
+  }
+}
+
+function created(event: InboxCreated): ActiveInbox {
+  const { inboxId, type: _type, ...facts } = event
+  return { ...facts, id: inboxId, state: 'active', messageCount: 0, lastMessageAt: null }
+}
+
+function ended(
+  inbox: ActiveInbox,
+  state: EndedInbox['state'],
+  endedAt: Date,
+  endedBy: KeyId | null,
+): EndedInbox {
+  const { id, accountId, environment, keyId, address, labels, isProtected, createdAt, messageCount } = inbox
+  return {
+    id,
+    accountId,
+    environment,
+    keyId,
+    address,
+    labels,
+    isProtected,
+    createdAt,
+    messageCount,
+    state,
+    endedAt,
+    endedBy,
+  }
+}
+
+/** How an inbox stands at a moment: past its expiry it has ended, whether or not the event has come. */
+export function asOf(inbox: Inbox, now: Date): Inbox {
+  if (inbox.state !== 'active' || now < inbox.expiresAt) return inbox
+  return ended(inbox, 'expired', inbox.expiresAt, null)
+}

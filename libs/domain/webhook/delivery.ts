@@ -1,0 +1,67 @@
+import type { AccountId, DeliveryId, ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type {
+  AttemptFacts,
+  DeliveryAbandoned,
+  DeliveryEvent,
+  DeliveryFailed,
+  DeliverySucceeded,
+} from './delivery-events.js'
+import type { Notification } from './notification.js'
+
+export const DELIVERY_STATES = ['pending', 'succeeded', 'failed', 'abandoned'] as const
+
+/** Something that one webhook is told, and how that went. */
+export interface Delivery {
+  id: DeliveryId
+  webhookId: WebhookId
+  accountId: AccountId
+  environment: string
+  notification: Notification
+  replayId: ReplayId | null
+  requestedAt: Date
+  /** `failed`: there are no more attempts. */
+  state: (typeof DELIVERY_STATES)[number]
+  /** In the order in which they were made. */
+  attempts: readonly Attempt[]
+  /** When the next attempt is to be made; null where there is none. */
+  dueAt: Date | null
+  abandonedFor: DeliveryAbandoned['reason'] | null
+}
+
+export interface Attempt extends Pick<AttemptFacts, 'attemptedAt' | 'latencyMs' | 'answer'> {
+  hasSucceeded: boolean
+  status: number | null
+  error: string | null
+}
+
+/** Total and idempotent: an event that comes again, or out of place, gives back the delivery it was given. */
+export function evolve(delivery: Delivery | null, event: DeliveryEvent): Delivery | null {
+  if (event.type === 'DeliveryRequested') {
+    if (delivery !== null) return delivery
+    const { type: _type, deliveryId: id, ...facts } = event
+    const dueAt = event.requestedAt
+    return { ...facts, id, state: 'pending', attempts: [], dueAt, abandonedFor: null }
+  }
+  if (delivery?.state !== 'pending') return delivery
+  if (event.type === 'DeliveryAbandoned') {
+    return { ...delivery, state: 'abandoned', dueAt: null, abandonedFor: event.reason }
+  }
+  if (event.attempt !== delivery.attempts.length + 1) return delivery
+  const attempts = [...delivery.attempts, attemptOf(event)]
+  if (event.type === 'DeliverySucceeded') return { ...delivery, attempts, state: 'succeeded', dueAt: null }
+  const { nextAttemptAt: dueAt } = event
+  return { ...delivery, attempts, state: dueAt === null ? 'failed' : 'pending', dueAt }
+}
+
+/** Whether its endpoint has not taken it so far: also one whose next attempt is still to come. */
+export function hasFailed({ state, attempts, abandonedFor }: Delivery): boolean {
+  if (state === 'abandoned') return abandonedFor === 'webhook-disabled' || abandonedFor === 'replay-cancelled'
+  return state === 'failed' || (state === 'pending' && attempts.length > 0)
+}
+
+function attemptOf(event: DeliverySucceeded | DeliveryFailed): Attempt {
+  const { attemptedAt, latencyMs, answer, status } = event
+  const hasSucceeded = event.type === 'DeliverySucceeded'
+  const error = event.type === 'DeliveryFailed' ? event.error : null
+  return { attemptedAt, latencyMs, answer, status, hasSucceeded, error }
+}

@@ -1,0 +1,80 @@
+import fc from 'fast-check'
+import { idFromBytes, type AccountId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import { WEBHOOK_EVENT_TYPES, type RegistrationEvent } from './events.js'
+
+const anyDay = fc.integer({ min: 0, max: 3_000 }).map((days) => new Date(days * 86_400_000))
+const anyWebhookId = fc.integer({ min: 1, max: 3 }).map((n) => idFromBytes('whk', Buffer.alloc(16, n)))
+const anyInboxId = fc.integer({ min: 1, max: 3 }).map((n) => idFromBytes('inb', Buffer.alloc(16, n)))
+const anyTypes = fc.subarray([...WEBHOOK_EVENT_TYPES], { minLength: 1 })
+const anySecret = fc.record({
+  masterKeyId: fc.constantFrom('0123456789abcdef', 'fedcba9876543210'),
+  sealed: fc.uint8Array({ minLength: 29, maxLength: 64 }).map((bytes) => Buffer.from(bytes)),
+})
+/** Sealed, or as text in events written before URLs were sealed. */
+const anyUrl = fc.oneof(
+  anySecret,
+  fc.constantFrom('https://one.example/', 'http://two.example:8080/hook?a=b'),
+)
+const anyState = fc.constantFrom('active' as const, 'disabled' as const)
+const anyPosition = fc.record({ partition: fc.nat({ max: 23 }), offset: fc.nat() })
+
+/** Events of a few webhooks of one account, so that they meet. */
+export function anyRegistrationEvent(
+  accountId: fc.Arbitrary<AccountId> = fc.constant(idFromBytes('acc', Buffer.alloc(16, 1))),
+): fc.Arbitrary<RegistrationEvent> {
+  const ids = { accountId, webhookId: anyWebhookId }
+  return fc.oneof(
+    fc.record({
+      type: fc.constant('WebhookRegistered' as const),
+      ...ids,
+      environment: fc.stringMatching(/^[a-z][a-z0-9-]{0,31}$/),
+      inboxId: fc.option(anyInboxId),
+      url: anyUrl,
+      events: anyTypes,
+      secret: anySecret,
+      startFrom: fc.oneof(fc.constantFrom('now' as const, 'beginning' as const), anyDay),
+      positions: fc.array(anyPosition, { maxLength: 3 }),
+      registeredAt: anyDay,
+    }),
+    fc.record({
+      type: fc.constant('WebhookChanged' as const),
+      ...ids,
+      url: fc.option(anyUrl),
+      events: fc.option(anyTypes),
+      state: fc.option(anyState),
+      changedAt: anyDay,
+    }),
+    fc.record({
+      type: fc.constant('WebhookSecretRotated' as const),
+      ...ids,
+      rotation: fc.integer({ min: 1, max: 3 }),
+      secret: anySecret,
+      graceEndsAt: anyDay,
+      rotatedAt: anyDay,
+    }),
+    fc.record({
+      type: fc.constant('WebhookDisabled' as const),
+      ...ids,
+      reason: fc.constantFrom('gone' as const, 'failing' as const),
+      disabledAt: anyDay,
+    }),
+    fc.record({ type: fc.constant('WebhookRemoved' as const), ...ids, removedAt: anyDay }),
+  )
+}
+
+/** Whether an event can stand on a log behind those that were asked about before: each has its cause there. */
+export function isCaused(): (event: RegistrationEvent) => boolean {
+  const rotations = new Map<WebhookId, number>()
+  return (event) => {
+    const known = rotations.get(event.webhookId)
+    if (event.type === 'WebhookRegistered') {
+      if (known === undefined) rotations.set(event.webhookId, 0)
+      return true
+    }
+    if (known === undefined) return false
+    if (event.type !== 'WebhookSecretRotated') return true
+    if (event.rotation > known + 1) return false
+    rotations.set(event.webhookId, Math.max(known, event.rotation))
+    return true
+  }
+}

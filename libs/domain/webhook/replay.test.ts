@@ -1,0 +1,109 @@
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import type { Delivery } from './delivery.js'
+import { expectIdempotence } from './idempotence.contract.js'
+import { anyReplayEvent } from './replay-events.arbitrary.js'
+import type { ReplayEvent, ReplayPlace, ReplayRequested } from './replay-events.js'
+import { countDelivery, evolve, isAsking, stateOf, type Replay } from './replay.js'
+
+const at = new Date(Date.UTC(2026, 0, 1))
+const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))
+const replayId = idFromBytes('rpl', Buffer.alloc(16, 2))
+const accountId = idFromBytes('acc', Buffer.alloc(16, 9))
+const requested: ReplayRequested = {
+  ...{ type: 'ReplayRequested', webhookId, replayId, accountId, environment: 'staging', requestedAt: at },
+  selection: { kind: 'range', from: new Date(0), to: at, onlyFailed: false },
+}
+const told = (offset: number): ReplayPlace => ({ stage: 'told', offset })
+const advanced = (step: number, next: ReplayPlace | null): ReplayEvent => ({
+  ...{ type: 'ReplayAdvanced', webhookId, replayId, step, next, advancedAt: at },
+})
+const cancelled: ReplayEvent = { type: 'ReplayCancelled', webhookId, replayId, cancelledAt: at }
+const pending: Delivery = {
+  ...{ id: idFromBytes('dlv', Buffer.alloc(16, 3)), webhookId, accountId, environment: 'staging', replayId },
+  notification: { type: 'sample', inboxId: null, messageId: null, occurredAt: at },
+  ...{ requestedAt: at, state: 'pending', attempts: [], dueAt: at, abandonedFor: null },
+}
+const failedAttempt = {
+  ...{ attemptedAt: at, latencyMs: 3, answer: null, hasSucceeded: false, status: 500, error: 'answered 500' },
+}
+
+function after(...events: ReplayEvent[]): Replay {
+  const replay = events.reduce<Replay | null>(evolve, null)
+  if (replay === null) throw new Error('there is no replay')
+  return replay
+}
+
+describe('a replay', () => {
+  it('is nothing before it is asked for, and asked for once', () => {
+    expect(evolve(null, advanced(1, null))).toBeNull()
+    expect(evolve(null, cancelled)).toBeNull()
+    const twice = after(requested, advanced(1, told(7)), requested)
+    expect(twice).toMatchObject({ id: replayId, steps: 1, next: told(7), requested: 0, done: 0 })
+  })
+
+  it.each([
+    { selection: requested.selection, next: told(0) },
+    {
+      selection: { kind: 'deliveries', deliveryIds: [] } as const,
+      next: { stage: 'given', offset: 0 },
+    },
+    {
+      selection: { kind: 'held', since: null } as const,
+      next: { stage: 'held', inboxId: null, offset: 0 },
+    },
+  ])('of $selection.kind begins at its beginning', ({ selection, next }) => {
+    expect(after({ ...requested, selection }).next).toEqual(next)
+  })
+
+  it('goes on step by step: one that comes again, or ahead of another, changes nothing', () => {
+    const first = after(requested, advanced(1, told(5)))
+    expect(evolve(first, advanced(1, told(9)))).toBe(first)
+    expect(evolve(first, advanced(3, told(9)))).toBe(first)
+    expect(after(requested, advanced(1, told(5)), advanced(2, null))).toMatchObject({ steps: 2, next: null })
+  })
+
+  it('runs until everything is asked for and every delivery is over', () => {
+    const running = countDelivery(after(requested), null, pending)
+    expect(stateOf(running)).toBe('running')
+    const asked = evolve(running, advanced(1, null)) ?? running
+    expect([isAsking(asked), stateOf(asked)]).toEqual([false, 'running'])
+    const over = countDelivery(asked, pending, { ...pending, state: 'succeeded', dueAt: null })
+    expect([stateOf(over), over.requested, over.done]).toEqual(['completed', 1, 1])
+    expect(evolve(over, cancelled)).toBe(over)
+  })
+
+  it('that is cancelled asks for nothing more', () => {
+    const replay = after(requested, cancelled)
+    expect([isAsking(replay), stateOf(replay)]).toEqual([false, 'cancelled'])
+    expect(evolve(replay, advanced(1, told(5)))).toBe(replay)
+  })
+
+  it('counts each delivery when it is asked for, first attempted, and over', () => {
+    const counts = ({ requested, begun, done }: Replay) => [requested, begun, done]
+    const tried: Delivery = { ...pending, attempts: [failedAttempt] }
+    const triedAgain: Delivery = { ...pending, attempts: [failedAttempt, failedAttempt] }
+    const failed: Delivery = { ...triedAgain, state: 'failed', dueAt: null }
+    const steps: [Delivery | null, Delivery][] = [
+      [null, pending],
+      [pending, tried],
+      [tried, triedAgain],
+      [triedAgain, failed],
+    ]
+    const seen = [after(requested)]
+    for (const [before, next] of steps)
+      seen.push(countDelivery(seen.at(-1) ?? after(requested), before, next))
+    expect(seen.map(counts)).toEqual([
+      [0, 0, 0],
+      [1, 0, 0],
+      [1, 1, 0],
+      [1, 1, 0],
+      [1, 1, 1],
+    ])
+    const abandoned = countDelivery(after(requested), null, { ...pending, state: 'abandoned', dueAt: null })
+    expect(counts(abandoned)).toEqual([1, 1, 1])
+  })
+
+  it('is the same after any event twice, and after any part of its history again', () => {
+    expectIdempotence(anyReplayEvent, { idOf: ({ replayId }) => replayId, evolve })
+  })
+})

@@ -1,0 +1,135 @@
+import type { ClickHouseClient } from '@clickhouse/client'
+import type { LimitFunction } from 'p-limit'
+import { isId, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
+import {
+  UsageUnavailableError,
+  type Quantiles,
+  type UsageExportQuery,
+  type UsageFigures,
+  type UsageQueries,
+  type UsageQuery,
+  type UsageReport,
+  type UsageReportQuery,
+  type UsageTotals,
+} from '#libs/ports/usage/usage-store.js'
+import { bucketMs, timelineOf, type BucketCounts } from '#libs/ports/usage/timeline.js'
+import { errorCode, orUnavailable } from './faults.js'
+import { figuresQuery, WITHIN_BOUNDS, type BoundQuery } from './figures-query.js'
+import { exportedFile } from './export-query.js'
+import type { StreamFile } from './file-streams.js'
+import { reportQuery, timelineQuery } from './report-query.js'
+
+/** A quantile of nothing is no number, which JSON has as null. */
+type Three = [number | null, number | null, number | null]
+
+interface FiguresRow extends UsageTotals {
+  /** Seconds since 1970. */
+  at: number
+  grp: string | null
+  requestMs: Three
+  visibleMs: Three
+}
+
+interface ReportRow extends UsageTotals {
+  duplicates: number
+  read: number
+  visibleMs: Three
+  firstReadMs: Three
+  acceptMs: Three
+  maxAcceptMs: number
+  inboxesWithoutMail: number
+  /** Milliseconds since 1970. */
+  firstMailAt: number
+  lastMailAt: number
+}
+
+const TOO_MANY_ROWS = '158'
+
+export class ClickHouseUsageQueries implements UsageQueries {
+  constructor(
+    private readonly client: ClickHouseClient,
+    private readonly streamFile: StreamFile,
+    private readonly inTurn: LimitFunction,
+  ) {}
+
+  async figures(query: UsageQuery): Promise<UsageFigures[] | null> {
+    if (query.from >= query.to) return []
+    const rows = await this.rows<FiguresRow>(figuresQuery(query)).catch(nullIfTooMany)
+    if (rows === null || rows.length > query.limit) return null
+    return rows.map(({ at, grp, requestMs, visibleMs, ...totals }) => ({
+      ...totals,
+      at: new Date(at * 1_000),
+      group: grp,
+      requestMs: quantiles(requestMs),
+      visibleMs: quantiles(visibleMs),
+    }))
+  }
+
+  async report(query: UsageReportQuery): Promise<UsageReport> {
+    const [row] = await this.rows<ReportRow>(reportQuery(query))
+    if (row === undefined) throw new Error('a report has no row')
+    const { visibleMs, firstReadMs, acceptMs, maxAcceptMs, firstMailAt, lastMailAt, ...counts } = row
+    const accepting = quantiles(acceptMs)
+    const report = {
+      ...counts,
+      visibleMs: quantiles(visibleMs),
+      firstReadMs: quantiles(firstReadMs),
+      acceptMs: accepting === null ? null : { ...accepting, max: rounded(maxAcceptMs) },
+    }
+    if (counts.mails === 0) return { ...report, firstMailAt: null, lastMailAt: null, timeline: [] }
+    const [first, last] = [new Date(firstMailAt), new Date(lastMailAt)]
+    return {
+      ...report,
+      firstMailAt: first,
+      lastMailAt: last,
+      timeline: timelineOf(first, last, await this.mailsByBucket(query, first, last)),
+    }
+  }
+
+  /** Up to the last mail that the report knows: more may have come since it was read. */
+  private async mailsByBucket(query: UsageReportQuery, first: Date, last: Date): Promise<BucketCounts> {
+    const asked = { ...query, from: first, to: new Date(last.getTime() + 1) }
+    const rows = await this.rows<{ start: number; mails: number; bytes: number }>(
+      timelineQuery(asked, bucketMs(first, last)),
+    )
+    return new Map(rows.map(({ start, ...counts }) => [start, counts]))
+  }
+
+  async totals(accountId: AccountId, keyIds: readonly KeyId[]): Promise<Map<KeyId, UsageTotals>> {
+    if (keyIds.length === 0) return new Map()
+    const rows = await this.rows<UsageTotals & { keyId: string }>({
+      query: `SELECT key_id AS keyId,
+          toFloat64(sum(t.requests)) AS requests, toFloat64(sum(t.refusals)) AS refusals,
+          toFloat64(sum(t.inboxes)) AS inboxes, toFloat64(sum(t.mails)) AS mails, toFloat64(sum(t.bytes)) AS bytes
+        FROM usage_day AS t WHERE t.account_id = {account:String} AND t.key_id IN {keys:Array(String)}
+        GROUP BY key_id ${WITHIN_BOUNDS}`,
+      query_params: { account: accountId, keys: keyIds },
+    })
+    return new Map(rows.flatMap(({ keyId, ...totals }) => (isId('key', keyId) ? [[keyId, totals]] : [])))
+  }
+
+  export(query: UsageExportQuery, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+    return this.inTurn(orUnavailable, () => this.streamFile(exportedFile(query), signal))
+  }
+
+  private rows<Row>(asked: BoundQuery): Promise<Row[]> {
+    return this.inTurn(orUnavailable, async () => {
+      const answer = await this.client.query({ ...asked, format: 'JSONEachRow' })
+      return answer.json<Row>()
+    })
+  }
+}
+
+function nullIfTooMany(error: unknown): null {
+  if (error instanceof UsageUnavailableError && errorCode(error.cause) === TOO_MANY_ROWS) return null
+  throw error
+}
+
+function quantiles([p50, p95, p99]: Three): Quantiles | null {
+  if (p50 === null || p95 === null || p99 === null) return null
+  return { p50: rounded(p50), p95: rounded(p95), p99: rounded(p99) }
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000
+}

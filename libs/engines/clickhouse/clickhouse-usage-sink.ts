@@ -1,0 +1,83 @@
+import { hash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { ClickHouseClient } from '@clickhouse/client'
+import type { LimitFunction } from 'p-limit'
+import { USAGE_TABLES, type EncodedRows, type UsageTable } from '#libs/ports/usage/usage-rows.js'
+import type { UsageBatch, UsageSink } from '#libs/ports/usage/usage-store.js'
+import { orUnavailable } from './faults.js'
+
+/*
+ * Relies on: deduplication by token (`insert_deduplication_token`), in the tables and in those that their materialized
+ * views feed (`deduplicate_blocks_in_dependent_materialized_views`), within `non_replicated_deduplication_window`
+ * blocks; one block to an insert, so that its token stands for all of it.
+ */
+
+/** As long as its token is remembered, an insert that comes again is dropped as a whole, by table and by view. */
+const EXACTLY_ONCE = [
+  'async_insert = 0',
+  'insert_deduplicate = 1',
+  'deduplicate_blocks_in_dependent_materialized_views = 1',
+  // One block, whatever its size: pieces of their own would be known by their number alone.
+  'input_format_parallel_parsing = 0',
+  'max_insert_threads = 1',
+  // Half a surrogate pair is kept as its escape: what one event holds must not stop all others.
+  'input_format_json_throw_on_bad_escape_sequence = 0',
+].join(', ')
+
+export class ClickHouseUsageSink implements UsageSink {
+  constructor(
+    private readonly client: ClickHouseClient,
+    private readonly inTurn: LimitFunction,
+  ) {}
+
+  writtenTo(logId: string, topic: string): Promise<Map<number, number>> {
+    return orUnavailable(async () => {
+      const answer = await this.client.query({
+        query: `SELECT partition, toFloat64(max(written_to)) AS writtenTo FROM sink_positions
+          WHERE log_id = {logId:String} AND topic = {topic:String} GROUP BY partition`,
+        query_params: { logId, topic },
+        format: 'JSONEachRow',
+      })
+      const rows = await answer.json<{ partition: number; writtenTo: number }>()
+      return new Map(rows.map(({ partition, writtenTo }) => [partition, writtenTo]))
+    })
+  }
+
+  write({ logId, topic, ranges, rows }: UsageBatch): Promise<void> {
+    const token = tokenOf(logId, topic, ranges)
+    return this.inTurn(orUnavailable, async () => {
+      for (const [table, group] of Map.groupBy(rows, (each) => each.table)) {
+        await this.insert(table, token, group)
+      }
+      // Behind all rows: where it says that a range is written, it is.
+      const positions = ranges.map(({ partition, end }) => [logId, topic, partition, end])
+      const columns = ['log_id', 'topic', 'partition', 'written_to']
+      await this.insertRows('sink_positions', columns, '', [JSON.stringify(positions).slice(1, -1)])
+    })
+  }
+
+  private insert(table: UsageTable, token: string, rows: readonly EncodedRows[]): Promise<void> {
+    const deduplication = `, insert_deduplication_token = '${table}/${token}'`
+    const texts = rows.map(({ json }) => json)
+    return this.insertRows(table, USAGE_TABLES[table], deduplication, texts)
+  }
+
+  private async insertRows(
+    table: string,
+    columns: readonly string[],
+    deduplication: string,
+    texts: readonly string[],
+  ): Promise<void> {
+    const { stream } = await this.client.exec({
+      query: `INSERT INTO ${table} (${columns.join(', ')}) SETTINGS ${EXACTLY_ONCE}${deduplication} FORMAT JSONCompactEachRow`,
+      // As text: chDB's connection makes text of bytes.
+      values: Readable.from(texts.map((text, index) => (index === 0 ? text : `,${text}`))),
+    })
+    await stream.resume().toArray()
+  }
+}
+
+function tokenOf(logId: string, topic: string, ranges: UsageBatch['ranges']): string {
+  const places = ranges.map(({ partition, first, end }) => `${partition}:${first}-${end}`)
+  return hash('sha256', [logId, topic, ...places].join(' '), 'hex')
+}

@@ -1,0 +1,71 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ClickHouseClient } from '@clickhouse/client'
+import pLimit from 'p-limit'
+import type { UsageStore } from '#libs/ports/usage/usage-store.js'
+import { ClickHouseUsageQueries } from './clickhouse-usage-queries.js'
+import { ClickHouseUsageSink } from './clickhouse-usage-sink.js'
+import { chdbClient, serverClient, type ServerAddress } from './clients.js'
+import { orUnavailable } from './faults.js'
+import { fromChdb, fromServer, type StreamFile } from './file-streams.js'
+import { migrate } from './migrate.js'
+
+const CHDB_DATABASE = 'mayfly'
+
+/** Each holds one of the four threads that Node has for all that waits for the system, mail's packing among it. */
+const IN_PROCESS = { writes: 1, queries: 2 }
+const ON_SERVER = { writes: 3, queries: 8 }
+
+/** In this process, on files in a folder of its own. Null where chDB does not come for this system. */
+export async function openChdbUsage(folder: string): Promise<UsageStore | null> {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const client = await chdbClient(join(folder, 'tables'))
+  if (client === null) return null
+  try {
+    await client.command({ query: `CREATE DATABASE IF NOT EXISTS ${CHDB_DATABASE}` })
+    await client.command({ query: `USE ${CHDB_DATABASE}` })
+  } catch (error) {
+    await client.close()
+    throw error
+  }
+  return storeOn(client, {
+    streamFile: fromChdb(client, join(folder, 'exports')),
+    most: IN_PROCESS,
+    prepare: () => migrate({ client, isAlone: true }),
+  })
+}
+
+/** On a server, which is reached once something is asked for. */
+export function serverUsage(address: ServerAddress): UsageStore {
+  const client = serverClient(address)
+  return storeOn(client, {
+    streamFile: fromServer(client),
+    most: ON_SERVER,
+    async prepare() {
+      // A database that is not there yet can't be the one that a client works in.
+      const first = serverClient({ ...address, database: 'default' })
+      try {
+        await first.command({ query: `CREATE DATABASE IF NOT EXISTS ${address.database}` })
+      } finally {
+        await first.close()
+      }
+      await migrate({ client, isAlone: false })
+    },
+  })
+}
+
+interface StoreParts {
+  streamFile: StreamFile
+  prepare: () => Promise<void>
+  /** Most that run at once. */
+  most: { writes: number; queries: number }
+}
+
+function storeOn(client: ClickHouseClient, { streamFile, prepare, most }: StoreParts): UsageStore {
+  return {
+    sink: new ClickHouseUsageSink(client, pLimit(most.writes)),
+    queries: new ClickHouseUsageQueries(client, streamFile, pLimit(most.queries)),
+    prepare: () => orUnavailable(prepare),
+    close: () => client.close(),
+  }
+}

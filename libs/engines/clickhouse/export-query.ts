@@ -1,0 +1,126 @@
+import { USAGE_TABLES } from '#libs/ports/usage/usage-rows.js'
+import type { ExportFormat, ExportTable, UsageExportQuery } from '#libs/ports/usage/usage-store.js'
+import { QUANTILES } from './schema.js'
+import { spanClause, type BoundQuery } from './figures-query.js'
+
+const FORMAT: Readonly<Record<ExportFormat, string>> = {
+  parquet: 'Parquet',
+  ndjson: 'JSONEachRow',
+  csv: 'CSVWithNames',
+}
+
+/** Columns that have another name in a file: SQL dialects reserve the name that they have in ClickHouse. */
+const NAMES_IN_FILE: Readonly<Record<string, string>> = {
+  at: 'occurred_at',
+  time: 'starts_at',
+  method: 'http_method',
+  partition: 'log_partition',
+  offset: 'log_offset',
+}
+
+interface Figures {
+  keys: readonly string[]
+  sums: readonly string[]
+  /** States of t-digests, in a file three quantiles each. */
+  latencies: readonly string[]
+}
+
+const OF_KEY: Figures = {
+  keys: ['environment', 'key_id'],
+  sums: ['requests', 'refusals', 'inboxes', 'mails', 'bytes'],
+  latencies: ['request_ms', 'visible_ms'],
+}
+
+/** The tables of figures, which have several rows of one minute, hour or day until ClickHouse merges them. */
+const FIGURES: Readonly<Record<Exclude<ExportTable, 'usage' | keyof typeof USAGE_TABLES>, Figures>> = {
+  usage_minute: OF_KEY,
+  usage_hour: OF_KEY,
+  usage_day: OF_KEY,
+  routes_minute: {
+    keys: ['environment', 'method', 'route', 'status'],
+    sums: ['requests'],
+    latencies: ['request_ms'],
+  },
+  webhooks_minute: {
+    keys: ['environment', 'webhook_id'],
+    sums: ['requested', 'succeeded', 'failed', 'abandoned'],
+    latencies: ['latency_ms'],
+  },
+}
+
+export interface ExportedFile {
+  /** The rows of the file, without a FORMAT. */
+  rows: BoundQuery
+  /** ClickHouse's name of the format. */
+  format: string
+}
+
+export const EXPORT_SETTINGS = `SETTINGS ${[
+  'output_format_json_quote_64bit_integers = 0',
+  'output_format_json_escape_forward_slashes = 0',
+  "format_csv_null_representation = ''",
+  "date_time_output_format = 'iso'",
+  'max_memory_usage = 2000000000',
+  'max_bytes_before_external_group_by = 500000000',
+].join(', ')}`
+
+/** The rows of one account. Events come in the order of their table, by key or webhook and then by time, so that ClickHouse does not sort them in memory. */
+export function exportedFile({ accountId, from, to, table, format }: UsageExportQuery): ExportedFile {
+  const query_params = { account: accountId, from: from.getTime(), to: to.getTime() }
+  return { rows: { query: queryOf(table, format), query_params }, format: FORMAT[format] }
+}
+
+function queryOf(table: ExportTable, format: ExportFormat): string {
+  if (table === 'usage') return figuresOf('usage_minute')
+  return isFigures(table) ? figuresOf(table) : eventsOf(table, format)
+}
+
+function isFigures(table: ExportTable): table is keyof typeof FIGURES {
+  return table in FIGURES
+}
+
+function figuresOf(table: keyof typeof FIGURES): string {
+  const { keys, sums, latencies } = FIGURES[table]
+  const groups = ['account_id', 'time', ...keys]
+  const merged = [
+    ...sums.map((name) => `sum(u.${name}) AS ${name}`),
+    ...latencies.map((name) => `quantilesTDigestMerge(${QUANTILES})(u.${name}) AS ${name}`),
+  ]
+  const columns = [
+    'account_id',
+    `toDateTime64(time, 3, 'UTC') AS ${NAMES_IN_FILE.time}`,
+    ...keys.map(inFile),
+    ...sums,
+    ...latencies.flatMap(quantileColumns),
+  ]
+  return `SELECT ${columns.join(', ')}
+    FROM (SELECT ${[...groups, ...merged].join(', ')}
+      FROM (SELECT * FROM ${table} AS t WHERE t.account_id = {account:String}
+        AND t.time >= fromUnixTimestamp64Milli({from:Int64}) AND t.time < fromUnixTimestamp64Milli({to:Int64})) AS u
+      GROUP BY ${groups.join(', ')})
+    ORDER BY ${groups.join(', ')}`
+}
+
+/** ClickHouse returns NaN for quantiles of no values; the file has null. */
+function quantileColumns(latency: string): string[] {
+  return ['p50', 'p95', 'p99'].map((name, index) => {
+    const value = `${latency}[${index + 1}]`
+    return `if(isNaN(${value}), NULL, ${value}) AS ${latency}_${name}`
+  })
+}
+
+function eventsOf(table: keyof typeof USAGE_TABLES, format: ExportFormat): string {
+  const names = USAGE_TABLES[table].filter((name) => name !== 'account_id')
+  const columns = names.map((name) =>
+    // CSV has no arrays.
+    name === 'labels' && format === 'csv' ? 'toJSONString(t.labels) AS labels' : inFile(name),
+  )
+  return `SELECT account_id, ${columns.join(', ')} FROM ${table} AS t
+    WHERE t.account_id = {account:String} AND ${spanClause('')}
+    ORDER BY t.account_id, ${table === 'webhook_events' ? 't.webhook_id' : 't.key_id'}, t.at`
+}
+
+function inFile(name: string): string {
+  const other = NAMES_IN_FILE[name]
+  return other === undefined ? name : `${name} AS ${other}`
+}

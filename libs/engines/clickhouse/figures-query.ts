@@ -1,0 +1,142 @@
+import type { UsageInterval, UsageOwner, UsageQuery } from '#libs/ports/usage/usage-store.js'
+import { IS_ANSWERED_AT_ONCE, QUANTILES } from './schema.js'
+import { segmentsOf, type Segment } from './segments.js'
+
+/*
+ * The text of a query has nothing in it that came from outside: what is asked for goes beside it, as parameters.
+ */
+
+export interface BoundQuery {
+  query: string
+  query_params: Record<string, unknown>
+}
+
+const START: Readonly<Record<UsageInterval, string>> = {
+  second: 'toStartOfSecond',
+  minute: 'toStartOfMinute',
+  hour: 'toStartOfHour',
+  day: 'toStartOfDay',
+}
+const GROUP_COLUMN = { none: 'NULL', key: 'key_id', environment: 'environment' } as const
+/** What nothing was counted of: names that a column of its own has are not to be taken for it. */
+const NOTHING = {
+  requests: '0',
+  refusals: '0',
+  inboxes: '0',
+  mails: '0',
+  bytes: '0',
+  request_ms: 'NULL',
+  visible_ms: 'NULL',
+}
+
+/** At most that long, in seconds, and that large; few questions come near. */
+export const WITHIN_BOUNDS =
+  'SETTINGS max_execution_time = 10, max_memory_usage = 1000000000, output_format_json_quote_64bit_integers = 0'
+
+/**
+ * A row for each interval and group in which anything happened. Fails with TOO_MANY_ROWS, or answers with one row more
+ * than the limit, if there are more: ClickHouse stops at the limit and does not hold the rest in memory.
+ */
+export function figuresQuery(asked: UsageQuery): BoundQuery {
+  const { owner, from, to, interval, grouping, labels, limit } = asked
+  const params: Record<string, unknown> = { ...ownerParams(owner), ...labelParams(labels) }
+  if (grouping.by === 'label') params.group = `${grouping.name}:`
+  const needsEvents = grouping.by === 'label' || labels.length > 0
+  const segments: Segment[] = needsEvents
+    ? [{ source: 'raw', from: from.getTime(), to: to.getTime() }]
+    : segmentsOf(from.getTime(), to.getTime(), interval)
+  const parts = segments.flatMap((segment, index) => {
+    params[`from${index}`] = segment.from
+    params[`to${index}`] = segment.to
+    return segment.source === 'raw' ? eventsParts(asked, index) : [figuresPart(asked, segment.source, index)]
+  })
+  const query = `SELECT toUnixTimestamp(time) AS at, grp,
+      toFloat64(sum(p.requests)) AS requests, toFloat64(sum(p.refusals)) AS refusals,
+      toFloat64(sum(p.inboxes)) AS inboxes, toFloat64(sum(p.mails)) AS mails, toFloat64(sum(p.bytes)) AS bytes,
+      quantilesTDigestMerge(${QUANTILES})(p.request_ms) AS requestMs,
+      quantilesTDigestMerge(${QUANTILES})(p.visible_ms) AS visibleMs
+    FROM (${parts.join(' UNION ALL ')}) AS p
+    GROUP BY time, grp ORDER BY time, grp LIMIT ${limit + 1} ${WITHIN_BOUNDS}, max_rows_to_group_by = ${limit}`
+  return { query, query_params: params }
+}
+
+/** From figures: whole intervals of the source. */
+function figuresPart(
+  { owner, interval, grouping }: UsageQuery,
+  source: 'minute' | 'hour' | 'day',
+  index: number,
+) {
+  return `SELECT ${START[interval]}(t.time) AS time, ${groupOf(grouping)} AS grp, requests, refusals, inboxes, mails,
+      bytes, request_ms, visible_ms
+    FROM usage_${source} AS t WHERE ${ownerClause(owner)}
+      AND t.time >= fromUnixTimestamp64Milli({from${index}:Int64}) AND t.time < fromUnixTimestamp64Milli({to${index}:Int64})`
+}
+
+/** From the events themselves, of which each table counts its own. */
+function eventsParts(asked: UsageQuery, index: number): string[] {
+  const sources = [
+    {
+      table: 'requests',
+      only: '1',
+      counts: {
+        requests: 'count()',
+        refusals: 'countIf(t.refused)',
+        request_ms: `if(${IS_ANSWERED_AT_ONCE}, t.duration_ms, NULL)`,
+      },
+    },
+    {
+      table: 'inbox_events',
+      only: "t.type IN ('inbox.created', 'message.received')",
+      counts: {
+        inboxes: "countIf(t.type = 'inbox.created')",
+        mails: "countIf(t.type = 'message.received')",
+        bytes: "sumIf(t.bytes, t.type = 'message.received')",
+      },
+    },
+    {
+      table: 'mail_events',
+      only: "t.type IN ('refused', 'shown')",
+      counts: { refusals: "countIf(t.type = 'refused')", visible_ms: "if(t.type = 'shown', t.ms, NULL)" },
+    },
+  ]
+  const { owner, interval, grouping, labels } = asked
+  return sources.map(({ table, only, counts }) => {
+    const c = { ...NOTHING, ...counts }
+    return `SELECT ${START[interval]}(t.at) AS time, ${groupOf(grouping)} AS grp,
+      ${c.requests} AS requests, ${c.refusals} AS refusals, ${c.inboxes} AS inboxes, ${c.mails} AS mails,
+      ${c.bytes} AS bytes, ${digest(c.request_ms)} AS request_ms, ${digest(c.visible_ms)} AS visible_ms
+    FROM ${table} AS t WHERE ${ownerClause(owner)} AND ${only} AND ${spanClause(index)}${labelClause(labels)}
+    GROUP BY time, grp`
+  })
+}
+
+function digest(value: string): string {
+  return `quantilesTDigestStateIf(${QUANTILES})(toFloat32(ifNull(${value}, 0)), isNotNull(${value}))`
+}
+
+function groupOf(grouping: UsageQuery['grouping']): string {
+  if (grouping.by !== 'label') return `CAST(${GROUP_COLUMN[grouping.by]}, 'Nullable(String)')`
+  const found = 'arrayFirstOrNull(label -> startsWith(label, {group:String}), t.labels)'
+  return `CAST(substringUTF8(${found}, lengthUTF8({group:String}) + 1), 'Nullable(String)')`
+}
+
+/** Of an owner's rows and no other's: the first condition of every query. */
+export function ownerClause({ keyId }: UsageOwner): string {
+  return `t.account_id = {account:String}${keyId === null ? '' : ' AND t.key_id = {key:String}'}`
+}
+
+export function ownerParams({ accountId, keyId }: UsageOwner): Record<string, unknown> {
+  return { account: accountId, ...(keyId === null ? {} : { key: keyId }) }
+}
+
+export function spanClause(index: number | ''): string {
+  return `t.at >= fromUnixTimestamp64Milli({from${index}:Int64}) AND t.at < fromUnixTimestamp64Milli({to${index}:Int64})`
+}
+
+export function labelClause(labels: UsageQuery['labels']): string {
+  return labels.map((_, index) => ` AND has(t.labels, {label${index}:String})`).join('')
+}
+
+export function labelParams(labels: UsageQuery['labels']): Record<string, unknown> {
+  return Object.fromEntries(labels.map(([name, value], index) => [`label${index}`, `${name}:${value}`]))
+}

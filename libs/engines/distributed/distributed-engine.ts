@@ -1,0 +1,154 @@
+import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { SETTINGS, type Settings } from '#libs/runtime/config/settings.js'
+import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
+import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
+import { webhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'
+import { RedisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
+import { KEPT_MS, LEASE_MS } from '#libs/ports/idempotency/idempotency-store.js'
+import { RedisIdempotencyStore } from '#libs/engines/distributed/redis/idempotency/redis-idempotency-store.js'
+import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/engines/distributed/kafka/kafka-event-log.js'
+import { GatheredKeyUse } from '#libs/ports/key-use/key-use.js'
+import { RedisKeyUseStore } from '#libs/engines/distributed/redis/key-use/redis-key-use-store.js'
+import { redisRateLimits } from '#libs/engines/distributed/redis/rate-limit/redis-rate-limits.js'
+import { rememberProgress } from '#libs/ports/read-model/remembered-progress.js'
+import { redisReadModel } from '#libs/engines/distributed/redis/read-model/redis-read-model.js'
+import { serverUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
+import { checkRedis, watchJoining } from '#libs/engines/distributed/redis/client/check-redis.js'
+import { onInterruption, openRedis } from '#libs/engines/distributed/redis/client/redis-client.js'
+import { RedisSignals } from '#libs/engines/distributed/redis/signals/redis-signals.js'
+import { readPemFiles, type PemFile, type PemTexts } from '#libs/runtime/tls/pem-files.js'
+import type { Engine, EngineOptions } from '#libs/engines/engine.js'
+import { retentionMs } from '#libs/engines/retention.js'
+import { StartError } from '#libs/runtime/process/start-error.js'
+
+/** Every port on Kafka and Redis, which any number of processes share. Rejects with StartError where they can't be had. */
+export async function openDistributedEngine(options: EngineOptions): Promise<Engine> {
+  const { settings, role, now, onError } = options
+  const { topicPrefix: prefix, kafkaPartitions: partitions } = settings
+  // Closes in reverse order, each of them whatever became of the others.
+  const opened = new AsyncDisposableStack()
+  const close = () => opened.disposeAsync()
+  try {
+    const masterKeys = MasterKeys.parse(settings.masterKey ?? '')
+    if (masterKeys === null) throw new StartError('the master key is not 32 bytes in base64')
+    const [kafkaTls, redisTls, clickhouseTls] = await Promise.all([
+      tlsOf(settings, { ca: 'kafkaTlsCa', cert: 'kafkaTlsCert', key: 'kafkaTlsKey' }),
+      tlsOf(settings, { ca: 'redisTlsCa', cert: 'redisTlsCert', key: 'redisTlsKey' }),
+      tlsOf(settings, { ca: 'clickhouseTlsCa' }),
+    ])
+    const reaching = {
+      urls: settings.redisUrls ?? [],
+      tls: redisTls,
+      name: `mayfly-${role}`,
+      onError: (error: unknown) => onError(error, 'reaching Redis'),
+    }
+    const client = await openRedis(reaching)
+    opened.defer(() => client.disconnect())
+    const bulk = await openRedis({ ...reaching, name: `mayfly-${role}-bulk`, isForBulk: true })
+    opened.defer(() => bulk.disconnect())
+    await checkRedis(client)
+    watchJoining(client, (error) => onError(error, 'looking at a node that joined the Redis Cluster'))
+    const log = await KafkaEventLog.open({
+      brokers: settings.kafkaBrokers ?? [],
+      clientId: `mayfly-${role}`,
+      topicPrefix: prefix,
+      partitions,
+      replication: settings.kafkaReplication,
+      sasl: saslOf(settings),
+      tls: settings.kafkaTls ? kafkaTls : null,
+      maxMessageBytes: settings.maxMessageBytes,
+      retentionMs,
+      onError,
+    })
+    opened.defer(() => log.close())
+    const view = new RedisKeyView({ client, prefix })
+    const vault = await LoggedKeyVault.open({
+      log,
+      view,
+      masterKeys,
+      now,
+      onError,
+      // One process beside all others has to.
+      ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: HEARTBEAT_EVERY_MS } : {}),
+    })
+    opened.defer(() => vault.close())
+    const {
+      store: projections,
+      queries: views,
+      accounts,
+      deliveries,
+      replays,
+      webhooks,
+    } = redisReadModel({ client, bulk, prefix, partitions })
+    const { progress, doubt } = rememberProgress(views, log)
+    onInterruption(client, doubt)
+    const queries = { ...views, progress }
+    const signals = await RedisSignals.open({
+      client,
+      prefix,
+      onError: (error) => onError(error, 'passing signals'),
+    })
+    opened.defer(() => signals.close())
+    const limits = redisRateLimits({ client, prefix })
+    const keyUse = new GatheredKeyUse(new RedisKeyUseStore(client, prefix), (error) =>
+      onError(error, 'storing when keys were used'),
+    )
+    opened.defer(() => keyUse.close())
+    const times = { leaseMs: LEASE_MS, keptMs: KEPT_MS }
+    const idempotency = new RedisIdempotencyStore({ client, prefix, now, ...times })
+    const usage = settings.countsUsage
+      ? serverUsage({
+          url: settings.clickhouseUrl ?? '',
+          database: settings.clickhouseDatabase,
+          username: settings.clickhouseUsername,
+          password: settings.clickhousePassword ?? '',
+          ca: clickhouseTls.ca,
+        })
+      : null
+    opened.defer(() => usage?.close())
+    return {
+      log,
+      vault,
+      secrets: webhookSecrets(masterKeys),
+      projections,
+      inboxes: queries,
+      accounts,
+      deliveries,
+      replays,
+      webhooks,
+      keyUse,
+      signals,
+      limits,
+      idempotency,
+      usage,
+      room: null,
+      close,
+    }
+  } catch (cause) {
+    await close().catch((fault: unknown) => onError(fault, 'closing'))
+    if (cause instanceof StartError) throw cause
+    throw new StartError(messageOf(cause), { cause })
+  }
+}
+
+function saslOf(settings: Settings): KafkaEventLogOptions['sasl'] {
+  const { kafkaSaslMechanism: mechanism, kafkaSaslUsername, kafkaSaslPassword } = settings
+  if (mechanism === null) return null
+  return { mechanism, username: kafkaSaslUsername ?? '', password: kafkaSaslPassword ?? '' }
+}
+
+type TlsFile =
+  | ('kafkaTlsCa' | 'kafkaTlsCert' | 'kafkaTlsKey')
+  | ('redisTlsCa' | 'redisTlsCert' | 'redisTlsKey')
+  | 'clickhouseTlsCa'
+
+function tlsOf(
+  settings: Settings,
+  names: { ca: TlsFile } & Partial<Record<keyof PemTexts, TlsFile>>,
+): Promise<PemTexts> {
+  const file = (name: TlsFile | undefined): PemFile =>
+    name === undefined
+      ? { variable: '', path: null }
+      : { variable: SETTINGS[name].variable, path: settings[name] }
+  return readPemFiles({ ca: file(names.ca), cert: file(names.cert), key: file(names.key) })
+}

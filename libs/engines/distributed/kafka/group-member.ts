@@ -1,0 +1,187 @@
+import { once } from 'node:events'
+import { PartitionAssigners, type Cluster, type Consumer, type Kafka } from 'kafkajs'
+import { ExpectedRetryError } from '#libs/runtime/fault/expected-retry.js'
+import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/pause.js'
+import { Generation, type Membership } from './generation.js'
+
+export interface GroupMemberSpec {
+  /** Makes a client of its own for each membership. */
+  kafka: () => Kafka
+  groupId: string
+  /** As the brokers know it. */
+  topic: string
+  /** The partitions from now on, none where the group has more members than partitions. */
+  onAssigned(partitions: readonly number[], memberId: string): void
+  /** The membership has ended: another member may have the partitions. */
+  onLost(): void
+  /** It goes on, and what it has may have been another's meanwhile. */
+  onMissed(): void
+  onError: (error: unknown) => void
+}
+
+/** Where the group is to go on in a partition, and what the consumer notes of it. */
+export interface MemberPlace {
+  partition: number
+  offset: number
+  note: string
+}
+
+/** A member that died is out of the group after that; its partitions wait as long. */
+const SESSION_MS = 10_000
+/** How soon a member learns that another one came or went. */
+const HEARTBEAT_MS = 1_000
+const REBALANCE_MS = 20_000
+/** How often kafkajs comes by to see whether a heartbeat is due. */
+const ROUND_MS = 100
+const LEAVE_WITHIN_MS = 10_000
+const JOIN_AGAIN = { firstMs: 200, mostMs: 5_000 }
+/** How long a broker may need to load its groups when it starts, or to hand them to another one. */
+const COORDINATOR_STARTS_WITHIN_MS = 30_000
+/** The group's coordinator starts or moves: kafkajs/src/protocol/error.js, codes 14 to 16. */
+const COORDINATOR_STARTS = new Set([
+  'GROUP_LOAD_IN_PROGRESS',
+  'GROUP_COORDINATOR_NOT_AVAILABLE',
+  'NOT_COORDINATOR_FOR_GROUP',
+])
+
+/**
+ * Keeps a place in a consumer group and fetches nothing: all partitions are paused in kafkajs, whose rounds then only
+ * send heartbeats, whatever the handlers do. Whenever kafkajs gives the membership up, a new one is begun.
+ */
+export class GroupMember {
+  private readonly generation = new Generation()
+  private readonly leaving = new AbortController()
+  private readonly again = new GrowingPause(JOIN_AGAIN)
+  private consumer: Consumer | null = null
+  private cluster: Cluster | null = null
+  private loop: Promise<void> = Promise.resolve()
+  /** When joining first failed since the last successful join. */
+  private outsideSinceMs: number | null = null
+
+  constructor(private readonly spec: GroupMemberSpec) {}
+
+  start(): void {
+    this.loop = this.run()
+  }
+
+  /** Makes an offset the group's. Rejects where the membership does not hold any more. */
+  async commit(partition: number, offset: number): Promise<void> {
+    if (this.consumer === null) throw new Error(`${this.spec.groupId} is not in its group`)
+    await this.consumer.commitOffsets([{ topic: this.spec.topic, partition, offset: String(offset) }])
+  }
+
+  /** What `commitAs` needs: resolves within about a second of an assignment, rejects where the membership ends. */
+  get membership(): Promise<Membership> {
+    return this.generation.known
+  }
+
+  /**
+   * Makes places the group's, in one request, as what the member was when they were found to be its own. kafkajs's
+   * own commit tries again as what the member has become, by which it could overwrite the place of a partition's next
+   * owner; and it says nothing where it did nothing.
+   */
+  async commitAs({ memberId, generation }: Membership, places: readonly MemberPlace[]): Promise<void> {
+    const { groupId, topic } = this.spec
+    if (this.cluster === null) throw new Error(`${groupId} is not in its group`)
+    const coordinator = await this.cluster.findGroupCoordinator({ groupId })
+    const partitions = places.map(({ partition, offset, note }) => ({
+      partition,
+      offset: String(offset),
+      metadata: note,
+    }))
+    await coordinator.offsetCommit({
+      groupId,
+      memberId,
+      groupGenerationId: generation,
+      topics: [{ topic, partitions }],
+    })
+  }
+
+  /** Resolves once the group knows that the member has gone, or can't be told. */
+  async stop(): Promise<void> {
+    this.leaving.abort()
+    await this.loop
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.leaving
+    while (!signal.aborted) {
+      await this.takePart(signal).catch((error: unknown) => {
+        if (signal.aborted) return
+        const outsideForMs = performance.now() - (this.outsideSinceMs ??= performance.now())
+        this.spec.onError(asExpectedRetry(error, outsideForMs))
+      })
+      await this.again.wait(signal)
+    }
+  }
+
+  /** Resolves once the member has left, rejects where its membership broke. */
+  private async takePart(signal: AbortSignal): Promise<void> {
+    const { groupId, topic } = this.spec
+    const clusters: Cluster[] = []
+    const consumer = this.spec.kafka().consumer({
+      groupId,
+      // The one public way to the cluster, as in KafkaCluster.
+      partitionAssigners: [
+        (config) => {
+          clusters.push(config.cluster)
+          return PartitionAssigners.roundRobin(config)
+        },
+      ],
+      sessionTimeout: SESSION_MS,
+      heartbeatInterval: HEARTBEAT_MS,
+      rebalanceTimeout: REBALANCE_MS,
+      maxWaitTimeInMs: ROUND_MS,
+      allowAutoTopicCreation: false,
+      // A restart by kafkajs itself can't be stopped while it is under way.
+      retry: { restartOnFailure: () => Promise.resolve(false) },
+    })
+    const crashed = Promise.withResolvers<never>()
+    crashed.promise.catch(() => undefined)
+    consumer.on(consumer.events.CRASH, ({ payload }) => crashed.reject(payload.error))
+    consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+      // Told between the joining and the first fetch.
+      consumer.pause([{ topic }])
+      this.again.reset()
+      this.outsideSinceMs = null
+      this.generation.assigned(payload.memberId)
+      if (!signal.aborted) this.spec.onAssigned(payload.memberAssignment[topic] ?? [], payload.memberId)
+    })
+    consumer.on(consumer.events.HEARTBEAT, ({ payload: { memberId, groupGenerationId: generation } }) => {
+      if (!this.generation.heard({ memberId, generation })) this.spec.onMissed()
+    })
+    try {
+      this.consumer = consumer
+      this.cluster = clusters[0] ?? null
+      await consumer.connect()
+      await consumer.subscribe({ topics: [topic], fromBeginning: true })
+      await consumer.run({ autoCommit: false, eachBatchAutoResolve: false })
+      await Promise.race([crashed.promise, abortOf(signal)])
+    } finally {
+      this.consumer = null
+      this.cluster = null
+      this.generation.end()
+      this.spec.onLost()
+      await this.leave(consumer)
+    }
+  }
+
+  private async leave(consumer: Consumer): Promise<void> {
+    const late = new AbortController()
+    const left = consumer.disconnect().catch(this.spec.onError)
+    await Promise.race([left, pauseUntilAborted(LEAVE_WITHIN_MS, late.signal)])
+    late.abort()
+  }
+}
+
+async function abortOf(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort')
+}
+
+/** The error, as an expected retry if the group's coordinator is still starting. */
+export function asExpectedRetry(error: unknown, failingForMs: number): unknown {
+  if (!(error instanceof Error) || !('type' in error) || failingForMs > COORDINATOR_STARTS_WITHIN_MS)
+    return error
+  if (!COORDINATOR_STARTS.has(String(error.type))) return error
+  return new ExpectedRetryError(error.message, { cause: error })
+}

@@ -1,0 +1,161 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { PartitionAssigners, type Cluster, type Consumer, type Kafka } from 'kafkajs'
+import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
+import { readFetched, type Fetched, type FetchResponse } from './fetched.js'
+
+/** Records of one partition in one answer; one record batch comes whole, however large (KIP-74). */
+const PARTITION_FETCH_BYTES = 2 << 20
+const FETCH_BYTES = 16 << 20
+const LOOK_AGAIN_MS = 100
+const LOOKS = 4
+/** Where the leader is not known. */
+const NOBODY = '-1'
+
+export interface Wanted {
+  partition: number
+  offset: number
+}
+
+export interface Offsets {
+  partition: number
+  first: number
+  end: number
+}
+
+/**
+ * Offsets and records of partitions, asked of their leaders without a consumer group. kafkajs hands its cluster to
+ * partition assigners, which is its one public way to a fetch that no group stands behind.
+ */
+export class KafkaCluster {
+  private readonly cluster: Cluster
+  private readonly holder: Consumer
+  private isClosed = false
+
+  constructor(kafka: Kafka) {
+    const clusters: Cluster[] = []
+    this.holder = kafka.consumer({
+      groupId: 'never-joined',
+      allowAutoTopicCreation: false,
+      readUncommitted: true,
+      partitionAssigners: [
+        (config) => {
+          clusters.push(config.cluster)
+          return PartitionAssigners.roundRobin(config)
+        },
+      ],
+    })
+    const [cluster] = clusters
+    if (cluster === undefined) throw new Error('kafkajs gave its assigner no cluster')
+    this.cluster = cluster
+  }
+
+  /** Resolves with what each partition holds, by partition; rejects where not all leaders answer. */
+  async offsets(topic: string): Promise<Offsets[]> {
+    return this.withLeaders(async () => {
+      await this.know(topic)
+      const partitions = this.cluster
+        .findTopicPartitionMetadata(topic)
+        .map(({ partitionId }) => ({ partition: partitionId }))
+      const [first, end] = await Promise.all(
+        [true, false].map((fromBeginning) =>
+          this.cluster.fetchTopicsOffset([{ topic, partitions, fromBeginning }]),
+        ),
+      )
+      const [firsts, ends] = [first, end].map((topics) => topics?.[0]?.partitions ?? [])
+      return partitions
+        .map(({ partition }) => ({
+          partition,
+          first: offsetIn(firsts, partition),
+          end: offsetIn(ends, partition),
+        }))
+        .sort((one, other) => one.partition - other.partition)
+    })
+  }
+
+  /** Resolves once the topic's leaders can be asked for. */
+  async know(topic: string): Promise<void> {
+    await this.connect()
+    await this.cluster.addTargetTopic(topic)
+    await this.cluster.refreshMetadataIfNecessary()
+  }
+
+  /** The partitions by the broker that leads them, as it was last heard. */
+  byLeader<Item extends Wanted>(topic: string, wanted: Iterable<Item>): Map<string, Item[]> {
+    const leaders = new Map<number, number>()
+    for (const { partitionId, leader } of this.cluster.findTopicPartitionMetadata(topic)) {
+      leaders.set(partitionId, leader)
+    }
+    return Map.groupBy(wanted, ({ partition }) => String(leaders.get(partition) ?? NOBODY))
+  }
+
+  /**
+   * Records from the wanted offsets on, of partitions that one broker leads; where there is none the broker waits
+   * up to `maxWaitMs` for one. An answer has no entry for a partition without records.
+   */
+  async fetch(nodeId: string, topic: string, wanted: readonly Wanted[], maxWaitMs: number): Promise<Fetched> {
+    const broker = await this.cluster.findBroker({ nodeId })
+    const partitions = wanted.map(({ partition, offset }) => ({
+      partition,
+      fetchOffset: String(offset),
+      maxBytes: PARTITION_FETCH_BYTES,
+    }))
+    const response = (await broker.fetch({
+      maxWaitTime: maxWaitMs,
+      minBytes: 1,
+      maxBytes: FETCH_BYTES,
+      isolationLevel: 0,
+      topics: [{ topic, partitions }],
+    })) as FetchResponse
+    return readFetched(response, wanted)
+  }
+
+  /** Records of one partition from an offset on; none where the end is reached. */
+  async fetchOne(topic: string, wanted: Wanted, maxWaitMs: number): Promise<Fetched> {
+    return this.withLeaders(async () => {
+      await this.know(topic)
+      const [nodeId = NOBODY] = this.byLeader(topic, [wanted]).keys()
+      return this.fetch(nodeId, topic, [wanted], maxWaitMs)
+    })
+  }
+
+  /** To be called where a request failed: learns again who leads what. */
+  async recover(error: unknown): Promise<void> {
+    const { name, host, port } = error as { name?: unknown; host?: unknown; port?: unknown }
+    if (name === 'KafkaJSConnectionClosedError' && typeof host === 'string' && typeof port === 'number') {
+      this.cluster.removeBroker({ host, port })
+    }
+    await this.connect()
+    await this.cluster.refreshMetadata()
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+    await this.holder.disconnect()
+  }
+
+  private async connect(): Promise<void> {
+    if (this.isClosed) throw new LogUnavailableError('the connection to Kafka has been closed')
+    await this.cluster.connect()
+  }
+
+  private async withLeaders<Result>(ask: () => Promise<Result>): Promise<Result> {
+    for (let looks = 1; ; looks += 1) {
+      try {
+        return await ask()
+      } catch (error) {
+        if (looks === LOOKS || (error as { name?: unknown }).name === 'KafkaJSOffsetOutOfRange') throw error
+        await pause(LOOK_AGAIN_MS * looks)
+        await this.recover(error)
+      }
+    }
+  }
+}
+
+function offsetIn(
+  partitions: readonly { partition: number; offset: string }[] | undefined,
+  partition: number,
+) {
+  const found = partitions?.find((candidate) => candidate.partition === partition)
+  if (found === undefined) throw new Error(`no leader told the offsets of partition ${partition}`)
+  return Number(found.offset)
+}

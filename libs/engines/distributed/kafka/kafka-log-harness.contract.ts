@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto'
+import type { Admin } from 'kafkajs'
+import { kafkaBrokers } from '#test/harness/servers.js'
+import { until } from '#test/harness/until.js'
+import { PARTITIONS } from '#libs/ports/event-log/event-log-harness.contract.js'
+import { TOPICS } from '#libs/ports/event-log/topics.js'
+import { makeKafka } from './kafka-client.js'
+import { KafkaEventLog, type KafkaEventLogOptions } from './kafka-event-log.js'
+
+export function logOptions(options: Partial<KafkaEventLogOptions> = {}): KafkaEventLogOptions {
+  return {
+    brokers: kafkaBrokers(),
+    clientId: 'test',
+    topicPrefix: `test-${randomUUID()}.`,
+    partitions: PARTITIONS,
+    replication: 1,
+    sasl: null,
+    tls: null,
+    maxMessageBytes: 25 << 20,
+    retentionMs: () => null,
+    onError: () => undefined,
+    ...options,
+  }
+}
+
+/** Does something as the brokers' administrator. */
+export async function asAdmin<Result>(work: (admin: Admin) => Promise<Result>): Promise<Result> {
+  const admin = makeKafka(logOptions()).admin()
+  await admin.connect()
+  try {
+    return await work(admin)
+  } finally {
+    await admin.disconnect()
+  }
+}
+
+/** Removes the topics that a log under the prefix has made. */
+export async function removeTopics(topicPrefix: string): Promise<void> {
+  await asAdmin(async (admin) => {
+    const wanted = [...TOPICS, 'log'].map((topic) => topicPrefix + topic)
+    const present = await admin.listTopics()
+    await admin.deleteTopics({ topics: wanted.filter((topic) => present.includes(topic)) })
+  })
+}
+
+/** A log of its own, whose topics are removed at its close; which fails where anything went wrong unseen. */
+export async function makeLog(changed: Partial<KafkaEventLogOptions> = {}) {
+  const errors: string[] = []
+  const onError = (error: unknown, during: string) => errors.push(`${during}: ${String(error)}`)
+  const options = logOptions({ onError, ...changed })
+  const harness = {
+    options,
+    log: await KafkaEventLog.open(options),
+    async reopen() {
+      await harness.log.close()
+      harness.log = await KafkaEventLog.open(options)
+      return harness.log
+    },
+    async close() {
+      await harness.log.close()
+      await removeTopics(options.topicPrefix)
+      expect(errors).toEqual([])
+    },
+  }
+  // A broker that has just been started takes a while to serve its first group.
+  const isServed = () => harness.log.committed('group', 'inbox-events').catch(() => null)
+  await until('the group to be served', isServed)
+  errors.length = 0
+  return harness
+}

@@ -1,0 +1,56 @@
+import { describeOn, kafkaBrokers } from '#test/harness/servers.js'
+import { KafkaProxy } from '#test/harness/kafka-proxy.js'
+import { until } from '#test/harness/until.js'
+import { appendTo, Arrivals, consumerOf } from '#libs/ports/event-log/arrivals.contract.js'
+import { keyIn, record } from '#libs/ports/event-log/event-log-harness.contract.js'
+import { makeLog } from './kafka-log-harness.contract.js'
+
+const BOUND_MS = 13_000
+
+describeOn('kafka')('Kafka event log: brokers out of reach', () => {
+  it.concurrent.each([
+    { how: 'that refuse connections', away: (proxy: KafkaProxy) => proxy.cut() },
+    { how: 'that are silent', away: (proxy: KafkaProxy) => proxy.silence() },
+  ])(
+    '$how: fails in bounded time, and works by itself once they are back',
+    async ({ away }) => {
+      const proxy = await KafkaProxy.start(kafkaBrokers()[0] ?? '')
+      const told: unknown[] = []
+      const onError = (error: unknown) => told.push(error)
+      const harness = await makeLog({ brokers: [proxy.address], onError })
+      const { log } = harness
+      const arrivals = new Arrivals()
+      const consumer = await log.consume(consumerOf(arrivals, { onError }))
+      await appendTo(log, 1, 'before')
+      await arrivals.until(() => arrivals.count >= 1)
+
+      await away(proxy)
+      const begunAt = Date.now()
+      const unavailable = { status: 'rejected', reason: { name: 'LogUnavailableError' } }
+      const large = Buffer.alloc(3 << 20)
+      const appends = [1, 2, 3, 1].map((partition) =>
+        log.append('inbox-events', { ...record(keyIn(partition), 'x'), value: large }),
+      )
+      const place = { topic: 'inbox-events', partition: 1, offset: 1, note: 'late' } as const
+      const answers = await Promise.allSettled([
+        ...appends,
+        log.topology('inbox-events'),
+        log.committed('group', 'inbox-events'),
+        consumer.commit([place]),
+      ])
+      expect(answers).toMatchObject(answers.map(() => unavailable))
+      expect(Date.now() - begunAt).toBeLessThan(BOUND_MS)
+      expect(told.length).toBeGreaterThan(0)
+
+      await proxy.mend()
+      await until('an append', () => appendTo(log, 1, 'after').catch(() => null), 30_000)
+      await until('the positions', () => log.topology('inbox-events').catch(() => null), 30_000)
+      await until('the record', () => arrivals.texts[1]?.includes('after'), 30_000)
+      expect(arrivals.texts[1]?.[0]).toBe('before')
+      await consumer.stop()
+      await harness.close()
+      await proxy.cut()
+    },
+    90_000,
+  )
+})

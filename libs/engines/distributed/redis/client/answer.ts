@@ -1,0 +1,42 @@
+import type { ChainableCommander } from 'ioredis'
+import { beforeDeadline } from '#libs/runtime/timing/deadline.js'
+
+/** No request waits longer for one answer. */
+export const COMMAND_TIMEOUT_MS = 2_000
+/** The same for what is as large as a mail may be, on a connection of its own. */
+export const BULK_TIMEOUT_MS = 60_000
+/** Past what the client itself gives a command: it holds some back, while it learns a Cluster's nodes. */
+const HELD_BACK_MS = 500
+
+/** Answers of a Redis that can't serve now and may later, once an operator has seen to it. Any other one means that what was asked is wrong. */
+const CANNOT_NOW =
+  /^(LOADING|OOM|BUSY|READONLY|MISCONF|NOREPLICAS|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|NOAUTH|WRONGPASS|NOPERM)\b/
+
+/**
+ * What Redis answers. Where none comes in time, or one that says that Redis can't serve now, rejects with what
+ * `unavailable` makes of the cause; what was asked for may have been done, or be done yet.
+ */
+export async function answerOf<Answer>(
+  ask: () => Promise<Answer>,
+  unavailable: (cause: unknown) => Error,
+  withinMs = COMMAND_TIMEOUT_MS,
+): Promise<Answer> {
+  try {
+    return await beforeDeadline(withinMs + HELD_BACK_MS, ask())
+  } catch (error) {
+    throw isRefusal(error) ? error : unavailable(error)
+  }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof Error && error.name === 'ReplyError' && !CANNOT_NOW.test(error.message)
+}
+
+/** Every answer of a pipeline, in order; rejects with the first error among them. */
+export async function answersOf(pipeline: ChainableCommander): Promise<unknown[]> {
+  const answers = (await pipeline.exec()) ?? []
+  return answers.map(([error, answer]) => {
+    if (error !== null) throw error
+    return answer
+  })
+}

@@ -1,0 +1,166 @@
+import { Cluster, Redis } from 'ioredis'
+import { isIP } from 'node:net'
+import { beforeDeadline } from '#libs/runtime/timing/deadline.js'
+import { BULK_TIMEOUT_MS, COMMAND_TIMEOUT_MS } from './answer.js'
+import { connectionFault, reasonOf } from './connection-fault.js'
+import { addressIn, withoutSecrets } from './redis-address.js'
+import { RedisSetupError } from './setup-error.js'
+
+/*
+ * How Mayfly connects to Redis. Relies on ioredis 6: a command without an answer is given up after `commandTimeout`,
+ * a socket on which none comes at all is closed after `socketTimeout` (a peer that is gone without a word), and the
+ * client connects again by itself. On one node nothing is queued while there is no connection, and nothing is sent a
+ * second time after one was lost: what is asked for then fails at once, and who asked decides. In a Cluster what was
+ * under way on a connection that is lost is sent again, for a moment, wherever its slot is by then: after its caller
+ * has given it up, too. So every command is one that may come twice, or late.
+ */
+
+export type RedisClient = Redis | Cluster
+
+export interface RedisClientOptions {
+  /** For values as large as a mail: commands may take longer, and hold up no others. */
+  isForBulk?: boolean
+  /** `redis://` or, for TLS, `rediss://`, with user, password and, on one node, database; several are nodes of one Cluster. */
+  urls: readonly string[]
+  /** PEM text for `rediss://`: `ca` null for the system's authorities, the others for no certificate of the client's. */
+  tls?: { ca: string | null; cert: string | null; key: string | null }
+  /** Shown by CLIENT LIST: letters, digits and dashes. */
+  name: string
+  /** Told of each connection that is lost or can't be made, which is tried again; of the same not more often than every ten seconds. */
+  onError: (error: unknown) => void
+}
+
+const SOCKET_TIMEOUT_MS = 5_000
+const CONNECT_TIMEOUT_MS = 5_000
+const READY_WITHIN_MS = 10_000
+const KEEP_ALIVE_MS = 10_000
+const MOST_RETRY_MS = 1_000
+const DEMOTED_AGAIN_MS = 5_000
+const SAME_ERROR_AFTER_MS = 10_000
+
+function bounds({ isForBulk = false }: RedisClientOptions) {
+  return {
+    commandTimeout: isForBulk ? BULK_TIMEOUT_MS : COMMAND_TIMEOUT_MS,
+    socketTimeout: isForBulk ? BULK_TIMEOUT_MS : SOCKET_TIMEOUT_MS,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    keepAlive: KEEP_ALIVE_MS,
+    maxRetriesPerRequest: 0,
+    // A command that a user may lack the right to, and that nobody needs.
+    disableClientInfo: true,
+  } as const
+}
+
+/** Resolves once connected; rejects with RedisSetupError where that fails at first. */
+export async function openRedis(options: RedisClientOptions): Promise<RedisClient> {
+  const { urls, tls, onError } = options
+  const isSecured = urls.some((url) => /^rediss:/i.test(url))
+  const spoken = { isSecured, hasCertificate: (tls?.cert ?? null) !== null }
+  const client = urls.length > 1 ? clusterOf(options) : nodeOf(options)
+  let fault: unknown = null
+  const onFirstError = (error: unknown) => (fault = error)
+  client.on('error', onFirstError)
+  if (client instanceof Cluster) client.on('node error', onFirstError)
+  try {
+    // A Cluster that is disconnected while it waits for a node never tells so.
+    await beforeDeadline(READY_WITHIN_MS, client.connect())
+  } catch (error) {
+    client.disconnect()
+    const [cause = error] = [fault].filter((each) => each !== null)
+    throw new RedisSetupError(
+      `Redis can't be reached at ${urls.map(withoutSecrets).join(', ')} (REDIS_URL): ${connectionFault(cause, spoken)}`,
+      { cause },
+    )
+  }
+  client.off('error', onFirstError)
+  if (client instanceof Cluster) client.off('node error', onFirstError)
+  const tell = onceAWhile(onError)
+  client.on('error', tell)
+  if (client instanceof Cluster) client.on('node error', tell)
+  return client
+}
+
+/** Tells of each connection that is lost: behind the next one may be a Redis that has less than this one had. */
+export function onInterruption(client: RedisClient, listener: () => void): void {
+  if (client instanceof Cluster) client.on('-node', listener)
+  else client.on('close', listener)
+}
+
+function nodeOf(options: RedisClientOptions): Redis {
+  const {
+    urls: [url = ''],
+    tls,
+    name,
+  } = options
+  const { isSecured, db, ...address } = addressIn(url)
+  return new Redis({
+    ...address,
+    ...bounds(options),
+    ...(isSecured ? { tls: { ...present(tls), ...indicated(address.host) } } : {}),
+    db,
+    connectionName: name,
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    retryStrategy: retryDelayMs,
+    reconnectOnError: onceDemoted(),
+  })
+}
+
+/**
+ * Behind a name that a failover gives to another node, a connection may go on to the old master, which is a replica
+ * now: it is made anew, not more often than every few seconds, since a replica still answers reads.
+ */
+function onceDemoted(): (error: Error) => boolean {
+  let lastAtMs = -Infinity
+  return ({ message }) => {
+    const nowMs = performance.now()
+    if (!message.startsWith('READONLY') || nowMs - lastAtMs < DEMOTED_AGAIN_MS) return false
+    lastAtMs = nowMs
+    return true
+  }
+}
+
+function clusterOf(options: RedisClientOptions): Cluster {
+  const { urls, tls, name } = options
+  const nodes = urls.map(addressIn)
+  if (nodes.some(({ db }) => db !== 0)) throw new RedisSetupError('a Redis Cluster has database 0 alone')
+  // The nodes that the Cluster tells of are reached with what the first address says.
+  const { username, password, isSecured } = addressIn(urls[0] ?? '')
+  const secured = isSecured ? { tls: present(tls) } : {}
+  return new Cluster(
+    nodes.map(({ host, port }) => ({ host, port })),
+    {
+      lazyConnect: true,
+      enableOfflineQueue: false,
+      clusterRetryStrategy: retryDelayMs,
+      redisOptions: { ...bounds(options), ...secured, username, password, connectionName: name },
+      // A certificate speaks of names: none is turned into a number beforehand.
+      ...(isSecured ? { dnsLookup: (host, done) => done(null, host) } : {}),
+    },
+  )
+}
+
+function present(tls: RedisClientOptions['tls']): Record<string, string> {
+  const texts = Object.entries(tls ?? {})
+  return Object.fromEntries(texts.filter((entry): entry is [string, string] => entry[1] !== null))
+}
+
+/** A name, unlike an address, is told to the server, which may have several certificates (RFC 6066, section 3). */
+function indicated(host: string): { servername?: string } {
+  return isIP(host) === 0 ? { servername: host } : {}
+}
+
+/** A Cluster tries again many times a second, and says so each time. */
+function onceAWhile(onError: (error: unknown) => void): (error: unknown) => void {
+  const toldAtMs = new Map<string, number>()
+  return (error) => {
+    const reason = reasonOf(error)
+    const nowMs = performance.now()
+    if (nowMs - (toldAtMs.get(reason) ?? -Infinity) < SAME_ERROR_AFTER_MS) return
+    toldAtMs.set(reason, nowMs)
+    onError(error)
+  }
+}
+
+function retryDelayMs(attempt: number): number {
+  return Math.min(attempt * 100, MOST_RETRY_MS)
+}

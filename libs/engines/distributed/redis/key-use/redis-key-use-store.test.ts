@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto'
+import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
+import { openRedis, type RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
+import { describeKeyUse } from '#libs/ports/key-use/key-use.contract.js'
+import { RedisKeyUseStore } from './redis-key-use-store.js'
+
+describe.each([
+  { server: 'redis' as const, urls: () => [redisUrl()] },
+  { server: 'redis-cluster' as const, urls: redisClusterUrls },
+])('$server', ({ server, urls }) => {
+  describeOn(server)('keeps key use', () => {
+    let client: RedisClient
+
+    beforeAll(async () => {
+      client = await openRedis({ urls: urls(), name: 'mayfly-test', onError: () => undefined })
+    })
+    afterAll(() => client.disconnect())
+
+    describeKeyUse('Redis', () => {
+      const prefix = `test-${randomUUID()}.`
+      return {
+        store: new RedisKeyUseStore(client, prefix),
+        other: new RedisKeyUseStore(client, prefix),
+        async close() {
+          await client.unlink(`${prefix}key-use`)
+        },
+      }
+    })
+  })
+})
+
+describeOn('redis')('key use in a Redis that is out of reach', () => {
+  it('says so', async () => {
+    const client = await openRedis({ urls: [redisUrl()], name: 'mayfly-test', onError: () => undefined })
+    client.disconnect()
+    const store = new RedisKeyUseStore(client, 'test.')
+    const keyId = idFromBytes('key', Buffer.alloc(16, 1))
+    await expect(store.get([keyId])).rejects.toThrow(ReadModelUnavailableError)
+    await expect(store.put(new Map([[keyId, new Date()]]))).rejects.toThrow(ReadModelUnavailableError)
+  })
+})

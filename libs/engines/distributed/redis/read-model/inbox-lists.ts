@@ -1,0 +1,157 @@
+import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
+import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
+import type { InboxListQuery } from '#libs/ports/read-model/queries.js'
+import { labelScope, listScope, type ViewKeys } from './keys.js'
+import { reach, runsOf } from './reach.js'
+import type { RowReader } from './row-reader.js'
+
+const FIRST_ID = 'inb_'
+const LAST_ID = 'inb_~'
+/** Beyond a partition's even share of a page: shares differ, and another round costs more than some ids. */
+const SPARE_IDS = 10
+
+/** With more inboxes past their expiry, those of other accounts too, the account's own active ones are read instead. */
+const MAX_DUE = 1_000
+const ACTIVE_AT_ONCE = 500
+
+/** Ids behind one scope, in a sorted set for each partition. */
+interface List {
+  key: (partition: number) => string
+  scope: string
+}
+
+/** One list over all partitions, each of which keeps its own in the order of ids. */
+export class InboxLists {
+  constructor(
+    private readonly client: RedisClient,
+    private readonly keys: ViewKeys,
+    private readonly rows: RowReader,
+  ) {}
+
+  async list(query: InboxListQuery): Promise<Inbox[]> {
+    const lists = [await this.narrowest(query)]
+    let limit = query.limit
+    // Those past their expiry are still in the list of active ones.
+    const due = query.state === 'expired' ? await this.dueUntil(query.now) : []
+    if (due === null) {
+      lists.push(await this.narrowest({ ...query, state: 'active' }))
+      limit = Math.max(limit, ACTIVE_AT_ONCE)
+    }
+    const found: Inbox[] = []
+    for (let after = query.after; ;) {
+      const { ids, end } = await this.candidates({ ...query, after, limit }, lists, due ?? [])
+      for (const run of runsOf(ids, limit)) {
+        for (const row of await this.rows.inboxes(run)) {
+          const inbox = row === null ? null : asOf(row.inbox, query.now)
+          if (inbox === null || inbox.state !== query.state || !hasLabels(inbox, query)) continue
+          found.push(inbox)
+          if (found.length === query.limit) return found
+        }
+      }
+      if (end === null) return found
+      after = end
+    }
+  }
+
+  /**
+   * The next ids that may be asked for, in order, and where they end, null where the list does. A partition whose
+   * page is full may hold more behind it: ids are known to be all only up to the first such page's end.
+   */
+  private async candidates(
+    query: InboxListQuery,
+    lists: readonly List[],
+    due: readonly InboxId[],
+  ): Promise<{ ids: InboxId[]; end: InboxId | null }> {
+    const partitions = this.keys.everyPartition()
+    const share = Math.min(query.limit, Math.ceil((2 * query.limit) / partitions.length) + SPARE_IDS)
+    const pages = await Promise.all(
+      lists.flatMap((list) =>
+        partitions.map((partition) => this.page(list.key(partition), list.scope, query, share)),
+      ),
+    )
+    const comesBefore = (one: InboxId, other: InboxId) => (query.order === 'asc' ? one < other : one > other)
+    let end: InboxId | null = null
+    for (const page of pages) {
+      const last = page.length < share ? undefined : page.at(-1)
+      if (last !== undefined && (end === null || comesBefore(last, end))) end = last
+    }
+    const ids = [...new Set([...pages.flat(), ...due])].filter(
+      (id) =>
+        (query.after === null || comesBefore(query.after, id)) && (end === null || !comesBefore(end, id)),
+    )
+    return { ids: ids.sort((one, other) => (comesBefore(one, other) ? -1 : 1)), end }
+  }
+
+  /** Of the lists of each label that is asked for the shortest; without any label, that of all inboxes. */
+  private async narrowest(query: InboxListQuery): Promise<List> {
+    const { keys } = this
+    const [only, ...others] = query.labels.map(([name, value]) => labelScope(query, name, value))
+    if (only === undefined) return { key: (partition) => keys.listing(partition), scope: listScope(query) }
+    const key = (partition: number) => keys.labels(partition)
+    if (others.length === 0) return { key, scope: only }
+    const lengths = await Promise.all(
+      [only, ...others].map(async (scope) => ({ scope, length: await this.lengthOf(key, scope) })),
+    )
+    const shortest = lengths.reduce((one, other) => (other.length < one.length ? other : one))
+    return { key, scope: shortest.scope }
+  }
+
+  private async lengthOf(key: List['key'], scope: string): Promise<number> {
+    const lengths = await reach(() =>
+      Promise.all(
+        this.keys
+          .everyPartition()
+          .map((partition) =>
+            this.client.zlexcount(key(partition), `(${scope}${FIRST_ID}`, `(${scope}${LAST_ID}`),
+          ),
+      ),
+    )
+    return lengths.reduce((sum, length) => sum + length, 0)
+  }
+
+  private async page(
+    key: string,
+    scope: string,
+    { order, after }: InboxListQuery,
+    limit: number,
+  ): Promise<InboxId[]> {
+    const [first, last] = order === 'asc' ? [after ?? FIRST_ID, LAST_ID] : [after ?? LAST_ID, FIRST_ID]
+    const [from, to] = [`(${scope}${first}`, `(${scope}${last}`]
+    const members = await reach(() =>
+      order === 'asc'
+        ? this.client.zrange(key, from, to, 'BYLEX', 'LIMIT', 0, limit)
+        : this.client.zrange(key, from, to, 'BYLEX', 'REV', 'LIMIT', 0, limit),
+    )
+    return members.map((member) => member.slice(scope.length) as InboxId)
+  }
+
+  /** Of all accounts; null if there are more than MAX_DUE. */
+  private async dueUntil(now: Date): Promise<InboxId[] | null> {
+    const { client, keys } = this
+    const found = await reach(() =>
+      Promise.all(
+        keys
+          .everyPartition()
+          .map((partition) =>
+            client.zrange(
+              keys.due(partition),
+              '-inf',
+              String(now.getTime()),
+              'BYSCORE',
+              'LIMIT',
+              0,
+              MAX_DUE + 1,
+            ),
+          ),
+      ),
+    )
+    const ids = found.flat() as InboxId[]
+    return ids.length > MAX_DUE ? null : ids
+  }
+}
+
+function hasLabels(inbox: Inbox, { accountId, environment, labels }: InboxListQuery): boolean {
+  if (inbox.accountId !== accountId || inbox.environment !== environment) return false
+  return labels.every(([name, value]) => inbox.labels[name] === value)
+}

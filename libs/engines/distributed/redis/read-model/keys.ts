@@ -1,0 +1,197 @@
+import type { Partition } from '#libs/ports/event-log/event-log.js'
+import { partitionOf } from '#libs/ports/event-log/partitioner.js'
+import type { Address } from '#libs/domain/inbox/address.js'
+import type { Inbox } from '#libs/domain/inbox/inbox.js'
+import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
+import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
+import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
+
+/*
+ * The views in Redis. Every key of a partition carries its hash tag, so that all of them lie in one slot of a
+ * Cluster and one script may change them together; only an address lies in a slot of its own.
+ *
+ * | key                              | type       | holds                                                     |
+ * | -------------------------------- | ---------- | --------------------------------------------------------- |
+ * | {p<n>}:slot:inbox-events         | hash       | log, form, position, target; no position: being emptied    |
+ * | {p<n>}:inboxes                   | hash       | inbox id → row                                            |
+ * | {p<n>}:addresses                 | hash       | address → inbox id                                        |
+ * | {p<n>}:listing                   | sorted set | scope of account, environment and state, then inbox id    |
+ * | {p<n>}:labels                    | sorted set | the same with a label in the scope                        |
+ * | {p<n>}:due                       | sorted set | id of an active inbox, by its expiry                      |
+ * | {p<n>}:leases                    | sorted set | inbox id of a due one that is leased, by the lease's end  |
+ * | {p<n>}:messages:<inbox id>       | hash       | message id → row                                          |
+ * | {p<n>}:order:<inbox id>          | sorted set | id of a message that is there, by its offset              |
+ * | {p<n>}:body:<message id>         | string     | sealed parsed mail; expires                               |
+ * | {p<n>}:raw:<message id>          | string     | sealed envelope and source; expires                       |
+ * | {p<n>}:history:<inbox id>        | sorted set | an event of the inbox, by its offset                      |
+ * | {p<n>}:slot:webhook-events       | hash       | as above                                                  |
+ * | {p<n>}:webhook-health            | hash       | webhook id → row, of each with a delivery or a replay      |
+ * | {p<n>}:due-webhooks              | sorted set | webhook id, by when something of it is due, or earlier    |
+ * | {p<n>}:deliveries:<webhook id>   | hash       | delivery id → row                                         |
+ * | {p<n>}:delivery-order:<webhook>  | sorted set | delivery id, by its offset                                |
+ * | {p<n>}:delivery-<state>:<webhook>| sorted set | the same of those in a state                              |
+ * | {p<n>}:due:<webhook id>          | sorted set | delivery id, by its due time, leased ones by the lease's end |
+ * | {p<n>}:replays:<webhook id>      | hash       | replay id → row                                           |
+ * | {p<n>}:replay-list:<webhook id>  | sorted set | replay id                                                 |
+ * | {p<n>}:asking-replays            | sorted set | webhook id and replay id, by when it may be claimed        |
+ * | {accounts}:slot:account-events   | hash       | as above                                                  |
+ * | {accounts}:accounts              | hash       | account id → row                                          |
+ * | {accounts}:keys                  | hash       | key id → row                                              |
+ * | {accounts}:key-hashes            | hash       | hash of a secret, present or former → key id              |
+ * | {accounts}:account-list          | sorted set | account id                                                |
+ * | {accounts}:key-list              | sorted set | account id, then key id                                   |
+ * | {accounts}:active-keys           | sorted set | the same of a key not revoked, with environment, scopes   |
+ * | {accounts}:webhooks              | hash       | webhook id → row; the mark of a removed one               |
+ * | {accounts}:webhook-list          | sorted set | inbox id, or account id and environment, then webhook id  |
+ * | {accounts}:active-webhooks       | sorted set | the same of an active one                                 |
+ * | address:<address>                | string     | inbox id, found by one look; true where the inbox agrees  |
+ */
+
+export class ViewKeys {
+  readonly accounts: string
+  readonly apiKeys: string
+  readonly keyHashes: string
+  readonly accountList: string
+  readonly keyList: string
+  readonly activeKeys: string
+  readonly webhooks: string
+  readonly webhookList: string
+  readonly activeWebhooks: string
+
+  constructor(
+    private readonly prefix: string,
+    private readonly partitions: number,
+  ) {
+    this.accounts = `${prefix}{accounts}:accounts`
+    this.apiKeys = `${prefix}{accounts}:keys`
+    this.keyHashes = `${prefix}{accounts}:key-hashes`
+    this.accountList = `${prefix}{accounts}:account-list`
+    this.keyList = `${prefix}{accounts}:key-list`
+    this.activeKeys = `${prefix}{accounts}:active-keys`
+    this.webhooks = `${prefix}{accounts}:webhooks`
+    this.webhookList = `${prefix}{accounts}:webhook-list`
+    this.activeWebhooks = `${prefix}{accounts}:active-webhooks`
+  }
+
+  partitionOf(id: InboxId | WebhookId): number {
+    return partitionOf(id, this.partitions)
+  }
+
+  everyPartition(): number[] {
+    return Array.from({ length: this.partitions }, (_, partition) => partition)
+  }
+
+  slot({ topic, partition }: Partition): string {
+    const tag = topic === 'account-events' ? `${this.prefix}{accounts}` : this.tag(partition)
+    return `${tag}:slot:${topic}`
+  }
+
+  inboxes = (partition: number): string => `${this.tag(partition)}:inboxes`
+  addresses = (partition: number): string => `${this.tag(partition)}:addresses`
+  listing = (partition: number): string => `${this.tag(partition)}:listing`
+  labels = (partition: number): string => `${this.tag(partition)}:labels`
+  due = (partition: number): string => `${this.tag(partition)}:due`
+  leases = (partition: number): string => `${this.tag(partition)}:leases`
+
+  webhookHealth = (partition: number): string => `${this.tag(partition)}:webhook-health`
+  dueWebhooks = (partition: number): string => `${this.tag(partition)}:due-webhooks`
+
+  askingReplays = (partition: number): string => `${this.tag(partition)}:asking-replays`
+
+  /** What is emptied at once; keys of single inboxes and webhooks go before. */
+  tables({ topic, partition }: Partition): string[] {
+    if (topic === 'account-events') {
+      const { accounts, apiKeys, keyHashes, accountList, keyList, activeKeys } = this
+      const { webhooks, webhookList, activeWebhooks } = this
+      return [
+        ...[accounts, apiKeys, keyHashes, accountList, keyList, activeKeys],
+        ...[webhooks, webhookList, activeWebhooks],
+      ]
+    }
+    if (topic === 'webhook-events') {
+      return [this.webhookHealth, this.dueWebhooks, this.askingReplays].map((key) => key(partition))
+    }
+    const { inboxes, addresses, listing, labels, due, leases } = this
+    return [inboxes, addresses, listing, labels, due, leases].map((key) => key(partition))
+  }
+
+  messages(inboxId: InboxId): string {
+    return `${this.tag(this.partitionOf(inboxId))}:messages:${inboxId}`
+  }
+
+  order(inboxId: InboxId): string {
+    return `${this.tag(this.partitionOf(inboxId))}:order:${inboxId}`
+  }
+
+  body({ inboxId, messageId }: MessageKey): string {
+    return `${this.tag(this.partitionOf(inboxId))}:body:${messageId}`
+  }
+
+  raw({ inboxId, messageId }: MessageKey): string {
+    return `${this.tag(this.partitionOf(inboxId))}:raw:${messageId}`
+  }
+
+  history(inboxId: InboxId): string {
+    return `${this.tag(this.partitionOf(inboxId))}:history:${inboxId}`
+  }
+
+  deliveries(webhookId: WebhookId): string {
+    return this.ofWebhook(webhookId, 'deliveries')
+  }
+
+  deliveryOrder(webhookId: WebhookId): string {
+    return this.ofWebhook(webhookId, 'delivery-order')
+  }
+
+  deliveriesIn(webhookId: WebhookId, state: Delivery['state']): string {
+    return this.ofWebhook(webhookId, `delivery-${state}`)
+  }
+
+  dueDeliveries(webhookId: WebhookId): string {
+    return this.ofWebhook(webhookId, 'due')
+  }
+
+  replays(webhookId: WebhookId): string {
+    return this.ofWebhook(webhookId, 'replays')
+  }
+
+  replayList(webhookId: WebhookId): string {
+    return this.ofWebhook(webhookId, 'replay-list')
+  }
+
+  /** All that a webhook has of its own. */
+  everyKeyOf(webhookId: WebhookId): string[] {
+    const inStates = DELIVERY_STATES.map((state) => this.deliveriesIn(webhookId, state))
+    return [
+      this.deliveries(webhookId),
+      this.deliveryOrder(webhookId),
+      this.dueDeliveries(webhookId),
+      this.replays(webhookId),
+      this.replayList(webhookId),
+      ...inStates,
+    ]
+  }
+
+  address(address: Address): string {
+    return `${this.prefix}address:${address}`
+  }
+
+  private ofWebhook(webhookId: WebhookId, name: string): string {
+    return `${this.tag(this.partitionOf(webhookId))}:${name}:${webhookId}`
+  }
+
+  private tag(partition: number): string {
+    return `${this.prefix}{p${partition}}`
+  }
+}
+
+type Scope = Pick<Inbox, 'accountId' | 'environment' | 'state'>
+
+/** What comes before the ids of one list. As JSON no scope begins like another. */
+export function listScope({ accountId, environment, state }: Scope): string {
+  return JSON.stringify([accountId, environment, state])
+}
+
+export function labelScope({ accountId, environment, state }: Scope, name: string, value: string): string {
+  return JSON.stringify([accountId, environment, state, name, value])
+}

@@ -1,0 +1,182 @@
+import { answersOf } from '#libs/engines/distributed/redis/client/answer.js'
+import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
+import type { DeliveryId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { DeliveryKey } from '#libs/ports/read-model/projection-store.js'
+import { isOver } from '#libs/ports/read-model/old-deliveries.js'
+import type {
+  DeliveryListQuery,
+  DeliveryQueries,
+  DueClaim,
+  DueDeliveries,
+} from '#libs/ports/read-model/queries.js'
+import type { DeliveryRow } from '#libs/ports/read-model/views.js'
+import { idsIn } from './hash-ids.js'
+import type { ViewKeys } from './keys.js'
+import { reach } from './reach.js'
+import { RowReader } from './row-reader.js'
+import { decodeDelivery } from './rows.js'
+import { CLAIM_DUE, DUE_WEBHOOKS } from './scripts.js'
+
+const TOPIC = 'webhook-events'
+const WEBHOOKS_AT_ONCE = 500
+const REMOVED_AT_ONCE = 500
+
+interface DueWebhook {
+  webhookId: WebhookId
+  /** How many of its deliveries may be claimed. */
+  most: number
+}
+
+/** Deliveries among many processes: who leases one in its partition's script has it. Leases end by the callers' clocks. */
+export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
+  private readonly rows: RowReader
+  private turn = 0
+
+  constructor(
+    private readonly client: RedisClient,
+    private readonly keys: ViewKeys,
+  ) {
+    this.rows = new RowReader(client, keys)
+  }
+
+  async delivery(key: DeliveryKey): Promise<DeliveryRow | null> {
+    const [row] = await this.rows.deliveries([key])
+    return row ?? null
+  }
+
+  /** What is forgotten between the look at the order and that at the rows is made up for by what follows it. */
+  async listDeliveries({
+    webhookId,
+    state,
+    order,
+    from,
+    to,
+    limit,
+  }: DeliveryListQuery): Promise<DeliveryRow[]> {
+    const { keys } = this
+    const key = state === null ? keys.deliveryOrder(webhookId) : keys.deliveriesIn(webhookId, state)
+    const found: DeliveryRow[] = []
+    for (let range = { from, to }; ;) {
+      const wanted = limit - found.length
+      const places = await this.placesIn(key, { order, ...range, limit: wanted })
+      const rows = await this.rows.deliveries(places.map(({ deliveryId }) => ({ webhookId, deliveryId })))
+      found.push(...rows.filter((row) => row !== null))
+      const last = places.at(-1)
+      if (last === undefined || places.length < wanted || found.length === limit) return found
+      range = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
+    }
+  }
+
+  async claimDue(claim: DueClaim): Promise<DeliveryRow[]> {
+    const { limit } = claim
+    const partitions = this.partitionsInTurn()
+    const due = (await Promise.all(partitions.map((partition) => this.dueIn(partition, claim)))).flat()
+    const some = due.slice(0, limit)
+    const each = Math.max(Math.floor(limit / Math.max(some.length, 1)), 1)
+    const claimed = await Promise.all(
+      some.map(({ webhookId, most }) => this.claimOf(webhookId, claim, Math.min(each, most))),
+    )
+    return claimed.flat()
+  }
+
+  async earliestDue(): Promise<Date | null> {
+    const { client, keys } = this
+    const firsts = await reach(() =>
+      Promise.all(
+        keys
+          .everyPartition()
+          .map((partition) => client.zrange(keys.dueWebhooks(partition), '0', '0', 'WITHSCORES')),
+      ),
+    )
+    const times = firsts.flatMap(([, dueAtMs]) => (dueAtMs === undefined ? [] : [Number(dueAtMs)]))
+    return times.length === 0 ? null : new Date(Math.min(...times))
+  }
+
+  async removeOld(before: Date): Promise<number> {
+    let count = 0
+    for (const partition of this.keys.everyPartition()) {
+      const known = this.keys.webhookHealth(partition)
+      for await (const ids of idsIn<WebhookId>(this.client, known, WEBHOOKS_AT_ONCE)) {
+        for (const webhookId of ids) count += await this.removeOldOf(webhookId, before)
+      }
+    }
+    return count
+  }
+
+  /** What leads to them goes last: killed midway, the next one finds the rest. */
+  private async removeOldOf(webhookId: WebhookId, before: Date): Promise<number> {
+    const { client, keys } = this
+    for (let count = 0; ;) {
+      const range = { webhookId, state: null, order: 'asc', from: 0, to: Number.MAX_SAFE_INTEGER } as const
+      const oldest = await this.listDeliveries({ ...range, limit: REMOVED_AT_ONCE })
+      const old = oldest
+        .filter((row) => isOver(row, before))
+        .map(({ delivery: { id, state } }) => ({ id, state }))
+      if (old.length === 0) return count
+      const pipeline = client.pipeline()
+      const ids = old.map(({ id }) => id)
+      pipeline.hdel(keys.deliveries(webhookId), ...ids)
+      for (const { id, state } of old) pipeline.zrem(keys.deliveriesIn(webhookId, state), id)
+      pipeline.zrem(keys.deliveryOrder(webhookId), ...ids)
+      await reach(() => answersOf(pipeline))
+      count += old.length
+    }
+  }
+
+  private async placesIn(
+    key: string,
+    { order, from, to, limit }: Pick<DeliveryListQuery, 'order' | 'from' | 'to' | 'limit'>,
+  ): Promise<{ deliveryId: DeliveryId; offset: number }[]> {
+    const { client } = this
+    const [first, last] = [String(from), `(${to}`]
+    const found = await reach(() =>
+      order === 'asc'
+        ? client.zrange(key, first, last, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
+        : client.zrange(key, last, first, 'BYSCORE', 'REV', 'LIMIT', 0, limit, 'WITHSCORES'),
+    )
+    // Each id is followed by its score.
+    return found.flatMap((id, index) =>
+      index % 2 === 0 ? [{ deliveryId: id as DeliveryId, offset: Number(found[index + 1]) }] : [],
+    )
+  }
+
+  /** Each begins now and then: where more is due than may be claimed, none comes always last. */
+  private partitionsInTurn(): number[] {
+    const all = this.keys.everyPartition()
+    this.turn = (this.turn + 1) % all.length
+    return [...all.slice(this.turn), ...all.slice(0, this.turn)]
+  }
+
+  /** Webhooks of a partition that have room for more, as many as one claim may need. */
+  private async dueIn(partition: number, { now, limit, room }: DueClaim): Promise<DueWebhook[]> {
+    const keys = [this.keys.slot({ topic: TOPIC, partition }), this.keys.dueWebhooks(partition)]
+    const found: DueWebhook[] = []
+    for (let seen = 0; found.length < limit; seen += WEBHOOKS_AT_ONCE) {
+      const args = [now.getTime(), seen, WEBHOOKS_AT_ONCE]
+      const some = (await reach(() => DUE_WEBHOOKS.run(this.client, keys, args))) as WebhookId[]
+      const rooms = await room(some)
+      const due = some.map((webhookId, index) => ({ webhookId, most: rooms[index] ?? 0 }))
+      found.push(...due.filter(({ most }) => most > 0))
+      if (some.length < WEBHOOKS_AT_ONCE) break
+    }
+    return found.slice(0, limit)
+  }
+
+  private async claimOf(
+    webhookId: WebhookId,
+    { now, leaseMs }: DueClaim,
+    most: number,
+  ): Promise<DeliveryRow[]> {
+    const { client, keys } = this
+    const partition = keys.partitionOf(webhookId)
+    const all = [
+      keys.slot({ topic: TOPIC, partition }),
+      keys.dueWebhooks(partition),
+      keys.dueDeliveries(webhookId),
+      keys.deliveries(webhookId),
+    ]
+    const args = [webhookId, now.getTime(), now.getTime() + leaseMs, most]
+    const rows = (await reach(() => CLAIM_DUE.runForBytes(client, all, args))) as (Buffer | null)[]
+    return rows.flatMap((bytes) => (bytes === null ? [] : [decodeDelivery(bytes)]))
+  }
+}

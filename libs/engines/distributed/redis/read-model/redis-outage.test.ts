@@ -1,0 +1,171 @@
+import { deleted, messageId, minute } from '#libs/domain/inbox/given-when-then.js'
+import { openRedis, type RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import { startRedis, type RedisServer } from '#test/harness/redis.js'
+import { describeWith } from '#test/harness/tools.js'
+import { until } from '#test/harness/until.js'
+import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
+import {
+  type Follower,
+  followerOf,
+  inboxIdIn,
+  LOG_ID,
+  mail,
+  makeInbox,
+} from '#libs/ports/read-model/read-model-harness.contract.js'
+import { makeReadModel, type RedisHarness } from './redis-read-model-harness.contract.js'
+
+const WITHIN_MS = 3_000
+const id = inboxIdIn(1)
+const key = { inboxId: id, messageId: messageId(1) }
+const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))
+const place = { topic: 'inbox-events', partition: 1 } as const
+
+describeWith('redis-server')('views in a Redis that is away', () => {
+  let server: RedisServer
+  let client: RedisClient
+  let bulk: RedisClient
+  let harness: RedisHarness
+  let follower: Follower
+
+  beforeEach(async () => {
+    server = await startRedis()
+    const reaching = { urls: [server.url], name: 'mayfly-test', onError: () => undefined }
+    client = await openRedis(reaching)
+    bulk = await openRedis({ ...reaching, isForBulk: true })
+    harness = makeReadModel(client, bulk)
+    follower = await followerOf(harness.store, 1)
+    await follower.follow(makeInbox(id))
+  })
+  afterEach(async () => {
+    client.disconnect()
+    bulk.disconnect()
+    await server.dispose()
+  })
+
+  /** Each method of the store and the queries, asked at once. */
+  async function askAll() {
+    const { store, queries, accounts, webhooks } = harness
+    const { accountId, keyId, environment, address } = makeInbox(id)
+    const list = { accountId, environment, labels: [], order: 'asc', after: null, limit: 10 } as const
+    const step = { ...place, from: 1, to: 2, changes: [] }
+    const content = { ...key, body: Buffer.from('body'), raw: Buffer.from('raw'), expiresAt: minute(1) }
+    const asked: Record<string, Promise<unknown>> = {
+      begin: store.begin(LOG_ID, { ...place, first: 0, end: 9 }),
+      inboxes: store.inboxes([id]),
+      messages: store.messages([key]),
+      accountSlice: store.accountSlice({ accountId, keyId: null, webhookId: null }),
+      apply: store.apply({ ...step, contents: [] }),
+      applyWithContent: store.apply({ ...step, contents: [content] }),
+      progress: queries.progress(place),
+      inbox: queries.inbox(id),
+      inboxIdAt: queries.inboxIdAt(address),
+      listInboxes: queries.listInboxes({ ...list, state: 'active', now: minute(1) }),
+      listExpired: queries.listInboxes({ ...list, state: 'expired', now: minute(1) }),
+      message: queries.message(key),
+      listMessages: queries.listMessages({ inboxId: id, order: 'asc', from: 0, to: 9, limit: 10 }),
+      body: queries.body(key),
+      raw: queries.raw(key),
+      keyByHash: accounts.keyByHash('a'.repeat(64)),
+      account: accounts.account(accountId),
+      listAccounts: accounts.listAccounts({ order: 'asc', after: null, limit: 10 }),
+      key: accounts.key(keyId),
+      listKeys: accounts.listKeys(accountId, { order: 'asc', after: null, limit: 10 }),
+      activeKeys: accounts.activeKeys(accountId),
+      webhook: webhooks.webhook(webhookId),
+      listWebhooks: webhooks.listWebhooks({ inboxId: id }, { order: 'asc', after: null, limit: 10 }),
+      webhooksFor: webhooks.webhooksFor([{ inboxId: id, accountId, environment }]),
+      leaseDue: queries.leaseDue(minute(1), 10),
+      countActive: queries.countActive(),
+    }
+    const outcomes = await Promise.allSettled(Object.values(asked))
+    return outcomes.map((outcome, index) => ({
+      asked: Object.keys(asked)[index],
+      isUnavailable: outcome.status === 'rejected' && outcome.reason instanceof ReadModelUnavailableError,
+    }))
+  }
+
+  async function expectUnavailable() {
+    const started = performance.now()
+    const outcomes = await askAll()
+    expect(outcomes.filter(({ isUnavailable }) => !isUnavailable)).toEqual([])
+    expect(performance.now() - started).toBeLessThan(WITHIN_MS)
+  }
+
+  /** On both connections, which come back one after the other. */
+  const isBack = () =>
+    Promise.all([harness.accounts.keyByHash('a'.repeat(64)), bulk.ping()]).then(
+      () => true,
+      () => false,
+    )
+
+  it('are unavailable, soon, while it hangs, and go on from where they stand once it goes on', async () => {
+    await server.kill('SIGSTOP')
+    await expectUnavailable()
+    await server.kill('SIGCONT')
+    await until('Redis to answer', isBack)
+    // A step without an answer may have been applied: the next one is told where the views stand.
+    const progress = await harness.queries.progress(place)
+    follower.position = progress?.position ?? 0
+    expect(await follower.follow(mail(id, messageId(2)))).toBe('applied')
+    expect((await harness.queries.inbox(id))?.inbox.messageCount).toBe(1)
+  })
+
+  it('stay unavailable in bounds for as long as it hangs', async () => {
+    await server.kill('SIGSTOP')
+    // Longer than the socket is kept: what is asked for later meets a connection that is just being made.
+    for (let round = 0; round < 4; round += 1) await expectUnavailable()
+    await server.kill('SIGCONT')
+    await until('Redis to answer', isBack)
+    expect(await harness.queries.inbox(id)).not.toBeNull()
+  })
+
+  it('are unavailable at once while it is down, and empty once it is back with nothing', async () => {
+    await server.kill('SIGKILL')
+    await expectUnavailable()
+    await server.startAgain()
+    await until('Redis to answer', isBack)
+    expect(await harness.queries.progress(place)).toBeNull()
+    expect(await follower.begin()).toBe(0)
+    expect(await follower.follow(makeInbox(id), mail(id, messageId(1)))).toBe('applied')
+    expect(await harness.queries.raw(key)).not.toBeNull()
+  })
+
+  it('take in a mail whose content takes longer than any other answer may', async () => {
+    const step = await follower.stepOf(mail(id, messageId(1)))
+    await client.call('CLIENT', 'PAUSE', String(WITHIN_MS + 500), 'WRITE')
+    expect(await harness.store.apply(step)).toBe('applied')
+    expect(await harness.queries.raw(key)).not.toBeNull()
+  })
+
+  it('take no step whose content went to a node that was replaced since', async () => {
+    const replaced = await startRedis()
+    const there = await openRedis({ urls: [replaced.url], name: 'mayfly-test', onError: () => undefined })
+    const redirected = makeReadModel(client, there, harness.prefix)
+    const step = await follower.stepOf(mail(id, messageId(1)))
+    await expect(redirected.store.apply(step)).rejects.toThrow(ReadModelUnavailableError)
+    expect(await harness.queries.progress(place)).toMatchObject({ position: step.from })
+    expect(await harness.store.apply(step)).toBe('applied')
+    expect(await harness.queries.raw(key)).not.toBeNull()
+    there.disconnect()
+    await replaced.dispose()
+  })
+
+  it('are unavailable where its memory is full, without half a step', async () => {
+    await client.config('SET', 'maxmemory', '1mb')
+    const step = await follower.stepOf(mail(id, messageId(1)))
+    await expect(harness.store.apply(step)).rejects.toThrow(ReadModelUnavailableError)
+    expect(await harness.queries.progress(place)).toMatchObject({ position: 1 })
+    await client.config('SET', 'maxmemory', '0')
+    expect(await harness.store.apply(step)).toBe('applied')
+  })
+
+  it('take in the end of an inbox while its memory is full, which gives some back', async () => {
+    await follower.follow(mail(id, messageId(1)))
+    await client.config('SET', 'maxmemory', '1mb')
+    await expect(follower.follow(makeInbox(inboxIdIn(1, 7)))).rejects.toThrow(ReadModelUnavailableError)
+    expect(await follower.follow({ ...deleted(minute(1)), inboxId: id })).toBe('applied')
+    expect((await harness.queries.inbox(id))?.inbox.state).toBe('deleted')
+    expect(await client.exists(`${harness.prefix}{p1}:raw:${messageId(1)}`)).toBe(0)
+  })
+})

@@ -1,0 +1,94 @@
+import { answersOf } from '#libs/engines/distributed/redis/client/answer.js'
+import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
+import type { ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { Replay } from '#libs/domain/webhook/replay.js'
+import type { ReplayKey } from '#libs/ports/read-model/projection-store.js'
+import type { AskingReplays, ListQuery, ReplayQueries } from '#libs/ports/read-model/queries.js'
+import { idsIn } from './hash-ids.js'
+import { pageOfIds, rowsOfIds } from './id-pages.js'
+import { askingMember, readAskingMember } from './key-lists.js'
+import type { ViewKeys } from './keys.js'
+import { reach } from './reach.js'
+import { RowReader } from './row-reader.js'
+import { decodeReplay } from './rows.js'
+import { CLAIM_REPLAY } from './scripts.js'
+
+const TOPIC = 'webhook-events'
+const IDS_AT_ONCE = 500
+
+/** Replays among many processes. Leases end by the callers' clocks. */
+export class RedisReplays implements ReplayQueries, AskingReplays {
+  private readonly rows: RowReader
+  private turn = 0
+
+  constructor(
+    private readonly client: RedisClient,
+    private readonly keys: ViewKeys,
+  ) {
+    this.rows = new RowReader(client, keys)
+  }
+
+  async replay(key: ReplayKey): Promise<Replay | null> {
+    const [row] = await this.rows.replays([key])
+    return row ?? null
+  }
+
+  async listReplays(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]> {
+    const ids = await pageOfIds(this.client, this.keys.replayList(webhookId), '', 'rpl', query)
+    return (await rowsOfIds(this.client, this.keys.replays(webhookId), ids)).map(decodeReplay)
+  }
+
+  async claimReplay(claim: { now: Date; leaseMs: number }): Promise<Replay | null> {
+    const partitions = this.keys.everyPartition()
+    for (let looked = 0; looked < partitions.length; looked += 1) {
+      this.turn = (this.turn + 1) % partitions.length
+      const key = await this.claimIn(this.turn, claim)
+      if (key !== null) return this.replay(key)
+    }
+    return null
+  }
+
+  async releaseReplay(key: ReplayKey, at: Date): Promise<void> {
+    const asking = this.keys.askingReplays(this.keys.partitionOf(key.webhookId))
+    await reach(() => this.client.zadd(asking, 'XX', at.getTime(), askingMember(key)))
+  }
+
+  async removeOldReplays(before: Date): Promise<number> {
+    let count = 0
+    for (const partition of this.keys.everyPartition()) {
+      const known = this.keys.webhookHealth(partition)
+      for await (const ids of idsIn<WebhookId>(this.client, known, IDS_AT_ONCE)) {
+        for (const webhookId of ids) count += await this.removeOldOf(webhookId, before)
+      }
+    }
+    return count
+  }
+
+  private async claimIn(
+    partition: number,
+    { now, leaseMs }: { now: Date; leaseMs: number },
+  ): Promise<ReplayKey | null> {
+    const { client, keys } = this
+    const all = [keys.slot({ topic: TOPIC, partition }), keys.askingReplays(partition)]
+    const member = await reach(() => CLAIM_REPLAY.run(client, all, [now.getTime(), now.getTime() + leaseMs]))
+    return typeof member === 'string' ? readAskingMember(member) : null
+  }
+
+  private async removeOldOf(webhookId: WebhookId, before: Date): Promise<number> {
+    const { client, keys } = this
+    const asking = keys.askingReplays(keys.partitionOf(webhookId))
+    let count = 0
+    for await (const ids of idsIn<ReplayId>(client, keys.replays(webhookId), IDS_AT_ONCE)) {
+      const rows = await this.rows.replays(ids.map((replayId) => ({ webhookId, replayId })))
+      const old = rows.flatMap((row) => (row !== null && row.requestedAt < before ? [row.id] : []))
+      if (old.length === 0) continue
+      const pipeline = client.pipeline()
+      pipeline.zrem(asking, ...old.map((replayId) => askingMember({ webhookId, replayId })))
+      pipeline.zrem(keys.replayList(webhookId), ...old)
+      pipeline.hdel(keys.replays(webhookId), ...old)
+      await reach(() => answersOf(pipeline))
+      count += old.length
+    }
+    return count
+  }
+}

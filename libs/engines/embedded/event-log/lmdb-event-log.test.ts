@@ -1,0 +1,157 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  keyIn,
+  PARTITIONS,
+  rangeOf,
+  record,
+  recordsOf,
+  textOf,
+} from '#libs/ports/event-log/event-log-harness.contract.js'
+import { describeEventLog } from '#libs/ports/event-log/event-log.contract.js'
+import { LmdbEventLog, type LmdbEventLogOptions } from './lmdb-event-log.js'
+
+async function makeLog(options: Partial<LmdbEventLogOptions> = {}) {
+  const dir = await mkdtemp(join(tmpdir(), 'mayfly-log-'))
+  const open = (changed: Partial<LmdbEventLogOptions> = {}) =>
+    LmdbEventLog.open({
+      path: join(dir, 'log.mdb'),
+      partitions: PARTITIONS,
+      retentionMs: () => null,
+      now: () => new Date(),
+      onPruneError: (error) => {
+        throw error
+      },
+      ...options,
+      ...changed,
+    })
+  const harness = {
+    log: await open(),
+    open,
+    async reopen() {
+      await harness.log.close()
+      harness.log = await open()
+      return harness.log
+    },
+    async close() {
+      await harness.log.close()
+      await rm(dir, { recursive: true })
+    },
+  }
+  return harness
+}
+
+describeEventLog('LMDB', makeLog)
+
+describe('LMDB event log', () => {
+  it('refuses another number of partitions than it was made with, and says why', async () => {
+    const harness = await makeLog()
+    await harness.log.close()
+    await expect(harness.open({ partitions: PARTITIONS + 1 })).rejects.toThrow(
+      `has ${PARTITIONS} partitions, not ${PARTITIONS + 1}; another number would split an inbox's order`,
+    )
+    harness.log = await harness.open()
+    await harness.close()
+  })
+})
+
+describe('LMDB event log: retention', () => {
+  const DAY_MS = 86_400_000
+  let nowMs = 0
+  let onPruning: () => void = () => undefined
+  let harness: Awaited<ReturnType<typeof makeLog>>
+
+  const append = (text: string) => harness.log.append('inbox-events', record(keyIn(1), text))
+  const range = () => rangeOf(harness.log, 'inbox-events', 1)
+  const texts = async () => (await recordsOf(harness.log, await range())).map(textOf)
+
+  beforeEach(async () => {
+    nowMs = Date.UTC(2026, 0, 1)
+    harness = await makeLog({
+      now: () => new Date(nowMs),
+      retentionMs: (topic) => {
+        onPruning()
+        return topic === 'account-events' ? null : DAY_MS
+      },
+    })
+  })
+  afterEach(() => harness.close())
+
+  it('removes records past it, and moves the first position to what is left', async () => {
+    await append('a')
+    await append('b')
+    nowMs += DAY_MS
+    const c = await append('c')
+    await harness.log.prune()
+    expect(await texts()).toEqual(['a', 'b', 'c'])
+    nowMs += 1
+    await harness.log.prune()
+    expect(await texts()).toEqual(['c'])
+    const left = { topic: 'inbox-events', partition: 1, first: c.offset, end: c.offset + 1 }
+    expect(await range()).toEqual(left)
+    await harness.reopen()
+    expect(await range()).toEqual(left)
+    expect(await texts()).toEqual(['c'])
+  })
+
+  it('never gives an offset again, also where nothing is left and the log was opened anew', async () => {
+    await append('a')
+    const { offset } = await append('b')
+    nowMs += 2 * DAY_MS
+    await harness.log.prune()
+    const empty = { topic: 'inbox-events', partition: 1, first: offset + 1, end: offset + 1 }
+    expect(await range()).toEqual(empty)
+    await harness.reopen()
+    expect(await range()).toEqual(empty)
+    expect(await append('c')).toMatchObject({ offset: offset + 1 })
+  })
+
+  it('removes any number of records, also of topics not touched since the start, and waits at the close', async () => {
+    await Promise.all(Array.from({ length: 2_500 }, (_, n) => append(`${n}`)))
+    const { end } = await range()
+    const stored = { ...record('k', 'bad'), offset: 0 }
+    await harness.log.setAside({ topic: 'inbox-events', partition: 1 }, stored, 'undecodable')
+    await harness.log.append('account-events', record('k', 'for ever'))
+    nowMs += 2 * DAY_MS
+    await harness.reopen()
+    await harness.log.prune()
+    expect(await range()).toMatchObject({ first: end, end })
+    expect((await harness.log.topology('inbox-events.dead-letter')).partitions).toMatchObject([
+      { first: 1, end: 1 },
+    ])
+    expect((await harness.log.topology('account-events')).partitions).toMatchObject([{ first: 0, end: 1 }])
+  })
+
+  it('lets go of a log that is closed while records are removed', async () => {
+    await Promise.all(Array.from({ length: 2_500 }, (_, n) => append(`${n}`)))
+    nowMs += 2 * DAY_MS
+    const begun = new Promise<void>((resolve) => (onPruning = resolve))
+    const pruned = harness.log.prune()
+    await begun
+    await harness.reopen()
+    await pruned
+    await harness.log.prune()
+    expect(await texts()).toEqual([])
+  })
+
+  it('begins consumers that stand before the first record at the first record', async () => {
+    await append('a')
+    nowMs += 2 * DAY_MS
+    await append('b')
+    await harness.log.prune()
+    const arrived = Promise.withResolvers<string[]>()
+    const consumer = await harness.log.consume({
+      group: 'group',
+      topic: 'inbox-events',
+      startAt: () => Promise.resolve({ offset: 0 }),
+      handle({ records }) {
+        arrived.resolve(records.map(textOf))
+        return Promise.resolve('done')
+      },
+      onError: arrived.reject,
+    })
+    expect(await arrived.promise).toEqual(['b'])
+    await consumer.stop()
+  })
+})

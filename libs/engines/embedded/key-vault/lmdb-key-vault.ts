@@ -1,0 +1,209 @@
+import { open as openFile, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { RootDatabase } from 'lmdb'
+import { LRUCache } from 'lru-cache'
+import { closeLmdbFile, commit, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
+import {
+  KeyForgottenError,
+  KeyVaultUnavailableError,
+  type KeyLookup,
+  type KeyVault,
+} from '#libs/ports/key-vault/key-vault.js'
+import type { MasterKeys, WrappedKey } from '#libs/ports/key-vault/master-key.js'
+import { makeSecretKey, type SecretKey } from '#libs/ports/key-vault/seal.js'
+
+/*
+ * Relies on: lmdb 3 synced before seen, where a visible commit has been synced to disk; a compact backup
+ * that copies live pages only, so that what stood in freed pages is not in the copy; rename(2) being atomic.
+ */
+
+export interface LmdbKeyVaultOptions {
+  /** A file of its own: it is rewritten whole. */
+  path: string
+  masterKeys: MasterKeys
+  /** Longest time from a key's being forgotten to its leaving the file. */
+  rewriteWithinMs: number
+  now(): Date
+  /** Told where the rewrite failed; it is tried again. */
+  onRewriteError(error: unknown): void
+}
+
+type KeyRecord = WrappedKey | { forgottenAt: Date }
+type VaultRow = KeyRecord | Date | string
+
+/** Where it is kept that the file still holds forgotten keys, and since when. */
+const UNCLEAN_SINCE = 'unclean-since'
+/** Where it is kept which master key served new inboxes last: without it few keys would open. */
+const MASTER_KEY_ID = 'master-key-id'
+const RETRY_MS = 60_000
+/** Keys that were found last: to unwrap one costs more than to seal a mail with it. */
+const MAX_AT_HAND = 10_000
+
+export class LmdbKeyVault implements KeyVault {
+  private timer: NodeJS.Timeout | null = null
+  /** Forgetting and rewriting, one after the other. */
+  private queue: Promise<unknown> = Promise.resolve()
+  /** There while the rewritten file takes the old one's place: nothing may read or write meanwhile. */
+  private swap: Promise<void> | null = null
+  private isClosed = false
+  private readonly atHand = new LRUCache<InboxId, SecretKey>({ max: MAX_AT_HAND })
+
+  /** Rejects where the file can't be opened, with MasterKeyMissingError where its keys could not be. */
+  static async open(options: LmdbKeyVaultOptions): Promise<LmdbKeyVault> {
+    const { path, masterKeys } = options
+    const root = openVault(path)
+    try {
+      const masterKeyId = root.get(MASTER_KEY_ID)
+      if (typeof masterKeyId === 'string') masterKeys.mustHave(masterKeyId)
+      if (masterKeyId !== masterKeys.current) {
+        await commit(root, () => root.putSync(MASTER_KEY_ID, masterKeys.current))
+      }
+      return new LmdbKeyVault(options, root)
+    } catch (error) {
+      await closeLmdbFile(root)
+      throw error
+    }
+  }
+
+  private constructor(
+    private readonly options: LmdbKeyVaultOptions,
+    private root: RootDatabase<VaultRow, string>,
+  ) {
+    this.scheduleRewrite()
+  }
+
+  async create(inboxId: InboxId): Promise<SecretKey> {
+    const { masterKeys } = this.options
+    while (this.swap !== null) await this.swap
+    const key = makeSecretKey()
+    const wrapped = masterKeys.wrap(inboxId, key)
+    const existing = await commit(this.root, () => {
+      const record = this.root.get(inboxId)
+      if (record === undefined) this.root.putSync(inboxId, wrapped)
+      return record
+    }).catch((cause: unknown) => {
+      throw new KeyVaultUnavailableError(`the key of ${inboxId} could not be stored`, { cause })
+    })
+    if (existing === undefined) return key
+    const found = this.read(inboxId, existing)
+    if (found.state !== 'known') throw new KeyForgottenError(inboxId)
+    return found.key
+  }
+
+  async find(inboxId: InboxId): Promise<KeyLookup> {
+    while (this.swap !== null) await this.swap
+    const key = this.atHand.get(inboxId)
+    return key === undefined ? this.read(inboxId, this.root.get(inboxId)) : { state: 'known', key }
+  }
+
+  async forget(inboxIds: readonly InboxId[]): Promise<void> {
+    await this.exclusively(async () => {
+      const forgottenAt = this.options.now()
+      await commit(this.root, () => {
+        let isUnclean = this.root.get(UNCLEAN_SINCE) !== undefined
+        for (const inboxId of inboxIds) {
+          const record = this.root.get(inboxId)
+          if (typeof record === 'object' && 'forgottenAt' in record) continue
+          this.root.putSync(inboxId, { forgottenAt })
+          if (!isUnclean) this.root.putSync(UNCLEAN_SINCE, forgottenAt)
+          isUnclean = true
+        }
+      })
+      for (const inboxId of inboxIds) this.atHand.delete(inboxId)
+    })
+    this.scheduleRewrite()
+  }
+
+  /** Rewrites the file without what was freed in it, where anything was. */
+  async rewrite(): Promise<void> {
+    await this.exclusively(async () => {
+      if (this.isClosed || this.root.get(UNCLEAN_SINCE) === undefined) return
+      const { promise, resolve } = Promise.withResolvers<undefined>()
+      this.swap = promise
+      try {
+        await this.swapForCopy()
+      } finally {
+        this.swap = null
+        resolve(undefined)
+      }
+    })
+  }
+
+  /** Killed at any point of it, the path holds either file, whole; the old one says that it is unclean. */
+  private async swapForCopy(): Promise<void> {
+    const { path } = this.options
+    const copy = `${path}.rewritten`
+    await Promise.all([copy, `${copy}-lock`].map((file) => rm(file, { force: true })))
+    await this.root.committed
+    await this.root.backup(copy, true)
+    const copied = openVault(copy)
+    await commit(copied, () => copied.removeSync(UNCLEAN_SINCE))
+    await closeLmdbFile(copied)
+    await sync(copy)
+    await closeLmdbFile(this.root)
+    try {
+      await rename(copy, path)
+      await sync(dirname(path))
+    } finally {
+      this.root = openVault(path)
+      await rm(`${copy}-lock`, { force: true })
+    }
+  }
+
+  private read(inboxId: InboxId, record: VaultRow | undefined): KeyLookup {
+    if (typeof record !== 'object' || record instanceof Date) return { state: 'unknown' }
+    if ('forgottenAt' in record) return { state: 'forgotten' }
+    const key = this.options.masterKeys.unwrap(inboxId, record)
+    this.atHand.set(inboxId, key)
+    return { state: 'known', key }
+  }
+
+  async close(): Promise<void> {
+    if (this.timer !== null) clearTimeout(this.timer)
+    await this.exclusively(async () => {
+      this.isClosed = true
+      await closeLmdbFile(this.root)
+    })
+  }
+
+  private scheduleRewrite(retryMs = 0): void {
+    if (this.timer !== null || this.isClosed) return
+    const since = this.root.get(UNCLEAN_SINCE)
+    if (!(since instanceof Date)) return
+    const dueMs = since.getTime() + this.options.rewriteWithinMs / 2 - this.options.now().getTime()
+    const delay = Math.max(dueMs, retryMs, 0)
+    this.timer = setTimeout(() => {
+      this.timer = null
+      this.rewrite().then(
+        () => this.scheduleRewrite(),
+        (error: unknown) => {
+          this.options.onRewriteError(error)
+          this.scheduleRewrite(RETRY_MS)
+        },
+      )
+    }, delay).unref()
+  }
+
+  private exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.queue.then(work)
+    this.queue = result.then(
+      () => undefined,
+      () => undefined,
+    )
+    return result
+  }
+}
+
+function openVault(path: string): RootDatabase<VaultRow, string> {
+  return openLmdbFile<VaultRow, string>({ path, isSynced: 'before-seen' })
+}
+
+async function sync(path: string): Promise<void> {
+  const file = await openFile(path, 'r')
+  try {
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}

@@ -1,0 +1,117 @@
+import type { DeliveryId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { DeliveryKey } from '#libs/ports/read-model/projection-store.js'
+import type {
+  DeliveryListQuery,
+  DeliveryQueries,
+  DueClaim,
+  DueDeliveries,
+} from '#libs/ports/read-model/queries.js'
+import type { DeliveryRow } from '#libs/ports/read-model/views.js'
+import { isCatchingUpWith } from './catching-up.js'
+import { dueRangeOf, removeOldDeliveries } from './delivery-changes.js'
+import { Leases } from './leases.js'
+import type { DueWebhookKey, Tables } from './tables.js'
+import { Turns } from './turns.js'
+
+const FIRST_WEBHOOK = 'whk_' as WebhookId
+const BEHIND_WEBHOOKS = 'whk_~' as WebhookId
+/** Webhooks that a claim is shared out among, earliest first: it looks through no more of them. */
+const MOST_IN_TURN = 1_000
+const ASKED_AT_ONCE = 100
+
+export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
+  private readonly leases = new Leases()
+  private readonly turns = new Turns()
+
+  constructor(private readonly tables: Tables) {}
+
+  delivery({ webhookId, deliveryId }: DeliveryKey): Promise<DeliveryRow | null> {
+    return Promise.resolve(this.tables.deliveries.get([webhookId, deliveryId]) ?? null)
+  }
+
+  listDeliveries(query: DeliveryListQuery): Promise<DeliveryRow[]> {
+    const rows = [...this.idsIn(query)].flatMap(
+      (id) => this.tables.deliveries.get([query.webhookId, id]) ?? [],
+    )
+    return Promise.resolve(rows)
+  }
+
+  async claimDue({ now, leaseMs, limit, room }: DueClaim): Promise<DeliveryRow[]> {
+    if (isCatchingUpWith(this.tables, 'webhook-events')) return []
+    const nowMs = now.getTime()
+    this.leases.forgetOver(nowMs)
+    const due = await this.dueWithRoom(nowMs, room)
+    const some = this.turns.inTurn(due, ({ id }) => id).slice(0, limit)
+    const claimed: DeliveryRow[] = []
+    for (const [index, { id, most }] of some.entries()) {
+      const share = Math.ceil((limit - claimed.length) / (some.length - index))
+      const wanted = Math.min(share, most)
+      const rows = this.dueOf(id, nowMs, wanted)
+      this.turns.had(id, rows.length === wanted)
+      for (const { delivery } of rows) this.leases.take(delivery, nowMs + leaseMs)
+      claimed.push(...rows)
+    }
+    return claimed
+  }
+
+  earliestDue(): Promise<Date | null> {
+    const [first] = this.tables.dueWebhooks.getKeys({ limit: 1 })
+    return Promise.resolve(first === undefined ? null : new Date(first[0]))
+  }
+
+  removeOld(before: Date): Promise<number> {
+    return removeOldDeliveries(this.tables, before)
+  }
+
+  private dueWebhooks(untilMs: number): Iterable<DueWebhookKey> {
+    return this.tables.dueWebhooks.getKeys({ start: [0, FIRST_WEBHOOK], end: [untilMs, BEHIND_WEBHOOKS] })
+  }
+
+  private async dueWithRoom(
+    nowMs: number,
+    room: DueClaim['room'],
+  ): Promise<{ id: WebhookId; most: number }[]> {
+    const found: { id: WebhookId; most: number }[] = []
+    let ids: WebhookId[] = []
+    const ask = async () => {
+      const rooms = await room(ids)
+      found.push(...ids.map((id, index) => ({ id, most: rooms[index] ?? 0 })).filter(({ most }) => most > 0))
+      ids = []
+    }
+    for (const [, id] of this.dueWebhooks(nowMs)) {
+      ids.push(id)
+      if (ids.length < ASKED_AT_ONCE) continue
+      await ask()
+      if (found.length >= MOST_IN_TURN) return found
+      // Whatever else the process does goes on in between.
+      await new Promise(setImmediate)
+    }
+    await ask()
+    return found
+  }
+
+  private dueOf(webhookId: WebhookId, untilMs: number, most: number): DeliveryRow[] {
+    const rows: DeliveryRow[] = []
+    if (most <= 0) return rows
+    for (const [, dueAtMs, id] of this.tables.dueDeliveries.getKeys(dueRangeOf(webhookId, untilMs))) {
+      if (this.leases.has(id, dueAtMs, untilMs)) continue
+      const row = this.tables.deliveries.get([webhookId, id])
+      if (row !== undefined) rows.push(row)
+      if (rows.length === most) break
+    }
+    return rows
+  }
+
+  private *idsIn({ webhookId, state, order, from, to, limit }: DeliveryListQuery): Iterable<DeliveryId> {
+    const [start, end] = order === 'asc' ? [from, to] : [to - 1, from - 1]
+    const options = { limit, reverse: order === 'desc' }
+    const found =
+      state === null
+        ? this.tables.deliveryOrder.getRange({ start: [webhookId, start], end: [webhookId, end], ...options })
+        : this.tables.deliveryStates.getRange({
+            ...{ start: [webhookId, state, start], end: [webhookId, state, end] },
+            ...options,
+          })
+    for (const { value } of found) yield value
+  }
+}

@@ -1,0 +1,122 @@
+import type { AccountSlice } from '#libs/domain/account/account.js'
+import type { PartitionRange } from '#libs/ports/event-log/event-log.js'
+import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
+import { commit } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import type { Replay } from '#libs/domain/webhook/replay.js'
+import type {
+  AccountSliceKey,
+  DeliveryKey,
+  MessageKey,
+  ProjectionStore,
+  ReplayKey,
+  Step,
+  StepOutcome,
+} from '#libs/ports/read-model/projection-store.js'
+import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '#libs/ports/read-model/views.js'
+import { applyChange, putContent, removeInbox } from './changes.js'
+import { removeDeliveries } from './delivery-changes.js'
+import { accountTablesOf, type SlotRow, type Tables } from './tables.js'
+
+/** Changes with what a row holds: views of another form are rebuilt from the log. */
+const FORM = 3
+const RESET_CHUNK = 200
+
+export class LmdbProjectionStore implements ProjectionStore {
+  constructor(private readonly tables: Tables) {}
+
+  async begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }> {
+    const { topic, partition, first, end } = range
+    const { root, slots } = this.tables
+    // Within one transaction, so that a step applied meanwhile is not taken back.
+    const standsAt = await commit(root, () => {
+      const slot = slots.get([topic, partition])
+      if (slot?.logId !== logId || slot.form !== FORM) return null
+      if (slot.position > end) return slot.position === aheadAt ? null : { aheadAt: slot.position }
+      // What the log no longer holds can't be applied any more: the views go on from its first record.
+      const position = Math.max(slot.position, first)
+      const begunAtMs = Math.max(Date.now(), slot.begunAtMs + 1)
+      slots.putSync([topic, partition], { ...slot, position, target: end, begunAtMs })
+      return position
+    })
+    if (standsAt !== null) return standsAt
+    await this.clear(range)
+    const row: SlotRow = { logId, form: FORM, position: first, target: end, begunAtMs: Date.now() }
+    await commit(root, () => slots.putSync([topic, partition], row))
+    return first
+  }
+
+  inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]> {
+    return Promise.resolve(ids.map((id) => this.tables.inboxes.get(id) ?? null))
+  }
+
+  messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]> {
+    return Promise.resolve(
+      keys.map(({ inboxId, messageId }) => this.tables.messages.get([inboxId, messageId]) ?? null),
+    )
+  }
+
+  deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]> {
+    return Promise.resolve(
+      keys.map(({ webhookId, deliveryId }) => this.tables.deliveries.get([webhookId, deliveryId]) ?? null),
+    )
+  }
+
+  replays(keys: readonly ReplayKey[]): Promise<(Replay | null)[]> {
+    return Promise.resolve(
+      keys.map(({ webhookId, replayId }) => this.tables.replays.get([webhookId, replayId]) ?? null),
+    )
+  }
+
+  webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]> {
+    const healthOf = (webhookId: WebhookId) => {
+      const row = this.tables.webhookHealth.get(webhookId)
+      return row === undefined ? null : { webhookId, failingSince: row.failingSince }
+    }
+    return Promise.resolve(ids.map(healthOf))
+  }
+
+  accountSlice({ accountId, keyId, webhookId }: AccountSliceKey): Promise<AccountSlice> {
+    const { accounts, keys, webhooks } = this.tables
+    const account = accounts.get(accountId) ?? null
+    const key = keyId === null ? null : (keys.get(keyId) ?? null)
+    const webhook = webhookId === null ? null : (webhooks.get(webhookId) ?? null)
+    return Promise.resolve({ account, key, webhook })
+  }
+
+  apply(step: Step): Promise<StepOutcome> {
+    const { topic, partition, from, to, changes, contents } = step
+    return commit(this.tables.root, (): StepOutcome => {
+      const slot = this.tables.slots.get([topic, partition])
+      if (slot === undefined) return 'absent'
+      if (slot.position !== from) return { standsAt: slot.position }
+      for (const content of contents) putContent(this.tables, content)
+      for (const change of changes) applyChange(this.tables, partition, change)
+      this.tables.slots.putSync([topic, partition], { ...slot, position: to } satisfies SlotRow)
+      return 'applied'
+    })
+  }
+
+  /** Killed midway, there is no slot: the next one to begin clears the rest. */
+  private async clear({ topic, partition }: PartitionRange): Promise<void> {
+    const { slots, inboxes, root } = this.tables
+    await commit(root, () => slots.removeSync([topic, partition]))
+    if (topic === 'account-events') {
+      await Promise.all(accountTablesOf(this.tables).map((table) => table.clearAsync()))
+      return
+    }
+    if (topic === 'webhook-events') {
+      await removeDeliveries(this.tables, partition)
+      return
+    }
+    const ids: InboxId[] = []
+    for (const { key, value } of inboxes.getRange({})) if (value.partition === partition) ids.push(key)
+    for (let at = 0; at < ids.length; at += RESET_CHUNK) {
+      await commit(root, () => {
+        for (const id of ids.slice(at, at + RESET_CHUNK)) {
+          const row = inboxes.get(id)
+          if (row !== undefined) removeInbox(this.tables, row.inbox)
+        }
+      })
+    }
+  }
+}

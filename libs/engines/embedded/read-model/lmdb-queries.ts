@@ -1,0 +1,191 @@
+import type { Partition } from '#libs/ports/event-log/event-log.js'
+import type { Address } from '#libs/domain/inbox/address.js'
+import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
+import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
+import type {
+  DueInboxes,
+  HistoryQuery,
+  InboxListQuery,
+  InboxQueries,
+  MessageRangeQuery,
+  Progress,
+} from '#libs/ports/read-model/queries.js'
+import type { HistoryEntry } from '#libs/ports/read-model/history.js'
+import type { InboxRow, MessageRow } from '#libs/ports/read-model/views.js'
+import type { DueKey, Tables } from './tables.js'
+
+const LEASE_MS = 10_000
+const LAST_ID = 'inb_~' as InboxId
+const FIRST_ID = 'inb_' as InboxId
+/** Inboxes; in between other requests go on. */
+const LOOKED_AT_ONCE = 500
+/** With more inboxes past their expiry, those of other accounts too, the account's own active ones are read instead. */
+const MAX_DUE = 1_000
+
+export class LmdbQueries implements InboxQueries, DueInboxes {
+  /** When each lease ends. One process holds the folder, so nobody else need know of them. */
+  private readonly leases = new Map<InboxId, number>()
+
+  constructor(private readonly tables: Tables) {}
+
+  progress({ topic, partition }: Partition): Promise<Progress | null> {
+    const slot = this.tables.slots.get([topic, partition])
+    if (slot === undefined) return Promise.resolve(null)
+    const { logId, position, target, begunAtMs } = slot
+    return Promise.resolve({ topic, partition, logId, position, target, begunAtMs })
+  }
+
+  inbox(id: InboxId): Promise<InboxRow | null> {
+    return Promise.resolve(this.tables.inboxes.get(id) ?? null)
+  }
+
+  inboxIdAt(address: Address): Promise<InboxId | null> {
+    return Promise.resolve(this.tables.addresses.get(address) ?? null)
+  }
+
+  async listInboxes(query: InboxListQuery): Promise<Inbox[]> {
+    const inboxes: Inbox[] = []
+    let looked = 0
+    for (const id of this.candidates(query)) {
+      looked += 1
+      if (looked % LOOKED_AT_ONCE === 0) await new Promise(setImmediate)
+      const row = this.tables.inboxes.get(id)
+      if (row === undefined) continue
+      const inbox = asOf(row.inbox, query.now)
+      if (inbox.state !== query.state || !hasLabels(inbox, query)) continue
+      inboxes.push(inbox)
+      if (inboxes.length === query.limit) break
+    }
+    return inboxes
+  }
+
+  message({ inboxId, messageId }: MessageKey): Promise<MessageRow | null> {
+    return Promise.resolve(this.tables.messages.get([inboxId, messageId]) ?? null)
+  }
+
+  listMessages({ inboxId, order, from, to, limit }: MessageRangeQuery): Promise<MessageRow[]> {
+    const rows: MessageRow[] = []
+    const range =
+      order === 'asc'
+        ? { start: [inboxId, from] as [InboxId, number], end: [inboxId, to] as [InboxId, number] }
+        : { start: [inboxId, to - 1] as [InboxId, number], end: [inboxId, from - 1] as [InboxId, number] }
+    for (const { value } of this.tables.messageIndex.getRange({
+      ...range,
+      limit,
+      reverse: order === 'desc',
+    })) {
+      const row = this.tables.messages.get([inboxId, value])
+      if (row !== undefined) rows.push(row)
+    }
+    return Promise.resolve(rows)
+  }
+
+  body({ messageId }: MessageKey): Promise<Uint8Array | null> {
+    return Promise.resolve(this.tables.bodies.get(messageId) ?? null)
+  }
+
+  raw({ messageId }: MessageKey): Promise<Uint8Array | null> {
+    return Promise.resolve(this.tables.raws.get(messageId) ?? null)
+  }
+
+  history({ inboxId, order, from, to, limit }: HistoryQuery): Promise<HistoryEntry[]> {
+    const [start, end] = order === 'asc' ? [from, to] : [to - 1, from - 1]
+    const entries = this.tables.history.getRange({
+      start: [inboxId, start],
+      end: [inboxId, end],
+      limit,
+      reverse: order === 'desc',
+    })
+    return Promise.resolve([...entries].map(({ value }) => value))
+  }
+
+  leaseDue(now: Date, limit: number): Promise<InboxId[]> {
+    const nowMs = now.getTime()
+    for (const [id, until] of this.leases) if (until <= nowMs) this.leases.delete(id)
+    const due: InboxId[] = []
+    for (const [, id] of this.dueUntil(now)) {
+      if (this.leases.has(id)) continue
+      this.leases.set(id, nowMs + LEASE_MS)
+      due.push(id)
+      if (due.length === limit) break
+    }
+    return Promise.resolve(due)
+  }
+
+  countActive(): Promise<number> {
+    // An active inbox has one entry. The statistics of a table are kept by LMDB: nothing is read for them.
+    const { entryCount } = this.tables.due.getStats() as { entryCount: number }
+    return Promise.resolve(entryCount)
+  }
+
+  private dueUntil(now: Date): Iterable<DueKey> {
+    return this.tables.due.getKeys({ start: [0, FIRST_ID], end: [now.getTime(), LAST_ID] })
+  }
+
+  /** Ids that may be asked for, in order; those past their expiry are still in the list of active ones. */
+  private candidates(query: InboxListQuery): Iterable<InboxId> {
+    const listed = this.listed(query)
+    if (query.state !== 'expired') return listed
+    const isBehind = (id: InboxId) =>
+      query.after === null || (query.order === 'asc' ? id > query.after : id < query.after)
+    const due: InboxId[] = []
+    for (const [, id] of this.dueUntil(query.now)) {
+      due.push(id)
+      if (due.length > MAX_DUE) return merge(listed, this.listed({ ...query, state: 'active' }), query.order)
+    }
+    const ascending = due.filter(isBehind).sort()
+    return merge(listed, query.order === 'asc' ? ascending : ascending.reverse(), query.order)
+  }
+
+  private *listed({
+    accountId,
+    environment,
+    state,
+    labels,
+    order,
+    after,
+  }: InboxListQuery): Iterable<InboxId> {
+    const [label] = labels
+    const [from, to] = order === 'asc' ? [after ?? FIRST_ID, LAST_ID] : [after ?? LAST_ID, FIRST_ID]
+    const options = { reverse: order === 'desc', exclusiveStart: true } as const
+    const scope = [accountId, environment, state] as const
+    const keys =
+      label === undefined
+        ? this.tables.listing.getKeys({ start: [...scope, from], end: [...scope, to], ...options })
+        : this.tables.labels.getKeys({
+            start: [...scope, ...label, from],
+            end: [...scope, ...label, to],
+            ...options,
+          })
+    for (const key of keys) {
+      const id = key.at(-1)
+      if (id !== undefined) yield id as InboxId
+    }
+  }
+}
+
+function hasLabels(inbox: Inbox, { accountId, environment, labels }: InboxListQuery): boolean {
+  if (inbox.accountId !== accountId || inbox.environment !== environment) return false
+  return labels.every(([name, value]) => inbox.labels[name] === value)
+}
+
+/** Two runs in the same order as one, in which an id that both have comes once. */
+function* merge(
+  run: Iterable<InboxId>,
+  others: Iterable<InboxId>,
+  order: 'asc' | 'desc',
+): Generator<InboxId, void, undefined> {
+  const rest = others[Symbol.iterator]()
+  let other = rest.next()
+  for (const id of run) {
+    for (; other.done !== true && comesBefore(other.value, id, order); other = rest.next()) yield other.value
+    if (other.value === id) other = rest.next()
+    yield id
+  }
+  for (; other.done !== true; other = rest.next()) yield other.value
+}
+
+function comesBefore(one: InboxId, other: InboxId, order: 'asc' | 'desc'): boolean {
+  return order === 'asc' ? one < other : one > other
+}

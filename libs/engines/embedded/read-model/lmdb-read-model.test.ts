@@ -1,0 +1,102 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { messageId, minute } from '#libs/domain/inbox/given-when-then.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import type { ReplayRequested } from '#libs/domain/webhook/replay-events.js'
+import {
+  DeliveryFollower,
+  moment,
+  requested,
+  webhookIdIn,
+} from '#libs/ports/read-model/delivery-follower.contract.js'
+import { describeProjectionStore } from '#libs/ports/read-model/projection-store.contract.js'
+import { describeQueries } from '#libs/ports/read-model/queries.contract.js'
+import {
+  Follower,
+  followerOf,
+  inboxIdIn,
+  mail,
+  makeInbox,
+} from '#libs/ports/read-model/read-model-harness.contract.js'
+import { openLmdbReadModel } from './lmdb-read-model.js'
+
+async function makeReadModel() {
+  const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
+  const views = await openLmdbReadModel(join(dir, 'views.mdb'))
+  return {
+    store: views.store,
+    queries: views.queries,
+    accounts: views.accounts,
+    deliveries: views.deliveries,
+    replays: views.replays,
+    webhooks: views.webhooks,
+    async close() {
+      await views.close()
+      await rm(dir, { recursive: true })
+    },
+  }
+}
+
+describeProjectionStore('LMDB', makeReadModel)
+describeQueries('LMDB', makeReadModel)
+
+describe('LMDB read model', () => {
+  it('hands out replays one by one at little cost, however many wait', async () => {
+    const views = await makeReadModel()
+    const webhookId = webhookIdIn(1)
+    const follower = await DeliveryFollower.begin(views.store, 1)
+    const requestedAt = moment(0)
+    const many = Array.from({ length: 5_000 }, (_, n): ReplayRequested => {
+      const bytes = Buffer.alloc(16)
+      bytes.writeUInt32BE(n)
+      const { accountId, environment } = requested(webhookId, 1)
+      const whose = { webhookId, replayId: idFromBytes('rpl', bytes), accountId, environment }
+      return { type: 'ReplayRequested', ...whose, selection: { kind: 'held', since: null }, requestedAt }
+    })
+    await follower.follow(...many)
+    const claim = () => views.replays.claimReplay({ now: requestedAt, leaseMs: 60_000 })
+    const claimed = new Set<string | undefined>()
+    for (const _ of many) claimed.add((await claim())?.id)
+    expect(claimed.size).toBe(many.length)
+    expect(await claim()).toBeNull()
+    await views.close()
+  }, 10_000)
+
+  it('lets others go on while it looks through many inboxes', async () => {
+    const views = await makeReadModel()
+    const made = Array.from({ length: 1_200 }, (_, n) => makeInbox(inboxIdIn(1, n), { labels: { run: '1' } }))
+    await (await followerOf(views.store, 1)).follow(...made)
+    const [{ accountId, environment } = makeInbox(inboxIdIn(1))] = made
+    const labels: [string, string][] = [
+      ['run', '1'],
+      ['browser', 'none'],
+    ]
+    const order: string[] = []
+    const query = { accountId, environment, state: 'active', order: 'asc', after: null, limit: 10 } as const
+    const looking = views.queries
+      .listInboxes({ ...query, labels, now: minute(1) })
+      .then((found) => order.push(`${found.length} found`))
+    setImmediate(() => order.push('another'))
+    await looking
+    expect(order).toEqual(['another', '0 found'])
+    await views.close()
+  })
+
+  it('goes on after a restart with what it held', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
+    const path = join(dir, 'views.mdb')
+    const id = inboxIdIn(1)
+    const before = await openLmdbReadModel(path)
+    const follower = await followerOf(before.store, 1)
+    await follower.follow(makeInbox(id, { labels: { run: '42' } }), mail(id, messageId(1)))
+    const row = await before.queries.inbox(id)
+    await before.close()
+    const after = await openLmdbReadModel(path)
+    expect(await new Follower(after.store, 1).begin()).toBe(2)
+    expect(await after.queries.inbox(id)).toEqual(row)
+    expect(await after.queries.raw({ inboxId: id, messageId: messageId(1) })).not.toBeNull()
+    await after.close()
+    await rm(dir, { recursive: true })
+  })
+})

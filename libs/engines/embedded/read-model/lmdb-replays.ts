@@ -1,0 +1,75 @@
+import type { ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { Replay } from '#libs/domain/webhook/replay.js'
+import type { ReplayKey } from '#libs/ports/read-model/projection-store.js'
+import type { AskingReplays, ListQuery, ReplayQueries } from '#libs/ports/read-model/queries.js'
+import { isCatchingUpWith } from './catching-up.js'
+import { removeOldReplays } from './replay-changes.js'
+import { replayRangeOf, type ReplayRowKey, type Tables } from './tables.js'
+
+export class LmdbReplays implements ReplayQueries, AskingReplays {
+  /** From when on each may be claimed again. One process holds the folder, so nobody else need know of them. */
+  private readonly freeFrom = new Map<ReplayId, number>()
+
+  /** Those that were free at the last look at all; the one that had waited longest is the last. */
+  private free: ReplayRowKey[] = []
+
+  constructor(private readonly tables: Tables) {}
+
+  replay({ webhookId, replayId }: ReplayKey): Promise<Replay | null> {
+    return Promise.resolve(this.tables.replays.get([webhookId, replayId]) ?? null)
+  }
+
+  listReplays(webhookId: WebhookId, { order, after, limit }: ListQuery<ReplayId>): Promise<Replay[]> {
+    const { start, end } = replayRangeOf(webhookId)
+    const [from, to] = order === 'asc' ? [start, end] : [end, start]
+    const options = { limit, reverse: order === 'desc', exclusiveStart: true }
+    const begin: typeof from = after === null ? from : [webhookId, after]
+    const found = this.tables.replays.getRange({ start: begin, end: to, ...options })
+    return Promise.resolve([...found].map(({ value }) => value))
+  }
+
+  claimReplay({ now, leaseMs }: { now: Date; leaseMs: number }): Promise<Replay | null> {
+    const nowMs = now.getTime()
+    if (isCatchingUpWith(this.tables, 'webhook-events')) return Promise.resolve(null)
+    let key = this.nextFree(nowMs)
+    if (key === null) {
+      this.lookForFree(nowMs)
+      key = this.nextFree(nowMs)
+    }
+    if (key === null) return Promise.resolve(null)
+    const [webhookId, replayId] = key
+    this.freeFrom.set(replayId, nowMs + leaseMs)
+    return this.replay({ webhookId, replayId })
+  }
+
+  releaseReplay({ webhookId, replayId }: ReplayKey, at: Date): Promise<void> {
+    if (this.tables.askingReplays.doesExist([webhookId, replayId])) this.freeFrom.set(replayId, at.getTime())
+    else this.freeFrom.delete(replayId)
+    return Promise.resolve()
+  }
+
+  removeOldReplays(before: Date): Promise<number> {
+    return removeOldReplays(this.tables, before)
+  }
+
+  private nextFree(nowMs: number): ReplayRowKey | null {
+    for (let key = this.free.pop(); key !== undefined; key = this.free.pop()) {
+      if (this.freeFromMs(key) <= nowMs && this.tables.askingReplays.doesExist(key)) return key
+    }
+    return null
+  }
+
+  /** One look serves as many claims as it finds free ones: any number of them may wait. */
+  private lookForFree(nowMs: number): void {
+    const asking = [...this.tables.askingReplays.getKeys({})]
+    const ids = new Set(asking.map(([, id]) => id))
+    for (const id of this.freeFrom.keys()) if (!ids.has(id)) this.freeFrom.delete(id)
+    this.free = asking
+      .filter((key) => this.freeFromMs(key) <= nowMs)
+      .sort((one, other) => this.freeFromMs(other) - this.freeFromMs(one))
+  }
+
+  private freeFromMs([, replayId]: ReplayRowKey): number {
+    return this.freeFrom.get(replayId) ?? 0
+  }
+}

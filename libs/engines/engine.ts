@@ -1,0 +1,53 @@
+import type { Settings } from '#libs/runtime/config/settings.js'
+import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
+import type { WebhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'
+import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { DiskRoom } from '#libs/engines/embedded/event-log/disk-room.js'
+import type { KeyUse } from '#libs/ports/key-use/key-use.js'
+import type { ProjectionStore } from '#libs/ports/read-model/projection-store.js'
+import type { IdempotencyStore } from '#libs/ports/idempotency/idempotency-store.js'
+import type { RateLimits } from '#libs/ports/rate-limit/rate-limits.js'
+import type {
+  AccountQueries,
+  AskingReplays,
+  DeliveryQueries,
+  DueDeliveries,
+  DueInboxes,
+  InboxQueries,
+  ReplayQueries,
+  WebhookQueries,
+} from '#libs/ports/read-model/queries.js'
+import type { Signals } from '#libs/ports/signals/signals.js'
+import type { UsageStore } from '#libs/ports/usage/usage-store.js'
+
+/** Every port, with the adapters of one engine behind them. */
+export interface Engine {
+  log: EventLog
+  vault: KeyVault
+  projections: ProjectionStore
+  inboxes: InboxQueries & DueInboxes
+  accounts: AccountQueries
+  deliveries: DeliveryQueries & DueDeliveries
+  replays: ReplayQueries & AskingReplays
+  webhooks: WebhookQueries
+  secrets: WebhookSecrets
+  keyUse: KeyUse
+  signals: Signals
+  limits: RateLimits
+  idempotency: IdempotencyStore
+  /** Null where the embedded engine has none: it is told not to count, or chDB does not come for the system. */
+  usage: Omit<UsageStore, 'close'> | null
+  /** Of the disk that all is stored on; null where that is other processes' disks. */
+  room: Pick<DiskRoom, 'left'> | null
+  /** Lets go of every resource; what was acknowledged is durable. */
+  close(): Promise<void>
+}
+
+export interface EngineOptions {
+  settings: Settings
+  /** What this process does: names its connections. */
+  role: string
+  now: () => Date
+  /** Told of faults in the background, each of which is tried again. */
+  onError: (error: unknown, during: string) => void
+}

@@ -1,0 +1,180 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import { isInForce } from '#libs/domain/account/account.js'
+import { drawSecret, prefixOf } from '#libs/domain/account/api-key.js'
+import type { AccountEvent, ApiKeyIssued } from '#libs/domain/account/events.js'
+import { FIRST_PLAN } from '#libs/domain/account/plan.js'
+import { SCOPES } from '#libs/domain/account/scope.js'
+import { hashSecret } from '#libs/domain/account/secret-hash.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
+import { accountEventCodec } from '#libs/ports/event-log/codecs.js'
+import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import { Recorder } from '#libs/ports/event-log/recorder.js'
+import { Watermark } from '#libs/ports/read-model/watermark.js'
+import { mintId } from '#libs/domain/ids/mint.js'
+import { idFromBytes, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
+import type { Engine } from '#libs/engines/engine.js'
+import { StartError } from '#libs/runtime/process/start-error.js'
+
+export interface FirstKeyOptions {
+  engine: Pick<Engine, 'log' | 'inboxes' | 'accounts' | 'signals'>
+  settings: Pick<Settings, 'bootstrapApiKey'>
+  now: () => Date
+  logger: Pick<Logger, 'info' | 'warn'>
+}
+
+/** Where the first API key comes from: made at this start, at an earlier one, or configured. */
+export type FirstKey = { made: string } | 'made-before' | 'configured'
+
+const ENVIRONMENT = 'development'
+const LOG_WAIT_AFTER_MS = 5_000
+const VISIBLE_WITHIN_MS = 600_000
+
+/**
+ * Adds the configured key, if there is one and it is not known yet, to the first account on the log, which is opened
+ * if there is none. All ids derive from the secret, so that instances that start at once write the same events, and a
+ * repeat changes nothing. Resolves once the key works.
+ */
+export async function ensureConfiguredKey(options: FirstKeyOptions): Promise<void> {
+  const { engine, settings, now, logger } = options
+  const { bootstrapApiKey } = settings
+  if (bootstrapApiKey === null) return
+  await waitForAccountViews(options)
+  const secretHash = hashSecret(bootstrapApiKey)
+  const known = await engine.accounts.keyByHash(secretHash)
+  if (known === null) await issueVisibly(bootstrapApiKey, options)
+  else if (!isInForce(known.key, secretHash, now())) {
+    logger.warn({ keyId: known.key.id }, 'MAYFLY_BOOTSTRAP_API_KEY was revoked or replaced: set another one')
+  }
+}
+
+/**
+ * Makes the first key if none is configured and none was ever issued. `announce` shows it to whoever starts Mayfly:
+ * it is stored as a hash only, so nothing can show it again. Resolves once the key works.
+ */
+export async function makeFirstKey(
+  options: FirstKeyOptions & { announce: (secret: string) => void },
+): Promise<FirstKey> {
+  const { engine, settings, announce } = options
+  if (settings.bootstrapApiKey !== null) return 'configured'
+  await waitForAccountViews(options)
+  if ((await firstEvent(engine.log, 'ApiKeyIssued')) !== null) return 'made-before'
+  const secret = drawSecret(ENVIRONMENT, randomBytes)
+  // Shown before it is stored: after a kill in between, the next start makes and shows another.
+  announce(secret)
+  await issueVisibly(secret, options)
+  return { made: secret }
+}
+
+/**
+ * Adds a key with every scope to the first account of a data folder that no process uses. Resolves with its secret and
+ * account once it is durable. Rejects with DataDirError if the folder is in use or holds no event log, and with
+ * StartError if it holds no account.
+ */
+export async function recoverKey(
+  dataDir: string,
+  now: () => Date,
+): Promise<{ secret: string; keyId: KeyId; accountId: AccountId; environment: string }> {
+  // Loaded here only: a process of the distributed engine needs none of it.
+  const { openLogForRecovery } = await import('#libs/engines/embedded/embedded-engine.js')
+  await using opened = await openLogForRecovery(dataDir, now)
+  const first = await firstEvent(opened.log, 'AccountOpened')
+  if (first === null) {
+    throw new StartError(
+      `${dataDir} holds no account yet: start Mayfly, which makes and prints its first key`,
+    )
+  }
+  const secret = drawSecret(ENVIRONMENT, randomBytes)
+  const { accountId } = first
+  const keyId = mintId('key')
+  const event = keyIssued({ accountId, keyId, name: 'recovered', secret, now })
+  const recorder = new Recorder(opened.log, '/mayfly/cli', now)
+  await recorder.recordAccountEvent(event, { accountId, environment: ENVIRONMENT, keyId: null })
+  return { secret, keyId, accountId, environment: ENVIRONMENT }
+}
+
+/** Waits until the views show every account on the log. */
+async function waitForAccountViews({ engine, logger }: FirstKeyOptions): Promise<void> {
+  const { partitions } = await engine.log.topology('account-events')
+  const watermark = new Watermark(engine.inboxes, engine.signals)
+  for (const { topic, partition, end } of partitions) {
+    // Wait also on an empty log: views of a log that it replaced may still exist.
+    const last = { topic, partition, offset: end - 1 }
+    if (await watermark.hasPassed(last, LOG_WAIT_AFTER_MS)) continue
+    logger.info('waiting for a projector to bring the views of accounts up to the log')
+    if (await watermark.hasPassed(last, VISIBLE_WITHIN_MS)) continue
+    const minutes = VISIBLE_WITHIN_MS / 60_000
+    throw new StartError(
+      `the views of accounts have not caught up with the log after ${minutes} minutes: check that a projector is running`,
+    )
+  }
+}
+
+/** Adds the key to the first account, which is opened if there is none. Resolves once the key works. */
+async function issueVisibly(secret: string, { engine, now }: FirstKeyOptions): Promise<void> {
+  const keyId = idFromBytes('key', digest(`key of ${secret}`))
+  // The account that was opened first: all that a start without a known key can belong to.
+  const existing = await firstEvent(engine.log, 'AccountOpened')
+  const accountId = existing?.accountId ?? idFromBytes('acc', digest(`account of ${secret}`))
+  const attribution = { accountId, environment: ENVIRONMENT, keyId }
+  const recorder = new Recorder(engine.log, '/mayfly/api', now)
+  if (existing === null) {
+    const account = { accountId, name: 'bootstrap', plan: FIRST_PLAN, limits: null }
+    await recorder.recordAccountEvent({ type: 'AccountOpened', ...account, openedAt: now() }, attribution)
+  }
+  const event = keyIssued({ accountId, keyId, name: 'bootstrap', secret, now })
+  const position = await recorder.recordAccountEvent(event, attribution)
+  const isVisible = await new Watermark(engine.inboxes, engine.signals).hasPassed(position, VISIBLE_WITHIN_MS)
+  if (!isVisible) throw new Error('the first API key did not reach the views')
+}
+
+/** The first event of a type among all accounts; null if there is none. */
+async function firstEvent<Type extends AccountEvent['type']>(
+  log: Pick<EventLog, 'topology' | 'read'>,
+  type: Type,
+): Promise<Extract<AccountEvent, { type: Type }> | null> {
+  const isOfType = (event: AccountEvent): event is Extract<AccountEvent, { type: Type }> =>
+    event.type === type
+  const { partitions } = await log.topology('account-events')
+  for (const range of partitions) {
+    for await (const records of log.read(range)) {
+      for (const record of records) {
+        const decoded = accountEventCodec.decode(record)
+        if (decoded.kind === 'newer') {
+          throw new StartError(
+            'the log begins with accounts that a newer version of Mayfly wrote: run that one',
+          )
+        }
+        if (decoded.kind === 'event' && isOfType(decoded.recorded.event)) return decoded.recorded.event
+      }
+    }
+  }
+  return null
+}
+
+interface NewKey {
+  accountId: AccountId
+  keyId: KeyId
+  name: string
+  secret: string
+  now: () => Date
+}
+
+function keyIssued({ accountId, keyId, name, secret, now }: NewKey): ApiKeyIssued {
+  return {
+    type: 'ApiKeyIssued',
+    accountId,
+    keyId,
+    name,
+    environment: ENVIRONMENT,
+    scopes: SCOPES,
+    rateLimit: null,
+    secretHash: hashSecret(secret),
+    prefix: prefixOf(secret),
+    issuedAt: now(),
+  }
+}
+
+function digest(text: string): Uint8Array {
+  return createHash('sha256').update(text).digest().subarray(0, 16)
+}

@@ -1,0 +1,14 @@
+import type { Engine, EngineOptions } from '#libs/engines/engine.js'
+
+/**
+ * Opens the engine that the settings choose, and loads the libraries of no other. Rejects with StartError where it
+ * can't be had.
+ */
+export async function openEngine(options: EngineOptions): Promise<Engine> {
+  if (options.settings.kafkaBrokers === null) {
+    const { openEmbeddedEngine } = await import('#libs/engines/embedded/embedded-engine.js')
+    return openEmbeddedEngine(options)
+  }
+  const { openDistributedEngine } = await import('#libs/engines/distributed/distributed-engine.js')
+  return openDistributedEngine(options)
+}

@@ -1,0 +1,305 @@
+import { findCodes } from './codes.js'
+import { readHtml } from '../links/visible-text.js'
+import fc from 'fast-check'
+
+interface Sent {
+  subject?: string
+  text?: string
+  html?: string
+}
+
+const codesIn = ({ subject, text, html }: Sent) =>
+  findCodes(subject ?? null, text ?? null, html === undefined ? null : readHtml(html).text, 20)
+
+const told: { send: Sent; expect: string }[] = [
+  { send: { text: 'Your verification code is 493201.' }, expect: '493201' },
+  { send: { text: 'Your verification code is 493-201.' }, expect: '493201' },
+  { send: { text: '493 201 is your Example code' }, expect: '493201' },
+  { send: { subject: 'Your code is 4932' }, expect: '4932' },
+  { send: { subject: '123456 is your Facebook confirmation code', text: 'Hi Ann,' }, expect: '123456' },
+  { send: { text: 'G-123456 is your Google verification code.' }, expect: '123456' },
+  { send: { text: 'FB-12345 is your confirmation code' }, expect: '12345' },
+  {
+    send: { text: 'Enter this code to sign in:\n\n  8 3 1 4 4 2\n\nIt expires in 10 minutes.' },
+    expect: '831442',
+  },
+  { send: { text: 'Login PIN: 0481' }, expect: '0481' },
+  { send: { text: 'Use OTP 77120934 to approve the payment of USD 1500.00' }, expect: '77120934' },
+  { send: { text: 'Your access code:\nX7K9QP\n' }, expect: 'X7K9QP' },
+  { send: { text: 'Your one-time code is x7k9qp' }, expect: 'x7k9qp' },
+  { send: { text: 'To connect your TV enter the code ABCD-1234.' }, expect: 'ABCD1234' },
+  { send: { text: 'Enter the device code\n\nWDJB-MJHT\n' }, expect: 'WDJBMJHT' },
+  { send: { subject: 'Slack confirmation code: ABC-123' }, expect: 'ABC123' },
+  { send: { text: 'Steam Guard code you need to login:\n\nR7KQ4\n' }, expect: 'R7KQ4' },
+  { send: { text: 'Ihr Bestätigungscode lautet 582913.' }, expect: '582913' },
+  { send: { text: 'Dein Einmalpasswort: 20483911' }, expect: '20483911' },
+  { send: { text: 'Votre code de vérification est : 771 204' }, expect: '771204' },
+  { send: { text: 'Tu código de verificación es 90871' }, expect: '90871' },
+  { send: { text: 'Il tuo codice di verifica è 550123' }, expect: '550123' },
+  { send: { text: 'O seu código de verificação é 662190' }, expect: '662190' },
+  { send: { text: 'Je verificatiecode is 118822' }, expect: '118822' },
+  { send: { text: 'Din verifieringskod är 774411' }, expect: '774411' },
+  { send: { text: 'Twój kod weryfikacyjny: 336699' }, expect: '336699' },
+  { send: { text: 'Doğrulama kodunuz: 441122' }, expect: '441122' },
+  { send: { text: 'Ваш код подтверждения: 903412' }, expect: '903412' },
+  { send: { text: '您的验证码是123456，5分钟内有效。' }, expect: '123456' },
+  { send: { text: '認証コード：１２３４５６' }, expect: '123456' },
+  { send: { text: '인증번호 [482915]를 입력해 주세요.' }, expect: '482915' },
+  { send: { text: 'رمز التحقق الخاص بك هو ٤٨٢٩١٥' }, expect: '482915' },
+  { send: { text: 'Mã xác minh của bạn là 482915' }, expect: '482915' },
+  {
+    send: {
+      html: '<p>Your code</p><table><tr><td>4</td><td>9</td><td>3</td><td>2</td><td>0</td><td>1</td></tr></table>',
+    },
+    expect: '493201',
+  },
+  {
+    send: {
+      html: '<style>.c{color:#102030}</style><h1>Verify your email</h1><div style="font-size:32px">493201</div>',
+    },
+    expect: '493201',
+  },
+  { send: { html: '<p>Your code: <b>4</b><b>9</b><b>3</b><b>2</b><b>0</b><b>1</b></p>' }, expect: '493201' },
+  { send: { html: '<h2>719 305</h2><p>Enter this code on the sign-in page.</p>' }, expect: '719305' },
+  { send: { text: 'Your verification code for order 998877 is 493201.' }, expect: '493201' },
+  { send: { text: 'Order 12345 was placed. Your verification code is 493201' }, expect: '493201' },
+  {
+    send: { text: 'Your code is **493201**\n\n© 2024 Example Inc, San Francisco, CA 94107' },
+    expect: '493201',
+  },
+  { send: { text: 'Verification code: 2024' }, expect: '2024' },
+  {
+    send: { subject: 'Confirm your email', text: 'Hello,\n\n  604418\n\nThe Example team' },
+    expect: '604418',
+  },
+  { send: { text: 'security code = "550912"; do not share it with anyone' }, expect: '550912' },
+  { send: { text: 'Example: 604418 is your code' }, expect: '604418' },
+  { send: { text: 'Enter 604418 to log in' }, expect: '604418' },
+  { send: { text: '请输入604418完成登录' }, expect: '604418' },
+  { send: { text: 'Type 604418 on the page you left open.' }, expect: '604418' },
+  { send: { text: 'Here is your code. Use 604418 to confirm your order.' }, expect: '604418' },
+  { send: { text: 'Your parcel is here. Tell the courier 6044 to receive it.' }, expect: '6044' },
+  { send: { text: 'Hello,\n604418\nPaste this number into the window.' }, expect: '604418' },
+  { send: { text: 'Yeni cihaz için 604418 kodunu girin.' }, expect: '604418' },
+  { send: { text: 'Pairing code: X4-99-ZQ' }, expect: 'X499ZQ' },
+  { send: { text: 'Enter the code to confirm your payment:\n\n604418\n' }, expect: '604418' },
+  { send: { text: 'Code for your order:\n604418\nOrder number:\n998877' }, expect: '604418' },
+  {
+    send: { text: 'Here is the one-time verification code that you asked us for, Jonah\nPratt: 604418' },
+    expect: '604418',
+  },
+  { send: { text: 'Your login code.\nType 604418 within ten minutes.' }, expect: '604418' },
+  { send: { text: 'YOUR ACCESS CODE IS 604418. DO NOT SHARE IT.' }, expect: '604418' },
+  { send: { text: 'In order to log in enter the code 604418' }, expect: '604418' },
+  { send: { text: 'Kod autoryzacyjny do przelewu na rachunek 61 1090 1014 0000: 604418' }, expect: '604418' },
+  {
+    send: { subject: 'Fwd: your code', text: '---------- Forwarded message\n\nYour code is 604418' },
+    expect: '604418',
+  },
+  { send: { text: 'Save 20% with SPRING. Your verification code is 604418' }, expect: '604418' },
+  { send: { text: 'Your code is 604418. If it has expired, ask for another.' }, expect: '604418' },
+  { send: { text: '您的验证码是604418,5分钟内有效' }, expect: '604418' },
+  {
+    send: { text: 'Die TAN für 350,00 EUR an DE89 3704 0044 0532 0130 00 lautet 604418.' },
+    expect: '604418',
+  },
+  { send: { text: 'Hasło z dnia 21-11-2026: 604418' }, expect: '604418' },
+  { send: { text: 'Is é 604418 do chód fíoraithe.' }, expect: '604418' },
+  { send: { text: 'আপনার যাচাইকরণ কোড ৬০৪৪১৮' }, expect: '604418' },
+  { send: { text: 'OTP=604418 [Ref:ABCD]' }, expect: '604418' },
+  { send: { text: 'Your passcode:\n\n6 0 4 – 4 1 8\n' }, expect: '604418' },
+  { send: { text: 'To pay $84.10 enter the code 604 418 at checkout.' }, expect: '604418' },
+  { send: { text: 'Enter 5H8-J2K on the reset page.' }, expect: '5H8J2K' },
+  { send: { text: 'Join the team with this code:\n\nAX-771-QP\n' }, expect: 'AX771QP' },
+  { send: { text: 'Recovery code:\nh3k9-2mzp\n' }, expect: 'h3k92mzp' },
+  { send: { text: '您的验证码是604418，请访问https://x.example/v?code=771204完成验证' }, expect: '604418' },
+]
+
+describe('a one-time code is found, and is the best', () => {
+  test.each(told)('$expect in $send', ({ send, expect: value }) => {
+    const [best] = codesIn(send)
+    expect(best?.value).toBe(value)
+    expect(best?.confidence).toBeGreaterThanOrEqual(0.5)
+  })
+})
+
+const traps: Sent[] = [
+  { text: 'Copyright © 2024 Example Inc. All rights reserved.' },
+  { text: 'Your order 4829156 has shipped.' },
+  { subject: 'Invoice 204815', text: 'Invoice number: 204815\nAmount due: $1,250.00' },
+  { text: 'Total: $4932.01\nPaid: EUR 493201' },
+  { text: 'Call us on +1 555 123 4567 or 0800 123 456.' },
+  { text: 'Example Inc, 1 Main Street, San Francisco, CA 94107' },
+  { html: '<body bgcolor="#123456" style="color:#654321"><p style="color: #493201">Hello</p></body>' },
+  { text: 'The palette is #493201 and #112233.' },
+  { text: 'Meeting on 2024-11-21 at 12:30, see 21.11.2024.' },
+  { text: 'Your tracking number is 1Z999AA10123456784.' },
+  { text: 'Tracking: 9400 1000 0000 0000 0000 00' },
+  { text: 'Open https://app.example/verify/493201?code=771204 to verify.' },
+  { text: 'Verify your email: https://app.example/v?code=771204' },
+  { text: 'Write to user493201@app.example' },
+  { text: 'Use promo code 493201 for 20% off.' },
+  { text: 'Use discount code SAVE2024 at checkout.' },
+  { text: 'Gutscheincode: WINTER24' },
+  { text: 'You have earned 10000 points. Redeem them today.' },
+  { text: 'Card ending in 4932 was charged.' },
+  { text: 'Build 493201 failed with error code 4932.' },
+  { text: 'PLZ 10115 Berlin, Kundennummer 4932015' },
+  { text: 'Votre commande 493201 est en route. Code postal 75011.' },
+  { text: '您的订单 493201 已发货。' },
+  { text: 'Flight LH4932 departs at 10:45, booking reference X7K9QP.' },
+  { text: 'We served 250000 users in 2024.' },
+  { text: 'Case 00493201 was updated. Ticket #493201.' },
+  { text: 'Verify your email address by clicking the button.\n\nVERIFY EMAIL\n\nEXAMPLE' },
+  { text: 'a3f9e210-4932-4932-8201-0123456789ab' },
+  { text: 'IBAN DE89 3704 0044 0532 0130 00' },
+  {
+    subject: 'Re: Your code is 604418',
+    text: 'Not me.\n\nOn Fri, Nov 13, 2026, App wrote:\n\nYour code is 604418',
+  },
+  { text: 'Not me.\n\n> Your code is 604418\n> Bye' },
+  { subject: 'AW: Code', text: 'Nein\n-----Ursprüngliche Nachricht-----\nIhr Code lautet 604418' },
+  { text: 'Your verification code 604418 has expired. Ask for a new one.' },
+  { text: 'Meeting ID: 845 1234 5678\nPasscode: 604418' },
+  { text: 'Join by phone: (US) +1 218-555-0143, PIN: 604 418 883#' },
+  { text: '25% off with code SPRING26. Your code:\n\nSPRING26\n' },
+  { text: 'Kod rabatowy: ZIMA2026' },
+  { text: 'クーポンコード：FUYU2026' },
+  { text: 'Your verification app follows RFC 6238 to the letter.' },
+  { text: 'Sign in at the office, Ste 7320, NMLS ID 1834242.' },
+  { text: 'Read these 250000 lines of code' },
+  { text: 'In 2025 signing in took longer. Since 2026 signing in is easy.' },
+  { text: 'Block 874120 confirmed' },
+  { text: 'Kod produktu 604418, codice articolo 604418, 商品コード 604418' },
+  { text: 'Your passcode was checked 4829 times.' },
+  { html: '<p>Sign in</p><p style="display:none">Your code is 604418</p>' },
+  { html: '<p>Sign in</p><p style="color:#fff;background:#ffffff">Your code is 604418</p>' },
+  { text: 'Receipt\nVISA **** 4242\nAuth code 604418' },
+  { text: 'Invite friends with your code MIA2026 and get $10 each.' },
+  { text: 'Reset the password of account 4829134 or user river4821 with the code that we send you.' },
+  { text: 'Never use 123456 as your password.' },
+  { text: 'In 2026 people used it to open 1204330 of them.' },
+  { text: 'O código chega às 15h40.' },
+  { text: 'Profitez de -15 % avec le code NOEL15.' },
+  { text: 'Use code 5050 at checkout for 50% off.' },
+  { text: 'Network: Guest\nPassword: harvest2026\nThe Wi-Fi is free.' },
+  { text: 'Type STOP77 to end these reminders, HELP22 for help. See our code of conduct.' },
+  { text: 'Reset your password: call 10am-11pm, see /reset?code=604418' },
+  { text: 'Cost code 604418, tax code 1257L, course code CS10245' },
+  { text: '' },
+  {},
+]
+
+describe('what only looks like a code is none', () => {
+  test.each(traps)('%j', (send) => expect(codesIn(send)).toEqual([]))
+})
+
+test('the text stands as in the mail, the value as it is typed', () => {
+  expect(codesIn({ subject: 'Your code: G-123456' })).toMatchObject([{ value: '123456', text: 'G-123456' }])
+  expect(codesIn({ text: 'Your code is 493-201' })).toMatchObject([{ value: '493201', text: '493-201' }])
+  expect(codesIn({ text: '認証コード：１２３４５６' })).toMatchObject([
+    { value: '123456', text: '１２３４５６' },
+  ])
+})
+
+test('of a list of codes, all are', () => {
+  const list = '48201933\n10394857\n66201948\n'
+  const values = ['48201933', '10394857', '66201948']
+  for (const text of [list, list.replaceAll('\n', ', '), '1. 4820 1933\n2. 1039 4857\n3. 6620 1948']) {
+    expect(codesIn({ text: `Your backup codes:\n\n${text}` }).map(({ value }) => value)).toEqual(values)
+  }
+  expect(codesIn({ text: 'Login code 604418 | 4820\n' }).map(({ value }) => value)).toEqual(['604418'])
+})
+
+test('a code in every part of a mail is one code', () => {
+  const sent = {
+    subject: 'Code 493201',
+    text: 'Your code is 493 201',
+    html: '<p>Your code is <b>493201</b></p>',
+  }
+  expect(codesIn(sent).map(({ value }) => value)).toEqual(['493201'])
+})
+
+test('the best comes first', () => {
+  const sent = {
+    text: 'Your verification code is 493201\n\nIf asked, the backup is in line with code page entries 771204',
+  }
+  expect(codesIn(sent)[0]?.value).toBe('493201')
+  const confidences = codesIn(sent).map(({ confidence }) => confidence)
+  expect(confidences).toEqual([...confidences].sort((one, other) => other - one))
+})
+
+const words = fc.constantFrom(
+  'code',
+  'is',
+  'your',
+  '493201',
+  '12-34',
+  'G-1234',
+  '-',
+  ' ',
+  '\n',
+  ':',
+  'X7K9QP',
+  '１２',
+  '.',
+  '#',
+)
+
+test('whatever is sent, values hold no separators, are there in the text, and confidences are probabilities', () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string({ unit: 'binary' }),
+        fc.array(words).map((list) => list.join('')),
+      ),
+      (text) => {
+        for (const code of codesIn({ text })) {
+          expect(code.value).toMatch(/^[0-9A-Za-z]{4,20}$/)
+          expect(text).toContain(code.text)
+          expect(code.confidence).toBeGreaterThan(0)
+          expect(code.confidence).toBeLessThan(1)
+        }
+      },
+    ),
+  )
+})
+
+test.each([
+  '1',
+  '1 ',
+  '1-',
+  'A-',
+  'code ',
+  '493201 ',
+  'code 493201\n',
+  '#',
+  '\n',
+  'xn--',
+  'https://',
+  '12 34 ',
+  '@',
+  'a@b ',
+  '> ',
+  'x wrote:\n',
+  '<https://x\n',
+  'www.',
+  'verification',
+  'promo code 1234 ',
+  '493201 is your code ',
+  '验证码',
+  'enter 493201 ',
+  'use it with 4932 を入力 ',
+  'İ',
+  '1 - ',
+  '48201933, ',
+  'backup codes 48201933\n48201933\n',
+  'DE89 3704 0044 ',
+  'AA11AAAA',
+  'h3k9-',
+  '৬',
+  '604418,5',
+])('megabytes of %j are read', (piece) => {
+  const text = piece.repeat(2_000_000 / piece.length)
+  expect(codesIn({ subject: text, text }).length).toBeLessThanOrEqual(20)
+})

@@ -1,0 +1,54 @@
+import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
+import { EVENT_NAMES } from './event-names.js'
+import { messageJson, type OpenedMessage } from './message-json.js'
+
+const MAX_BYTES = 256_000
+/** The properties that a message loses, in this order, while its body is longer. The message itself keeps them. */
+export const TRUNCATED_PROPERTIES = ['html', 'visible_text', 'text', 'headers'] as const
+
+type Name = (typeof EVENT_NAMES)[keyof typeof EVENT_NAMES]
+
+/*
+ * What a stream and a webhook say of an event: its name, when it happened and its data, as JSON of one line.
+ */
+
+/** Properties that were left out are null and named in `truncated`. */
+export function messageBody(time: Date, message: OpenedMessage, family: string): string {
+  const data: Record<string, unknown> = messageJson(message, family)
+  const whole = bodyText(EVENT_NAMES.MessageReceived, time, data)
+  let bytes = Buffer.byteLength(whole)
+  if (bytes <= MAX_BYTES) return whole
+  const truncated: string[] = []
+  const shortened = { ...data, truncated }
+  bytes += jsonBytes({ truncated }) - '{}'.length + ','.length
+  for (const name of TRUNCATED_PROPERTIES) {
+    if (bytes <= MAX_BYTES) break
+    if (data[name] === null) continue
+    bytes += jsonBytes(name) + (truncated.length > 0 ? ','.length : 0)
+    bytes += jsonBytes(null) - jsonBytes(data[name])
+    truncated.push(name)
+    Object.assign(shortened, { [name]: null })
+  }
+  return truncated.length === 0 ? whole : bodyText(EVENT_NAMES.MessageReceived, time, shortened)
+}
+
+function jsonBytes(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value))
+}
+
+export function messageDeletedBody(
+  time: Date,
+  { inboxId, messageId: id }: { inboxId: InboxId; messageId: MessageId | null },
+): string {
+  const data = { id, inbox_id: inboxId, deleted_at: time.toISOString() }
+  return bodyText(EVENT_NAMES.MessageDeleted, time, data)
+}
+
+export function inboxEndBody(type: 'inbox.deleted' | 'inbox.expired', time: Date, id: InboxId): string {
+  const state = type === EVENT_NAMES.InboxDeleted ? 'deleted' : 'expired'
+  return bodyText(type, time, { id, state, ended_at: time.toISOString() })
+}
+
+function bodyText(type: Name, time: Date, data: object): string {
+  return JSON.stringify({ type, timestamp: time.toISOString(), data })
+}

@@ -1,0 +1,307 @@
+import fc from 'fast-check'
+import { findLinks } from './links.js'
+import type { Link } from '../message.js'
+import { readHtml } from './visible-text.js'
+
+interface Sent {
+  html?: string
+  text?: string
+}
+
+const linksIn = ({ html, text }: Sent, maxLinks = 1_000) =>
+  findLinks(html === undefined ? null : readHtml(html), text ?? null, maxLinks).found
+
+const bare = (href: string): Link => ({ href, text: null })
+const x = 'https://x.example/'
+
+const cases: { send: Sent; expect: Link[] }[] = [
+  {
+    send: { html: `<a href="${x}?a=1&amp;b=2&copy=3&#38;c">Go</a>` },
+    expect: [{ href: `${x}?a=1&b=2&copy=3&c`, text: 'Go' }],
+  },
+  {
+    send: { html: `<a href=${x}>\n Sign\n\t<b>in</b>&nbsp;now </a>` },
+    expect: [{ href: x, text: 'Sign in now' }],
+  },
+  {
+    send: { html: `<a href="${x}"><div>One</div><div>Two</div></a>` },
+    expect: [{ href: x, text: 'One Two' }],
+  },
+  { send: { html: `<a href=" ${x}a\nb ">Go</a>` }, expect: [{ href: `${x}ab`, text: 'Go' }] },
+  { send: { html: `<a href="${x}"><img src=a alt="Logo"></a>` }, expect: [{ href: x, text: 'Logo' }] },
+  {
+    send: { html: `<a href="${x}"><img src=a></a><a href="${x}">Home</a>` },
+    expect: [{ href: x, text: 'Home' }],
+  },
+  { send: { html: `<map><area href="${x}" alt="Map"></map>` }, expect: [{ href: x, text: 'Map' }] },
+  {
+    send: { html: `<form action="${x}"><input name=a><button>Send <i>it</i></button></form>` },
+    expect: [{ href: x, text: 'Send it' }],
+  },
+  {
+    send: { html: `<form action="${x}"><input type=submit value=Send></form>` },
+    expect: [{ href: x, text: 'Send' }],
+  },
+  {
+    send: {
+      html: '<a href="mailto:a@b.example">a</a><a href="#top">b</a><a name=c>c</a><a href="javascript:x">d</a>',
+    },
+    expect: [],
+  },
+  { send: { html: '<a href="/verify">a</a>' }, expect: [] },
+  {
+    send: { html: `<base href="${x}base/"><a href="verify">a</a>` },
+    expect: [{ href: `${x}base/verify`, text: 'a' }],
+  },
+  {
+    send: { html: '<a href="https://bücher.example/ü">Bücher</a>' },
+    expect: [{ href: 'https://bücher.example/ü', text: 'Bücher' }],
+  },
+  {
+    send: { html: '<a href="HTTPS://X.example/">a</a>' },
+    expect: [{ href: 'HTTPS://X.example/', text: 'a' }],
+  },
+  {
+    send: { html: '<a href="https://track.example/1">https://x.example/</a> or http://y.example' },
+    expect: [{ href: 'https://track.example/1', text: 'https://x.example/' }, bare('http://y.example')],
+  },
+  {
+    send: { html: `<a href="${x}1">One`, text: `${x}2 ${x}1` },
+    expect: [{ href: `${x}1`, text: 'One' }, bare(`${x}2`)],
+  },
+  {
+    send: { text: `See ${x}a. And (${x}b), <${x}c>; "${x}d"!` },
+    expect: [bare(`${x}a`), bare(`${x}b`), bare(`${x}c`), bare(`${x}d`)],
+  },
+  {
+    send: { text: `${x}A_(b) [go](${x}c) ${x}d(e)f). **${x}g**` },
+    expect: [bare(`${x}A_(b)`), bare(`${x}c`), bare(`${x}d(e)f`), bare(`${x}g`)],
+  },
+  { send: { text: `请点击：${x}v?t=a_b-，然后` }, expect: [bare(`${x}v?t=a_b-`)] },
+  { send: { text: `${x}?utm_source=mail&gclid=1#top` }, expect: [bare(`${x}?utm_source=mail&gclid=1#top`)] },
+  { send: { text: 'ftp://x.example https:// http://[ www.x.example' }, expect: [] },
+  // Angle brackets over several lines, and next to what they don't hold together.
+  {
+    send: { text: `<${x}a/\r\n  b?c=\nd>, <${x}e f>\n<${x}g>` },
+    expect: [`${x}a/b?c=d`, `${x}e`, `${x}g`].map(bare),
+  },
+  {
+    send: { text: `[words](${x}a) **${x}b** [${x}c]: (${x}d)` },
+    expect: ['a', 'b', 'c', 'd'].map((it) => bare(x + it)),
+  },
+  {
+    send: { text: `HTTPS://X.example/A HTTP://y.example` },
+    expect: [bare('HTTPS://X.example/A'), bare('HTTP://y.example')],
+  },
+  {
+    send: { text: `${x}a에서, ${x}地図 ${x}?q=東京 ${x}bから ${x}cที่นี่ https://例え.example/テスト` },
+    expect: [
+      bare(`${x}a`),
+      bare(`${x}地図`),
+      bare(`${x}?q=東京`),
+      bare(`${x}b`),
+      bare(`${x}c`),
+      bare('https://例え.example/テスト'),
+    ],
+  },
+  {
+    send: { text: `https://bücher.example/öffnung?tür=1…\u202c` },
+    expect: [bare('https://bücher.example/öffnung?tür=1')],
+  },
+  { send: { text: `${x}a\u200b ${x}b\u2060` }, expect: [bare(`${x}a`), bare(`${x}b`)] },
+  {
+    send: {
+      html: '<a href="//x.example/a">a</a><a href="/b">b</a><a href="c">c</a><a href="www.x.example">d</a>',
+    },
+    expect: [{ href: `${x}a`, text: 'a' }],
+  },
+  {
+    send: { html: `<base href="${x}b/"><a href="//y.example">a</a><a href="?c">b</a><a href="#d">c</a>` },
+    expect: [
+      { href: 'https://y.example/', text: 'a' },
+      { href: `${x}b/?c`, text: 'b' },
+    ],
+  },
+  {
+    send: {
+      html: '<a href="data:text/html,x">a</a><a href="cid:x">b</a><a href="tel:1">c</a><a href="sms:1">d</a><a>e</a>',
+    },
+    expect: [],
+  },
+  // What conditional comments hold is for one program, and stands beside them for the others.
+  {
+    send: {
+      html: `<!--[if mso]><v:roundrect href="${x}vml"><a href="${x}mso">Go</a></v:roundrect><![endif]--><!--[if !mso]><!-- --><a href="${x}">Go</a><!--<![endif]-->`,
+    },
+    expect: [{ href: x, text: 'Go' }],
+  },
+  { send: { html: `<![if !mso]><a href="${x}">Go</a><![endif]>` }, expect: [{ href: x, text: 'Go' }] },
+  {
+    send: { html: `<a href="${x}1">One <a href="${x}2">Two</a> three <a href="${x}4">Four` },
+    expect: [
+      { href: `${x}1`, text: 'One' },
+      { href: `${x}2`, text: 'Two' },
+      { href: `${x}4`, text: 'Four' },
+    ],
+  },
+  {
+    send: { html: `<a href="${x}"><table><tr><td>One</td><td>Two</td></tr></table></a>` },
+    expect: [{ href: x, text: 'One Two' }],
+  },
+  {
+    send: { html: `<a href="${x}"><span>S</span>ign&zwnj; in&#8203;</a>` },
+    expect: [{ href: x, text: 'Sign in' }],
+  },
+  {
+    send: { html: `<a href="${x}"><i hidden>&#8202;no</i>Yes<span style="font-size:0">no</span></a>` },
+    expect: [{ href: x, text: 'Yes' }],
+  },
+  // One that is hidden here may be the one that a telephone shows.
+  {
+    send: { html: `<div style="display:none"><a href="${x}">Go <b>on</b></a> more</div>` },
+    expect: [{ href: x, text: 'Go on' }],
+  },
+  { send: { html: `<a href="${x}"><img src=a></a>` }, expect: [{ href: x, text: '' }] },
+  { send: { html: `<p>${x}<wbr>a/<b>b</b>.</p>` }, expect: [bare(`${x}a/b`)] },
+  {
+    send: { html: `<a href="${x}?a=1&lt=2&amp;amp;b">E</a>`, text: `${x}?a=1&amp;b` },
+    expect: [{ href: `${x}?a=1&lt=2&amp;b`, text: 'E' }, bare(`${x}?a=1&amp;b`)],
+  },
+]
+
+test.each(cases)('$send', ({ send, expect: expected }) => expect(linksIn(send)).toEqual(expected))
+
+test('what is past the limit is left out, and said', () => {
+  const text = `${x}1 ${x}2 ${x}1 ${x}3`
+  expect(findLinks(null, text, 2)).toEqual({ found: [bare(`${x}1`), bare(`${x}2`)], isCut: true })
+  expect(findLinks(null, text, 3).isCut).toBe(false)
+})
+
+const markup = fc.constantFrom(
+  '<a href="',
+  'https://x.example/',
+  'http://ü',
+  '">',
+  '</a>',
+  '<b>',
+  ' ',
+  ')',
+  '(',
+  '.',
+  '<form action=',
+  '<',
+  '&amp;',
+)
+
+test('whatever is sent, links lead to http or https, and none comes twice', () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string({ unit: 'binary' }),
+        fc.array(markup).map((list) => list.join('')),
+      ),
+      (sent) => {
+        const hrefs = linksIn({ html: sent, text: sent }).map(({ href }) => href)
+        for (const href of hrefs) expect(new URL(href).protocol).toMatch(/^https?:$/)
+        expect(new Set(hrefs).size).toBe(hrefs.length)
+      },
+    ),
+  )
+})
+
+const visible: { send: string; expect: string }[] = [
+  { send: '<p>One</p><p>Two<br>Three</p>', expect: 'One\nTwo\nThree' },
+  { send: '<b>49</b><i>32</i><span>01</span>', expect: '493201' },
+  { send: ' a \n b&nbsp;&nbsp;c &amp; d ', expect: 'a b c & d' },
+  {
+    send: '<head><title>T</title><style>p{}</style></head><body>B<script>s</script><!-- c --></body>',
+    expect: 'B',
+  },
+  { send: '<table><tr><td>1</td><td>2</td></tr><tr><td>3</td></tr></table>', expect: '1 2\n3' },
+  { send: '<pre>a\nb</pre>c', expect: 'a\nb\nc' },
+  {
+    send: '<div style="color:red; display: none"><p>hidden</p></div><p hidden>too</p>shown',
+    expect: 'shown',
+  },
+  { send: '12&#8203;34&shy;56', expect: '123456' },
+  { send: 'a<', expect: 'a<' },
+  // What takes no room or has the colour of what is behind it.
+  {
+    send: '<p style="visibility: hidden">a</p><p style="opacity:0">b</p><p style="OPACITY:0.5">c</p>',
+    expect: 'c',
+  },
+  { send: '<p style="max-height:0;overflow:hidden">a</p><p style="max-height:0">b</p>', expect: 'b' },
+  { send: '<td style="font-size:0px"><i>a</i><div style="font-size:13px">b</div></td>', expect: 'b' },
+  {
+    send: '<p style="font:0/0 a">a</p><p style="font:12px/1 a">b</p><p style="font-size:1px">c</p>',
+    expect: 'b',
+  },
+  {
+    send: '<td bgcolor=white><p style="color:#FFF">a</p><p style="color:#fffffe">b</p>c</td>',
+    expect: 'b\nc',
+  },
+  {
+    send: '<div style="background:rgb(255, 255, 255)"><font color="#ffffff">a<b style="color:#000">b</b></font>c</div>',
+    expect: 'bc',
+  },
+  { send: '<p style="color:transparent">a</p><p style="color:rgba(0,0,0,0)">b</p>c', expect: 'c' },
+  // A style sheet or an image may put any colour behind it.
+  { send: '<td bgcolor="#fff"><p class=x style="color:#fff">a</p></td>', expect: 'a' },
+  { send: '<td style="background:#fff url(a)"><p style="color:#fff">a</p></td>', expect: 'a' },
+  { send: '<p style="color:#fff">a</p>', expect: 'a' },
+  { send: '<td bgcolor="#fff" style="color:#fff"><a href=x>a</a></td>', expect: 'a' },
+  { send: '<p style="mso-hide:all">a</p>', expect: 'a' },
+  { send: 'a<span style="display:none">b<p>c</p></span>d', expect: 'ad' },
+  { send: '\u202aa\u202c \u200eb\u200c c\u2060', expect: 'a b c' },
+  { send: 'می\u200cخواهم', expect: 'می\u200cخواهم' },
+  { send: '', expect: '' },
+]
+
+test.each(visible)('visible of $send', ({ send, expect: expected }) =>
+  expect(readHtml(send).text).toBe(expected),
+)
+
+const hostile = [
+  '<div>',
+  '</p>',
+  '<a href=https://x.example>',
+  '<',
+  '<!--',
+  '&',
+  ' ',
+  '(',
+  'https://x.example/(',
+  '<form action=http://x>',
+  '</x>',
+  '<div></x>',
+  '<a',
+  '<a href="',
+  '<a href=//x>',
+  '<p style="',
+  '<p style="color:#fff;background:#fff">',
+  '<p style=";:;">',
+  '<td style="font-size:0">',
+  '<!--[if mso]>',
+  '<https://x\n',
+  'https://x.example/에',
+  'https://',
+  '://',
+  '&zwnj;',
+  '\u200c',
+  '<pre>\n',
+]
+
+// In more than linear time they would not come to an end.
+test.each(hostile)('megabytes of %j are read', (piece) => {
+  const sent = piece.repeat(2_000_000 / piece.length)
+  for (const { href } of linksIn({ html: sent, text: sent })) expect(href).toMatch(/^https?:/)
+})
+
+test('links that would take more memory than the mail are cut, and it is said', () => {
+  const base = `<base href="https://x.example/${'a/'.repeat(4_000)}">`
+  const { links, areLinksCut } = readHtml(base + '<a href=y>y</a>'.repeat(10_000))
+  const kept = links.reduce((sum, { href }) => sum + href.length, 0)
+  expect(kept).toBeLessThan(5_000_000)
+  expect(areLinksCut).toBe(true)
+  expect(readHtml('<a href="https://x.example/">x</a>').areLinksCut).toBe(false)
+})

@@ -1,0 +1,47 @@
+import { decodeBase64 } from './base64.js'
+import { decodeText } from './charset.js'
+import { unflow } from './flowed-text.js'
+import { replaceEach } from './long-text.js'
+import type { Warning } from '../message.js'
+import type { PartHeader } from './part-header.js'
+import { decodeQuotedPrintable } from './quoted-printable.js'
+
+const identities = new Set(['', '7bit', '8bit', 'binary', '7-bit', '8-bit', '7 bit', '8 bit'])
+/** HTML may name its charset in a meta element; the Encoding Standard's look-out for it is 1,024 bytes, mail has longer heads. */
+const metaBytes = 4_096
+const metaCharset = /<meta\b[^>]{0,500}?\bcharset\s{0,10}=\s{0,10}["']?\s{0,10}([^\s"'/>;]{1,40})/i
+
+/** The text of a part that is shown, with line breaks as LF. */
+export function bodyText(header: PartHeader, encoded: Buffer, warnings: Warning[]): string {
+  const bytes = transferDecoded(header.encoding, encoded)
+  const charset = header.charset || (header.shownAs === 'text/html' ? declaredInHtml(bytes) : null)
+  const { text, guessed } = decodeText(bytes, charset)
+  if (guessed !== null) {
+    const declared = charset ? `declared as "${charset.slice(0, 40).toWellFormed()}"` : 'without a charset'
+    warnings.push({ code: 'charset-guessed', detail: `A text ${declared} was read as ${guessed}.` })
+  }
+  const lines = replaceEach(text, '\r\n', '\n')
+  return header.isFlowed && header.type === 'text/plain' ? unflow(lines, header.deletesSpace) : lines
+}
+
+function transferDecoded(encoding: string, encoded: Buffer): Buffer {
+  if (encoding === 'quoted-printable') return decodeQuotedPrintable(encoded)
+  return encoding === 'base64' ? decodeBase64(encoded) : encoded
+}
+
+/** Null, or what to warn of: RFC 2045, section 6.4, would have such text kept from the reader altogether. */
+export function encodingWarning({ encoding, type }: PartHeader): Warning | null {
+  if (identities.has(encoding) || encoding === 'base64' || encoding === 'quoted-printable') return null
+  if (type.startsWith('multipart/')) return null
+  const named = encoding.slice(0, 40).toWellFormed()
+  return {
+    code: 'unknown-encoding',
+    detail: `The transfer encoding "${named}" is not known; a part is given undecoded.`,
+  }
+}
+
+function declaredInHtml(bytes: Buffer): string | null {
+  const [, label = ''] = metaCharset.exec(bytes.toString('latin1', 0, metaBytes)) ?? []
+  // What was found one byte a character can't be UTF-16.
+  return label === '' ? null : label.replace(/^utf-?(?:16|32).*$/i, 'utf-8')
+}

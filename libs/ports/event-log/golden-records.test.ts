@@ -1,0 +1,71 @@
+import { readFile } from 'node:fs/promises'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import { CODECS } from './codecs.js'
+import { EVENT_SCHEMAS } from './event-schemas.js'
+import type { LogRecord } from './event-log.js'
+import type { LogTopic } from './topics.js'
+
+/** A record as it stands on logs, and its event: in JSON, `$date` holds a time and `$bytes` base64. */
+interface GoldenRecord {
+  topic: LogTopic
+  type: string
+  version: string
+  contentType: string
+  key: string
+  event: object
+  /** JSON as text, CBOR in base64. */
+  value: string
+}
+
+interface AnyCodec {
+  encode(recorded: never): LogRecord
+  decode(record: LogRecord): object
+}
+
+const about = {
+  id: idFromBytes('evt', Buffer.alloc(16, 9)),
+  time: new Date('2026-01-01T00:00:01.007Z'),
+  source: '/mayfly/api',
+}
+const tenant = { accountId: idFromBytes('acc', Buffer.alloc(16, 1)), environment: 'staging', keyId: null }
+
+/** Events as they have been written since the first version: the bytes must not change. */
+describe('golden records', () => {
+  let records: GoldenRecord[]
+
+  beforeAll(async () => {
+    const text = await readFile('libs/ports/event-log/golden-records.json', 'utf8')
+    records = JSON.parse(text, revive) as GoldenRecord[]
+  })
+
+  it('hold every type of event', () => {
+    expect([...new Set(records.map(({ type }) => type))].toSorted()).toEqual(
+      EVENT_SCHEMAS.map(({ type }) => type).toSorted(),
+    )
+  })
+
+  it('are what their events are written as, byte by byte, and read as', () => {
+    for (const { topic, type, version, contentType, key, event, value } of records) {
+      const codec: AnyCodec = CODECS[topic]
+      const recorded = topic === 'inbox-keys' ? { ...about, event } : { ...about, ...tenant, event }
+      const record = codec.encode(recorded as never)
+      const isText = contentType === 'application/json'
+      expect({ type, value: Buffer.from(record.value).toString(isText ? 'utf8' : 'base64') }).toEqual({
+        type,
+        value,
+      })
+      expect(record).toMatchObject({
+        key,
+        headers: { ce_type: type, ce_schemaversion: version, 'content-type': contentType },
+      })
+      expect(codec.decode(record)).toEqual({ kind: 'event', recorded })
+    }
+  })
+})
+
+function revive(_: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if ('$date' in value) return new Date(String(value.$date))
+  if ('$bytes' in value) return Buffer.from(String(value.$bytes), 'base64')
+  return value
+}

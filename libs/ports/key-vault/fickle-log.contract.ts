@@ -1,0 +1,58 @@
+import {
+  LogUnavailableError,
+  type EventLog,
+  type LogRecord,
+  type PartitionRange,
+  type Position,
+  type StoredRecord,
+  type Topology,
+} from '#libs/ports/event-log/event-log.js'
+import type { TopicName } from '#libs/ports/event-log/topics.js'
+
+type Log = Pick<EventLog, 'append' | 'read' | 'topology' | 'partitionCount'>
+
+/** A log that may be away, for a test, or say that it failed though it has not. */
+export class FickleLog implements Log {
+  isAway = false
+  /** Appends become durable, and are reported as failed. */
+  isSilent = false
+  /** What happens just before an append, once. */
+  beforeAppend: (() => Promise<void>) | null = null
+  /** What happens between an append's being durable and its answer, once. */
+  onDurable: (() => Promise<void>) | null = null
+  looks = 0
+
+  constructor(private readonly log: () => Log) {}
+
+  async append(topic: TopicName, record: LogRecord): Promise<Position> {
+    this.mustBeThere()
+    const { beforeAppend } = this
+    this.beforeAppend = null
+    await beforeAppend?.()
+    const position = await this.log().append(topic, record)
+    const { onDurable } = this
+    this.onDurable = null
+    await onDurable?.()
+    if (this.isSilent) throw new LogUnavailableError('no answer')
+    return position
+  }
+
+  read(range: PartitionRange): AsyncIterable<StoredRecord[]> {
+    this.mustBeThere()
+    return this.log().read(range)
+  }
+
+  async topology(topic: TopicName): Promise<Topology> {
+    this.mustBeThere()
+    this.looks += 1
+    return this.log().topology(topic)
+  }
+
+  partitionCount(topic: TopicName): number {
+    return this.log().partitionCount(topic)
+  }
+
+  private mustBeThere(): void {
+    if (this.isAway) throw new LogUnavailableError('the log is away')
+  }
+}

@@ -1,0 +1,154 @@
+import type { AccountOpened, ApiKeyIssued } from '#libs/domain/account/events.js'
+import { minute } from '#libs/domain/inbox/given-when-then.js'
+import { idFromBytes, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
+import { followAccounts, type ReadModelHarness } from './read-model-harness.contract.js'
+
+const accountIdOf = (n: number): AccountId => idFromBytes('acc', Buffer.alloc(16, n))
+const keyIdOf = (n: number): KeyId => idFromBytes('key', Buffer.alloc(16, n))
+const accountId = accountIdOf(9)
+const hash = (digit: string) => digit.repeat(64)
+
+function opened(id = accountId): AccountOpened {
+  return {
+    type: 'AccountOpened',
+    accountId: id,
+    name: 'Acme',
+    plan: 'pro',
+    limits: null,
+    openedAt: minute(0),
+  }
+}
+
+function issued(n: number, facts: Partial<ApiKeyIssued> = {}): ApiKeyIssued {
+  return {
+    type: 'ApiKeyIssued',
+    accountId,
+    keyId: keyIdOf(n),
+    name: `key ${n}`,
+    environment: 'staging',
+    scopes: ['inboxes', 'audit'],
+    rateLimit: n * 10,
+    secretHash: hash(n.toString(16)),
+    prefix: 'mf_staging_',
+    issuedAt: minute(n),
+    ...facts,
+  }
+}
+
+const revoked = (n: number) =>
+  ({
+    type: 'ApiKeyRevoked',
+    accountId,
+    keyId: keyIdOf(n),
+    revokedBy: keyIdOf(1),
+    revokedAt: minute(50),
+  }) as const
+
+const rotated = (n: number, rotation: number, digit: string) =>
+  ({
+    type: 'ApiKeyRotated',
+    accountId,
+    keyId: keyIdOf(n),
+    rotation,
+    secretHash: hash(digit),
+    prefix: 'mf_staging_new',
+    graceEndsAt: minute(60),
+    rotatedAt: minute(40),
+  }) as const
+
+export function describeAccountQueries(harness: () => ReadModelHarness): void {
+  it('find a key and its account by the hash of its secret', async () => {
+    const { store, accounts } = harness()
+    await followAccounts(store, opened(), issued(1), issued(2))
+    const { type: _type, keyId: id, ...facts } = issued(2)
+    const key = { id, ...facts, rotation: 0, former: null, revokedAt: null }
+    const account = { id: accountId, name: 'Acme', plan: 'pro', limits: null, openedAt: minute(0) }
+    expect(await accounts.keyByHash(hash('2'))).toEqual({ account, key })
+    expect((await accounts.keyByHash(hash('1')))?.key.name).toBe('key 1')
+    expect(await accounts.keyByHash(hash('c'))).toBeNull()
+    expect(await accounts.key(id)).toEqual(key)
+    expect(await accounts.key(keyIdOf(3))).toBeNull()
+    expect(await accounts.account(accountId)).toEqual(account)
+    expect(await accounts.account(accountIdOf(8))).toBeNull()
+  })
+
+  it('know no key that was issued before its account was opened', async () => {
+    const { store, accounts } = harness()
+    await followAccounts(store, issued(1), opened())
+    expect(await accounts.keyByHash(hash('1'))).toBeNull()
+    expect(await accounts.activeKeys(accountId)).toEqual([])
+  })
+
+  it('find a key by each secret that it has had, and say what became of it', async () => {
+    const { store, accounts } = harness()
+    await followAccounts(store, opened(), issued(1), rotated(1, 1, 'a'), rotated(1, 2, 'b'), revoked(1))
+    for (const digit of ['1', 'a', 'b']) {
+      const found = await accounts.keyByHash(hash(digit))
+      expect(found?.key).toMatchObject({
+        id: keyIdOf(1),
+        secretHash: hash('b'),
+        rotation: 2,
+        revokedAt: minute(50),
+      })
+    }
+  })
+
+  it('show the plan that an account was moved to, and its limits', async () => {
+    const { store, accounts } = harness()
+    const limits = { requestsPerMinute: 7, retention: { text: '7d', ms: 604_800_000 }, maxMessages: 3 }
+    const changed = { type: 'PlanChanged', accountId, plan: 'enterprise', limits } as const
+    await followAccounts(store, opened(), issued(1), { ...changed, changedAt: minute(5) })
+    expect(await accounts.account(accountId)).toMatchObject({ plan: 'enterprise', limits })
+    expect((await accounts.keyByHash(hash('1')))?.account).toMatchObject({ plan: 'enterprise', limits })
+  })
+
+  it('list accounts in order, page by page', async () => {
+    const { store, accounts } = harness()
+    const ids = [1, 2, 3, 4].map(accountIdOf)
+    await followAccounts(store, ...ids.map((id) => opened(id)))
+    const list = async (order: 'asc' | 'desc', after: AccountId | null, limit = 9) =>
+      (await accounts.listAccounts({ order, after, limit })).map(({ id }) => id)
+    expect(await list('asc', null)).toEqual(ids)
+    expect(await list('desc', null)).toEqual(ids.toReversed())
+    expect(await list('asc', null, 2)).toEqual(ids.slice(0, 2))
+    expect(await list('asc', accountIdOf(2))).toEqual(ids.slice(2))
+    expect(await list('desc', accountIdOf(3), 1)).toEqual([accountIdOf(2)])
+    expect(await list('desc', accountIdOf(1))).toEqual([])
+  })
+
+  it("list an account's own keys in order, page by page, revoked ones too", async () => {
+    const { store, accounts } = harness()
+    const other = accountIdOf(10)
+    const ids = [1, 2, 3].map(keyIdOf)
+    await followAccounts(
+      store,
+      opened(),
+      opened(other),
+      ...[1, 2, 3].map((n) => issued(n)),
+      issued(4, { accountId: other }),
+      revoked(2),
+    )
+    const list = async (order: 'asc' | 'desc', after: KeyId | null, limit = 9) =>
+      (await accounts.listKeys(accountId, { order, after, limit })).map(({ id }) => id)
+    expect(await list('asc', null)).toEqual(ids)
+    expect(await list('desc', null)).toEqual(ids.toReversed())
+    expect(await list('asc', keyIdOf(1), 1)).toEqual([keyIdOf(2)])
+    expect(await list('desc', keyIdOf(2))).toEqual([keyIdOf(1)])
+    const ofOther = await accounts.listKeys(other, { order: 'asc', after: null, limit: 9 })
+    expect(ofOther.map(({ id }) => id)).toEqual([keyIdOf(4)])
+    expect(await accounts.listKeys(accountIdOf(11), { order: 'asc', after: null, limit: 9 })).toEqual([])
+  })
+
+  it("tell an account's keys that are not revoked", async () => {
+    const { store, accounts } = harness()
+    const other = accountIdOf(10)
+    const production = issued(3, { environment: 'production', scopes: ['admin'] })
+    const foreign = issued(4, { accountId: other })
+    const events = [opened(), opened(other), issued(1), issued(2), production, foreign, revoked(2)]
+    await followAccounts(store, ...events)
+    expect(await accounts.activeKeys(accountId)).toEqual([
+      { id: keyIdOf(1), environment: 'staging', scopes: ['inboxes', 'audit'] },
+      { id: keyIdOf(3), environment: 'production', scopes: ['admin'] },
+    ])
+  })
+}

@@ -1,0 +1,93 @@
+import { partitionOf } from '#libs/ports/event-log/partitioner.js'
+import { idFromBytes, type DeliveryId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import type { DeliveryEvent, DeliveryRequested } from '#libs/domain/webhook/delivery-events.js'
+import type { WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
+import { beginViews } from './beginning.js'
+import type { ProjectionStore, StepOutcome } from './projection-store.js'
+import { LOG_ID, PARTITIONS } from './read-model-harness.contract.js'
+import { projectWebhookEvents } from './webhook-projection.js'
+import { webhookRowsBefore } from './webhook-rows.js'
+
+/** Milliseconds after the example's beginning, which lies in the past. */
+export function moment(ms: number): Date {
+  return new Date(Date.UTC(2026, 0, 1) + ms)
+}
+
+/** The nth webhook id of a partition; ids grow with n. */
+export function webhookIdIn(partition: number, n = 0): WebhookId {
+  for (let salt = 0; ; salt += 1) {
+    const bytes = Buffer.alloc(16)
+    bytes.writeUInt32BE(n, 0)
+    bytes.writeUInt32BE(salt, 12)
+    const id = idFromBytes('whk', bytes)
+    if (partitionOf(id, PARTITIONS) === partition) return id
+  }
+}
+
+export function deliveryIdOf(n: number): DeliveryId {
+  const bytes = Buffer.alloc(16)
+  bytes.writeUInt32BE(n, 12)
+  return idFromBytes('dlv', bytes)
+}
+
+/** Asks for the nth delivery, so many milliseconds into the example. */
+export function requested(webhookId: WebhookId, n: number, atMs = 0): DeliveryRequested {
+  const requestedAt = moment(atMs)
+  const inboxId = idFromBytes('inb', Buffer.alloc(16, 7))
+  const messageId = idFromBytes('msg', Buffer.alloc(16, n))
+  return {
+    ...{ type: 'DeliveryRequested', webhookId, deliveryId: deliveryIdOf(n), replayId: null, requestedAt },
+    ...{ accountId: idFromBytes('acc', Buffer.alloc(16, 9)), environment: 'staging' },
+    notification: { type: 'message.received', inboxId, messageId, occurredAt: requestedAt },
+  }
+}
+
+/** The only attempt of the nth delivery, with the status that it was answered. */
+export function answered(
+  webhookId: WebhookId,
+  n: number,
+  { atMs = 0, status = 204, nextMs = null as number | null } = {},
+): DeliveryEvent {
+  const facts = {
+    ...{ webhookId, deliveryId: deliveryIdOf(n), attempt: 1, attemptedAt: moment(atMs) },
+    ...{ latencyMs: 3, answer: Buffer.from('sealed'), status },
+  }
+  if (status < 300) return { ...facts, type: 'DeliverySucceeded' }
+  const nextAttemptAt = nextMs === null ? null : moment(nextMs)
+  return { ...facts, type: 'DeliveryFailed', error: `answered ${status}`, nextAttemptAt }
+}
+
+/** Follows one partition of webhook-events, as the projector does. */
+export class DeliveryFollower {
+  private position = 0
+
+  private constructor(
+    private readonly store: ProjectionStore,
+    private readonly partition: number,
+  ) {}
+
+  /** With views that are begun; they catch up where the log ends further on. */
+  static async begin(
+    store: ProjectionStore,
+    partition: number,
+    { logId = LOG_ID, end = 0 } = {},
+  ): Promise<DeliveryFollower> {
+    const follower = new DeliveryFollower(store, partition)
+    const range = { topic: 'webhook-events', partition, first: 0, end } as const
+    const log = { topology: () => Promise.resolve({ logId, partitions: [{ ...range }] }) }
+    const { offset } = await beginViews(store, log, range)
+    follower.position = offset
+    return follower
+  }
+
+  /** Applies events in one step, each at an offset of its own, and moves on. */
+  async follow(...events: WebhookEvent[]): Promise<StepOutcome> {
+    const { store, partition, position: from } = this
+    const placed = events.map((event, index) => ({ offset: from + index, event }))
+    const changes = projectWebhookEvents(await webhookRowsBefore(store, placed), placed)
+    const to = from + events.length
+    const outcome = await store.apply({ topic: 'webhook-events', partition, from, to, changes, contents: [] })
+    if (outcome === 'applied') this.position = to
+    return outcome
+  }
+}

@@ -1,0 +1,229 @@
+import type { WebhookId } from '#libs/domain/ids/typeid.js'
+import {
+  answered,
+  DeliveryFollower,
+  deliveryIdOf,
+  moment,
+  requested,
+  webhookIdIn,
+} from './delivery-follower.contract.js'
+import type { DeliveryListQuery, DueClaim } from './queries.js'
+import type { ReadModelHarness } from './read-model-harness.contract.js'
+
+const id = webhookIdIn(1)
+const neighbour = webhookIdIn(1, 1)
+const elsewhere = webhookIdIn(2)
+
+export function describeDeliveryQueries(made: () => ReadModelHarness): void {
+  let follower: DeliveryFollower
+
+  beforeEach(async () => {
+    for (const partition of [0, 2, 3]) await DeliveryFollower.begin(made().store, partition)
+    follower = await DeliveryFollower.begin(made().store, 1)
+  })
+
+  const list = async (query: Partial<DeliveryListQuery> = {}) => {
+    const all = { webhookId: id, state: null, order: 'asc', from: 0, to: 1_000, limit: 100 } as const
+    const rows = await made().deliveries.listDeliveries({ ...all, ...query })
+    return rows.map(({ delivery }) => delivery.id)
+  }
+  const ids = (...numbers: number[]) => numbers.map(deliveryIdOf)
+  const roomOf = (room: (webhookId: WebhookId) => number) => (webhookIds: readonly WebhookId[]) =>
+    Promise.resolve(webhookIds.map(room))
+  const claim = async (atMs: number, claimed: Partial<DueClaim> = {}) => {
+    const all = { now: moment(atMs), leaseMs: 60_000, limit: 100, room: roomOf(() => 100) }
+    const rows = await made().deliveries.claimDue({ ...all, ...claimed })
+    return rows.map(({ delivery }) => delivery.id).sort()
+  }
+  const health = async (webhookId: WebhookId) => (await made().store.webhookHealth([webhookId]))[0]
+
+  describe('the log of deliveries', () => {
+    beforeEach(async () => {
+      await follower.follow(requested(id, 1), requested(neighbour, 9), requested(id, 2), requested(id, 3))
+      await follower.follow(answered(id, 2), answered(id, 3, { status: 500 }))
+    })
+
+    it('is in the order in which they were asked for, either way, with no one else’s', async () => {
+      expect(await list()).toEqual(ids(1, 2, 3))
+      expect(await list({ order: 'desc' })).toEqual(ids(3, 2, 1))
+      expect(await list({ webhookId: neighbour })).toEqual(ids(9))
+      expect(await list({ webhookId: webhookIdIn(1, 2) })).toEqual([])
+    })
+
+    it('gives those of a state, which change it', async () => {
+      expect(await list({ state: 'pending' })).toEqual(ids(1))
+      expect(await list({ state: 'succeeded' })).toEqual(ids(2))
+      expect(await list({ state: 'failed' })).toEqual(ids(3))
+      await follower.follow(answered(id, 1))
+      expect(await list({ state: 'pending' })).toEqual([])
+      expect(await list({ state: 'succeeded', order: 'desc' })).toEqual(ids(2, 1))
+    })
+
+    test.each([
+      { from: 0, to: 1, expected: [1] },
+      { from: 1, to: 3, expected: [2] },
+      { from: 2, to: 4, expected: [2, 3] },
+      { from: 2, to: 2, expected: [] },
+      { from: 0, to: Number.MAX_SAFE_INTEGER, expected: [1, 2, 3] },
+    ])('gives those from offset $from to before $to, either way', async ({ from, to, expected }) => {
+      expect(await list({ from, to })).toEqual(ids(...expected))
+      expect(await list({ from, to, order: 'desc' })).toEqual(ids(...expected.toReversed()))
+      expect(await list({ limit: 2, order: 'desc' })).toEqual(ids(3, 2))
+    })
+
+    it('gives one with its attempts, and only under its webhook', async () => {
+      const row = await made().deliveries.delivery({ webhookId: id, deliveryId: deliveryIdOf(3) })
+      expect(row).toMatchObject({
+        offset: 3,
+        delivery: {
+          ...{ id: deliveryIdOf(3), webhookId: id, state: 'failed', dueAt: null, requestedAt: moment(0) },
+          attempts: [{ status: 500, error: 'answered 500', latencyMs: 3, attemptedAt: moment(0) }],
+        },
+      })
+      expect(Buffer.from(row?.delivery.attempts[0]?.answer ?? []).toString()).toBe('sealed')
+      expect(
+        await made().deliveries.delivery({ webhookId: neighbour, deliveryId: deliveryIdOf(3) }),
+      ).toBeNull()
+    })
+
+    it('forgets it all where the views are built anew', async () => {
+      const other = await DeliveryFollower.begin(made().store, 1, { logId: 'another-log' })
+      expect(await list()).toEqual([])
+      expect(await claim(1_000)).toEqual([])
+      expect(await health(id)).toBeNull()
+      await other.follow(requested(id, 3))
+      expect(await list()).toEqual(ids(3))
+      expect(await claim(1_000)).toEqual(ids(3))
+    })
+  })
+
+  describe('deliveries of long ago', () => {
+    it('are forgotten once they are over', async () => {
+      await follower.follow(
+        requested(id, 1, 10),
+        requested(id, 2, 20),
+        requested(id, 3, 30),
+        requested(neighbour, 4),
+      )
+      await follower.follow(answered(id, 2), answered(id, 3, { status: 500 }), answered(neighbour, 4))
+      expect(await made().deliveries.removeOld(moment(30))).toBe(2)
+      expect(await list()).toEqual(ids(1, 3))
+      expect(await list({ state: 'succeeded' })).toEqual([])
+      expect(await list({ webhookId: neighbour })).toEqual([])
+      expect(await claim(1_000)).toEqual(ids(1))
+      expect(await made().deliveries.removeOld(moment(30))).toBe(0)
+    })
+
+    it('are forgotten however many there are', async () => {
+      const many = Array.from({ length: 1_200 }, (_, n) => n + 1)
+      await follower.follow(...many.map((n) => requested(id, n)))
+      await follower.follow(...many.map((n) => answered(id, n)))
+      expect(await made().deliveries.removeOld(moment(1))).toBe(1_200)
+      expect(await list()).toEqual([])
+    })
+  })
+
+  describe('how a webhook has done lately', () => {
+    it('says since when it has failed, until it succeeds', async () => {
+      expect(await health(id)).toBeNull()
+      await follower.follow(requested(id, 1), requested(id, 2), requested(id, 3), requested(id, 4))
+      expect(await health(id)).toEqual({ webhookId: id, failingSince: null })
+      await follower.follow(answered(id, 1, { atMs: 1_000, status: 500 }))
+      await follower.follow(answered(id, 2, { atMs: 2_000, status: 500 }))
+      expect(await health(id)).toEqual({ webhookId: id, failingSince: moment(1_000) })
+      await follower.follow(answered(id, 3))
+      expect(await health(id)).toEqual({ webhookId: id, failingSince: null })
+    })
+  })
+
+  describe('what is due', () => {
+    it('is claimed once, until its lease ends', async () => {
+      await follower.follow(requested(id, 1), requested(neighbour, 2))
+      expect(await claim(0)).toEqual(ids(1, 2))
+      expect(await claim(59_999)).toEqual([])
+      expect(await claim(60_000)).toEqual(ids(1, 2))
+    })
+
+    it('is not due before its time', async () => {
+      await follower.follow(requested(id, 1, 5_000))
+      expect(await claim(4_999)).toEqual([])
+      expect(await claim(5_000)).toEqual(ids(1))
+    })
+
+    it('is due again at its next attempt, also before the lease of the last one ends', async () => {
+      await follower.follow(requested(id, 1))
+      expect(await claim(0)).toEqual(ids(1))
+      await follower.follow(answered(id, 1, { status: 500, nextMs: 5_000 }))
+      expect(await claim(4_999)).toEqual([])
+      expect(await claim(5_000)).toEqual(ids(1))
+    })
+
+    it('is due no more once it has been delivered, or there are no more attempts', async () => {
+      await follower.follow(requested(id, 1), requested(id, 2), requested(id, 3))
+      expect(await claim(0)).toEqual(ids(1, 2, 3))
+      await follower.follow(answered(id, 1), answered(id, 2, { status: 500 }))
+      expect(await claim(60_000)).toEqual(ids(3))
+    })
+
+    it('comes earliest first, as many of a webhook’s as there is room for', async () => {
+      await follower.follow(
+        requested(id, 1, 30),
+        requested(id, 2, 10),
+        requested(id, 3, 20),
+        requested(neighbour, 4),
+      )
+      expect(await claim(1_000, { room: roomOf((webhookId) => (webhookId === id ? 2 : 0)) })).toEqual(
+        ids(2, 3),
+      )
+      expect(await claim(1_000, { room: roomOf((webhookId) => (webhookId === id ? 0 : 5)) })).toEqual(ids(4))
+      expect(await claim(1_000)).toEqual(ids(1))
+    })
+
+    it('of one webhook with much of it leaves room for the others’', async () => {
+      const other = await DeliveryFollower.begin(made().store, 2)
+      const many = Array.from({ length: 50 }, (_, n) => requested(id, n + 10))
+      await follower.follow(...many, requested(neighbour, 1, 5))
+      await other.follow(requested(elsewhere, 2, 6))
+      const claimed = await claim(1_000, { limit: 12, room: roomOf(() => 4) })
+      expect(claimed).toEqual(expect.arrayContaining(ids(1, 2)))
+      expect(claimed).toHaveLength(6)
+    })
+
+    it('of one webhook is not behind all that is due of another one', async () => {
+      const other = await DeliveryFollower.begin(made().store, 2)
+      await follower.follow(...Array.from({ length: 50 }, (_, n) => requested(id, n + 10)))
+      await other.follow(requested(elsewhere, 1, 500))
+      const claimed: string[] = []
+      while (!claimed.includes(deliveryIdOf(1)) && claimed.length < 30) {
+        claimed.push(...(await claim(1_000, { limit: 2 })))
+      }
+      expect(claimed).toContain(deliveryIdOf(1))
+    })
+
+    it('is no more than the limit', async () => {
+      await follower.follow(...Array.from({ length: 20 }, (_, n) => requested(id, n + 1)))
+      expect(await claim(0, { limit: 7 })).toHaveLength(7)
+      expect(await claim(0, { limit: 7 })).toHaveLength(7)
+      expect(await claim(0, { limit: 7 })).toHaveLength(6)
+    })
+
+    it('says since when something is, or from when on something will be', async () => {
+      const earliest = () => made().deliveries.earliestDue()
+      expect(await earliest()).toBeNull()
+      await follower.follow(requested(id, 1, 2_000), requested(neighbour, 2, 1_000), requested(id, 3, 3_000))
+      expect(await earliest()).toEqual(moment(1_000))
+      expect(await claim(1_000, { leaseMs: 500 })).toEqual(ids(2))
+      await follower.follow(answered(neighbour, 2))
+      expect(await claim(1_500)).toEqual([])
+      expect(await earliest()).toEqual(moment(2_000))
+    })
+
+    it('waits until the views have caught up: it may long have been delivered', async () => {
+      const behind = await DeliveryFollower.begin(made().store, 1, { logId: 'another-log', end: 3 })
+      await behind.follow(requested(id, 1), requested(id, 2))
+      expect(await claim(1_000)).toEqual([])
+      await behind.follow(answered(id, 1))
+      expect(await claim(1_000)).toEqual(ids(2))
+    })
+  })
+}

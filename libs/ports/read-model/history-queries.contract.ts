@@ -1,0 +1,113 @@
+import {
+  deleted,
+  expired,
+  messageDeleted,
+  messageId,
+  minute,
+  OTHER_KEY_ID,
+} from '#libs/domain/inbox/given-when-then.js'
+import type { HistoryQuery } from './queries.js'
+import {
+  followerOf,
+  inboxIdIn,
+  mail,
+  makeInbox,
+  placedAt,
+  type Follower,
+  type ReadModelHarness,
+} from './read-model-harness.contract.js'
+
+const id = inboxIdIn(1)
+const neighbour = inboxIdIn(1, 1)
+const KEY = makeInbox(id).keyId
+
+export function describeHistoryQueries(made: () => ReadModelHarness): void {
+  let follower: Follower
+  const removal = { ...messageDeleted(minute(2), messageId(4)), inboxId: id }
+
+  beforeEach(async () => {
+    follower = await followerOf(made().store, 1)
+    // Offsets: 0 and 1 the inboxes, 2 and 4 the inbox's messages, 5 a deletion, with a neighbour's message at 3.
+    await follower.follow(makeInbox(id), makeInbox(neighbour), mail(id, messageId(4)))
+    await follower.follow(mail(neighbour, messageId(9)), mail(id, messageId(3)))
+    await follower.follow(removal)
+  })
+
+  const historyOf = (query: Partial<HistoryQuery> = {}) =>
+    made().queries.history({ inboxId: id, order: 'asc', from: 0, to: 1_000, limit: 100, ...query })
+  const offsets = async (query: Partial<HistoryQuery> = {}) =>
+    (await historyOf(query)).map(({ offset }) => offset)
+
+  it('lists an inbox’s events in the order of the log, either way', async () => {
+    expect(await offsets()).toEqual([0, 2, 4, 5])
+    expect(await offsets({ order: 'desc' })).toEqual([5, 4, 2, 0])
+    expect(await offsets({ inboxId: neighbour })).toEqual([1, 3])
+    expect(await offsets({ inboxId: inboxIdIn(1, 2) })).toEqual([])
+  })
+
+  it('gives back each event with what the log says of it', async () => {
+    const none = { messageId: null, keyId: null, size: null, digest: null }
+    const { messageId: mailId, receivedAt, size, digest } = mail(id, messageId(4))
+    const [made_, received, , removed] = await historyOf()
+    const idAt = (offset: number) => placedAt(offset, removal).id
+    expect(made_).toEqual({
+      ...none,
+      offset: 0,
+      id: idAt(0),
+      type: 'InboxCreated',
+      time: minute(0),
+      keyId: KEY,
+    })
+    expect(received).toEqual({
+      ...{ ...none, offset: 2, id: idAt(2), type: 'MessageReceived' },
+      ...{ time: receivedAt, messageId: mailId, size, digest },
+    })
+    expect(removed).toEqual({
+      ...{ ...none, offset: 5, id: idAt(5), type: 'MessageDeleted' },
+      ...{ time: minute(2), messageId: mailId, keyId: OTHER_KEY_ID },
+    })
+  })
+
+  test.each([
+    { from: 0, to: 1, expected: [0] },
+    { from: 1, to: 5, expected: [2, 4] },
+    { from: 2, to: 4, expected: [2] },
+    { from: 3, to: 3, expected: [] },
+    { from: 5, to: 1_000, expected: [5] },
+    { from: 6, to: Number.MAX_SAFE_INTEGER, expected: [] },
+    { from: 0, to: Number.MAX_SAFE_INTEGER, expected: [0, 2, 4, 5] },
+  ])('lists those from offset $from to before $to, either way', async ({ from, to, expected }) => {
+    expect(await offsets({ from, to })).toEqual(expected)
+    expect(await offsets({ from, to, order: 'desc' })).toEqual(expected.toReversed())
+  })
+
+  it('lists no more than the limit, from the side that the order begins at', async () => {
+    expect(await offsets({ limit: 2 })).toEqual([0, 2])
+    expect(await offsets({ limit: 2, order: 'desc' })).toEqual([5, 4])
+  })
+
+  test.each([deleted(minute(3)), expired])('stays after $type, which is its last entry', async (end) => {
+    await follower.follow({ ...end, inboxId: id }, mail(id, messageId(8)))
+    await follower.follow({ ...end, inboxId: id }, mail(id, messageId(7)))
+    const history = await historyOf()
+    expect(history.map(({ offset }) => offset)).toEqual([0, 2, 4, 5, 6])
+    expect(history.at(-1)).toMatchObject({ type: end.type, keyId: 'keyId' in end ? end.keyId : null })
+    expect(await offsets({ inboxId: neighbour })).toEqual([1, 3])
+  })
+
+  it('has an event once, however often it comes', async () => {
+    const again = mail(id, messageId(3))
+    await follower.follow(again, removal)
+    await follower.follow(again)
+    expect(await offsets()).toEqual([0, 2, 4, 5])
+  })
+
+  it('goes with views that are emptied, and is afterwards as it was', async () => {
+    const before = await historyOf()
+    await follower.begin({ logId: 'another-log' })
+    expect([await historyOf(), await offsets({ inboxId: neighbour })]).toEqual([[], []])
+    await follower.follow(makeInbox(id), makeInbox(neighbour), mail(id, messageId(4)))
+    await follower.follow(mail(neighbour, messageId(9)), mail(id, messageId(3)), removal)
+    expect(await historyOf()).toEqual(before)
+  })
+}

@@ -1,0 +1,239 @@
+import fc from 'fast-check'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import {
+  created,
+  deleted,
+  messageDeleted,
+  messageId,
+  minute,
+  OTHER_KEY_ID,
+  received,
+} from '#libs/domain/inbox/given-when-then.js'
+import { anyHistory, anyInboxEvent } from '#libs/domain/inbox/inbox-events.arbitrary.js'
+import { idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
+import type { HistoryEntry, PlacedEvent } from './history.js'
+import { projectInboxEvents, rowsConcerned, type InboxProjection } from './inbox-projection.js'
+import { placedAt } from './read-model-harness.contract.js'
+import type { Change, InboxRow, MessageRow } from './views.js'
+
+/** Views in maps, which changes are made to as a store makes them. */
+class Views {
+  readonly inboxes = new Map<InboxId, InboxRow>()
+  readonly messages = new Map<MessageId, { inboxId: InboxId; row: MessageRow }>()
+  /** Of each message, the inbox's expiry that its content is kept until. */
+  readonly contents = new Map<MessageId, Date>()
+  readonly history = new Map<number, { inboxId: InboxId; entry: HistoryEntry }>()
+
+  apply(events: readonly PlacedEvent<InboxEvent>[]): InboxProjection {
+    const { inboxIds, messageKeys } = rowsConcerned(events)
+    const inboxes = new Map(
+      inboxIds.flatMap((id) => {
+        const row = this.inboxes.get(id)
+        return row === undefined ? [] : [[id, row]]
+      }),
+    )
+    const messages = new Map(
+      messageKeys.flatMap(({ messageId: id }) => {
+        const row = this.messages.get(id)?.row
+        return row === undefined ? [] : [[id, row]]
+      }),
+    )
+    const projection = projectInboxEvents({ inboxes, messages }, events)
+    for (const { event, expiresAt } of projection.received) this.contents.set(event.messageId, expiresAt)
+    for (const change of projection.changes) {
+      switch (change.type) {
+        case 'put-inbox':
+          expect(change.previous).toEqual(this.inboxes.get(change.row.inbox.id)?.inbox ?? null)
+          this.inboxes.set(change.row.inbox.id, change.row)
+          break
+        case 'put-message': {
+          const { inboxId, row } = change
+          this.messages.set(row.message.id, { inboxId, row })
+          if (row.message.state === 'deleted') this.contents.delete(row.message.id)
+          break
+        }
+        case 'drop-messages':
+          for (const [id, { inboxId }] of this.messages) if (inboxId === change.inboxId) this.drop(id)
+          break
+        case 'put-history':
+          expect(this.history.has(change.entry.offset)).toBe(false)
+          this.history.set(change.entry.offset, { inboxId: change.inboxId, entry: change.entry })
+          break
+        case 'put-account':
+        case 'put-key':
+        case 'put-delivery':
+        case 'put-replay':
+        case 'put-webhook-health':
+        case 'put-webhook':
+        case 'remove-webhook':
+          throw new Error(`an inbox event changed something else: ${change.type}`)
+      }
+    }
+    return projection
+  }
+
+  private drop(id: MessageId): void {
+    this.messages.delete(id)
+    this.contents.delete(id)
+  }
+}
+
+function placed(events: readonly InboxEvent[]): PlacedEvent<InboxEvent>[] {
+  return events.map((event, index) => placedAt(index * 2, event))
+}
+
+/** The same event of another inbox, with messages of its own. */
+function moved(event: InboxEvent, inbox: number): InboxEvent {
+  const inboxId = idFromBytes('inb', Buffer.alloc(16, inbox))
+  if (!('messageId' in event)) return { ...event, inboxId }
+  const number = Number(event.messageId.at(-1))
+  return { ...event, inboxId, messageId: messageId(inbox * 16 + number) }
+}
+
+const INBOXES = [1, 2, 3]
+
+/** What a partition's log can hold: a few inboxes' histories among each other. */
+const anyLog = fc
+  .tuple(anyHistory, fc.array(fc.tuple(anyInboxEvent, fc.constantFrom(...INBOXES)), { maxLength: 30 }))
+  .map(([[first = created], rest]) => [
+    ...INBOXES.map((inbox) => moved(first, inbox)),
+    ...rest.map(([event, inbox]) => moved(event, inbox)),
+  ])
+
+function oneByOne(events: readonly PlacedEvent<InboxEvent>[]): Views {
+  const views = new Views()
+  for (const event of events) views.apply([event])
+  return views
+}
+
+describe('projecting the events of inboxes', () => {
+  it('gives the same views in any batches as one by one', () => {
+    fc.assert(
+      fc.property(
+        anyLog,
+        fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 40, maxLength: 40 }),
+        (log, sizes) => {
+          const events = placed(log)
+          const views = new Views()
+          let at = 0
+          for (const size of sizes) views.apply(events.slice(at, (at += size)))
+          expect(at).toBeGreaterThanOrEqual(events.length)
+          expect(views).toEqual(oneByOne(events))
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  it('changes nothing where it is done again from any earlier position', () => {
+    fc.assert(
+      fc.property(anyLog, fc.nat(), (log, from) => {
+        const events = placed(log)
+        const views = oneByOne(events)
+        const { changes, received: contents } = views.apply(events.slice(from % events.length))
+        expect([changes, contents]).toEqual([[], []])
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('has in the history exactly the events that took effect, in the order of the log', () => {
+    fc.assert(
+      fc.property(anyLog, (log) => {
+        const expected: [number, InboxEvent['type']][] = []
+        const views = new Views()
+        for (const event of placed(log)) {
+          const before = JSON.stringify([...views.inboxes.values()])
+          views.apply([event])
+          const isChanged = JSON.stringify([...views.inboxes.values()]) !== before
+          if (isChanged) expected.push([event.offset, event.event.type])
+        }
+        const whole = new Views()
+        whole.apply(placed(log))
+        const found = [...whole.history.values()].map(({ entry }) => [entry.offset, entry.type])
+        expect(found).toEqual(expected)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('brings content for exactly the messages that are present', () => {
+    fc.assert(
+      fc.property(anyLog, (log) => {
+        const views = new Views()
+        views.apply(placed(log))
+        const present = [...views.messages].filter(([, { row }]) => row.message.state === 'present')
+        expect([...views.contents.keys()].sort()).toEqual(present.map(([id]) => id).sort())
+      }),
+    )
+  })
+})
+
+/** Without the history, which has each event again. */
+function rowsIn(changes: readonly Change[]): Change[] {
+  return changes.filter(({ type }) => type !== 'put-history')
+}
+
+describe('the changes of a run of events', () => {
+  const [one, two] = [received(minute(1)), received(minute(2), messageId(2))]
+
+  it('hold each inbox and message once, at its last state, with the offsets of the log', () => {
+    const { changes, received: contents } = new Views().apply(placed([created, one, two, one]))
+    expect(rowsIn(changes)).toMatchObject([
+      { type: 'put-inbox', row: { inbox: { messageCount: 2 }, endOffset: 5 }, previous: null },
+      { type: 'put-message', row: { message: { id: one.messageId }, offset: 2 } },
+      { type: 'put-message', row: { message: { id: two.messageId }, offset: 4 } },
+    ])
+    expect(contents).toEqual([one, two].map((event) => ({ event, expiresAt: created.expiresAt })))
+  })
+
+  it('bring no content of a message that is deleted in the same run', () => {
+    const { changes, received: contents } = new Views().apply(
+      placed([created, one, messageDeleted(minute(3))]),
+    )
+    expect(rowsIn(changes)).toMatchObject([
+      { type: 'put-inbox', row: { inbox: { messageCount: 0 }, endOffset: 5 } },
+      { type: 'put-message', row: { message: { state: 'deleted' }, offset: 2 } },
+    ])
+    expect(contents).toEqual([])
+  })
+
+  it('keep the offset of a message whose deletion comes later', () => {
+    const views = new Views()
+    views.apply(placed([created, one]))
+    const { changes } = views.apply([placedAt(9, messageDeleted(minute(3)))])
+    expect(rowsIn(changes)).toMatchObject([
+      { type: 'put-inbox', row: { endOffset: 10 } },
+      { type: 'put-message', row: { message: { state: 'deleted' }, offset: 2 } },
+    ])
+  })
+
+  it('drop the messages of an inbox that ends, and hold none that came in the same run', () => {
+    const { changes, received: contents } = new Views().apply(placed([created, one, deleted(minute(3)), two]))
+    expect(rowsIn(changes)).toMatchObject([
+      { type: 'put-inbox', row: { inbox: { state: 'deleted' }, endOffset: 5 } },
+      { type: 'drop-messages', inboxId: created.inboxId },
+    ])
+    expect(contents).toEqual([])
+  })
+
+  it('hold an entry of the history for each event, with what is known of it and nothing sealed', () => {
+    const events = [created, one, messageDeleted(minute(3)), deleted(minute(4)), two]
+    const { changes } = new Views().apply(placed(events))
+    const history = changes.flatMap((change) => (change.type === 'put-history' ? [change] : []))
+    const none = { messageId: null, keyId: null, size: null, digest: null }
+    const { messageId: id, size, digest } = one
+    const { inboxId, keyId } = created
+    const entries = [
+      { ...none, type: 'InboxCreated', time: minute(0), keyId },
+      { ...none, type: 'MessageReceived', time: minute(1), messageId: id, size, digest },
+      { ...none, type: 'MessageDeleted', time: minute(3), messageId: id, keyId: OTHER_KEY_ID },
+      { ...none, type: 'InboxDeleted', time: minute(4), keyId: OTHER_KEY_ID },
+    ].map((entry, index) => ({ offset: index * 2, id: placedAt(index * 2, created).id, ...entry }))
+    expect(history).toEqual(entries.map((entry) => ({ type: 'put-history', inboxId, entry })))
+  })
+
+  it('are none for an inbox that is not there', () => {
+    expect(new Views().apply(placed([one, deleted(minute(3))]))).toEqual({ changes: [], received: [] })
+  })
+})

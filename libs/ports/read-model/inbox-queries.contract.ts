@@ -1,0 +1,200 @@
+import type { InboxCreated } from '#libs/domain/inbox/events.js'
+import { created, deleted, expired, minute, OTHER_KEY_ID } from '#libs/domain/inbox/given-when-then.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import type { InboxListQuery } from './queries.js'
+import {
+  followerOf,
+  inboxIdIn,
+  makeInbox,
+  PARTITIONS,
+  type ReadModelHarness,
+} from './read-model-harness.contract.js'
+
+const otherAccount = idFromBytes('acc', Buffer.alloc(16, 8))
+
+/** The inboxes of the example, one after the other over all partitions, and how they end. */
+const FACTS: (Partial<InboxCreated> & { end?: 'deleted' | 'expired' })[] = [
+  { labels: { run: '42', shard: 'a' } },
+  { labels: { run: '42', shard: 'b' }, end: 'deleted' },
+  { labels: { run: '421' }, expiresAt: minute(10) },
+  { labels: { run: '42', shard: 'a' }, expiresAt: minute(10), end: 'expired' },
+  { environment: 'production' },
+  { accountId: otherAccount },
+  { labels: { run: '42', shard: 'b' }, expiresAt: minute(20) },
+  { labels: { run: '42', shard: 'a' } },
+]
+
+const inboxes = FACTS.map(({ end, ...facts }, n) => ({
+  end,
+  event: makeInbox(inboxIdIn(n % PARTITIONS, n), facts),
+}))
+const idOf = (n: number) => inboxes[n]?.event.inboxId ?? null
+
+export function describeInboxQueries(made: () => ReadModelHarness): void {
+  beforeEach(async () => {
+    for (let partition = 0; partition < PARTITIONS; partition += 1) {
+      const follower = await followerOf(made().store, partition)
+      for (const { end, event } of inboxes.filter((_, n) => n % PARTITIONS === partition)) {
+        const { inboxId, expiresAt } = event
+        await follower.follow(event)
+        if (end === 'deleted') await follower.follow({ ...deleted(minute(3)), inboxId })
+        if (end === 'expired') await follower.follow({ ...expired, inboxId, expiredAt: expiresAt })
+      }
+    }
+  })
+
+  /** The numbers of the inboxes listed, by default the active ones of the example's environment, oldest first. */
+  async function listed(query: Partial<InboxListQuery> = {}) {
+    const { accountId, environment } = created
+    const all = { accountId, environment, state: 'active', order: 'asc', after: null } as const
+    const found = await made().queries.listInboxes({
+      ...all,
+      labels: [],
+      limit: 100,
+      now: minute(5),
+      ...query,
+    })
+    return found.map(({ id }) => inboxes.findIndex(({ event }) => event.inboxId === id))
+  }
+
+  it('knows an inbox by its id and by its address', async () => {
+    const { queries } = made()
+    for (const { end, event } of inboxes) {
+      const row = await queries.inbox(event.inboxId)
+      expect(row?.inbox).toMatchObject({ id: event.inboxId, state: end ?? 'active', labels: event.labels })
+      expect(await queries.inboxIdAt(event.address)).toBe(event.inboxId)
+    }
+    const unknown = makeInbox(inboxIdIn(1, 99))
+    expect(await queries.inbox(unknown.inboxId)).toBeNull()
+    expect(await queries.inboxIdAt(unknown.address)).toBeNull()
+  })
+
+  it('keeps of an ended inbox what a list shows of it, and nothing sealed', async () => {
+    const row = await made().queries.inbox(inboxIdIn(1, 1))
+    expect(row?.inbox).toMatchObject({ state: 'deleted', endedAt: minute(3), endedBy: OTHER_KEY_ID })
+    expect(row?.inbox).not.toHaveProperty('sealed')
+    expect(row?.endOffset).toBe(2)
+  })
+
+  test.each<{ what: string; query: Partial<InboxListQuery>; expected: number[] }>([
+    { what: 'an environment’s active inboxes', query: {}, expected: [0, 2, 6, 7] },
+    { what: 'its deleted ones', query: { state: 'deleted' }, expected: [1] },
+    { what: 'its expired ones', query: { state: 'expired' }, expected: [3] },
+    { what: 'another environment’s', query: { environment: 'production' }, expected: [4] },
+    { what: 'another account’s', query: { accountId: otherAccount }, expected: [5] },
+    { what: 'nothing for an environment without inboxes', query: { environment: 'stag' }, expected: [] },
+    { what: 'those with a label', query: { labels: [['run', '42']] }, expected: [0, 6, 7] },
+    {
+      what: 'those with every label',
+      query: {
+        labels: [
+          ['run', '42'],
+          ['shard', 'a'],
+        ],
+      },
+      expected: [0, 7],
+    },
+    { what: 'none with a label’s name at another value', query: { labels: [['run', '4']] }, expected: [] },
+    { what: 'none with a label unheard of', query: { labels: [['constructor', 'x']] }, expected: [] },
+    {
+      what: 'deleted ones with a label',
+      query: { state: 'deleted', labels: [['shard', 'b']] },
+      expected: [1],
+    },
+  ])('lists $what', async ({ query, expected }) => {
+    expect(await listed(query)).toEqual(expected)
+    expect(await listed({ ...query, order: 'desc' })).toEqual(expected.toReversed())
+  })
+
+  const STATES: { now: number; active: number[]; expired: number[] }[] = [
+    { now: 9, active: [0, 2, 6, 7], expired: [3] },
+    { now: 10, active: [0, 6, 7], expired: [2, 3] },
+    { now: 20, active: [0, 7], expired: [2, 3, 6] },
+    { now: 30, active: [], expired: [0, 2, 3, 6, 7] },
+  ]
+
+  async function expectLists({ now, ...lists }: (typeof STATES)[number]): Promise<void> {
+    expect(await listed({ now: minute(now) })).toEqual(lists.active)
+    for (const [state, expected] of [
+      ['active', lists.active] as const,
+      ['expired', lists.expired] as const,
+    ]) {
+      const query = { state, now: minute(now) }
+      expect(await listed({ ...query, order: 'desc' })).toEqual(expected.toReversed())
+      expect(await listed({ ...query, limit: 2 })).toEqual(expected.slice(0, 2))
+      for (const after of expected) {
+        expect(await listed({ ...query, after: idOf(after) })).toEqual(expected.filter((n) => n > after))
+        expect(await listed({ ...query, after: idOf(after), order: 'desc' })).toEqual(
+          expected.toReversed().filter((n) => n < after),
+        )
+      }
+    }
+    const labelled = await listed({ state: 'expired', now: minute(now), labels: [['run', '42']] })
+    expect(labelled).toEqual(lists.expired.filter((n) => n !== 2))
+  }
+
+  test.each(STATES)('at minute $now counts what is past its expiry as expired, in both lists', expectLists)
+
+  it('does so beside a thousand inboxes of another account that are past their expiry', async () => {
+    const facts = { accountId: otherAccount, expiresAt: minute(1) }
+    for (let partition = 0; partition < PARTITIONS; partition += 1) {
+      const numbers = Array.from({ length: 251 }, (_, n) => 100 + n)
+      const others = numbers.map((n) => makeInbox(inboxIdIn(partition, n), facts))
+      expect(await (await followerOf(made().store, partition)).follow(...others)).toBe('applied')
+    }
+    for (const states of STATES) await expectLists(states)
+  })
+
+  it('shows an inbox past its expiry as ended at it, and without what is sealed', async () => {
+    const { accountId, environment } = created
+    const [inbox] = await made().queries.listInboxes({
+      ...{ accountId, environment, state: 'expired', labels: [['run', '421']] },
+      ...{ order: 'asc', after: null, limit: 1, now: minute(12) },
+    })
+    expect(inbox).toMatchObject({ id: inboxIdIn(2, 2), state: 'expired', endedAt: minute(10), endedBy: null })
+    expect(inbox).not.toHaveProperty('sealed')
+  })
+
+  it('goes behind an inbox that is no longer in the list', async () => {
+    expect(await listed({ after: idOf(1) })).toEqual([2, 6, 7])
+    expect(await listed({ after: idOf(4), order: 'desc' })).toEqual([2, 0])
+    expect(await listed({ after: idOf(1), labels: [['run', '42']], limit: 1 })).toEqual([6])
+  })
+
+  describe('leasing what is due', () => {
+    const lease = async (now: Date, limit = 100) =>
+      (await made().queries.leaseDue(now, limit)).map((id) =>
+        inboxes.findIndex(({ event }) => event.inboxId === id),
+      )
+
+    it('gives what is past its expiry, of any account, earliest first, but not what has ended', async () => {
+      expect(await lease(minute(9))).toEqual([])
+      expect(await lease(minute(10))).toEqual([2])
+      const later = await lease(minute(31))
+      expect(later.slice(0, 2)).toEqual([2, 6])
+      expect(later.slice(2).toSorted()).toEqual([0, 4, 5, 7])
+    })
+
+    it('gives each to one caller for a while, and again after it', async () => {
+      const given = await Promise.all([lease(minute(25), 1), lease(minute(25), 1), lease(minute(25), 1)])
+      expect(given).toEqual([[2], [6], []])
+      expect(await lease(minute(29))).toEqual([2, 6])
+    })
+
+    it('no longer gives what has expired since', async () => {
+      const active = await made().queries.countActive()
+      expect(await lease(minute(10))).toEqual([2])
+      const follower = await followerOf(made().store, 2)
+      await follower.follow({ ...expired, inboxId: inboxIdIn(2, 2), expiredAt: minute(10) })
+      expect(await lease(minute(25))).toEqual([6])
+      expect(await made().queries.countActive()).toBe(active - 1)
+    })
+  })
+
+  it('counts the inboxes that are active, of all accounts', async () => {
+    const shown = await Promise.all(inboxes.map(({ event }) => made().queries.inbox(event.inboxId)))
+    const active = shown.filter((row) => row?.inbox.state === 'active')
+    expect(active.length).toBeGreaterThan(2)
+    expect(await made().queries.countActive()).toBe(active.length)
+  })
+}

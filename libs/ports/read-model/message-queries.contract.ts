@@ -1,0 +1,110 @@
+import { deleted, expired, messageDeleted, messageId, minute } from '#libs/domain/inbox/given-when-then.js'
+import {
+  followerOf,
+  inboxIdIn,
+  mail,
+  makeInbox,
+  type Follower,
+  type ReadModelHarness,
+} from './read-model-harness.contract.js'
+import type { MessageRangeQuery } from './queries.js'
+
+const id = inboxIdIn(1)
+const neighbour = inboxIdIn(1, 1)
+
+export function describeMessageQueries(made: () => ReadModelHarness): void {
+  let follower: Follower
+
+  beforeEach(async () => {
+    follower = await followerOf(made().store, 1)
+    // Offsets: 0 and 1 the inboxes, 2 to 5 the messages 4, 3, 2 and 1, with a neighbour's at 4.
+    await follower.follow(makeInbox(id), makeInbox(neighbour), mail(id, messageId(4)))
+    await follower.follow(mail(id, messageId(3)), mail(neighbour, messageId(9)))
+    await follower.follow(mail(id, messageId(2)), mail(id, messageId(1)))
+  })
+
+  async function listed(query: Partial<MessageRangeQuery> = {}) {
+    const all = { inboxId: id, order: 'asc', from: 0, to: 1_000, limit: 100 } as const
+    const rows = await made().queries.listMessages({ ...all, ...query })
+    return rows.map((row) => [row.offset, row.message.id])
+  }
+
+  const rows = [
+    [2, messageId(4)],
+    [3, messageId(3)],
+    [5, messageId(2)],
+    [6, messageId(1)],
+  ]
+
+  it('lists an inbox’s messages in the order of the log, either way', async () => {
+    expect(await listed()).toEqual(rows)
+    expect(await listed({ order: 'desc' })).toEqual(rows.toReversed())
+    expect(await listed({ inboxId: neighbour })).toEqual([[4, messageId(9)]])
+    expect(await listed({ inboxId: inboxIdIn(1, 2) })).toEqual([])
+  })
+
+  test.each([
+    { from: 0, to: 2, expected: [] },
+    { from: 2, to: 3, expected: [0] },
+    { from: 3, to: 6, expected: [1, 2] },
+    { from: 4, to: 5, expected: [] },
+    { from: 4, to: 1_000, expected: [2, 3] },
+    { from: 3, to: 3, expected: [] },
+    { from: 7, to: 1_000, expected: [] },
+  ])('lists those from offset $from to before $to, either way', async ({ from, to, expected }) => {
+    const range = expected.map((index) => rows[index])
+    expect(await listed({ from, to })).toEqual(range)
+    expect(await listed({ from, to, order: 'desc' })).toEqual(range.toReversed())
+  })
+
+  it('lists no more than the limit, from the side that the order begins at', async () => {
+    expect(await listed({ limit: 2 })).toEqual(rows.slice(0, 2))
+    expect(await listed({ limit: 2, order: 'desc' })).toEqual(rows.toReversed().slice(0, 2))
+  })
+
+  it('knows a deleted message by id, without content, and lists it no more', async () => {
+    const key = { inboxId: id, messageId: messageId(3) }
+    await follower.follow({ ...messageDeleted(minute(2), messageId(3)), inboxId: id })
+    expect(await listed()).toEqual(rows.filter(([, message]) => message !== messageId(3)))
+    const { queries } = made()
+    expect(await queries.message(key)).toMatchObject({
+      message: { state: 'deleted', id: messageId(3), deletedAt: minute(2) },
+    })
+    expect([await queries.body(key), await queries.raw(key)]).toEqual([null, null])
+    expect((await queries.inbox(id))?.inbox.messageCount).toBe(3)
+    expect(await queries.raw({ inboxId: id, messageId: messageId(4) })).not.toBeNull()
+  })
+
+  it('never shows a message that came and was deleted in one step', async () => {
+    const key = { inboxId: id, messageId: messageId(7) }
+    await follower.follow(mail(id, messageId(7)), { ...messageDeleted(minute(2), messageId(7)), inboxId: id })
+    expect(await listed()).toEqual(rows)
+    expect(await made().queries.message(key)).toMatchObject({ message: { state: 'deleted' } })
+    expect(await made().queries.raw(key)).toBeNull()
+  })
+
+  test.each([deleted(minute(3)), expired])(
+    'keeps no message of an inbox after $type, and all of others',
+    async (end) => {
+      await follower.follow({ ...end, inboxId: id })
+      const { queries } = made()
+      expect(await listed()).toEqual([])
+      for (const number of [1, 2, 3, 4]) {
+        const key = { inboxId: id, messageId: messageId(number) }
+        const left = await Promise.all([queries.message(key), queries.body(key), queries.raw(key)])
+        expect(left).toEqual([null, null, null])
+      }
+      expect((await queries.inbox(id))?.inbox).toMatchObject({ messageCount: 4 })
+      expect(await listed({ inboxId: neighbour })).toEqual([[4, messageId(9)]])
+      expect(await queries.raw({ inboxId: neighbour, messageId: messageId(9) })).not.toBeNull()
+    },
+  )
+
+  it('takes no message after the end', async () => {
+    await follower.follow({ ...deleted(minute(3)), inboxId: id }, mail(id, messageId(8)))
+    await follower.follow(mail(id, messageId(7)))
+    expect(await listed()).toEqual([])
+    expect(await made().queries.raw({ inboxId: id, messageId: messageId(8) })).toBeNull()
+    expect(await made().queries.raw({ inboxId: id, messageId: messageId(7) })).toBeNull()
+  })
+}

@@ -1,0 +1,75 @@
+import type { AccountSlice } from '#libs/domain/account/account.js'
+import type { Partition, PartitionRange } from '#libs/ports/event-log/event-log.js'
+import type {
+  AccountId,
+  DeliveryId,
+  InboxId,
+  KeyId,
+  MessageId,
+  ReplayId,
+  WebhookId,
+} from '#libs/domain/ids/typeid.js'
+import type { Replay } from '#libs/domain/webhook/replay.js'
+import type { Change, DeliveryRow, InboxRow, MessageContent, MessageRow, WebhookHealth } from './views.js'
+
+/**
+ * One move of a partition's views: from the offset at which they stand to another, with every change that the
+ * records in between bring.
+ */
+export interface Step extends Partition {
+  from: number
+  to: number
+  changes: readonly Change[]
+  contents: readonly MessageContent[]
+}
+
+/** Absent: the partition's views have not been begun, or were lost. */
+export type StepOutcome = 'applied' | 'absent' | { standsAt: number }
+
+export interface MessageKey {
+  inboxId: InboxId
+  messageId: MessageId
+}
+
+export interface DeliveryKey {
+  webhookId: WebhookId
+  deliveryId: DeliveryId
+}
+
+export interface ReplayKey {
+  webhookId: WebhookId
+  replayId: ReplayId
+}
+
+/** Whose rows an account event is judged by. */
+export interface AccountSliceKey {
+  accountId: AccountId
+  keyId: KeyId | null
+  webhookId: WebhookId | null
+}
+
+/** What a projector needs of the views. Errors: `ReadModelUnavailableError`, as for the queries. */
+export interface ProjectionStore {
+  /**
+   * Makes a partition's views ready to follow a log and resolves with the offset to go on from. Views of another
+   * log, or of another form, are emptied first: they are rebuilt from its first record. Until they reach the range's
+   * end they count as catching up.
+   *
+   * Views past the range's end are left as they are, and `aheadAt` is where they stand: records may have come to the
+   * log since the range was looked up. They are emptied where they still stand at the `aheadAt` that is handed in,
+   * with a range looked up since: then their log has lost its end. `beginViews` does so.
+   */
+  begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }>
+  inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]>
+  messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]>
+  deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]>
+  replays(keys: readonly ReplayKey[]): Promise<(Replay | null)[]>
+  /** Null for a webhook that nothing has been asked of. */
+  webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]>
+  accountSlice(key: AccountSliceKey): Promise<AccountSlice>
+  /**
+   * Compare and set: applies changes, contents and the new offset together where the partition's views stand at
+   * `from`, and otherwise nothing. Resolves once queries see it.
+   */
+  apply(step: Step): Promise<StepOutcome>
+}

@@ -1,0 +1,193 @@
+import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import type { Inbox } from '#libs/domain/inbox/inbox.js'
+import type { Partition } from '#libs/ports/event-log/event-log.js'
+import type { Address } from '#libs/domain/inbox/address.js'
+import type { AccountId, InboxId, KeyId, ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { Delivery } from '#libs/domain/webhook/delivery.js'
+import type { Replay } from '#libs/domain/webhook/replay.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
+import type { HistoryEntry } from './history.js'
+import type { DeliveryKey, MessageKey, ReplayKey } from './projection-store.js'
+import type { DeliveryRow, InboxRow, MessageRow } from './views.js'
+
+/**
+ * The views are out of reach for now: every method of the store and of the queries rejects with it, soon. What was
+ * asked for may have been done.
+ */
+export class ReadModelUnavailableError extends Error {
+  override readonly name = 'ReadModelUnavailableError'
+}
+
+/** How far a partition's views have come. */
+export interface Progress extends Partition {
+  /** The log that they were made of. */
+  logId: string
+  /** The next record to be applied. */
+  position: number
+  /** Short of it the views are catching up: what they don't know may yet exist. */
+  target: number
+  /** When the log's end was taken for the target, in milliseconds since 1970 by the views' clock; grows with each time. */
+  begunAtMs: number
+}
+
+/** Whether what a partition's views don't know may yet exist; null where they have not been begun. */
+export function isCatchingUp(progress: Progress | null): boolean {
+  return progress === null || progress.position < progress.target
+}
+
+export interface InboxListQuery {
+  accountId: AccountId
+  environment: string
+  state: Inbox['state']
+  /** Every one of them must hold. */
+  labels: readonly (readonly [name: string, value: string])[]
+  order: 'asc' | 'desc'
+  /** Only inboxes behind this one, in the order asked for. */
+  after: InboxId | null
+  limit: number
+  /** Inboxes past their expiry at this moment count as expired. */
+  now: Date
+}
+
+export interface MessageRangeQuery {
+  inboxId: InboxId
+  order: 'asc' | 'desc'
+  /** Offsets from `from` up to, not including, `to`. */
+  from: number
+  to: number
+  limit: number
+}
+
+/** As for messages: offsets from `from` up to, not including, `to`. */
+export type HistoryQuery = MessageRangeQuery
+
+/** What the HTTP API and the SMTP edge ask of the views. */
+export interface InboxQueries {
+  /** Null for a partition that no projector has begun. */
+  progress(partition: Partition): Promise<Progress | null>
+  inbox(id: InboxId): Promise<InboxRow | null>
+  inboxIdAt(address: Address): Promise<InboxId | null>
+  /** Ordered by id, which is the order of making. */
+  listInboxes(query: InboxListQuery): Promise<Inbox[]>
+  message(key: MessageKey): Promise<MessageRow | null>
+  /** Messages that are there, not deleted ones: fewer than the limit only where the range has no more. */
+  listMessages(query: MessageRangeQuery): Promise<MessageRow[]>
+  /** The sealed parsed mail. */
+  body(key: MessageKey): Promise<Uint8Array | null>
+  /** The sealed envelope and source. */
+  raw(key: MessageKey): Promise<Uint8Array | null>
+  /** Every event that changed the inbox, also after its end. */
+  history(query: HistoryQuery): Promise<HistoryEntry[]>
+}
+
+export interface ListQuery<ListedId> {
+  order: 'asc' | 'desc'
+  /** Only what comes behind this one, in the order asked for. */
+  after: ListedId | null
+  limit: number
+}
+
+/** A key that is not revoked. */
+export type ActiveKey = Pick<ApiKey, 'id' | 'environment' | 'scopes'>
+
+export interface AccountQueries {
+  /** By the hex SHA-256 of any secret that the key has had. */
+  keyByHash(secretHash: string): Promise<{ account: Account; key: ApiKey } | null>
+  account(id: AccountId): Promise<Account | null>
+  /** Ordered by id. */
+  listAccounts(query: ListQuery<AccountId>): Promise<Account[]>
+  key(id: KeyId): Promise<ApiKey | null>
+  /** An account's keys, revoked ones too, ordered by id. */
+  listKeys(accountId: AccountId, query: ListQuery<KeyId>): Promise<ApiKey[]>
+  /** All of an account's keys that are not revoked, ordered by id: as many as an account may have. */
+  activeKeys(accountId: AccountId): Promise<ActiveKey[]>
+}
+
+/** Whose webhooks: one inbox's own, or those for all inboxes of an environment. */
+export type WebhookScope = { inboxId: InboxId } | { accountId: AccountId; environment: string }
+
+/** What webhooks there are; removed ones are not among them. */
+export interface WebhookQueries {
+  webhook(id: WebhookId): Promise<Webhook | null>
+  /** Those of exactly that scope, disabled ones too, ordered by id. */
+  listWebhooks(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]>
+  /**
+   * The active ones of these inboxes, and of their environments, each once, in no order: in one round trip for some
+   * hundred inboxes.
+   */
+  webhooksFor(inboxes: readonly WebhookedInbox[]): Promise<Webhook[]>
+}
+
+/** What of an inbox says which webhooks are told of it. */
+export interface WebhookedInbox {
+  inboxId: InboxId
+  accountId: AccountId
+  environment: string
+}
+
+export interface DueInboxes {
+  /**
+   * Inboxes whose expiry has passed but whose end the views don't show, earliest first. They are leased: for a
+   * while no other caller is given them.
+   */
+  leaseDue(now: Date, limit: number): Promise<InboxId[]>
+  /** How many inboxes the views show as active, those whose expiry passed a moment ago among them. */
+  countActive(): Promise<number>
+}
+
+export interface DeliveryListQuery {
+  webhookId: WebhookId
+  /** Null for every state. */
+  state: Delivery['state'] | null
+  order: 'asc' | 'desc'
+  /** Offsets from `from` up to, not including, `to`. */
+  from: number
+  to: number
+  limit: number
+}
+
+export interface DeliveryQueries {
+  delivery(key: DeliveryKey): Promise<DeliveryRow | null>
+  /** In the order in which they were asked for: fewer than the limit only where the range has no more. */
+  listDeliveries(query: DeliveryListQuery): Promise<DeliveryRow[]>
+}
+
+export interface DueClaim {
+  now: Date
+  /** For so long no other caller is given what this one is; it is to tell by then how each attempt went. */
+  leaseMs: number
+  limit: number
+  /** How many more deliveries of each of these webhooks may be claimed. */
+  room: (webhookIds: readonly WebhookId[]) => Promise<readonly number[]>
+}
+
+export interface DueDeliveries {
+  /**
+   * Deliveries whose attempt is due, those of each webhook earliest first, and leases them. Nothing of partitions
+   * that are catching up: what is due there may long have been delivered.
+   */
+  claimDue(claim: DueClaim): Promise<DeliveryRow[]>
+  /** When the attempt is due, or was, that has been for longest or comes next, under way or not; null for none. */
+  earliestDue(): Promise<Date | null>
+  /** Forgets deliveries asked for before then that are over; resolves with how many. */
+  removeOld(before: Date): Promise<number>
+}
+
+export interface ReplayQueries {
+  replay(key: ReplayKey): Promise<Replay | null>
+  /** Ordered by id, which is the order of asking. */
+  listReplays(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]>
+}
+
+/** Replays that have more to ask for: one process at a time has one, for a while. */
+export interface AskingReplays {
+  /**
+   * The one that has waited longest, which no other caller is given until its lease ends; null where there is none.
+   * None of partitions that are catching up.
+   */
+  claimReplay(claim: { now: Date; leaseMs: number }): Promise<Replay | null>
+  /** Gives one back, to be claimed again from a moment on. */
+  releaseReplay(key: ReplayKey, at: Date): Promise<void>
+  /** Forgets replays asked for before then, whether they are through or not; resolves with how many. */
+  removeOldReplays(before: Date): Promise<number>
+}

@@ -1,0 +1,78 @@
+import type { EventLog, Partition } from '#libs/ports/event-log/event-log.js'
+import { SharedRun } from '#libs/runtime/timing/shared-run.js'
+import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
+import { movedChannel } from './watermark.js'
+import type { InboxQueries, Progress } from './queries.js'
+
+export interface RememberedProgress {
+  progress: InboxQueries['progress']
+  /**
+   * To be called when the views may have gone back: until each partition is seen where the log ends after this, it
+   * counts as catching up, and so does every one while the log can't be asked.
+   */
+  doubt: () => void
+}
+
+/** Where a partition's views must be again; of which beginning that was seen, null where only the log says so. */
+interface Reached {
+  position: number
+  begunAtMs: number | null
+}
+
+const ASKED_APART_MS = 250
+
+/**
+ * The progress of views for one who works on a log: views of another one count as not begun, also before a projector has
+ * noticed them.
+ *
+ * It remembers how far each partition's views were seen to be: put back from an older copy they count as catching up
+ * until they are there again, whoever notices it when. What other processes alone have seen of them, the log knows: it
+ * is asked after every doubt. Where views have been begun since, their target says what they lack, and nothing is
+ * remembered: their log may have lost its end.
+ */
+export function rememberProgress(
+  queries: Pick<InboxQueries, 'progress'>,
+  log: Pick<EventLog, 'logId' | 'topology'>,
+): RememberedProgress {
+  const reached = new Map<string, Reached>()
+  let doubts = 0
+  let doubtsSettled = 0
+  const settling = new SharedRun(settle, ASKED_APART_MS)
+
+  async function settle(): Promise<void> {
+    const raised = doubts
+    for (const topic of VIEWED_TOPICS) {
+      const { partitions } = await log.topology(topic)
+      for (const { partition, end } of partitions) {
+        const name = movedChannel({ topic, partition })
+        const { position, begunAtMs } = reached.get(name) ?? { position: 0, begunAtMs: null }
+        reached.set(name, { position: Math.max(position, end), begunAtMs })
+      }
+    }
+    doubtsSettled = raised
+  }
+
+  async function isInDoubt(): Promise<boolean> {
+    // A log that can't be asked leaves the doubt as it is.
+    if (doubtsSettled < doubts) await settling.get().catch(() => undefined)
+    return doubtsSettled < doubts
+  }
+
+  async function progress(partition: Partition): Promise<Progress | null> {
+    const now = await queries.progress(partition)
+    if (now?.logId !== log.logId) return null
+    // Behind the look: what raises a doubt comes before an answer that is to be doubted.
+    if (await isInDoubt()) return { ...now, target: Math.max(now.target, now.position + 1) }
+    const name = movedChannel(partition)
+    const { position, begunAtMs } = reached.get(name) ?? now
+    const isBegunSince = begunAtMs !== null && now.begunAtMs > begunAtMs
+    if (isBegunSince || now.position >= position) {
+      reached.set(name, { position: now.position, begunAtMs: Math.max(now.begunAtMs, begunAtMs ?? 0) })
+      return now
+    }
+    reached.set(name, { position, begunAtMs: begunAtMs ?? now.begunAtMs })
+    return { ...now, target: Math.max(now.target, position) }
+  }
+
+  return { progress, doubt: () => (doubts += 1) }
+}

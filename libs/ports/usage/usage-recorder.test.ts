@@ -1,0 +1,194 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { LogUnavailableError, type LogRecord, type Position } from '#libs/ports/event-log/event-log.js'
+import { usageEventCodec } from '#libs/ports/event-log/codecs.js'
+import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import { MAX_SHARED, type ApiRequestServed } from '#libs/domain/usage/usage-events.js'
+import { UsageRecorder } from './usage-recorder.js'
+
+const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
+const keyId = idFromBytes('key', Buffer.alloc(16, 1))
+/** More than an event's tenant: what else it has must not get into the record. */
+const tenant = { accountId, environment: 'staging', id: 'inb_foreign', keyId: 'key_foreign' }
+
+function served(status: number): ApiRequestServed {
+  return {
+    ...{
+      type: 'ApiRequestServed',
+      count: 1,
+      keyId,
+      method: 'GET',
+      route: '/v1/inboxes',
+      status,
+      isRefused: false,
+    },
+    ...{ durationMs: 1.5, requestBytes: 0, responseBytes: 10, inboxId: null, labels: { run: '42' } },
+    servedAt: new Date('2026-11-21T12:00:00.000Z'),
+  }
+}
+
+describe('the recorder of usage events', () => {
+  let folder: string
+  let log: LmdbEventLog
+  let lost: number
+  const recorders: UsageRecorder[] = []
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'mayfly-recorder-'))
+    lost = 0
+    log = await LmdbEventLog.open({
+      path: join(folder, 'log.mdb'),
+      partitions: 2,
+      retentionMs: () => null,
+      now: () => new Date(),
+      onPruneError: () => undefined,
+    })
+  })
+
+  afterEach(async () => {
+    await Promise.all(recorders.splice(0).map((recorder) => recorder.close()))
+    await log.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  function recorderOn(append: (record: LogRecord) => Promise<Position>, everyMs = 5): UsageRecorder {
+    const recorder = new UsageRecorder({
+      log: { append: (_, record) => append(record) },
+      source: '/mayfly/api',
+      now: () => new Date(),
+      onLost: (count) => (lost += count),
+      everyMs,
+    })
+    recorders.push(recorder)
+    return recorder
+  }
+
+  const append = (record: LogRecord) => log.append('usage-events', record)
+
+  async function recorded() {
+    const { partitions } = await log.topology('usage-events')
+    const found = []
+    for (const range of partitions) {
+      for await (const records of log.read(range))
+        found.push(...records.map((r) => usageEventCodec.decode(r)))
+    }
+    return found.map((each) => {
+      if (each.kind !== 'event') throw new Error(`a record is ${each.kind}`)
+      return each.recorded
+    })
+  }
+
+  it('appends what was recorded, as events of its tenant', async () => {
+    const recorder = recorderOn(append)
+    recorder.record(served(200), tenant)
+    await recorder.close()
+    expect(await recorded()).toMatchObject([
+      { accountId, environment: 'staging', keyId, source: '/mayfly/api', event: served(200) },
+    ])
+    expect(lost).toBe(0)
+  })
+
+  it('appends what the log did not take again, under the same event id', async () => {
+    const ids = new Map<string, number>()
+    const recorder = recorderOn((record) => {
+      const id = record.headers.ce_id ?? ''
+      const tries = (ids.get(id) ?? 0) + 1
+      ids.set(id, tries)
+      return tries > 2 ? append(record) : Promise.reject(new LogUnavailableError('away'))
+    })
+    for (const status of [200, 201, 202]) recorder.record(served(status), tenant)
+    while ((await recorded()).length < 3) await new Promise(setImmediate)
+    expect([...ids.values()]).toEqual([3, 3, 3])
+    expect(lost).toBe(0)
+  })
+
+  describe('of refused requests', () => {
+    const refused = (facts: Partial<ApiRequestServed> = {}): ApiRequestServed => ({
+      ...served(429),
+      ...{ isRefused: true, ...facts },
+    })
+
+    it('appends one event for those of one key that are alike, with the mean of their times', async () => {
+      const recorder = recorderOn(append, 60_000)
+      const times = [1, 2, 6, 7]
+      for (const durationMs of times) recorder.record(refused({ durationMs }), tenant)
+      recorder.record(served(200), tenant)
+      await recorder.close()
+      const events = (await recorded()).map(({ event }) => event)
+      expect(events).toHaveLength(2)
+      expect(events).toEqual(expect.arrayContaining([refused({ count: 4, durationMs: 4 }), served(200)]))
+    })
+
+    it('names the inbox that all of them are about, or none', async () => {
+      const recorder = recorderOn(append, 60_000)
+      const one = idFromBytes('inb', Buffer.alloc(16, 1))
+      const other = idFromBytes('inb', Buffer.alloc(16, 2))
+      for (const inboxId of [one, one]) recorder.record(refused({ method: 'GET', inboxId }), tenant)
+      for (const inboxId of [one, other]) recorder.record(refused({ method: 'PATCH', inboxId }), tenant)
+      await recorder.close()
+      const events = (await recorded()).map(({ event }) => event)
+      expect(events).toHaveLength(2)
+      expect(events).toContainEqual(refused({ count: 2, method: 'GET', inboxId: one }))
+      expect(events).toContainEqual(refused({ count: 2, method: 'PATCH', inboxId: null }))
+    })
+
+    it('keeps those of each key apart, and those of each route, method and labels', async () => {
+      const recorder = recorderOn(append, 60_000)
+      const kinds: Partial<ApiRequestServed>[] = [
+        { keyId: idFromBytes('key', Buffer.alloc(16, 2)) },
+        { method: 'POST' },
+        { route: '/v1/inboxes/{id}' },
+        { labels: { run: '43' } },
+      ]
+      for (const kind of [...kinds, ...kinds]) recorder.record(refused(kind), tenant)
+      await recorder.close()
+      const events = (await recorded()).map(({ event }) => event)
+      expect(events).toHaveLength(kinds.length)
+      expect(events).toEqual(expect.arrayContaining(kinds.map((kind) => refused({ ...kind, count: 2 }))))
+    })
+
+    it('appends few events of a key however many labels its inboxes have, and counts every request', async () => {
+      const recorder = recorderOn(append, 60_000)
+      const requests = 5_000
+      for (let n = 0; n < requests; n += 1) {
+        recorder.record(refused({ labels: { run: String(n % 200) } }), tenant)
+      }
+      await recorder.close()
+      const events = (await recorded()).map(({ event }) => event as ApiRequestServed)
+      expect(events.length).toBeLessThanOrEqual(11 + requests / MAX_SHARED)
+      expect(events.reduce((sum, { count }) => sum + count, 0)).toBe(requests)
+      const others = events.filter(({ route }) => route === 'unknown')
+      expect(others.length).toBeGreaterThan(0)
+      for (const other of others) expect(other).toMatchObject({ inboxId: null, labels: {} })
+    })
+
+    it('adds nothing to an event that is being appended', async () => {
+      const appended: LogRecord[] = []
+      let letThrough = (): void => undefined
+      const isHeld = new Promise<void>((resolve) => (letThrough = resolve))
+      const recorder = recorderOn(async (record) => {
+        appended.push(record)
+        await isHeld
+        return append(record)
+      })
+      recorder.record(refused(), tenant)
+      while (appended.length === 0) await new Promise(setImmediate)
+      recorder.record(refused(), tenant)
+      letThrough()
+      await recorder.close()
+      expect((await recorded()).map(({ event }) => event)).toEqual([refused(), refused()])
+    })
+  })
+
+  it('gives up the oldest where the log is away for long, and the rest at its end, and counts them', async () => {
+    const recorder = recorderOn(() => Promise.reject(new LogUnavailableError('away')), 60_000)
+    for (let n = 0; n < 50_000; n += 1) recorder.record(served(200), tenant)
+    expect(lost).toBe(0)
+    recorder.record(served(200), tenant)
+    expect(lost).toBeGreaterThan(0)
+    await recorder.close()
+    expect(lost).toBe(50_001)
+  })
+})

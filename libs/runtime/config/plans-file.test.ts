@@ -1,0 +1,90 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { BUILT_IN_PLANS } from '#libs/domain/account/plan.js'
+import { readPlans } from './plans-file.js'
+import { ConfigurationError } from './settings.js'
+
+const enterprise = { has_api_access: true, requests_per_minute: 50, retention: '7d', max_messages: 10 }
+
+describe('a file of plans', () => {
+  let folder: string
+  let path: string
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'mayfly-plans-'))
+    path = join(folder, 'plans.json')
+  })
+  afterAll(() => rm(folder, { recursive: true }))
+
+  async function faultsOf(content: unknown): Promise<readonly string[]> {
+    await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))
+    try {
+      readPlans(path)
+    } catch (error) {
+      if (error instanceof ConfigurationError) return error.faults
+      throw error
+    }
+    return []
+  }
+
+  it('takes the place of the built-in ones', async () => {
+    expect(readPlans(null)).toBe(BUILT_IN_PLANS)
+    const free = { has_api_access: false, requests_per_minute: 0, retention: '2h', max_messages: 5 }
+    const content = { enterprise: { ...enterprise, per_account: true }, 'for-free': free }
+    await writeFile(path, JSON.stringify(content))
+    expect([...readPlans(path).values()]).toEqual([
+      {
+        name: 'enterprise',
+        hasApiAccess: true,
+        isPerAccount: true,
+        requestsPerMinute: 50,
+        retention: { text: '7d', ms: 604_800_000 },
+        maxMessages: 10,
+      },
+      {
+        name: 'for-free',
+        hasApiAccess: false,
+        isPerAccount: false,
+        requestsPerMinute: 0,
+        retention: { text: '2h', ms: 7_200_000 },
+        maxMessages: 5,
+      },
+    ])
+  })
+
+  test.each([
+    { content: '{', fault: /MAYFLY_PLANS: the file .* can't be read as JSON/ },
+    { content: [], fault: /must hold an object/ },
+    { content: {}, fault: /must have a plan "enterprise" with API access/ },
+    {
+      content: { enterprise: { ...enterprise, has_api_access: false } },
+      fault: /must have a plan "enterprise"/,
+    },
+    { content: { enterprise, 'Big One': enterprise }, fault: /"Big One" is not a name of a plan/ },
+    { content: { enterprise: null }, fault: /"enterprise" must be an object/ },
+    { content: { enterprise: { ...enterprise, has_api_access: 'yes' } }, fault: /needs "has_api_access"/ },
+    { content: { enterprise: { ...enterprise, per_account: 1 } }, fault: /may have "per_account"/ },
+    { content: { enterprise: { ...enterprise, requests_per_minute: 0 } }, fault: /from 1 to 1000000000$/ },
+    {
+      content: { enterprise: { ...enterprise, requests_per_minute: 1.5 } },
+      fault: /needs "requests_per_minute"/,
+    },
+    { content: { enterprise: { ...enterprise, retention: '31d' } }, fault: /needs "retention".*"30d"$/ },
+    { content: { enterprise: { ...enterprise, max_messages: '10' } }, fault: /needs "max_messages"/ },
+    {
+      content: { enterprise: { ...enterprise, price: 9 } },
+      fault: /has a property that no plan has: "price"/,
+    },
+  ])('is refused with what is wrong: $fault', async ({ content, fault }) => {
+    expect(await faultsOf(content)).toContainEqual(expect.stringMatching(fault))
+  })
+
+  it('is refused where it is missing', () => {
+    expect(() => readPlans(join(folder, 'none.json'))).toThrow(/MAYFLY_PLANS: .*ENOENT/)
+  })
+
+  it('is told every fault at once', async () => {
+    expect(await faultsOf({ enterprise: {}, starter: {} })).toHaveLength(8)
+  })
+})

@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs'
+import {
+  BUILT_IN_PLANS,
+  FIRST_PLAN,
+  MOST_MESSAGES,
+  MOST_REQUESTS_PER_MINUTE,
+  parseRetention,
+  PLAN_NAME,
+  type Plan,
+  type PlanTable,
+} from '#libs/domain/account/plan.js'
+import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { ConfigurationError, SETTINGS } from './settings.js'
+
+/** The plans in a file, or the built-in ones where there is none. Throws ConfigurationError with every fault at once. */
+export function readPlans(path: string | null): PlanTable {
+  if (path === null) return BUILT_IN_PLANS
+  let content: unknown
+  try {
+    content = JSON.parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    throw faulty([`the file ${path} can't be read as JSON: ${messageOf(error)}`])
+  }
+  if (!isObject(content)) throw faulty([`the file ${path} must hold an object of plans, each under its name`])
+  const faults: string[] = []
+  const plans = Object.entries(content).map(([name, properties]) => {
+    const fault = (text: string) => faults.push(`${JSON.stringify(name)} ${text}`)
+    if (!PLAN_NAME.test(name)) {
+      fault('is not a name of a plan: a lower-case letter, then up to 31 of lower-case letters, digits, -')
+    }
+    return planOf(name, properties, fault)
+  })
+  const table: PlanTable = new Map(plans.map((plan) => [plan.name, plan]))
+  if (faults.length === 0 && table.get(FIRST_PLAN)?.hasApiAccess !== true) {
+    faults.push(
+      `must have a plan "${FIRST_PLAN}" with API access: it is the one of the first key's account, which operates all others`,
+    )
+  }
+  if (faults.length > 0) throw faulty(faults)
+  return table
+}
+
+const PROPERTIES: ReadonlySet<string> = new Set([
+  'has_api_access',
+  'per_account',
+  'requests_per_minute',
+  'retention',
+  'max_messages',
+])
+
+function planOf(name: string, given: unknown, fault: (text: string) => void): Plan {
+  const properties = isObject(given) ? given : {}
+  if (!isObject(given)) fault('must be an object')
+  for (const property of Object.keys(properties)) {
+    if (!PROPERTIES.has(property)) fault(`has a property that no plan has: ${JSON.stringify(property)}`)
+  }
+  const { has_api_access: hasApiAccess, per_account: isPerAccount = false } = properties
+  if (typeof hasApiAccess !== 'boolean') fault('needs "has_api_access": true or false')
+  if (typeof isPerAccount !== 'boolean') fault('may have "per_account": true or false')
+  const whole = (property: string, least: number, most: number): number => {
+    const value = properties[property]
+    if (Number.isInteger(value) && Number(value) >= least && Number(value) <= most) return Number(value)
+    fault(`needs "${property}": a whole number from ${least} to ${most}`)
+    return least
+  }
+  const { retention: text } = properties
+  const retention = typeof text === 'string' ? parseRetention(text) : null
+  if (retention === null) fault('needs "retention": a whole number and one of m, h, d, w, from "1m" to "30d"')
+  return {
+    name,
+    hasApiAccess: hasApiAccess === true,
+    isPerAccount: isPerAccount === true,
+    requestsPerMinute: whole('requests_per_minute', hasApiAccess === true ? 1 : 0, MOST_REQUESTS_PER_MINUTE),
+    retention: retention ?? { text: '', ms: 0 },
+    maxMessages: whole('max_messages', 1, MOST_MESSAGES),
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function faulty(faults: readonly string[]): ConfigurationError {
+  return new ConfigurationError(faults.map((fault) => `${SETTINGS.plansFile.variable}: ${fault}`))
+}

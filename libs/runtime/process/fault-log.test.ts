@@ -1,0 +1,40 @@
+import { ExpectedRetryError } from '#libs/runtime/fault/expected-retry.js'
+import { faultLog } from './fault-log.js'
+
+describe('the log of faults in the background', () => {
+  let nowMs: number
+  let lines: unknown[][]
+  let debugLines: unknown[][]
+  let log: ReturnType<typeof faultLog>
+
+  beforeEach(() => {
+    nowMs = 0
+    lines = []
+    debugLines = []
+    const error = (...line: unknown[]) => void lines.push(line)
+    const debug = (...line: unknown[]) => void debugLines.push(line)
+    log = faultLog({ error, debug }, { nowMs: () => nowMs })
+  })
+
+  it('has the same one every ten seconds at most, and how often it came meanwhile', () => {
+    const fault = new Error('away')
+    for (nowMs = 0; nowMs <= 10_000; nowMs += 100) log(fault, 'passing signals')
+    expect(lines).toEqual([
+      [{ err: fault }, 'passing signals failed: tried again'],
+      [{ err: fault, timesSince: 99 }, 'passing signals failed: tried again'],
+    ])
+  })
+
+  it('has an expected retry at level debug only', () => {
+    log(new ExpectedRetryError('the coordinator is loading'), 'joining a group')
+    expect(lines).toEqual([])
+    expect(debugLines).toEqual([[{ reason: 'the coordinator is loading' }, 'joining a group: tried again']])
+  })
+
+  it('has each one that is another', () => {
+    log(new Error('away'), 'passing signals')
+    log(new Error('away'), 'following inbox keys')
+    log(new Error('full'), 'passing signals')
+    expect(lines).toHaveLength(3)
+  })
+})

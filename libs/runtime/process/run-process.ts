@@ -1,0 +1,96 @@
+import { flushCompileCache } from 'node:module'
+import type { Logger } from 'pino'
+import { readSettings, unknownVariables, type Settings } from '#libs/runtime/config/settings.js'
+import { endBy, endProcess } from './end-process.js'
+import { explain } from './explain.js'
+import { makeLogger } from './logger.js'
+
+export interface ProcessContext {
+  settings: Settings
+  logger: Logger
+  now: () => Date
+}
+
+/** What a process does once it is up. */
+export interface Running {
+  /** Where it listens, for the log line that says so. */
+  listening: Readonly<Record<string, string | number>>
+  /** Shown on standard output; empty for nothing. */
+  welcome: string
+  /** Takes nothing new in, finishes what is under way, and leaves nothing half written. */
+  close(): Promise<void>
+}
+
+const DRAIN_WITHIN_MS = 60_000
+const PARENT_LOOK_MS = 250
+
+/**
+ * The life of a process: reads the settings, starts, logs `listening`, and closes at SIGTERM or SIGINT with exit
+ * code 0. What keeps it from starting ends it with 1 and a line that says why. A signal while it starts, a second one,
+ * and a minute in which it could not close, end it at once, by the signal.
+ */
+export async function runProcess(start: (context: ProcessContext) => Promise<Running>): Promise<void> {
+  try {
+    await live(start)
+  } catch (error) {
+    process.stderr.write(`mayfly: ${explain(error)}\n`)
+    endProcess(1)
+  }
+}
+
+async function live(start: (context: ProcessContext) => Promise<Running>): Promise<void> {
+  const settings = readSettings(process.env)
+  const logger = await makeLogger(settings)
+  for (const variable of unknownVariables(process.env))
+    logger.warn({ variable }, 'this variable is not a setting')
+  const ended = endedBySignal()
+  const starting = start({ settings, logger, now: () => new Date() })
+  const running = await Promise.race([starting, ended])
+  if (typeof running === 'string') {
+    // Nothing was taken in yet: what has started is as safe to end as by a kill.
+    starting.catch((error: unknown) => logger.debug({ err: error }, 'the start failed'))
+    logger.info({ signal: running }, 'ended before it had started')
+    logger.flush(() => endBy(running))
+    return
+  }
+  logger.info(running.listening, 'listening')
+  process.stdout.write(running.welcome)
+  // Where NODE_COMPILE_CACHE is set: the next start finds what this one compiled, however this process ends.
+  flushCompileCache()
+
+  const signal = await ended
+  logger.info({ signal }, 'draining')
+  const timer = setTimeout(() => giveUp(logger, signal), DRAIN_WITHIN_MS)
+  await running.close()
+  clearTimeout(timer)
+  logger.info('ended')
+  logger.flush(() => endProcess(0))
+}
+
+/** Resolves at the first signal to end; at a second one the process ends at once. */
+function endedBySignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(() => resolve('SIGTERM'))
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.once(signal, () => {
+        process.once(signal, endBy)
+        resolve(signal)
+      })
+    }
+  })
+}
+
+/** The shell between npm and this process dies of a signal without handing it on. */
+function whenOrphaned(end: () => void): void {
+  const parent = process.ppid
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(timer)
+    end()
+  }, PARENT_LOOK_MS).unref()
+}
+
+function giveUp(logger: Logger, signal: NodeJS.Signals): void {
+  logger.fatal('draining took too long: ended without it; what was acknowledged is durable')
+  logger.flush(() => endBy(signal))
+}

@@ -1,0 +1,98 @@
+import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
+import { readFile, stat } from 'node:fs/promises'
+import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { ConfigurationError } from '#libs/runtime/config/settings.js'
+
+/** A file that a setting names; null where the setting is not there. */
+export interface PemFile {
+  variable: string
+  path: string | null
+}
+
+export interface PemFiles {
+  ca?: PemFile
+  cert: PemFile
+  key: PemFile
+}
+
+/** PEM text of each file that is named. */
+export interface PemTexts {
+  ca: string | null
+  cert: string | null
+  key: string | null
+}
+
+/** More than the bundle of every authority that a system trusts. */
+const MOST_BYTES = 4 << 20
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
+
+/**
+ * Reads certificates and their key. Rejects with a ConfigurationError that names the variable and the file of each
+ * fault: what can't be read, is no PEM, or does not belong together.
+ */
+export async function readPemFiles(files: PemFiles): Promise<PemTexts> {
+  const none = { variable: '', path: null }
+  const { ca: caFile = none, cert: certFile, key: keyFile } = files
+  const faults: string[] = []
+  const textOf = async (file: PemFile): Promise<string | null> => {
+    if (file.path === null) return null
+    try {
+      return await readBounded(file.path)
+    } catch (error) {
+      faults.push(`${named(file)} can't be read: ${messageOf(error)}`)
+      return null
+    }
+  }
+  const checked = <Found>(file: PemFile, text: string | null, parse: (text: string) => Found) => {
+    try {
+      return text === null ? null : parse(text)
+    } catch (error) {
+      faults.push(`${named(file)} ${messageOf(error)}`)
+      return null
+    }
+  }
+  const [ca, cert, key] = await Promise.all([textOf(caFile), textOf(certFile), textOf(keyFile)])
+  checked(caFile, ca, firstCertificate)
+  const certificate = checked(certFile, cert, firstCertificate)
+  const privateKey = checked(keyFile, key, privateKeyIn)
+  if (certificate !== null && privateKey !== null && !certificate.checkPrivateKey(privateKey)) {
+    faults.push(`${named(keyFile)} is not the key of the certificate in ${named(certFile)}`)
+  }
+  if (faults.length > 0) throw new ConfigurationError(faults)
+  return { ca, cert, key }
+}
+
+/** What never ends, a pipe or a device, is not begun to be read. */
+async function readBounded(path: string): Promise<string> {
+  const found = await stat(path)
+  if (!found.isFile()) throw new Error('it is not a file')
+  if (found.size > MOST_BYTES) throw new Error(`it has ${found.size} bytes, more than certificates have`)
+  return readFile(path, 'utf8')
+}
+
+/** Of a chain the first one is the holder's own; a fault in any of them counts. */
+function firstCertificate(text: string): X509Certificate {
+  const blocks = text.match(CERTIFICATE) ?? []
+  const [first] = blocks.map((block) => {
+    try {
+      return new X509Certificate(block)
+    } catch (cause) {
+      throw new Error('holds a certificate that is damaged', { cause })
+    }
+  })
+  if (first === undefined) throw new Error('holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)')
+  return first
+}
+
+function privateKeyIn(text: string): KeyObject {
+  if (text.includes('ENCRYPTED')) throw new Error('holds a key under a passphrase: it must be without one')
+  try {
+    return createPrivateKey(text)
+  } catch (cause) {
+    throw new Error('holds no private key in PEM form (-----BEGIN PRIVATE KEY-----)', { cause })
+  }
+}
+
+function named({ variable, path }: PemFile): string {
+  return `${variable} (${path ?? ''})`
+}
