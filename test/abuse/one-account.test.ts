@@ -27,7 +27,7 @@ const IS_LONG = process.env.MAYFLY_ABUSE === 'long'
 const SCALE = IS_LONG ? 4 : 1
 const MIB = 2 ** 20
 const MAX_GROWTH_BYTES = 300 * MIB
-/** So little that budgets are smaller than usual, and large mail is opened again for each stream: others wait longer. */
+/** So little that budgets are smaller than usual. */
 const MEMORY_MIB = 1024
 const SERVED_WITHIN_MS = IS_LONG ? 250 : 10_000
 const STALL_MS = 2_000

@@ -118,7 +118,7 @@ describe('the text of a stream', () => {
     const views = new Views(partitions, queries, accounts, vault, new InProcessSignals())
     const context = { now: () => now } as InboxContext
     const readings = new FirstReadings({ record: () => undefined }, () => now)
-    const feed = new InboxFeed(views, new MessageReader(views, opened), context, readings)
+    const feed = new InboxFeed(views, new MessageReader(views, opened), opened, context, readings)
     const { inbox } = evolve({ inbox: null, message: null }, created)
     const bell = new Doorbell()
     const ending = new AbortController()

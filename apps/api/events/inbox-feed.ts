@@ -1,16 +1,16 @@
 import { Injectable } from '@nestjs/common'
 import { inboxEndBody, messageBody, messageDeletedBody } from '#libs/mail/json/event-body.js'
 import { EVENT_NAMES } from '#libs/mail/json/event-names.js'
-import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import type { HistoryEntry } from '#libs/ports/read-model/history.js'
-import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
+import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { MailRead } from '../http/budgets.js'
 import { writeMessageCursor } from '../http/cursor.js'
 import { Views } from '../http/views.js'
 import { InboxContext, comingToItsEnd } from '../inboxes/inboxes.service.js'
 import { FirstReadings } from '../messages/first-readings.js'
 import { MessageReader } from '../messages/message-reader.js'
+import { OpenedMail } from '../messages/opened-mail.js'
 import type { EventText } from './event-stream-text.js'
 
 /** Entries of the history at a time: they are small, and what they stand for is opened one by one. */
@@ -19,12 +19,10 @@ export const PAGE = 50
 /** What an inbox's stream tells, in the order of its history. */
 @Injectable()
 export class InboxFeed {
-  /** The text of a message's event, by the path that its links begin with: written once for all streams. */
-  private readonly texts = new WeakMap<OpenedMessage, Map<string, string>>()
-
   constructor(
     private readonly views: Views,
     private readonly reader: MessageReader,
+    private readonly opened: OpenedMail,
     private readonly context: InboxContext,
     private readonly readings: FirstReadings,
   ) {}
@@ -78,35 +76,47 @@ export class InboxFeed {
 
   private async received(
     inbox: ActiveInbox,
-    entry: HistoryEntry,
+    { time, messageId }: HistoryEntry,
     family: string,
     read: MailRead,
   ): Promise<string | null> {
     // Views that are being rebuilt show a deleted message until they come to its deletion: they must be whole all along.
     await this.views.mustKnow(inbox.id)
-    const opened = entry.messageId === null ? null : await this.open(inbox.id, entry.messageId, read)
+    const text = messageId === null ? null : await this.textOf(inbox, messageId, time, family, read)
     await this.views.mustKnow(inbox.id)
-    if (opened === null) return null
-    this.readings.note(inbox, [opened])
-    return this.textOf(entry.time, opened, family)
-  }
-
-  private textOf(time: Date, message: OpenedMessage, family: string): string {
-    const texts = this.texts.get(message) ?? new Map<string, string>()
-    const text = texts.get(family) ?? messageBody(time, message, family)
-    this.texts.set(message, texts.set(family, text))
     return text
   }
 
-  private async open(inboxId: InboxId, messageId: MessageId, read: MailRead): Promise<OpenedMessage | null> {
-    // What was opened before may be remembered beyond its deletion: the row has the last word.
+  private async textOf(
+    inbox: ActiveInbox,
+    messageId: MessageId,
+    time: Date,
+    family: string,
+    read: MailRead,
+  ): Promise<string | null> {
+    // A text may be remembered beyond the message's deletion: the row has the last word.
+    const { id: inboxId } = inbox
     const [row, lookup] = await Promise.all([
       this.views.inboxes.message({ inboxId, messageId }),
       this.views.vault.find(inboxId),
     ])
     if (row?.message.state !== 'present' || lookup.state === 'forgotten') return null
     if (lookup.state === 'unknown') throw comingToItsEnd(inboxId)
-    await read.goOn(row.message.size)
-    return this.reader.open(lookup.key, inboxId, row.message)
+    const { message } = row
+    const name = `${messageId} ${family}`
+    let text = this.opened.events.get(inboxId, name)
+    if (text === null) {
+      await read.goOn(message.size)
+      // Another stream may have had its turn first.
+      text = this.opened.events.get(inboxId, name)
+    }
+    if (text === null) {
+      const opened = await this.reader.open(lookup.key, inboxId, message)
+      if (opened === null) return null
+      text = messageBody(time, opened, family)
+      this.opened.events.keep(inboxId, name, text, 2 * text.length)
+    }
+    this.readings.note(inbox, [message])
+    return text
   }
 }

@@ -21,21 +21,26 @@ export class OpenedMail implements OnApplicationShutdown {
   readonly messages: PlaintextMemory<OpenedMessage>
   /** By all that a page follows from. */
   readonly pages: PlaintextMemory<WrittenPage>
+  /** The JSON of a message's event, written once for all streams. */
+  readonly events: PlaintextMemory<string>
 
   constructor(mostBytes: number) {
-    const half = Math.floor(mostBytes / 2)
-    this.messages = new PlaintextMemory(half)
-    this.pages = new PlaintextMemory(half)
+    const quarter = Math.floor(mostBytes / 4)
+    this.messages = new PlaintextMemory(2 * quarter)
+    this.pages = new PlaintextMemory(quarter)
+    this.events = new PlaintextMemory(quarter)
   }
 
   /** To be called where an inbox, or a message of it, is seen to be gone. */
   forget(inboxId: InboxId): void {
     this.messages.forget(inboxId)
     this.pages.forget(inboxId)
+    this.events.forget(inboxId)
   }
 
   onApplicationShutdown(): void {
     this.messages.close()
     this.pages.close()
+    this.events.close()
   }
 }

@@ -9,7 +9,7 @@ const SWEPT_EVERY_MS = 5_000
  * What was opened last, so that it need not be opened again: so many bytes at most. It answers no question of its
  * own: whether the inbox and the message are still there has been asked before (docs/decisions/0015-opened-mail.md).
  */
-export class PlaintextMemory<Value extends object> {
+export class PlaintextMemory<Value extends object | string> {
   private readonly values: LRUCache<string, { inboxId: InboxId; value: Value }> | null
   private readonly names = new Map<InboxId, Set<string>>()
   private readonly sweeping: NodeJS.Timeout
