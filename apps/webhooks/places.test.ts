@@ -79,10 +79,10 @@ describe('a webhook', () => {
     ])
   })
 
-  it('is offered the same in one claim, however often it is asked', () => {
+  it('is given its places once in a claim, however often it is asked for', () => {
     const places = placesFor({ quick: [id] })
     const { room } = places.offer()
-    expect([id, id, idOf(1), idOf(1)].map((each) => room(owned(each), 10))).toEqual([10, 10, 1, 1])
+    expect([id, id, idOf(1), idOf(1)].map((each) => room(owned(each), 10))).toEqual([10, 0, 1, 0])
   })
 
   it('that may have one place alone proves quick with it', () => {

@@ -46,7 +46,10 @@ export class Places {
     return this.most - this.countTaken
   }
 
-  /** What may be claimed at once: so many in all, and of each webhook, where it may have `mostNow` under way. */
+  /**
+   * What may be claimed at once: so many in all, and of each webhook, if it may have `mostNow` under way. A webhook that
+   * is asked for again is given nothing: a store that reads what is due in pages may meet it twice.
+   */
   offer(): { limit: number; room: (webhook: Owned, mostNow: number) => number } {
     const kept = Math.floor(this.most * KEPT.webhooks)
     const keptForAccounts = Math.floor(this.most * KEPT.accounts)
@@ -57,7 +60,7 @@ export class Places {
     const offered = new Set<WebhookId>()
     const room = ({ id, accountId }: Owned, mostNow: number) => {
       const more = Math.min(isPlenty ? this.earnedBy(id) : 1, mostNow) - (this.taken.get(id)?.count ?? 0)
-      if (more <= 0 || offered.has(id)) return Math.max(more, 0)
+      if (more <= 0 || offered.has(id)) return 0
       const own = accounts.get(accountId) ?? { places: 0, unproven: 0 }
       const isUnproven = !this.isProven(id)
       if (all.places >= this.most - (own.places > 0 ? keptForAccounts : 0)) return 0

@@ -116,7 +116,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   private elapsedMs(): number {
-    return Math.round(performance.now() - this.begunAt)
+    return performance.now() - this.begunAt
   }
 }
 
