@@ -15,7 +15,7 @@ import { faultLog } from '#libs/runtime/process/fault-log.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
 import { measureBacklog } from '#libs/ports/read-model/backlog.js'
-import { movedChannel } from '#libs/ports/read-model/watermark.js'
+import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
 import { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import { Authenticator } from './access/authenticator.js'
 import { KnownKeys } from './access/known-keys.js'
@@ -55,14 +55,13 @@ import { Messages } from './messages/messages.service.js'
 import { OpenedMail } from './messages/opened-mail.js'
 import { OpenWaits } from './messages/open-waits.js'
 import { WaitController } from './messages/wait.controller.js'
-import { WholeLook } from './messages/whole-look.js'
+import { ConsistentRead } from './messages/consistent-read.js'
 import { ApiMetrics } from './operations/api-metrics.js'
 import { DeliveriesController } from './webhooks/deliveries.controller.js'
 import { Deliveries, DeliveriesContext } from './webhooks/deliveries.service.js'
 import { InboxWebhooksController } from './webhooks/inbox-webhooks.controller.js'
 import { ReplaysController } from './webhooks/replays.controller.js'
 import { Replays, ReplaysContext } from './webhooks/replays.service.js'
-import { WebhookViews } from './webhooks/webhook-views.js'
 import { WebhooksController } from './webhooks/webhooks.controller.js'
 import { Webhooks, WebhooksContext } from './webhooks/webhooks.service.js'
 import { ApiDocument } from './openapi/api-document.js'
@@ -219,7 +218,6 @@ export async function startApi({
       Deliveries,
       { provide: ReplaysContext, useValue: replaysContext },
       Replays,
-      WebhookViews,
       { provide: OpenStreams, useValue: streams },
       { provide: Authenticator, useValue: authenticator },
       InboxFeed,
@@ -229,7 +227,7 @@ export async function startApi({
       MessagePages,
       MessageReader,
       MessageWait,
-      WholeLook,
+      ConsistentRead,
       { provide: OpenWaits, useValue: waits },
       { provide: OpenedMail, useValue: new OpenedMail(settings.openedMailBytes) },
       {

@@ -1,15 +1,14 @@
 import type { Logger } from 'pino'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
 import type { Recorder } from '#libs/ports/event-log/recorder.js'
 import { decide } from '#libs/domain/inbox/decide.js'
-import { isInboxCatchingUp } from '#libs/ports/read-model/backlog.js'
+import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { DueInboxes, InboxQueries } from '#libs/ports/read-model/queries.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { LifecycleMetrics } from './lifecycle-metrics.js'
 
 export interface ExpiryOptions {
-  log: Pick<EventLog, 'partitionCount'>
+  views: Pick<ConsistentViews, 'isComplete'>
   inboxes: InboxQueries & DueInboxes
   recorder: Recorder
   now: () => Date
@@ -63,9 +62,9 @@ export class Expiry {
   }
 
   private async expire(inboxId: InboxId): Promise<boolean> {
-    const { log, inboxes, recorder, now } = this.options
-    // While the views catch up, the end that they don't show may stand further on in the log.
-    if (await isInboxCatchingUp(log, inboxes, inboxId)) return false
+    const { views, inboxes, recorder, now } = this.options
+    // While the views catch up, the log may have an end that they do not show.
+    if (!(await views.isComplete(inboxId))) return false
     const row = await inboxes.inbox(inboxId)
     if (row === null) return false
     const command = { type: 'ExpireInbox', inboxId, now: now() } as const

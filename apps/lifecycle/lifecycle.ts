@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/recorder.js'
+import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { EventLogStrategy } from '#libs/role/event-log-strategy.js'
 import { ErasureController, LifecyclePorts } from './erasure.controller.js'
 import { Expiry } from './expiry.js'
@@ -16,7 +17,7 @@ import { LifecycleMetrics } from './lifecycle-metrics.js'
  */
 
 export interface LifecycleOptions {
-  engine: Pick<Engine, 'log' | 'vault' | 'inboxes'>
+  engine: Pick<Engine, 'log' | 'vault' | 'inboxes' | 'signals'>
   now: () => Date
   logger: Logger
   registry: Registry
@@ -60,7 +61,9 @@ export async function startLifecycle({
     abortOnError: false,
   })
   await service.listen()
-  const expiry = new Expiry({ log: engine.log, inboxes: engine.inboxes, recorder, now, logger, metrics })
+  const { log, inboxes, signals } = engine
+  const views = new ConsistentViews(log, inboxes, signals)
+  const expiry = new Expiry({ views, inboxes, recorder, now, logger, metrics })
   expiry.start()
   return {
     async close() {

@@ -15,7 +15,7 @@ import { projectAccountEvent, sliceConcerned } from '#libs/ports/read-model/acco
 import { beginViews } from '#libs/ports/read-model/beginning.js'
 import { inboxChannel } from '#libs/ports/read-model/inbox-channel.js'
 import type { ProjectionStore, StepOutcome } from '#libs/ports/read-model/projection-store.js'
-import { movedChannel } from '#libs/ports/read-model/watermark.js'
+import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
 import { WebhookProjector } from './webhook-projector.js'
 import { InboxProjector, stepsOf } from './inbox-projector.js'

@@ -1,7 +1,7 @@
 import type { EventLog, Partition } from '#libs/ports/event-log/event-log.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
-import { movedChannel } from '#libs/ports/read-model/watermark.js'
+import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 
 export interface ViewsWatchOptions {

@@ -1,8 +1,7 @@
 import { domainToASCII } from 'node:url'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
 import { addressReached, type Address } from '#libs/domain/inbox/address.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
-import { isAnyCatchingUp } from '#libs/ports/read-model/backlog.js'
+import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
@@ -10,7 +9,8 @@ import type { SenderKey } from './smtp-auth.js'
 import type { BacklogWatch } from './backlog-watch.js'
 import type { MailUsage } from './mail-usage.js'
 import { Networks } from '#libs/runtime/remote-address/remote-address.js'
-import { inboxEndedAt, foreignRecipient, Refusal, REFUSALS } from './replies.js'
+import type { Refusal } from './replies.js'
+import { inboxEndedAt, foreignRecipient, REFUSALS } from './replies.js'
 
 /** Who sends a mail. */
 export interface Client {
@@ -23,8 +23,8 @@ export interface Client {
 export const DISCARDED = 'discarded'
 
 export interface RecipientsOptions {
-  log: Pick<EventLog, 'partitionCount'>
-  inboxes: Pick<InboxQueries, 'inboxIdAt' | 'inbox' | 'progress'>
+  inboxes: Pick<InboxQueries, 'inboxIdAt' | 'inbox'>
+  views: Pick<ConsistentViews, 'find'>
   backlog: BacklogWatch
   settings: Pick<Settings, 'mailDomain' | 'maxBacklog' | 'unknownRecipients' | 'discardFrom'>
   usage: Pick<MailUsage, 'refused'>
@@ -66,18 +66,11 @@ export class Recipients {
   }
 
   private async look(address: Address, senderKey: SenderKey | null): Promise<Inbox | Refusal> {
-    const found = (await this.inboxAt(address)) ?? (await this.lookAgain(address))
+    const found = await this.options.views.find('inbox-events', () => this.inboxAt(address))
     if (found === null) return REFUSALS.unknownRecipient
-    if (found instanceof Refusal) return found
     const refusal = refusalOf(found, this.options.now())
     if (refusal !== null) this.options.usage.refused(found, senderKey, refusal)
     return refusal ?? found
-  }
-
-  /** While they catch up, what the views don't know may yet exist; lost ones may have come back since the first look. */
-  private async lookAgain(address: Address): Promise<Inbox | Refusal | null> {
-    const { log, inboxes } = this.options
-    return (await isAnyCatchingUp(log, inboxes, 'inbox-events')) ? REFUSALS.catchingUp : this.inboxAt(address)
   }
 
   private async inboxAt(address: Address): Promise<Inbox | null> {
@@ -91,6 +84,7 @@ export class Recipients {
     try {
       return await look()
     } catch (error) {
+      if (error instanceof ViewsCatchingUpError) return REFUSALS.catchingUp
       this.options.onError(error)
       return REFUSALS.readModelUnavailable
     }

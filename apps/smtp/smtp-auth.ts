@@ -2,11 +2,10 @@ import { isInForce } from '#libs/domain/account/account.js'
 import { hashSecret } from '#libs/domain/account/secret-hash.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
-import { isAnyCatchingUp } from '#libs/ports/read-model/backlog.js'
-import type { AccountQueries, InboxQueries } from '#libs/ports/read-model/queries.js'
+import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
+import type { AccountQueries } from '#libs/ports/read-model/queries.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { REFUSALS, type Refusal } from './replies.js'
 
@@ -28,8 +27,7 @@ export type AuthOffer = 'offered' | 'needs-tls' | 'off'
 export interface AuthOptions {
   settings: Pick<Settings, 'smtpAuth' | 'smtpHost'>
   accounts: Pick<AccountQueries, 'keyByHash'>
-  log: Pick<EventLog, 'partitionCount'>
-  inboxes: Pick<InboxQueries, 'progress'>
+  views: Pick<ConsistentViews, 'readComplete'>
   keyUse: Pick<KeyUse, 'touch'>
   now: () => Date
   onError: (error: unknown) => void
@@ -60,13 +58,11 @@ export class SmtpAuth {
     try {
       const secretHash = hashSecret(password)
       const key = await this.find(secretHash)
-      if (key === null || key === 'catching-up') {
-        return key === null ? REFUSALS.invalidCredentials : REFUSALS.authUnavailable
-      }
+      if (key === null) return REFUSALS.invalidCredentials
       this.options.keyUse.touch(key.keyId, this.options.now())
       return { secretHash }
     } catch (error) {
-      this.options.onError(error)
+      if (!(error instanceof ViewsCatchingUpError)) this.options.onError(error)
       return REFUSALS.authUnavailable
     }
   }
@@ -78,20 +74,18 @@ export class SmtpAuth {
   async senderKey(user: AuthenticatedUser | null): Promise<SenderKey | Refusal | null> {
     if (user === null || user === 'anyone') return null
     try {
-      const key = await this.find(user.secretHash)
-      return key === 'catching-up' ? null : key
+      return await this.find(user.secretHash)
     } catch (error) {
+      if (error instanceof ViewsCatchingUpError) return null
       this.options.onError(error)
       return REFUSALS.readModelUnavailable
     }
   }
 
-  private async find(secretHash: string): Promise<SenderKey | 'catching-up' | null> {
-    const { accounts, log, inboxes, now } = this.options
-    const found = await accounts.keyByHash(secretHash)
-    // A key that is not known yet may exist; one that is known may have been revoked since.
-    if (await isAnyCatchingUp(log, inboxes, 'account-events')) return 'catching-up'
-    const known = found ?? (await accounts.keyByHash(secretHash))
+  private async find(secretHash: string): Promise<SenderKey | null> {
+    const { accounts, views, now } = this.options
+    // In incomplete views a key may be missing, or not be revoked yet.
+    const known = await views.readComplete('account-events', () => accounts.keyByHash(secretHash))
     if (known === null || !isInForce(known.key, secretHash, now())) return null
     const { id: keyId, accountId, environment } = known.key
     return { keyId, accountId, environment }

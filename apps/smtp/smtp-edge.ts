@@ -6,6 +6,7 @@ import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/recorder.js'
+import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { countExhausted } from '#libs/runtime/fair-share/exhausted-budgets.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
@@ -23,7 +24,9 @@ import { EdgeServer } from './server.js'
 import { UnshownMail } from './unshown-mail.js'
 
 export interface SmtpEdgeOptions {
-  engine: Pick<Engine, 'log' | 'vault' | 'inboxes' | 'accounts'> & { keyUse: Pick<KeyUse, 'touch'> }
+  engine: Pick<Engine, 'log' | 'vault' | 'inboxes' | 'accounts' | 'signals'> & {
+    keyUse: Pick<KeyUse, 'touch'>
+  }
   settings: Settings
   /** Holds the self-signed certificate and the authority that signed it. */
   tlsFolder: string
@@ -98,9 +101,10 @@ async function listen(
   const recorded = measuredUsage({ log: engine.log, source: '/mayfly/smtp', ...options })
   opened.defer(() => recorded.close())
   const usage = new MailUsage(recorded, now)
+  const views = new ConsistentViews(engine.log, engine.inboxes, engine.signals)
   const recipients = new Recipients({
     usage,
-    log: engine.log,
+    views,
     inboxes: engine.inboxes,
     backlog: new BacklogWatch(engine.log, engine.inboxes),
     settings,
@@ -133,8 +137,8 @@ async function listen(
     onError,
   })
   const certificate = await loadCertificate({ settings, folder: options.tlsFolder, now })
-  const { accounts, inboxes, keyUse, log } = engine
-  const auth = new SmtpAuth({ settings, accounts, inboxes, keyUse, log, now, onError })
+  const { accounts, keyUse } = engine
+  const auth = new SmtpAuth({ settings, accounts, views, keyUse, now, onError })
 
   const server = new EdgeServer({ settings, certificate, auth, recipients, acceptance, journal, usage })
   opened.defer(() => server.drain(DRAIN_MS))

@@ -2,6 +2,7 @@ import { answerContext } from '#libs/ports/key-vault/content.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { seal } from '#libs/ports/key-vault/seal.js'
 import type { WebhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'
+import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { ReplayQueries, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import type { AttemptFacts, DeliveryAbandoned, DeliveryEvent } from '#libs/domain/webhook/delivery-events.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
@@ -15,14 +16,11 @@ import { notificationIdOf } from './delivery-id.js'
 import { GONE, type Disabling } from './disabling.js'
 import type { NotificationBodies } from './notification-body.js'
 import type { Outcomes } from './outcomes.js'
-import type { ShownRegistrations } from './shown-registrations.js'
 
 export interface AttemptsOptions {
   webhooks: Pick<WebhookQueries, 'webhook'>
   replays: Pick<ReplayQueries, 'replay'>
-  registrations: Pick<ShownRegistrations, 'look'>
-  /** Throws while the views of webhooks are being rebuilt. */
-  mustKnowWebhooks: () => Promise<void>
+  views: Pick<ConsistentViews, 'readLatest' | 'requireComplete'>
   vault: Pick<KeyVault, 'find'>
   secrets: Pick<WebhookSecrets, 'open' | 'openUrl'>
   bodies: NotificationBodies
@@ -97,11 +95,11 @@ export class Attempts {
     webhookId,
     notification,
   }: Delivery): Promise<Webhook | DeliveryAbandoned['reason']> {
-    const { webhooks, mustKnowWebhooks, registrations } = this.options
-    const look = () => webhooks.webhook(webhookId)
-    const webhook = (await look()) ?? (await registrations.look(look))
-    // One that was put back from an older copy could be active.
-    await mustKnowWebhooks()
+    const { webhooks, views } = this.options
+    const read = () => webhooks.webhook(webhookId)
+    const webhook = (await read()) ?? (await views.readLatest('account-events', read))
+    // Views that are being rebuilt may show it as it was before it was disabled.
+    await views.requireComplete('account-events')
     if (webhook === null) return 'webhook-removed'
     const isToBeTold = webhook.state === 'active' || notification.type === 'sample'
     return isToBeTold ? webhook : 'webhook-disabled'

@@ -2,7 +2,7 @@ import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
 import type { EventLog, PartitionRange } from '#libs/ports/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/ports/event-log/codecs.js'
 import type { Recorder } from '#libs/ports/event-log/recorder.js'
-import type { Watermark } from '#libs/ports/read-model/watermark.js'
+import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { firstReplayIdOf } from './delivery-id.js'
 import { happeningsIn } from './matching.js'
@@ -10,14 +10,13 @@ import type { Requests } from './requests.js'
 
 export interface BackfillOptions {
   log: Pick<EventLog, 'topology' | 'read' | 'partitionCount'>
-  watermark: Pick<Watermark, 'mustHavePassedAll'>
+  views: Pick<ConsistentViews, 'waitUntilAllVisible'>
   requests: Requests
   recorder: Pick<Recorder, 'recordWebhookEvent'>
   now: () => Date
 }
 
 const TOPIC = 'inbox-events'
-const SHOWN_WITHIN_MS = 10_000
 
 /**
  * Asks for what a webhook is to be told that no matcher asks for: what came between its registration and the moment
@@ -35,7 +34,7 @@ export class Backfill {
       return since === undefined ? [] : [{ topic: TOPIC, partition, first: since.offset, end } as const]
     })
     // What is told is read from the views.
-    await this.options.watermark.mustHavePassedAll(behind, SHOWN_WITHIN_MS)
+    await this.options.views.waitUntilAllVisible(behind)
     for (const range of behind) await this.askForRange(webhook, range)
     if (webhook.startFrom !== 'now') await this.askForHeld(webhook)
   }

@@ -5,22 +5,18 @@ import type { BatchOutcome, EventLog, RecordBatch } from '#libs/ports/event-log/
 import { inboxEventCodec } from '#libs/ports/event-log/codecs.js'
 import { PassErrorsOn } from '#libs/role/event-log-strategy.js'
 import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
-import type { Watermark } from '#libs/ports/read-model/watermark.js'
+import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { happeningsIn } from './matching.js'
 import type { Requests } from './requests.js'
-import type { ShownRegistrations } from './shown-registrations.js'
 import { WebhookMetrics } from './webhook-metrics.js'
 
 /** What matching works with, made by who composes it. */
 export abstract class MatchingPorts {
   abstract readonly log: Pick<EventLog, 'partitionCount'>
   abstract readonly webhooks: Pick<WebhookQueries, 'webhooksFor'>
-  abstract readonly registrations: ShownRegistrations
-  abstract readonly watermark: Pick<Watermark, 'mustHavePassed'>
+  abstract readonly views: Pick<ConsistentViews, 'readLatest' | 'waitUntilVisible'>
   abstract readonly requests: Requests
 }
-
-const SHOWN_WITHIN_MS = 10_000
 
 /**
  * Asks for a delivery for each event and each webhook that is to be told of it. The group's offset is committed behind
@@ -36,7 +32,7 @@ export class MatchingController {
 
   @EventPattern('inbox-events')
   async match(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
-    const { log, webhooks, registrations, watermark, requests } = this.ports
+    const { log, webhooks, views, requests } = this.ports
     const { topic, partition } = batch
     // What can't be decoded the projector sets aside.
     const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
@@ -44,12 +40,12 @@ export class MatchingController {
     const last = happenings.at(-1)
     if (last === undefined) return outcome
     const inboxes = happenings.map(({ inbox }) => inbox)
-    // What a webhook that the views lack is not told now, it is never told.
-    const concerned = await registrations.look(() => webhooks.webhooksFor(inboxes))
+    // A webhook that the views lack would never get these events.
+    const concerned = await views.readLatest('account-events', () => webhooks.webhooksFor(inboxes))
     if (concerned.length === 0) return outcome
     // What is told is read from the views, and whether an inbox has a password stands there.
     const { offset } = last.position
-    await watermark.mustHavePassed({ topic, partition, offset }, SHOWN_WITHIN_MS)
+    await views.waitUntilVisible({ topic, partition, offset })
     this.metrics.requested.inc(await requests.ask(happenings, concerned))
     return outcome
   }

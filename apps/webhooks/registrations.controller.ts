@@ -5,18 +5,16 @@ import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
 import type { BatchOutcome, EventLog, RecordBatch } from '#libs/ports/event-log/event-log.js'
 import { PassErrorsOn } from '#libs/role/event-log-strategy.js'
 import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
-import type { Watermark } from '#libs/ports/read-model/watermark.js'
+import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { Backfill } from './backfill.js'
 
 /** What following registrations works with, made by who composes it. */
 export abstract class RegistrationPorts {
   abstract readonly log: Pick<EventLog, 'partitionCount'>
   abstract readonly webhooks: Pick<WebhookQueries, 'webhook'>
-  abstract readonly watermark: Pick<Watermark, 'mustHavePassed'>
+  abstract readonly views: Pick<ConsistentViews, 'waitUntilVisible'>
   abstract readonly backfill: Backfill
 }
-
-const SHOWN_WITHIN_MS = 10_000
 
 /** Follows registrations, and has each new webhook told what it has missed. */
 @Controller()
@@ -26,13 +24,13 @@ export class RegistrationsController {
 
   @EventPattern('account-events')
   async follow(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
-    const { log, webhooks, watermark, backfill } = this.ports
+    const { log, webhooks, views, backfill } = this.ports
     const { topic, partition } = batch
     const { events, outcome } = decodeBatch(accountEventCodec, batch, log.partitionCount(topic))
     for (const { offset, recorded } of events) {
       const { event } = recorded
       if (event.type !== 'WebhookRegistered') continue
-      await watermark.mustHavePassed({ topic, partition, offset }, SHOWN_WITHIN_MS)
+      await views.waitUntilVisible({ topic, partition, offset })
       const webhook = await webhooks.webhook(event.webhookId)
       if (webhook !== null) await backfill.run(webhook)
     }

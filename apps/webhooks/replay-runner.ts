@@ -1,7 +1,8 @@
 import type { Logger } from 'pino'
 import type { Recorder } from '#libs/ports/event-log/recorder.js'
+import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import type { AskingReplays, WebhookQueries } from '#libs/ports/read-model/queries.js'
-import type { Watermark } from '#libs/ports/read-model/watermark.js'
+import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { pauseUntilAborted } from '#libs/runtime/timing/pause.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
@@ -16,9 +17,7 @@ export interface ReplayRunnerOptions {
   pages: Pick<ReplayPages, 'page'>
   requests: Pick<Requests, 'append'>
   recorder: Pick<Recorder, 'recordWebhookEvent'>
-  watermark: Pick<Watermark, 'mustHavePassed'>
-  /** Throws where the views may lack what a replay is to tell. */
-  mustKnowAll: () => Promise<void>
+  views: Pick<ConsistentViews, 'requireComplete' | 'waitUntilVisible'>
   /** Deliveries that this process asks for in a second, for all replays together. */
   perSecond: number
   now: () => Date
@@ -29,7 +28,6 @@ export interface ReplayRunnerOptions {
 const LOOK_EVERY_MS = 250
 /** In which a step is on the log and in the views, or another process makes it again. */
 const LEASE_MS = 15_000
-const SHOWN_WITHIN_MS = 10_000
 /** Of one replay without an attempt: what its webhook is told as it happens has no more than these ahead of it. */
 const MOST_WAITING = 50
 const WHILE_WAITING_MS = 200
@@ -83,14 +81,14 @@ export class ReplayRunner {
   }
 
   private async advance(replay: Replay): Promise<{ asked: number; againInMs: number }> {
-    const { requests, recorder, watermark, metrics, now } = this.options
+    const { requests, recorder, views, metrics, now } = this.options
     const webhook = await this.options.webhooks.webhook(replay.webhookId)
     if (webhook?.state === 'disabled') return { asked: 0, againInMs: WHILE_DISABLED_MS }
     const room = Math.min(MOST_WAITING - (replay.requested - replay.begun), this.options.perSecond)
     if (room <= 0) return { asked: 0, againInMs: WHILE_WAITING_MS }
     const { notifications, next } = await this.pageOf(webhook, replay, room)
-    // Judged behind the look: what was rebuilt meanwhile may have been incomplete.
-    await this.options.mustKnowAll()
+    // After the page is read: views that were rebuilt meanwhile may have been incomplete.
+    await Promise.all(VIEWED_TOPICS.map((topic) => views.requireComplete(topic)))
     if (webhook !== null) {
       await requests.append(
         notifications.map((notification) => ({ webhook, notification })),
@@ -104,7 +102,7 @@ export class ReplayRunner {
       { type: 'ReplayAdvanced', webhookId, replayId, step, next, advancedAt: now() },
       { accountId, environment, keyId: null },
     )
-    await watermark.mustHavePassed(position, SHOWN_WITHIN_MS)
+    await views.waitUntilVisible(position)
     return { asked: notifications.length, againInMs: 0 }
   }
 

@@ -8,11 +8,8 @@ import { countExhausted } from '#libs/runtime/fair-share/exhausted-budgets.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/recorder.js'
-import { VIEWED_TOPICS, type ViewedTopic } from '#libs/ports/event-log/topics.js'
 import { EventLogStrategy } from '#libs/role/event-log-strategy.js'
-import { isAnyCatchingUp } from '#libs/ports/read-model/backlog.js'
-import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
-import { Watermark } from '#libs/ports/read-model/watermark.js'
+import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 import { WebhookSender } from './sender/webhook-sender.js'
 import { Attempts } from './attempts.js'
@@ -26,7 +23,6 @@ import { RegistrationPorts, RegistrationsController } from './registrations.cont
 import { ReplayPages } from './replay-pages.js'
 import { ReplayRunner } from './replay-runner.js'
 import { Requests } from './requests.js'
-import { ShownRegistrations } from './shown-registrations.js'
 import { WebhookMetrics } from './webhook-metrics.js'
 
 /*
@@ -64,11 +60,10 @@ export async function startWebhooks({
   const onExhausted = countExhausted(registry)
   const metrics = new WebhookMetrics(registry, () => deliveries.earliestDue(), now)
   const recorder = new Recorder(log, '/mayfly/webhooks', now)
-  const watermark = new Watermark(inboxes, signals)
-  const registrations = new ShownRegistrations({ log, watermark })
+  const views = new ConsistentViews(log, inboxes, signals)
   const outcomes = new Outcomes({ recorder, logger })
   const requests = new Requests({ inboxes, recorder, now })
-  const backfill = new Backfill({ log, watermark, requests, recorder, now })
+  const backfill = new Backfill({ log, views, requests, recorder, now })
   const timeoutMs = settings.webhookTimeoutMs
   const sender = new WebhookSender({
     allowPrivate: settings.webhookAllowPrivate,
@@ -80,8 +75,8 @@ export async function startWebhooks({
   @Module({
     controllers: [MatchingController, RegistrationsController],
     providers: [
-      { provide: MatchingPorts, useValue: { log, webhooks, registrations, watermark, requests } },
-      { provide: RegistrationPorts, useValue: { log, webhooks, watermark, backfill } },
+      { provide: MatchingPorts, useValue: { log, webhooks, views, requests } },
+      { provide: RegistrationPorts, useValue: { log, webhooks, views, backfill } },
       { provide: WebhookMetrics, useValue: metrics },
     ],
   })
@@ -99,11 +94,6 @@ export async function startWebhooks({
     abortOnError: false,
   })
   await service.listen()
-  const mustKnow = async (topic: ViewedTopic) => {
-    if (!(await isAnyCatchingUp(log, inboxes, topic))) return
-    throw new ReadModelUnavailableError(`the views of ${topic} are catching up`)
-  }
-  const mustKnowWebhooks = () => mustKnow('account-events')
   const bodies = new NotificationBodies({
     ...{ inboxes, vault, now },
     memoryScale: budgetScale(settings),
@@ -114,12 +104,11 @@ export async function startWebhooks({
   const ports = {
     webhooks,
     replays,
-    mustKnowWebhooks,
+    views,
     vault,
     secrets,
     bodies,
     sender,
-    registrations,
     outcomes,
     disabling,
     random,
@@ -134,11 +123,8 @@ export async function startWebhooks({
   })
   await dispatcher.start()
   const runner = new ReplayRunner({
-    ...{ replays, webhooks, requests, recorder, watermark, now, logger, metrics },
+    ...{ replays, webhooks, requests, recorder, views, now, logger, metrics },
     pages: new ReplayPages({ deliveries, inboxes, log, now }),
-    mustKnowAll: async () => {
-      await Promise.all(VIEWED_TOPICS.map(mustKnow))
-    },
     perSecond: settings.webhookReplayRate,
   })
   runner.start()

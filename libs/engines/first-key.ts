@@ -10,7 +10,7 @@ import type { Settings } from '#libs/runtime/config/settings.js'
 import { accountEventCodec } from '#libs/ports/event-log/codecs.js'
 import type { EventLog } from '#libs/ports/event-log/event-log.js'
 import { Recorder } from '#libs/ports/event-log/recorder.js'
-import { Watermark } from '#libs/ports/read-model/watermark.js'
+import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { idFromBytes, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import type { Engine } from '#libs/engines/engine.js'
@@ -96,13 +96,13 @@ export async function recoverKey(
 /** Waits until the views show every account on the log. */
 async function waitForAccountViews({ engine, logger }: FirstKeyOptions): Promise<void> {
   const { partitions } = await engine.log.topology('account-events')
-  const watermark = new Watermark(engine.inboxes, engine.signals)
+  const views = new ConsistentViews(engine.log, engine.inboxes, engine.signals)
   for (const { topic, partition, end } of partitions) {
     // Wait also on an empty log: views of a log that it replaced may still exist.
     const last = { topic, partition, offset: end - 1 }
-    if (await watermark.hasPassed(last, LOG_WAIT_AFTER_MS)) continue
+    if (await views.isVisibleWithin(last, LOG_WAIT_AFTER_MS)) continue
     logger.info('waiting for a projector to bring the views of accounts up to the log')
-    if (await watermark.hasPassed(last, VISIBLE_WITHIN_MS)) continue
+    if (await views.isVisibleWithin(last, VISIBLE_WITHIN_MS)) continue
     const minutes = VISIBLE_WITHIN_MS / 60_000
     throw new StartError(
       `the views of accounts have not caught up with the log after ${minutes} minutes: check that a projector is running`,
@@ -124,7 +124,10 @@ async function issueVisibly(secret: string, { engine, now }: FirstKeyOptions): P
   }
   const event = keyIssued({ accountId, keyId, name: 'bootstrap', secret, now })
   const position = await recorder.recordAccountEvent(event, attribution)
-  const isVisible = await new Watermark(engine.inboxes, engine.signals).hasPassed(position, VISIBLE_WITHIN_MS)
+  const isVisible = await new ConsistentViews(engine.log, engine.inboxes, engine.signals).isVisibleWithin(
+    position,
+    VISIBLE_WITHIN_MS,
+  )
   if (!isVisible) throw new Error('the first API key did not reach the views')
 }
 

@@ -15,6 +15,7 @@ import { ADDRESS_BYTES, makeAddress, type Address } from '#libs/domain/inbox/add
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { projectInboxEvents, rowsConcerned } from '#libs/ports/read-model/inbox-projection.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
+import { InProcessSignals } from '#libs/engines/embedded/signals/in-process-signals.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId, KeyId } from '#libs/domain/ids/typeid.js'
 import { until } from '#test/harness/until.js'
@@ -76,6 +77,8 @@ export class MailRoom {
     await Promise.all([...open].map((room) => room.close()))
   }
 
+  private readonly signals = new InProcessSignals()
+
   private constructor(
     readonly folder: string,
     readonly settings: { -readonly [Name in keyof Settings]: Settings[Name] },
@@ -99,6 +102,7 @@ export class MailRoom {
         vault: this.vault,
         inboxes: this.views.queries,
         accounts: this.views.accounts,
+        signals: this.signals,
         keyUse: { touch: (keyId) => this.usedKeys.add(keyId) },
       },
       settings: this.settings,
@@ -216,6 +220,7 @@ export class MailRoom {
     await this.log.close()
     await this.vault.close()
     await this.views.close()
+    await this.signals.close()
     await rm(this.folder, { recursive: true })
   }
 

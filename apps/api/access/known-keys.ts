@@ -25,7 +25,7 @@ export class KnownKeys {
   /** In the order of their beginning, which is that of their end. */
   private readonly looks = new Map<string, Look>()
 
-  constructor(private readonly views: Pick<Views, 'accounts' | 'knownOfAccounts'>) {}
+  constructor(private readonly views: Pick<Views, 'accounts' | 'readComplete'>) {}
 
   /**
    * Null where no key ever had such a secret. Throws catching-up where that, or whether the key has been revoked since,
@@ -35,7 +35,7 @@ export class KnownKeys {
     const nowMs = performance.now()
     const remembered = this.looks.get(secretHash)
     if (remembered !== undefined && nowMs - remembered.beganAtMs < OLDEST_MS) return remembered.found
-    const found = this.views.knownOfAccounts(() => this.views.accounts.keyByHash(secretHash))
+    const found = this.views.readComplete('account-events', () => this.views.accounts.keyByHash(secretHash))
     const look: Look = { beganAtMs: nowMs, found }
     this.looks.delete(secretHash)
     this.looks.set(secretHash, look)

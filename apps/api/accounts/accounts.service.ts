@@ -76,10 +76,8 @@ export class Accounts {
     return this.factsOf(await this.find(id))
   }
 
-  async list(query: ListQuery<AccountId>): Promise<Account[]> {
-    const accounts = await this.views.accounts.listAccounts(query)
-    await this.views.mustKnowAccounts()
-    return accounts
+  list(query: ListQuery<AccountId>): Promise<Account[]> {
+    return this.views.readComplete('account-events', () => this.views.accounts.listAccounts(query))
   }
 
   async factsOf(account: Account): Promise<AccountFacts> {
@@ -109,13 +107,13 @@ export class Accounts {
     if (refusal !== null) throw refused(refusal, accountId)
     for (const event of events) {
       const attribution = { accountId, environment, keyId }
-      await this.views.mustShow(await this.context.recorder.recordAccountEvent(event, attribution))
+      await this.views.waitUntilVisible(await this.context.recorder.recordAccountEvent(event, attribution))
     }
   }
 
   private async find(id: string): Promise<Account> {
     const account = isId('acc', id)
-      ? await this.views.knownOfAccounts(() => this.views.accounts.account(id))
+      ? await this.views.readComplete('account-events', () => this.views.accounts.account(id))
       : null
     if (account === null) throw notFound(`There is no account ${id.slice(0, 60)}.`)
     return account

@@ -114,7 +114,7 @@ describe('the text of a stream', () => {
     const { queries, accounts } = model
     const noKeys = () => Promise.reject(new Error('no key is made'))
     const vault = { create: noKeys, find: () => Promise.resolve(lookup) }
-    const partitions = { partitionCount: () => PARTITIONS }
+    const partitions = { partitionCount: () => PARTITIONS, topology: noKeys }
     const views = new Views(partitions, queries, accounts, vault, new InProcessSignals())
     const context = { now: () => now } as InboxContext
     const readings = new FirstReadings({ record: () => undefined }, () => now)

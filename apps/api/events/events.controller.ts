@@ -14,7 +14,7 @@ import { familyOf } from '../http/link.js'
 import { Produces } from '../http/media.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
-import { WholeLook } from '../messages/whole-look.js'
+import { ConsistentRead } from '../messages/consistent-read.js'
 import { EventBody } from './event-schemas.js'
 import { eventChunks } from './event-chunks.js'
 import { MEDIA_TYPE } from './event-stream-text.js'
@@ -38,7 +38,7 @@ export class EventsController {
   constructor(
     private readonly views: Views,
     private readonly inboxes: Inboxes,
-    private readonly whole: WholeLook,
+    private readonly reads: ConsistentRead,
     private readonly feed: InboxFeed,
     private readonly streams: OpenStreams,
     private readonly authenticator: Authenticator,
@@ -81,8 +81,8 @@ export class EventsController {
     try {
       // Before the look that says where "now" is: what comes behind it rings.
       leaving.push(await this.views.signals.subscribe(inboxChannel(id), () => bell.ring()))
-      const { inbox, endOffset } = await this.whole.again(principal, id, {
-        look: (open) => Promise.resolve(open),
+      const { inbox, endOffset } = await this.reads.again(principal, id, {
+        read: (open) => Promise.resolve(open),
       })
       const from = placeOf(request, query) ?? endOffset
       void reply.headers(HEADERS)

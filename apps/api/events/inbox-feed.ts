@@ -80,11 +80,9 @@ export class InboxFeed {
     family: string,
     read: MailRead,
   ): Promise<string | null> {
-    // Views that are being rebuilt show a deleted message until they come to its deletion: they must be whole all along.
-    await this.views.mustKnow(inbox.id)
-    const text = messageId === null ? null : await this.textOf(inbox, messageId, time, family, read)
-    await this.views.mustKnow(inbox.id)
-    return text
+    // Views that are being rebuilt show a deleted message until they come to its deletion.
+    if (messageId === null) return null
+    return this.views.readComplete(inbox.id, () => this.textOf(inbox, messageId, time, family, read))
   }
 
   private async textOf(

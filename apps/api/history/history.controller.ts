@@ -37,12 +37,9 @@ export class HistoryController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { id } = (await this.inboxes.find(principal, inboxId)).inbox
-    const page = await offsetPageOf(id, query, { request, reply }, async (range) => {
-      const found = await this.views.inboxes.history({ inboxId: id, ...range })
-      // Behind the look: of views that are being rebuilt it is only the beginning.
-      await this.views.mustKnow(id)
-      return found
-    })
+    const page = await offsetPageOf(id, query, { request, reply }, (range) =>
+      this.views.readComplete(id, () => this.views.inboxes.history({ inboxId: id, ...range })),
+    )
     const partition = this.views.partitionOf(id)
     return page.map((entry) => historyJson(entry, id, partition))
   }

@@ -5,6 +5,7 @@ import { BudgetExhaustedError } from '#libs/runtime/fair-share/budget.js'
 import { KeyVaultUnavailableError } from '#libs/ports/key-vault/key-vault.js'
 import { IdempotencyUnavailableError } from '#libs/ports/idempotency/idempotency-store.js'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
+import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
 import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
 import { UsageUnavailableError } from '#libs/ports/usage/usage-store.js'
 import { note } from './access-log.js'
@@ -45,6 +46,7 @@ export class ProblemFilter implements ExceptionFilter {
     if (error instanceof LogUnavailableError || error instanceof KeyVaultUnavailableError) {
       return unavailable('log-unavailable', logUnavailable(request.method))
     }
+    if (error instanceof ViewsCatchingUpError) return unavailable('catching-up', error.message)
     if (error instanceof ReadModelUnavailableError) {
       return unavailable('read-model-unavailable', 'What is stored can not be read just now.')
     }

@@ -86,7 +86,7 @@ export class Inboxes {
     const [created] = events
     if (created === undefined) throw new Error('an inbox within its retention was refused')
     const position = await recorder.recordInboxEvent(created, principal)
-    await this.views.mustShow(position)
+    await this.views.waitUntilVisible(position)
     // As the views have it: where an earlier run made it, that one is on the log first.
     const found = await this.open(principal, inboxId)
     const made = unsealJson(key, detailsContext(inboxId), found.inbox.sealed) as InboxDetails
@@ -125,17 +125,14 @@ export class Inboxes {
     return unsealJson(lookup.key, detailsContext(inbox.id), inbox.sealed) as InboxDetails
   }
 
-  async list(
+  list(
     principal: Principal,
     query: Omit<InboxListQuery, 'accountId' | 'environment' | 'now'>,
   ): Promise<Inbox[]> {
-    await this.views.mustKnowAll()
     const { accountId, environment } = principal
-    const now = this.context.now()
-    const inboxes = await this.views.inboxes.listInboxes({ ...query, accountId, environment, now })
-    // They may have been lost meanwhile.
-    await this.views.mustKnowAll()
-    return inboxes
+    return this.views.readComplete('inbox-events', () =>
+      this.views.inboxes.listInboxes({ ...query, accountId, environment, now: this.context.now() }),
+    )
   }
 
   /**
@@ -151,7 +148,7 @@ export class Inboxes {
     const { events, refusal } = decide({ inbox, message: null }, command)
     if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
     for (const event of events) {
-      await this.views.mustShow(await this.context.recorder.recordInboxEvent(event, principal))
+      await this.views.waitUntilVisible(await this.context.recorder.recordInboxEvent(event, principal))
     }
     this.opened.forget(inbox.id)
     const row = await this.views.inboxes.inbox(inbox.id)
@@ -166,7 +163,7 @@ export class Inboxes {
    * whose password has gone with its key.
    */
   async mustBeLetIn(principal: Principal, inboxId: InboxId): Promise<void> {
-    const row = await this.views.known(inboxId, () => this.views.inboxes.inbox(inboxId))
+    const row = await this.views.find(inboxId, () => this.views.inboxes.inbox(inboxId))
     const inbox = row === null ? null : asOf(row.inbox, this.context.now())
     if (inbox?.state === 'active') await this.mustHavePassword(principal, inbox)
   }
@@ -182,7 +179,7 @@ export class Inboxes {
   /** Also one that has ended. Another tenant's inbox is answered exactly as one that is not there: throws not-found. */
   async find(principal: Principal, id: string): Promise<{ inbox: Inbox; endOffset: number }> {
     const { accountId, environment } = principal
-    const row = isId('inb', id) ? await this.views.known(id, () => this.views.inboxes.inbox(id)) : null
+    const row = isId('inb', id) ? await this.views.find(id, () => this.views.inboxes.inbox(id)) : null
     if (row !== null && row.inbox.accountId === accountId && row.inbox.environment === environment) {
       const inbox = asOf(row.inbox, this.context.now())
       principal.subject = inbox

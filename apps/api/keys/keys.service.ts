@@ -40,7 +40,7 @@ export class Keys {
   ): Promise<NewKey> {
     mayHandOut(principal, scopes)
     const account = isId('acc', accountId)
-      ? await this.views.knownOfAccounts(() => this.views.accounts.account(accountId))
+      ? await this.views.readComplete('account-events', () => this.views.accounts.account(accountId))
       : null
     if (account === null) throw notFound(`There is no account ${accountId.slice(0, 60)}.`)
     const issued = await this.issueUnless(
@@ -89,15 +89,15 @@ export class Keys {
   }
 
   /** Revoked ones too. */
-  async list({ accountId }: Principal, query: ListQuery<KeyId>): Promise<ApiKey[]> {
-    const keys = await this.views.accounts.listKeys(accountId, query)
-    await this.views.mustKnowAccounts()
-    return keys
+  list({ accountId }: Principal, query: ListQuery<KeyId>): Promise<ApiKey[]> {
+    return this.views.readComplete('account-events', () => this.views.accounts.listKeys(accountId, query))
   }
 
   /** Throws not-found: another account's key is answered exactly as one that is not there. */
   async get({ accountId }: Principal, id: string): Promise<ApiKey> {
-    const key = isId('key', id) ? await this.views.knownOfAccounts(() => this.views.accounts.key(id)) : null
+    const key = isId('key', id)
+      ? await this.views.readComplete('account-events', () => this.views.accounts.key(id))
+      : null
     if (key?.accountId === accountId) return key
     throw notFound(`There is no key ${id.slice(0, 60)}.`)
   }
@@ -171,7 +171,7 @@ export class Keys {
     attribution: Pick<Principal, 'accountId' | 'environment' | 'keyId'>,
   ): Promise<void> {
     for (const event of events) {
-      await this.views.mustShow(await this.context.recorder.recordAccountEvent(event, attribution))
+      await this.views.waitUntilVisible(await this.context.recorder.recordAccountEvent(event, attribution))
     }
     this.context.knownKeys.forgetAll()
   }

@@ -38,8 +38,9 @@ export class MessageReader {
    */
   async find({ id: inboxId }: ActiveInbox, id: string): Promise<PresentMessage> {
     if (!isId('msg', id)) throw noMessage(id)
-    await this.views.mustKnow(inboxId)
-    const row = await this.views.known(inboxId, () => this.views.inboxes.message({ inboxId, messageId: id }))
+    const row = await this.views.readComplete(inboxId, () =>
+      this.views.inboxes.message({ inboxId, messageId: id }),
+    )
     if (row === null) throw await this.whyMissing(inboxId, id)
     const { message } = row
     if (message.state === 'present') return message

@@ -17,7 +17,7 @@ import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { MessageReader } from './message-reader.js'
 import { nearestWith, type NearMiss } from './near-misses.js'
 import { OpenWaits, shuttingDown, tooManyWaits, type OpenWait } from './open-waits.js'
-import { WholeLook } from './whole-look.js'
+import { ConsistentRead } from './consistent-read.js'
 
 /** Who waits, and what for. */
 export interface Waiting {
@@ -52,7 +52,7 @@ const RETRY_MS = 500
 export class MessageWait {
   constructor(
     private readonly views: Views,
-    private readonly whole: WholeLook,
+    private readonly reads: ConsistentRead,
     private readonly reader: MessageReader,
     private readonly context: InboxContext,
     private readonly waits: OpenWaits,
@@ -129,7 +129,7 @@ export class MessageWait {
       }
       return { inbox, message: null, examined, nearest, position: to }
     }
-    const look = (open: OpenInbox) =>
+    const read = (open: OpenInbox) =>
       this.budgets
         .readFor(principal.accountId, wait.signal, (read) => lookThrough(open, read))
         .catch((error: unknown) => {
@@ -137,10 +137,10 @@ export class MessageWait {
           const from = positionIn(inboxId, wanted)
           return before ?? { inbox: open.inbox, message: null, examined: 0, nearest: [], position: from }
         })
-    if (before === null) return this.whole.first(principal, inboxId, { look })
+    if (before === null) return this.reads.first(principal, inboxId, { read })
     // What the first look has judged is the password. The key may have been revoked since.
     await authenticate()
-    return this.whole.again(principal, inboxId, { look })
+    return this.reads.again(principal, inboxId, { read })
   }
 }
 

@@ -26,7 +26,7 @@ import { DeletedMessage, Message, MessageWithRaw } from './message-schemas.js'
 import { MessagePages } from './message-page.js'
 import { MessageReader } from './message-reader.js'
 import { Messages } from './messages.service.js'
-import { WholeLook } from './whole-look.js'
+import { ConsistentRead } from './consistent-read.js'
 
 /** The memory of a message's JSON with its source, measured against the size of the source. */
 const WITH_SOURCE = 3
@@ -36,7 +36,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 @Controller(['v1/inboxes/:inboxId/messages', 'v1/emails/:inboxId/messages'])
 export class MessagesController {
   constructor(
-    private readonly whole: WholeLook,
+    private readonly reads: ConsistentRead,
     private readonly inboxes: Inboxes,
     private readonly messages: Messages,
     private readonly pages: MessagePages,
@@ -71,12 +71,12 @@ export class MessagesController {
     const { pages } = this
     const family = familyOf(request)
     const { open, page, isRead } = await this.budgets.read(request, async (read) => {
-      const found = await this.whole.first(principal, inboxId, {
+      const found = await this.reads.first(principal, inboxId, {
         recall(open) {
           const page = pages.recall(open, query, family)
           return page === null ? null : { open, page, isRead: false }
         },
-        look: async (open) => ({ open, page: await pages.read(open, query, family, read), isRead: true }),
+        read: async (open) => ({ open, page: await pages.read(open, query, family, read), isRead: true }),
       })
       await this.budgets.holdAnswer(request, reply, found.page.body.length)
       return found

@@ -27,21 +27,21 @@ export class Messages {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     if (!isId('msg', id)) throw noMessage(id)
     const key = { inboxId: inbox.id, messageId: id }
-    const row = await this.views.known(inbox.id, () => this.views.inboxes.message(key))
+    const row = await this.views.find(inbox.id, () => this.views.inboxes.message(key))
     const now = this.context.now()
     const command = { type: 'DeleteMessage', ...key, keyId: principal.keyId, now } as const
     const { events, refusal } = decide({ inbox, message: row?.message ?? null }, command)
     if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
     if (refusal !== null) throw await this.reader.whyMissing(inbox.id, id)
     for (const event of events) {
-      await this.views.mustShow(await this.context.recorder.recordInboxEvent(event, principal))
+      await this.views.waitUntilVisible(await this.context.recorder.recordInboxEvent(event, principal))
     }
     this.opened.forget(inbox.id)
     const after = await this.views.inboxes.message(key)
     if (after?.message.state === 'deleted') return { id, deletedAt: after.message.deletedAt }
     // The inbox has ended meanwhile, and took its messages along; or views that were lost since are being rebuilt.
     await this.inboxes.openContent(principal, inboxId)
-    await this.views.mustKnow(inbox.id)
+    await this.views.requireComplete(inbox.id)
     throw new Error('a deleted message is still there')
   }
 }

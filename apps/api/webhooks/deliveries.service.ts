@@ -13,7 +13,6 @@ import type { Minting } from '../access/minting.js'
 import { notFound, type Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import type { DeliverySchema } from './delivery-schemas.js'
-import { WebhookViews } from './webhook-views.js'
 
 /** What the handlers of deliveries need to know of this instance. */
 export abstract class DeliveriesContext {
@@ -29,15 +28,12 @@ type DeliveryJson = Static<typeof DeliverySchema>
 export class Deliveries {
   constructor(
     private readonly views: Views,
-    private readonly known: WebhookViews,
     private readonly context: DeliveriesContext,
   ) {}
 
   /** Throws catching-up where some may be missing. */
-  async list(query: DeliveryListQuery): Promise<DeliveryRow[]> {
-    const rows = await this.context.deliveries.listDeliveries(query)
-    await this.known.mustKnow(query.webhookId)
-    return rows
+  list(query: DeliveryListQuery): Promise<DeliveryRow[]> {
+    return this.views.readComplete(query.webhookId, () => this.context.deliveries.listDeliveries(query))
   }
 
   /** Throws not-found, and catching-up where it may yet be there. */
@@ -71,7 +67,7 @@ export class Deliveries {
       },
       principal,
     )
-    await this.views.mustShow(position)
+    await this.views.waitUntilVisible(position)
     const row = await this.look(webhookId, deliveryId)
     if (row === null) throw noDelivery(deliveryId)
     return row.delivery
@@ -87,7 +83,7 @@ export class Deliveries {
   }
 
   private look(webhookId: WebhookId, deliveryId: Delivery['id']): Promise<DeliveryRow | null> {
-    return this.known.look(webhookId, () => this.context.deliveries.delivery({ webhookId, deliveryId }))
+    return this.views.find(webhookId, () => this.context.deliveries.delivery({ webhookId, deliveryId }))
   }
 
   private async keysOf(deliveries: readonly Delivery[]): Promise<Map<InboxId, SecretKey>> {

@@ -15,7 +15,6 @@ import { Views } from '../http/views.js'
 import { Deliveries } from './deliveries.service.js'
 import type { RequestReplay } from './replay-requests.dto.js'
 import type { ReplaySchema } from './replay-schemas.js'
-import { WebhookViews } from './webhook-views.js'
 
 /** What the handlers of replays need to know of this instance. */
 export abstract class ReplaysContext {
@@ -32,7 +31,6 @@ const LAST_REPLAYS = 100
 export class Replays {
   constructor(
     private readonly views: Views,
-    private readonly known: WebhookViews,
     private readonly deliveries: Deliveries,
     private readonly context: ReplaysContext,
   ) {}
@@ -45,12 +43,11 @@ export class Replays {
     minting: Minting,
   ): Promise<Replay> {
     const { id: webhookId, accountId, environment } = webhook
-    const { replays, recorder, now } = this.context
+    const { recorder, now } = this.context
     const replayId = minting.id('rpl')
     const requestedAt = now()
     const selection = await this.selectionOf(webhook, wanted, requestedAt)
-    const last = await replays.listReplays(webhookId, { order: 'desc', after: null, limit: LAST_REPLAYS })
-    await this.known.mustKnow(webhookId)
+    const last = await this.list(webhookId, { order: 'desc', after: null, limit: LAST_REPLAYS })
     // One that is there already was asked for by this very request, which is being repeated.
     const others = last.filter((replay) => isAsking(replay) && replay.id !== replayId)
     if (others.length >= MOST_RUNNING_REPLAYS) {
@@ -61,23 +58,21 @@ export class Replays {
       { type: 'ReplayRequested', webhookId, replayId, accountId, environment, selection, requestedAt },
       principal,
     )
-    await this.views.mustShow(position)
+    await this.views.waitUntilVisible(position)
     return this.find(webhook, replayId)
   }
 
   /** Throws not-found, and catching-up where it may yet be there. */
   async find({ id: webhookId }: Webhook, id: string): Promise<Replay> {
     const find = (replayId: ReplayId) => () => this.context.replays.replay({ webhookId, replayId })
-    const replay = isId('rpl', id) ? await this.known.look(webhookId, find(id)) : null
+    const replay = isId('rpl', id) ? await this.views.find(webhookId, find(id)) : null
     if (replay === null) throw noReplay(id)
     return replay
   }
 
   /** Throws catching-up where some may be missing. */
-  async list(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]> {
-    const found = await this.context.replays.listReplays(webhookId, query)
-    await this.known.mustKnow(webhookId)
-    return found
+  list(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]> {
+    return this.views.readComplete(webhookId, () => this.context.replays.listReplays(webhookId, query))
   }
 
   /** Resolves once it asks for nothing more here; one that is through stays so. Throws as `find` does. */
@@ -87,7 +82,7 @@ export class Replays {
     const { recorder, now } = this.context
     const { webhookId, id: replayId } = replay
     const event = { type: 'ReplayCancelled', webhookId, replayId, cancelledAt: now() } as const
-    await this.views.mustShow(await recorder.recordWebhookEvent(event, principal))
+    await this.views.waitUntilVisible(await recorder.recordWebhookEvent(event, principal))
     return this.find(webhook, replayId)
   }
 

@@ -82,12 +82,13 @@ export class Webhooks {
     const secret = minting.bytes(SECRET_BYTES)
     const most = inboxId === null ? MOST_WEBHOOKS_OF_ENVIRONMENT : MOST_WEBHOOKS_OF_INBOX
     const scope: WebhookScope = inboxId === null ? { accountId, environment } : { inboxId }
-    const [known, others, positions] = await Promise.all([
-      webhooks.webhook(webhookId),
-      webhooks.listWebhooks(scope, { order: 'asc', after: null, limit: most }),
-      this.endsFor(inboxId),
-    ])
-    await this.views.mustKnowAccounts()
+    const [known, others, positions] = await this.views.readComplete('account-events', () =>
+      Promise.all([
+        webhooks.webhook(webhookId),
+        webhooks.listWebhooks(scope, { order: 'asc', after: null, limit: most }),
+        this.endsFor(inboxId),
+      ]),
+    )
     await this.run(principal, known, {
       type: 'RegisterWebhook',
       accountId,
@@ -213,10 +214,8 @@ export class Webhooks {
     return { text, stored: isSealedAlike && this.urlOf(webhook) === text ? held : sealed }
   }
 
-  private async list(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
-    const found = await this.context.webhooks.listWebhooks(scope, query)
-    await this.views.mustKnowAccounts()
-    return found
+  private list(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
+    return this.views.readComplete('account-events', () => this.context.webhooks.listWebhooks(scope, query))
   }
 
   /** Resolves once what the command leads to can be read. */
@@ -224,13 +223,13 @@ export class Webhooks {
     const { events, refusal } = decide(webhook, command)
     if (refusal !== null) throw refused(refusal, command.webhookId)
     for (const event of events) {
-      await this.views.mustShow(await this.context.recorder.recordAccountEvent(event, principal))
+      await this.views.waitUntilVisible(await this.context.recorder.recordAccountEvent(event, principal))
     }
   }
 
   /** Null for one that is not there, or no longer. */
   private look(id: WebhookId): Promise<Webhook | null> {
-    return this.views.knownOfAccounts(() => this.context.webhooks.webhook(id))
+    return this.views.readComplete('account-events', () => this.context.webhooks.webhook(id))
   }
 
   /** What was recorded shows, unless the webhook was removed since. */

@@ -1,7 +1,5 @@
 import type { EventLog } from '#libs/ports/event-log/event-log.js'
-import { partitionOf } from '#libs/ports/event-log/partitioner.js'
 import { VIEWED_TOPICS, type ViewedTopic } from '#libs/ports/event-log/topics.js'
-import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { isCatchingUp, type InboxQueries } from './queries.js'
 
 export interface Backlog {
@@ -38,29 +36,4 @@ export async function measureBacklog(
     if (isCatchingUp(progress)) backlog.isCatchingUp = true
   }
   return backlog
-}
-
-/** Whether an inbox's partition is catching up: what the views don't show of the inbox may yet stand on the log. */
-export async function isInboxCatchingUp(
-  log: Pick<EventLog, 'partitionCount'>,
-  queries: Pick<InboxQueries, 'progress'>,
-  inboxId: InboxId,
-): Promise<boolean> {
-  const topic = 'inbox-events'
-  const partition = partitionOf(inboxId, log.partitionCount(topic))
-  return isCatchingUp(await queries.progress({ topic, partition }))
-}
-
-/** Whether any partition is catching up: what no view shows may yet stand on the log. */
-export async function isAnyCatchingUp(
-  log: Pick<EventLog, 'partitionCount'>,
-  queries: Pick<InboxQueries, 'progress'>,
-  topic: ViewedTopic,
-): Promise<boolean> {
-  const partitions = Array.from({ length: log.partitionCount(topic) }, (_, partition) => ({
-    topic,
-    partition,
-  }))
-  const progress = await Promise.all(partitions.map((partition) => queries.progress(partition)))
-  return progress.some(isCatchingUp)
 }

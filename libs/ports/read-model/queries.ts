@@ -15,7 +15,7 @@ import type { DeliveryRow, InboxRow, MessageRow } from './views.js'
  * asked for may have been done.
  */
 export class ReadModelUnavailableError extends Error {
-  override readonly name = 'ReadModelUnavailableError'
+  override readonly name: string = 'ReadModelUnavailableError'
 }
 
 /** How far a partition's views have come. */

@@ -1,7 +1,7 @@
 import type { EventLog, Partition } from '#libs/ports/event-log/event-log.js'
 import { SharedRun } from '#libs/runtime/timing/shared-run.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
-import { movedChannel } from './watermark.js'
+import { movedChannel } from './consistent-views.js'
 import type { InboxQueries, Progress } from './queries.js'
 
 export interface RememberedProgress {
