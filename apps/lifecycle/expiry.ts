@@ -70,8 +70,7 @@ export class Expiry {
     const command = { type: 'ExpireInbox', inboxId, now: now() } as const
     const { events } = decide({ inbox: row.inbox, message: null }, command)
     const { accountId, environment } = row.inbox
-    for (const event of events)
-      await recorder.recordInboxEvent(event, { accountId, environment, keyId: null })
+    for (const event of events) await recorder.record(event, { accountId, environment, keyId: null })
     return events.length > 0
   }
 }

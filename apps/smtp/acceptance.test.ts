@@ -26,11 +26,11 @@ async function accept(
   const recorder = new Recorder(room.log, '/mayfly/smtp', room.now)
   let appends = 0
   const usage: UsageEvent[] = []
-  const recordInboxEvent: AcceptanceOptions['recorder']['recordInboxEvent'] = (event, attribution) => {
+  const record: AcceptanceOptions['recorder']['record'] = (event, attribution) => {
     appends += 1
     return isAway(appends)
       ? Promise.reject(new LogUnavailableError('away'))
-      : recorder.recordInboxEvent(event, attribution)
+      : recorder.record(event, attribution)
   }
   // Room for one copy at a time.
   const unshown = new UnshownMail({
@@ -41,7 +41,7 @@ async function accept(
   const acceptance = new Acceptance({
     vault: room.vault,
     inboxes: room.views.queries,
-    recorder: { recordInboxEvent },
+    recorder: { record },
     usage: new MailUsage({ record: (event) => usage.push(event) }, room.now),
     authenticator: null,
     unshown,

@@ -40,7 +40,7 @@ export interface IncomingMail {
 export interface AcceptanceOptions {
   vault: Pick<KeyVault, 'find'>
   inboxes: Pick<InboxQueries, 'inbox'>
-  recorder: Pick<Recorder, 'recordInboxEvent'>
+  recorder: Pick<Recorder, 'record'>
   usage: MailUsage
   /** Null where nobody is to judge whom mails are from. */
   authenticator: Pick<Authenticator, 'judge'> | null
@@ -239,7 +239,7 @@ export class Acceptance {
       throw new Error(`${refusal?.code}, though ${inbox.id} was just judged to take mail`)
     const { accountId, environment } = inbox
     const attribution = { accountId, environment, keyId: keyOfSender(senderKey, inbox) }
-    const position = await this.options.recorder.recordInboxEvent(received, attribution)
+    const position = await this.options.recorder.record(received, attribution)
     place.fill(position.offset)
     const acceptMs = performance.now() - beganAtMs
     this.options.usage.accepted(copy, { senderKey, identity, size: source.size, acceptMs })

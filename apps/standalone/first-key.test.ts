@@ -25,7 +25,7 @@ async function openFirstAccount(dataDir: string): Promise<void> {
   const account = { accountId: mintId('acc'), name: 'bootstrap', plan: FIRST_PLAN, limits: null }
   const attribution = { accountId: account.accountId, environment: 'development', keyId: null }
   const recorder = new Recorder(engine.log, '/mayfly/api', now)
-  await recorder.recordAccountEvent({ type: 'AccountOpened', ...account, openedAt: now() }, attribution)
+  await recorder.record({ type: 'AccountOpened', ...account, openedAt: now() }, attribution)
   await engine.close()
 }
 

@@ -12,7 +12,7 @@ export interface BackfillOptions {
   log: Pick<EventLog, 'topology' | 'read' | 'partitionCount'>
   views: Pick<ConsistentViews, 'waitUntilAllVisible'>
   requests: Requests
-  recorder: Pick<Recorder, 'recordWebhookEvent'>
+  recorder: Pick<Recorder, 'record'>
   now: () => Date
 }
 
@@ -55,7 +55,7 @@ export class Backfill {
   private async askForHeld({ id: webhookId, accountId, environment, startFrom }: Webhook): Promise<void> {
     const { recorder, now } = this.options
     const since = startFrom instanceof Date ? startFrom : null
-    await recorder.recordWebhookEvent(
+    await recorder.record(
       {
         ...{
           type: 'ReplayRequested',

@@ -15,7 +15,7 @@ const SHOWN_AFTER_MS = 60_000
 
 export interface DisablingOptions {
   store: Pick<ProjectionStore, 'webhookHealth'>
-  recorder: Pick<Recorder, 'recordAccountEvent'>
+  recorder: Pick<Recorder, 'record'>
   now: () => Date
 }
 
@@ -34,7 +34,7 @@ export class Disabling {
     const command = { type: 'DisableWebhook', accountId, webhookId, reason, now: now() } as const
     const { events } = decide(webhook, command)
     for (const event of events) {
-      await recorder.recordAccountEvent(event, { accountId, environment, keyId: null })
+      await recorder.record(event, { accountId, environment, keyId: null })
     }
     this.disabledAtMs.set(webhookId, command.now.getTime())
     return reason

@@ -16,14 +16,14 @@ const position: Position = { topic: 'webhook-events', partition: 0, offset: 7 }
 /** Fails while the list has faults, in turn. */
 function outcomesWith(faults: Error[]): { outcomes: Outcomes; told: DeliveryEvent[] } {
   const told: DeliveryEvent[] = []
-  const recordWebhookEvent = (): Promise<Position> => {
+  const record = (): Promise<Position> => {
     const fault = faults.shift()
     if (fault !== undefined) return Promise.reject(fault)
     told.push(event)
     return Promise.resolve(position)
   }
   return {
-    outcomes: new Outcomes({ recorder: { recordWebhookEvent }, logger: pino({ enabled: false }) }),
+    outcomes: new Outcomes({ recorder: { record }, logger: pino({ enabled: false }) }),
     told,
   }
 }

@@ -5,7 +5,7 @@ import { pauseUntilAborted } from '#libs/runtime/timing/pause.js'
 import type { DeliveryEvent } from '#libs/domain/webhook/delivery-events.js'
 
 export interface OutcomesOptions {
-  recorder: Pick<Recorder, 'recordWebhookEvent'>
+  recorder: Pick<Recorder, 'record'>
   logger: Logger
 }
 
@@ -29,7 +29,7 @@ export class Outcomes {
     let isAway = false
     try {
       for (;;) {
-        const fault = await recorder.recordWebhookEvent(event, attribution).then(() => null, faultOf)
+        const fault = await recorder.record(event, attribution).then(() => null, faultOf)
         if (fault === null) return
         if (this.stopping.signal.aborted) throw fault
         if (!isAway) {

@@ -16,7 +16,7 @@ export interface ReplayRunnerOptions {
   webhooks: Pick<WebhookQueries, 'webhook'>
   pages: Pick<ReplayPages, 'page'>
   requests: Pick<Requests, 'append'>
-  recorder: Pick<Recorder, 'recordWebhookEvent'>
+  recorder: Pick<Recorder, 'record'>
   views: Pick<ConsistentViews, 'requireComplete' | 'waitUntilVisible'>
   /** Deliveries that this process asks for in a second, for all replays together. */
   perSecond: number
@@ -98,7 +98,7 @@ export class ReplayRunner {
     }
     const { id: replayId, webhookId, accountId, environment } = replay
     const step = replay.steps + 1
-    const position = await recorder.recordWebhookEvent(
+    const position = await recorder.record(
       { type: 'ReplayAdvanced', webhookId, replayId, step, next, advancedAt: now() },
       { accountId, environment, keyId: null },
     )

@@ -11,7 +11,7 @@ const AT_ONCE = 1_000
 
 export interface RequestsOptions {
   inboxes: Pick<InboxQueries, 'inbox'>
-  recorder: Pick<Recorder, 'recordWebhookEvent'>
+  recorder: Pick<Recorder, 'record'>
   now: () => Date
 }
 
@@ -47,7 +47,7 @@ export class Requests {
         asked.slice(at, at + AT_ONCE).map(({ webhook, notification }) => {
           const request = requestOf(webhook, notification, { replay, now: now() })
           const { accountId, environment } = webhook
-          return recorder.recordWebhookEvent(request, { accountId, environment, keyId: null })
+          return recorder.record(request, { accountId, environment, keyId: null })
         }),
       )
     }

@@ -89,7 +89,7 @@ export async function recoverKey(
   const keyId = mintId('key')
   const event = keyIssued({ accountId, keyId, name: 'recovered', secret, now })
   const recorder = new Recorder(opened.log, '/mayfly/cli', now)
-  await recorder.recordAccountEvent(event, { accountId, environment: ENVIRONMENT, keyId: null })
+  await recorder.record(event, { accountId, environment: ENVIRONMENT, keyId: null })
   return { secret, keyId, accountId, environment: ENVIRONMENT }
 }
 
@@ -120,10 +120,10 @@ async function issueVisibly(secret: string, { engine, now }: FirstKeyOptions): P
   const recorder = new Recorder(engine.log, '/mayfly/api', now)
   if (existing === null) {
     const account = { accountId, name: 'bootstrap', plan: FIRST_PLAN, limits: null }
-    await recorder.recordAccountEvent({ type: 'AccountOpened', ...account, openedAt: now() }, attribution)
+    await recorder.record({ type: 'AccountOpened', ...account, openedAt: now() }, attribution)
   }
   const event = keyIssued({ accountId, keyId, name: 'bootstrap', secret, now })
-  const position = await recorder.recordAccountEvent(event, attribution)
+  const position = await recorder.record(event, attribution)
   const isVisible = await new ConsistentViews(engine.log, engine.inboxes, engine.signals).isVisibleWithin(
     position,
     VISIBLE_WITHIN_MS,

@@ -57,7 +57,7 @@ async function ask(
     messageId: brand('msg', messageIds[number % messageIds.length] ?? '') satisfies MessageId,
     occurredAt: now,
   }
-  await recorder.recordWebhookEvent(
+  await recorder.record(
     {
       type: 'DeliveryRequested',
       ...{ webhookId, accountId, environment, notification, replayId: null, requestedAt: now },

@@ -162,7 +162,7 @@ export class MailRoom {
 
   async record(event: InboxEvent): Promise<void> {
     const attribution = { accountId: mintId('acc'), environment: 'development', keyId: null }
-    await new Recorder(this.log, '/mayfly/api', this.now).recordInboxEvent(event, attribution)
+    await new Recorder(this.log, '/mayfly/api', this.now).record(event, attribution)
   }
 
   /** Brings the views to the log's end, as the projector would; content is left out. */

@@ -5,14 +5,17 @@ import type { AccountLimits, Plan } from '#libs/domain/account/plan.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { isId, type AccountId } from '#libs/domain/ids/typeid.js'
 import type { Principal } from '../access/authenticator.js'
+import { KnownKeys } from '../access/known-keys.js'
 import type { Minting } from '../access/minting.js'
+import { Plans } from '../access/plans.js'
+import { Changes } from '../changes.js'
+import { Instance } from '../instance.js'
 import { invalid, notFound } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import type { NewKey } from '../keys/key-json.js'
 import { Keys } from '../keys/keys.service.js'
 import type { AccountFacts } from './account-json.js'
 import { readLimits, type ChangeAccount, type OpenAccount } from './account-requests.dto.js'
-import { AccountsContext } from './accounts-context.js'
 import { refused } from './refused.js'
 
 /** What every account with API access begins with: it can issue all others. */
@@ -22,7 +25,10 @@ const FIRST_KEY = { name: 'admin', environment: 'production', scopes: ['admin'],
 export class Accounts {
   constructor(
     private readonly views: Views,
-    private readonly context: AccountsContext,
+    private readonly changes: Changes,
+    private readonly instance: Instance,
+    private readonly plans: Plans,
+    private readonly knownKeys: KnownKeys,
     private readonly keys: Keys,
   ) {}
 
@@ -36,7 +42,7 @@ export class Accounts {
     const accountId = minting.id('acc')
     const wanted = limits == null ? null : readLimits(limits)
     const slice = { account: await this.views.accounts.account(accountId), key: null }
-    const now = this.context.now()
+    const now = this.instance.now()
     const command = { type: 'OpenAccount', accountId, name, plan, limits: wanted, now } as const
     await this.record(principal, accountId, decide(slice, command))
     const key = await this.firstKey(principal, accountId, minting)
@@ -62,11 +68,11 @@ export class Accounts {
       const detail = `the plan ${plan.name} has no API access: it would end that of the key that asks`
       throw invalid({ detail, pointer: '/plan' })
     }
-    const now = this.context.now()
+    const now = this.instance.now()
     const wanted = limitsAfter(account, plan, limits)
     const command = { type: 'ChangePlan', accountId: account.id, plan, limits: wanted, now } as const
     await this.record(principal, account.id, decide({ account, key: null }, command))
-    this.context.knownKeys.forgetAll()
+    this.knownKeys.forgetAll()
     const key = await this.firstKey(principal, account.id, minting)
     return { facts: await this.factsOf(await this.find(account.id)), key }
   }
@@ -81,7 +87,8 @@ export class Accounts {
   }
 
   async factsOf(account: Account): Promise<AccountFacts> {
-    const { plans, maxMessageBytes } = this.context
+    const { plans } = this
+    const { maxMessageBytes } = this.instance.settings
     const keys = await this.views.accounts.activeKeys(account.id)
     const environments = [...new Set(keys.map(({ environment }) => environment))].sort()
     return { account, plan: plans.isKnown(account) ? plans.of(account) : null, environments, maxMessageBytes }
@@ -93,7 +100,7 @@ export class Accounts {
     minting: Minting,
   ): Promise<NewKey | null> {
     const account = await this.find(accountId)
-    if (!this.context.plans.of(account).hasApiAccess) return null
+    if (!this.plans.of(account).hasApiAccess) return null
     return this.keys.issueUnless(principal, account, FIRST_KEY, minting, (keys) =>
       keys.some(({ scopes }) => scopes.includes('admin')),
     )
@@ -105,10 +112,7 @@ export class Accounts {
     { events, refusal }: ReturnType<typeof decide>,
   ): Promise<void> {
     if (refusal !== null) throw refused(refusal, accountId)
-    for (const event of events) {
-      const attribution = { accountId, environment, keyId }
-      await this.views.waitUntilVisible(await this.context.recorder.recordAccountEvent(event, attribution))
-    }
+    await this.changes.record(events, { accountId, environment, keyId })
   }
 
   private async find(id: string): Promise<Account> {
@@ -120,7 +124,7 @@ export class Accounts {
   }
 
   private planNamed(name: string): Plan {
-    const { plans } = this.context
+    const { plans } = this
     const plan = plans.named(name)
     if (plan !== null) return plan
     throw invalid({ detail: `plan must be one of ${plans.names.join(', ')}`, pointer: '/plan' })

@@ -23,7 +23,7 @@ import { InProcessSignals } from '#libs/engines/embedded/signals/in-process-sign
 import { RequestBudgets } from '../http/budgets.js'
 import { Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
-import type { InboxContext } from '../inboxes/inboxes.service.js'
+import type { Instance } from '../instance.js'
 import { FirstReadings } from '../messages/first-readings.js'
 import { MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
@@ -116,9 +116,9 @@ describe('the text of a stream', () => {
     const vault = { create: noKeys, find: () => Promise.resolve(lookup) }
     const partitions = { partitionCount: () => PARTITIONS, topology: noKeys }
     const views = new Views(partitions, queries, accounts, vault, new InProcessSignals())
-    const context = { now: () => now } as InboxContext
+    const instance = { now: () => now } as Instance
     const readings = new FirstReadings({ record: () => undefined }, () => now)
-    const feed = new InboxFeed(views, new MessageReader(views, opened), opened, context, readings)
+    const feed = new InboxFeed(views, new MessageReader(views, opened), opened, instance, readings)
     const { inbox } = evolve({ inbox: null, message: null }, created)
     const bell = new Doorbell()
     const ending = new AbortController()

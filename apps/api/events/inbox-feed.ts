@@ -7,7 +7,8 @@ import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { MailRead } from '../http/budgets.js'
 import { writeMessageCursor } from '../http/cursor.js'
 import { Views } from '../http/views.js'
-import { InboxContext, comingToItsEnd } from '../inboxes/inboxes.service.js'
+import { Instance } from '../instance.js'
+import { comingToItsEnd } from '../inboxes/inboxes.service.js'
 import { FirstReadings } from '../messages/first-readings.js'
 import { MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
@@ -23,7 +24,7 @@ export class InboxFeed {
     private readonly views: Views,
     private readonly reader: MessageReader,
     private readonly opened: OpenedMail,
-    private readonly context: InboxContext,
+    private readonly instance: Instance,
     private readonly readings: FirstReadings,
   ) {}
 
@@ -35,7 +36,7 @@ export class InboxFeed {
 
   /** Past it an inbox has ended, whether or not its end is in the history yet. */
   msLeftOf({ expiresAt }: ActiveInbox): number {
-    return expiresAt.getTime() - this.context.now().getTime()
+    return expiresAt.getTime() - this.instance.now().getTime()
   }
 
   /**

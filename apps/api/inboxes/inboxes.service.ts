@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common'
 import { detailsContext, sealJson, unsealJson } from '#libs/ports/key-vault/content.js'
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
 import type { SecretKey } from '#libs/ports/key-vault/seal.js'
-import type { Recorder } from '#libs/ports/event-log/recorder.js'
 import { ADDRESS_BYTES, makeAddress } from '#libs/domain/inbox/address.js'
 import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
@@ -14,18 +13,13 @@ import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { hashSecret } from '#libs/domain/account/secret-hash.js'
 import type { Minting } from '../access/minting.js'
+import { Changes } from '../changes.js'
+import { Instance } from '../instance.js'
 import { invalid, notFound, Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import type { CreateInbox } from './create-inbox.dto.js'
 import { InboxPasswords } from './inbox-passwords.js'
-
-/** What the inbox handlers need to know of this instance. */
-export abstract class InboxContext {
-  abstract readonly recorder: Recorder
-  abstract readonly now: () => Date
-  abstract readonly mailDomain: string
-}
 
 /** An inbox that can be used, and where its messages end as of the reading. */
 export interface OpenInbox {
@@ -37,8 +31,9 @@ export interface OpenInbox {
 export class Inboxes {
   constructor(
     private readonly views: Views,
+    private readonly changes: Changes,
+    private readonly instance: Instance,
     private readonly passwords: InboxPasswords,
-    private readonly context: InboxContext,
     private readonly opened: OpenedMail,
   ) {}
 
@@ -51,13 +46,13 @@ export class Inboxes {
     wanted: CreateInbox,
     minting: Minting,
   ): Promise<OpenInbox & { details: InboxDetails; password: string | null }> {
-    const { recorder, now, mailDomain } = this.context
+    const { now, settings } = this.instance
     const { accountId, environment, keyId, plan } = principal
     const lifespan = lifespanOf(wanted.duration, plan.retention)
     // A refusal must not leave a key behind.
     if (isOverRetention(lifespan, plan.retention)) throw overRetention(plan.retention)
     const inboxId = minting.id('inb')
-    const address = makeAddress(minting.bytes(ADDRESS_BYTES), mailDomain)
+    const address = makeAddress(minting.bytes(ADDRESS_BYTES), settings.mailDomain)
     const isProtected = wanted.password_protected ?? false
     const password = isProtected ? makePassword(minting.bytes(PASSWORD_BYTES)) : null
     const details: InboxDetails = {
@@ -83,10 +78,8 @@ export class Inboxes {
         now: now(),
       },
     )
-    const [created] = events
-    if (created === undefined) throw new Error('an inbox within its retention was refused')
-    const position = await recorder.recordInboxEvent(created, principal)
-    await this.views.waitUntilVisible(position)
+    if (events.length === 0) throw new Error('an inbox within its retention was refused')
+    await this.changes.record(events, principal)
     // As the views have it: where an earlier run made it, that one is on the log first.
     const found = await this.open(principal, inboxId)
     const made = unsealJson(key, detailsContext(inboxId), found.inbox.sealed) as InboxDetails
@@ -131,7 +124,7 @@ export class Inboxes {
   ): Promise<Inbox[]> {
     const { accountId, environment } = principal
     return this.views.readComplete('inbox-events', () =>
-      this.views.inboxes.listInboxes({ ...query, accountId, environment, now: this.context.now() }),
+      this.views.inboxes.listInboxes({ ...query, accountId, environment, now: this.instance.now() }),
     )
   }
 
@@ -143,13 +136,11 @@ export class Inboxes {
     const { inbox } = await this.find(principal, id)
     const { keyId, scopes } = principal
     if (inbox.state === 'active' && !scopes.includes('admin')) await this.mustHavePassword(principal, inbox)
-    const now = this.context.now()
+    const now = this.instance.now()
     const command = { type: 'DeleteInbox', inboxId: inbox.id, keyId, now } as const
     const { events, refusal } = decide({ inbox, message: null }, command)
     if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
-    for (const event of events) {
-      await this.views.waitUntilVisible(await this.context.recorder.recordInboxEvent(event, principal))
-    }
+    await this.changes.record(events, principal)
     this.opened.forget(inbox.id)
     const row = await this.views.inboxes.inbox(inbox.id)
     // Views that were lost since are being rebuilt.
@@ -164,7 +155,7 @@ export class Inboxes {
    */
   async mustBeLetIn(principal: Principal, inboxId: InboxId): Promise<void> {
     const row = await this.views.find(inboxId, () => this.views.inboxes.inbox(inboxId))
-    const inbox = row === null ? null : asOf(row.inbox, this.context.now())
+    const inbox = row === null ? null : asOf(row.inbox, this.instance.now())
     if (inbox?.state === 'active') await this.mustHavePassword(principal, inbox)
   }
 
@@ -181,7 +172,7 @@ export class Inboxes {
     const { accountId, environment } = principal
     const row = isId('inb', id) ? await this.views.find(id, () => this.views.inboxes.inbox(id)) : null
     if (row !== null && row.inbox.accountId === accountId && row.inbox.environment === environment) {
-      const inbox = asOf(row.inbox, this.context.now())
+      const inbox = asOf(row.inbox, this.instance.now())
       principal.subject = inbox
       if (inbox.state !== 'active') this.opened.forget(inbox.id)
       return { inbox, endOffset: row.endOffset }

@@ -3,12 +3,16 @@ import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import { drawSecret, prefixOf } from '#libs/domain/account/api-key.js'
 import { decide } from '#libs/domain/account/decide.js'
 import { parseGrace } from '#libs/domain/account/grace.js'
+import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import type { ActiveKey, ListQuery } from '#libs/ports/read-model/queries.js'
 import { isId, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { hashSecret } from '#libs/domain/account/secret-hash.js'
+import { KnownKeys } from '../access/known-keys.js'
 import type { Minting } from '../access/minting.js'
-import { AccountsContext } from '../accounts/accounts-context.js'
+import { Plans } from '../access/plans.js'
+import { Changes } from '../changes.js'
+import { Instance } from '../instance.js'
 import { refused } from '../accounts/refused.js'
 import { notFound, Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
@@ -27,7 +31,11 @@ const MOST_ATTEMPTS = 5
 export class Keys {
   constructor(
     private readonly views: Views,
-    private readonly context: AccountsContext,
+    private readonly changes: Changes,
+    private readonly instance: Instance,
+    private readonly plans: Plans,
+    private readonly knownKeys: KnownKeys,
+    private readonly keyUse: KeyUse,
     private readonly usage: Usage,
   ) {}
 
@@ -78,9 +86,9 @@ export class Keys {
         ...facts,
         secretHash: hashSecret(secret),
         prefix: prefixOf(secret),
-        plan: this.context.plans.of(account),
+        plan: this.plans.of(account),
         activeKeys: active.length,
-        now: this.context.now(),
+        now: this.instance.now(),
       },
     )
     if (refusal !== null) throw refused(refusal, keyId)
@@ -125,7 +133,7 @@ export class Keys {
           secretHash,
           prefix: prefixOf(secret),
           graceMs: parseGrace(grace) ?? 0,
-          now: this.context.now(),
+          now: this.instance.now(),
         },
       )
       if (refusal !== null) throw refused(refusal, id)
@@ -141,7 +149,7 @@ export class Keys {
     const { id: keyId, accountId, environment } = key
     const account = await this.views.accounts.account(accountId)
     const { keyId: revokedBy } = principal
-    const now = this.context.now()
+    const now = this.instance.now()
     const command = { type: 'RevokeApiKey', accountId, keyId, revokedBy, now } as const
     const { events, refusal } = decide({ account, key }, command)
     if (refusal !== null) throw refused(refusal, id)
@@ -157,7 +165,7 @@ export class Keys {
   async usesOf(accountId: AccountId, keys: readonly ApiKey[]): Promise<(key: ApiKey) => KeyUses> {
     const ids = keys.map(({ id }) => id)
     const [lastUses, totals] = await Promise.all([
-      this.context.keyUse.lastUsedAt(ids),
+      this.keyUse.lastUsedAt(ids),
       this.usage.totals(accountId, ids),
     ])
     return ({ id }) => ({
@@ -170,10 +178,8 @@ export class Keys {
     events: ReturnType<typeof decide>['events'],
     attribution: Pick<Principal, 'accountId' | 'environment' | 'keyId'>,
   ): Promise<void> {
-    for (const event of events) {
-      await this.views.waitUntilVisible(await this.context.recorder.recordAccountEvent(event, attribution))
-    }
-    this.context.knownKeys.forgetAll()
+    await this.changes.record(events, attribution)
+    this.knownKeys.forgetAll()
   }
 
   /** What was recorded shows; where it does not, views that were lost since are being rebuilt. */

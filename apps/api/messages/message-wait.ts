@@ -10,7 +10,8 @@ import { RequestBudgets, type MailRead } from '../http/budgets.js'
 import { readMessageCursor } from '../http/cursor.js'
 import { Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
-import { InboxContext, noInbox, type OpenInbox } from '../inboxes/inboxes.service.js'
+import { Instance } from '../instance.js'
+import { noInbox, type OpenInbox } from '../inboxes/inboxes.service.js'
 import type { WaitForMessage } from './list-messages.dto.js'
 import { mismatches } from './match.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
@@ -54,7 +55,7 @@ export class MessageWait {
     private readonly views: Views,
     private readonly reads: ConsistentRead,
     private readonly reader: MessageReader,
-    private readonly context: InboxContext,
+    private readonly instance: Instance,
     private readonly waits: OpenWaits,
     private readonly budgets: RequestBudgets,
   ) {}
@@ -102,7 +103,7 @@ export class MessageWait {
 
   /** No longer than until the inbox expires. */
   private patienceMs({ inbox: { expiresAt } }: Waited): number {
-    const toExpiryMs = expiresAt.getTime() - this.context.now().getTime()
+    const toExpiryMs = expiresAt.getTime() - this.instance.now().getTime()
     return Math.min(Math.max(toExpiryMs, 1), RELOOK_MS)
   }
 

@@ -3,7 +3,9 @@ import { decide } from '#libs/domain/inbox/decide.js'
 import { isId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { Views } from '../http/views.js'
-import { InboxContext, Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
+import { Changes } from '../changes.js'
+import { Instance } from '../instance.js'
+import { Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
 import { MessageReader, noMessage } from './message-reader.js'
 import { OpenedMail } from './opened-mail.js'
 
@@ -14,7 +16,8 @@ export class Messages {
     private readonly views: Views,
     private readonly inboxes: Inboxes,
     private readonly reader: MessageReader,
-    private readonly context: InboxContext,
+    private readonly changes: Changes,
+    private readonly instance: Instance,
     private readonly opened: OpenedMail,
   ) {}
 
@@ -28,14 +31,12 @@ export class Messages {
     if (!isId('msg', id)) throw noMessage(id)
     const key = { inboxId: inbox.id, messageId: id }
     const row = await this.views.find(inbox.id, () => this.views.inboxes.message(key))
-    const now = this.context.now()
+    const now = this.instance.now()
     const command = { type: 'DeleteMessage', ...key, keyId: principal.keyId, now } as const
     const { events, refusal } = decide({ inbox, message: row?.message ?? null }, command)
     if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
     if (refusal !== null) throw await this.reader.whyMissing(inbox.id, id)
-    for (const event of events) {
-      await this.views.waitUntilVisible(await this.context.recorder.recordInboxEvent(event, principal))
-    }
+    await this.changes.record(events, principal)
     this.opened.forget(inbox.id)
     const after = await this.views.inboxes.message(key)
     if (after?.message.state === 'deleted') return { id, deletedAt: after.message.deletedAt }

@@ -13,8 +13,8 @@ import { notFound, PROBLEMS, unavailable, type ProblemCode } from '../http/probl
 import { Views } from '../http/views.js'
 import { problemPage } from './problem-page.js'
 
-/** What the operations handlers need to know of this instance. */
-export abstract class OperationsContext {
+/** What the operations handlers read. */
+export abstract class OperationsPorts {
   abstract readonly log: Pick<EventLog, 'topology'>
   abstract readonly metrics: MetricsText
   abstract readonly engine: 'embedded' | 'distributed'
@@ -28,7 +28,7 @@ export abstract class OperationsContext {
 @Controller()
 export class OperationsController {
   constructor(
-    private readonly context: OperationsContext,
+    private readonly ports: OperationsPorts,
     private readonly views: Views,
   ) {}
 
@@ -52,7 +52,7 @@ export class OperationsController {
     },
   })
   version(@Query() _query: NoParameters) {
-    return { ...BUILD_INFO, engine: this.context.engine }
+    return { ...BUILD_INFO, engine: this.ports.engine }
   }
 
   /** The process lives. */
@@ -83,8 +83,8 @@ export class OperationsController {
     problems: ['catching-up', 'log-unavailable', 'read-model-unavailable'],
   })
   async readyz(@Query() _query: NoParameters) {
-    const { records: backlog, isCatchingUp } = await measureWholeBacklog(this.context.log, this.views.inboxes)
-    if (!this.context.isStarted()) throw unavailable('catching-up', 'This instance is starting.')
+    const { records: backlog, isCatchingUp } = await measureWholeBacklog(this.ports.log, this.views.inboxes)
+    if (!this.ports.isStarted()) throw unavailable('catching-up', 'This instance is starting.')
     if (isCatchingUp) throw unavailable('catching-up', `The views are ${backlog} records behind the log.`)
     return { status: 'ready', backlog }
   }
@@ -100,7 +100,7 @@ export class OperationsController {
     problems: ['not-found'],
   })
   async metrics(@Query() _query: NoParameters, @Res({ passthrough: true }) reply: FastifyReply) {
-    const { metrics, hasMetricsPort } = this.context
+    const { metrics, hasMetricsPort } = this.ports
     if (hasMetricsPort) throw notFound('The metrics are served on a port of their own.')
     void reply.type(metrics.contentType)
     return metrics.read()

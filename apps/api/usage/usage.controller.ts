@@ -8,13 +8,14 @@ import type { Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { ProducesAnything } from '../http/media.js'
+import { Instance } from '../instance.js'
 import { attachmentHeaders } from '../messages/attachment-headers.js'
 import { Describe } from '../openapi/describe.js'
 import { Bytes } from '../openapi/schema-parts.js'
 import { reportJson, usageRowJson } from './usage-json.js'
 import { ExportUsage, ReadReport, ReadUsage } from './usage-parameters.dto.js'
 import { UsageReportSchema, UsageRow } from './usage-schemas.js'
-import { MAX_ROWS, Usage, UsageContext } from './usage.service.js'
+import { MAX_ROWS, Usage } from './usage.service.js'
 
 const MEDIA_TYPE: Readonly<Record<ExportFormat, string>> = {
   parquet: 'application/vnd.apache.parquet',
@@ -27,7 +28,7 @@ const MEDIA_TYPE: Readonly<Record<ExportFormat, string>> = {
 export class UsageController {
   constructor(
     private readonly usage: Usage,
-    private readonly context: UsageContext,
+    private readonly instance: Instance,
     private readonly budgets: RequestBudgets,
   ) {}
 
@@ -100,7 +101,7 @@ export class UsageController {
     const file = await this.usage.export(principal, query, over.signal)
     const { table, format } = query
     // Nothing listens for it: Node ends the connection.
-    reply.raw.setTimeout(this.context.stallMs)
+    reply.raw.setTimeout(this.instance.settings.streamStallMs)
     void reply
       .headers(attachmentHeaders(`mayfly-${table}.${format}`, 'application/octet-stream'))
       .type(MEDIA_TYPE[format])

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { unknownPlan } from '#libs/domain/account/plan.js'
+import { readSettings } from '#libs/runtime/config/settings.js'
 import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import { after, served, TENANT, write } from '#libs/ports/usage/usage-harness.contract.js'
 import type { UsageStore } from '#libs/ports/usage/usage-store.js'
@@ -26,10 +27,9 @@ describe('usage by time', () => {
     store = opened
     await store.prepare()
     const now = () => after(12_000_000)
-    usage = new Usage({
-      ...{ queries: store.queries, countedUpTo: () => Promise.resolve(null), now, stallMs: 1_000 },
-      onUnavailable: () => undefined,
-    })
+    const { queries } = store
+    const ports = { queries, countedUpTo: () => Promise.resolve(null), onUnavailable: () => undefined }
+    usage = new Usage(ports, { now, settings: readSettings({}) })
   })
   afterAll(async () => {
     await store.close()

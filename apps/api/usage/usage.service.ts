@@ -16,17 +16,15 @@ import type { Principal } from '../access/authenticator.js'
 import { readMoment } from '../http/moment.js'
 import { invalid, unavailable } from '../http/problems.js'
 import { readLabels } from '../inboxes/labels.js'
+import { Instance } from '../instance.js'
 import type { ExportUsage, ReadReport, ReadUsage, UsageSpan } from './usage-parameters.dto.js'
 
-/** What the usage handlers need to know of this instance. */
-export abstract class UsageContext {
+/** What the usage handlers read. */
+export abstract class UsagePorts {
   /** Null where none are kept. */
   abstract readonly queries: UsageQueries | null
   /** As `CountedUpTo.find`. */
   abstract readonly countedUpTo: () => Promise<Date | null>
-  abstract readonly now: () => Date
-  /** A client that takes nothing of its file for so long is cut off. */
-  abstract readonly stallMs: number
   /** Told of what could not be looked up, and was answered without. */
   abstract readonly onUnavailable: (error: unknown) => void
 }
@@ -62,7 +60,10 @@ export class Usage {
   /** The accounts whose exports are under way, once for each. */
   private readonly exporting: AccountId[] = []
 
-  constructor(private readonly context: UsageContext) {}
+  constructor(
+    private readonly ports: UsagePorts,
+    private readonly instance: Instance,
+  ) {}
 
   /** By time, then by group. Throws invalid-request if there are more than MAX_ROWS rows. */
   async figures(principal: Principal, asked: ReadUsage): Promise<UsageSpanFigures[]> {
@@ -89,7 +90,7 @@ export class Usage {
     const span = this.spanOf(asked, REPORT_DAYS * DAY_MS)
     const { queries } = this
     // Read first, so that the report contains everything counted by then.
-    const countedUpTo = await this.context.countedUpTo()
+    const countedUpTo = await this.ports.countedUpTo()
     const query = { ...span, owner: ownerOf(principal), labels: readLabels(asked.label) }
     return { report: await queries.report(query), countedUpTo }
   }
@@ -99,7 +100,7 @@ export class Usage {
     accountId: AccountId,
     keyIds: readonly KeyId[],
   ): Promise<ReadonlyMap<KeyId, UsageTotals> | null> {
-    const { queries, onUnavailable } = this.context
+    const { queries, onUnavailable } = this.ports
     if (queries === null) return null
     const late = AbortSignal.timeout(TOTALS_WITHIN_MS)
     try {
@@ -135,13 +136,13 @@ export class Usage {
   }
 
   private get queries(): UsageQueries {
-    const { queries } = this.context
+    const { queries } = this.ports
     if (queries !== null) return queries
     throw unavailable('read-model-unavailable', `Usage is not counted here: ${WHY_NOT_COUNTED}.`)
   }
 
   private spanOf({ from, to }: UsageSpan, usualMs: number): Span {
-    const end = to === undefined ? this.context.now() : readMoment(to)
+    const end = to === undefined ? this.instance.now() : readMoment(to)
     const begin = from === undefined ? new Date(end.getTime() - usualMs) : readMoment(from)
     if (begin < end) return { from: begin, to: end }
     throw invalid({

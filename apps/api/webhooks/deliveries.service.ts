@@ -2,24 +2,19 @@ import { Injectable } from '@nestjs/common'
 import type { Static } from 'typebox'
 import { answerContext } from '#libs/ports/key-vault/content.js'
 import { unseal, type SecretKey } from '#libs/ports/key-vault/seal.js'
-import type { Recorder } from '#libs/ports/event-log/recorder.js'
-import type { DeliveryListQuery, DeliveryQueries } from '#libs/ports/read-model/queries.js'
+import type { DeliveryListQuery } from '#libs/ports/read-model/queries.js'
 import type { DeliveryRow } from '#libs/ports/read-model/views.js'
 import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Principal } from '../access/authenticator.js'
 import type { Minting } from '../access/minting.js'
+import { Changes } from '../changes.js'
+import { Instance } from '../instance.js'
 import { notFound, type Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import type { DeliverySchema } from './delivery-schemas.js'
-
-/** What the handlers of deliveries need to know of this instance. */
-export abstract class DeliveriesContext {
-  abstract readonly recorder: Recorder
-  abstract readonly now: () => Date
-  abstract readonly deliveries: DeliveryQueries
-}
+import { WebhookPorts } from './webhooks.service.js'
 
 type DeliveryJson = Static<typeof DeliverySchema>
 
@@ -28,12 +23,14 @@ type DeliveryJson = Static<typeof DeliverySchema>
 export class Deliveries {
   constructor(
     private readonly views: Views,
-    private readonly context: DeliveriesContext,
+    private readonly changes: Changes,
+    private readonly instance: Instance,
+    private readonly ports: WebhookPorts,
   ) {}
 
   /** Throws catching-up where some may be missing. */
   list(query: DeliveryListQuery): Promise<DeliveryRow[]> {
-    return this.views.readComplete(query.webhookId, () => this.context.deliveries.listDeliveries(query))
+    return this.views.readComplete(query.webhookId, () => this.ports.deliveries.listDeliveries(query))
   }
 
   /** Throws not-found, and catching-up where it may yet be there. */
@@ -49,25 +46,12 @@ export class Deliveries {
     principal: Principal,
     minting: Minting,
   ) {
-    const { recorder, now } = this.context
-    const requestedAt = now()
+    const requestedAt = this.instance.now()
     const deliveryId = minting.id('dlv')
-    const position = await recorder.recordWebhookEvent(
-      {
-        ...{
-          type: 'DeliveryRequested',
-          webhookId,
-          deliveryId,
-          accountId,
-          environment,
-          replayId: null,
-          requestedAt,
-        },
-        notification: { type: 'sample', inboxId: null, messageId: null, occurredAt: requestedAt },
-      },
-      principal,
-    )
-    await this.views.waitUntilVisible(position)
+    const type = 'DeliveryRequested'
+    const notification = { type: 'sample', inboxId: null, messageId: null, occurredAt: requestedAt } as const
+    const facts = { webhookId, deliveryId, accountId, environment, replayId: null, requestedAt, notification }
+    await this.changes.record([{ type, ...facts }], principal)
     const row = await this.look(webhookId, deliveryId)
     if (row === null) throw noDelivery(deliveryId)
     return row.delivery
@@ -83,7 +67,7 @@ export class Deliveries {
   }
 
   private look(webhookId: WebhookId, deliveryId: Delivery['id']): Promise<DeliveryRow | null> {
-    return this.views.find(webhookId, () => this.context.deliveries.delivery({ webhookId, deliveryId }))
+    return this.views.find(webhookId, () => this.ports.deliveries.delivery({ webhookId, deliveryId }))
   }
 
   private async keysOf(deliveries: readonly Delivery[]): Promise<Map<InboxId, SecretKey>> {

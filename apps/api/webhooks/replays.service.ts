@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common'
 import type { Static } from 'typebox'
-import type { Recorder } from '#libs/ports/event-log/recorder.js'
-import type { ListQuery, ReplayQueries } from '#libs/ports/read-model/queries.js'
+import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { isId, type ReplayId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { hasFailed } from '#libs/domain/webhook/delivery.js'
 import type { ReplaySelection } from '#libs/domain/webhook/replay-events.js'
@@ -9,19 +8,15 @@ import { isAsking, MOST_RUNNING_REPLAYS, stateOf, type Replay } from '#libs/doma
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Principal } from '../access/authenticator.js'
 import type { Minting } from '../access/minting.js'
+import { Changes } from '../changes.js'
+import { Instance } from '../instance.js'
 import { readMoment } from '../http/moment.js'
 import { invalid, notFound, type Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Deliveries } from './deliveries.service.js'
 import type { RequestReplay } from './replay-requests.dto.js'
 import type { ReplaySchema } from './replay-schemas.js'
-
-/** What the handlers of replays need to know of this instance. */
-export abstract class ReplaysContext {
-  abstract readonly recorder: Recorder
-  abstract readonly now: () => Date
-  abstract readonly replays: ReplayQueries
-}
+import { WebhookPorts } from './webhooks.service.js'
 
 /** Among so many of a webhook's last replays those that run are counted. */
 const LAST_REPLAYS = 100
@@ -32,7 +27,9 @@ export class Replays {
   constructor(
     private readonly views: Views,
     private readonly deliveries: Deliveries,
-    private readonly context: ReplaysContext,
+    private readonly changes: Changes,
+    private readonly instance: Instance,
+    private readonly ports: WebhookPorts,
   ) {}
 
   /** Resolves once the replay is durable and can be looked at. Throws invalid-request, and not-found for a delivery. */
@@ -43,9 +40,8 @@ export class Replays {
     minting: Minting,
   ): Promise<Replay> {
     const { id: webhookId, accountId, environment } = webhook
-    const { recorder, now } = this.context
     const replayId = minting.id('rpl')
-    const requestedAt = now()
+    const requestedAt = this.instance.now()
     const selection = await this.selectionOf(webhook, wanted, requestedAt)
     const last = await this.list(webhookId, { order: 'desc', after: null, limit: LAST_REPLAYS })
     // One that is there already was asked for by this very request, which is being repeated.
@@ -54,17 +50,14 @@ export class Replays {
       const detail = `a webhook may have ${MOST_RUNNING_REPLAYS} replays running: let one end, or cancel one`
       throw invalid({ detail, pointer: '' })
     }
-    const position = await recorder.recordWebhookEvent(
-      { type: 'ReplayRequested', webhookId, replayId, accountId, environment, selection, requestedAt },
-      principal,
-    )
-    await this.views.waitUntilVisible(position)
+    const facts = { webhookId, replayId, accountId, environment, selection, requestedAt }
+    await this.changes.record([{ type: 'ReplayRequested', ...facts }], principal)
     return this.find(webhook, replayId)
   }
 
   /** Throws not-found, and catching-up where it may yet be there. */
   async find({ id: webhookId }: Webhook, id: string): Promise<Replay> {
-    const find = (replayId: ReplayId) => () => this.context.replays.replay({ webhookId, replayId })
+    const find = (replayId: ReplayId) => () => this.ports.replays.replay({ webhookId, replayId })
     const replay = isId('rpl', id) ? await this.views.find(webhookId, find(id)) : null
     if (replay === null) throw noReplay(id)
     return replay
@@ -72,17 +65,16 @@ export class Replays {
 
   /** Throws catching-up where some may be missing. */
   list(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]> {
-    return this.views.readComplete(webhookId, () => this.context.replays.listReplays(webhookId, query))
+    return this.views.readComplete(webhookId, () => this.ports.replays.listReplays(webhookId, query))
   }
 
   /** Resolves once it asks for nothing more here; one that is through stays so. Throws as `find` does. */
   async cancel(webhook: Webhook, id: string, principal: Principal): Promise<Replay> {
     const replay = await this.find(webhook, id)
     if (stateOf(replay) !== 'running') return replay
-    const { recorder, now } = this.context
     const { webhookId, id: replayId } = replay
-    const event = { type: 'ReplayCancelled', webhookId, replayId, cancelledAt: now() } as const
-    await this.views.waitUntilVisible(await recorder.recordWebhookEvent(event, principal))
+    const cancelledAt = this.instance.now()
+    await this.changes.record([{ type: 'ReplayCancelled', webhookId, replayId, cancelledAt }], principal)
     return this.find(webhook, replayId)
   }
 

@@ -3,8 +3,13 @@ import { parseGrace } from '#libs/domain/account/grace.js'
 import type { Scope } from '#libs/domain/account/scope.js'
 import type { WebhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'
 import type { EventLog } from '#libs/ports/event-log/event-log.js'
-import type { Recorder } from '#libs/ports/event-log/recorder.js'
-import type { ListQuery, WebhookQueries, WebhookScope } from '#libs/ports/read-model/queries.js'
+import type {
+  DeliveryQueries,
+  ListQuery,
+  ReplayQueries,
+  WebhookQueries,
+  WebhookScope,
+} from '#libs/ports/read-model/queries.js'
 import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import {
   decide,
@@ -17,6 +22,8 @@ import type { PartitionEnd, SealedSecret } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Principal } from '../access/authenticator.js'
 import type { Minting } from '../access/minting.js'
+import { Changes } from '../changes.js'
+import { Instance } from '../instance.js'
 import { mustHaveScope } from '../access/scope.guard.js'
 import { invalid, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
@@ -30,12 +37,12 @@ import {
   type RotateWebhookSecret,
 } from './webhook-requests.dto.js'
 
-/** What the handlers of webhooks need to know of this instance. */
-export abstract class WebhooksContext {
-  abstract readonly recorder: Recorder
-  abstract readonly now: () => Date
-  abstract readonly log: Pick<EventLog, 'topology' | 'partitionCount'>
+/** What the handlers of webhooks read and open. */
+export abstract class WebhookPorts {
+  abstract readonly log: Pick<EventLog, 'topology'>
   abstract readonly webhooks: WebhookQueries
+  abstract readonly deliveries: DeliveryQueries
+  abstract readonly replays: ReplayQueries
   abstract readonly secrets: WebhookSecrets
 }
 
@@ -52,7 +59,9 @@ export class Webhooks {
   constructor(
     private readonly views: Views,
     private readonly inboxes: Inboxes,
-    private readonly context: WebhooksContext,
+    private readonly changes: Changes,
+    private readonly instance: Instance,
+    private readonly ports: WebhookPorts,
   ) {}
 
   /** As `register`, for one inbox; throws as `Inboxes.openContent` does. */
@@ -77,7 +86,7 @@ export class Webhooks {
     minting: Minting,
   ): Promise<NewWebhook> {
     const { accountId, environment } = principal
-    const { webhooks, secrets, now } = this.context
+    const { webhooks, secrets } = this.ports
     const webhookId = minting.id('whk')
     const secret = minting.bytes(SECRET_BYTES)
     const most = inboxId === null ? MOST_WEBHOOKS_OF_ENVIRONMENT : MOST_WEBHOOKS_OF_INBOX
@@ -101,7 +110,7 @@ export class Webhooks {
       startFrom: readStart(startFrom),
       positions,
       registered: others.length,
-      now: now(),
+      now: this.instance.now(),
     })
     return { webhook: await this.mustFind(webhookId), secret }
   }
@@ -144,7 +153,7 @@ export class Webhooks {
     }
     const webhook = await this.find(principal, id, CHANGING)
     const { id: webhookId, accountId } = webhook
-    const now = this.context.now()
+    const now = this.instance.now()
     const url = text === null ? null : this.requestedUrl(webhook, text)
     const command = { type: 'ChangeWebhook', accountId, webhookId, url, events, state, now } as const
     await this.run(principal, webhook, command)
@@ -155,7 +164,7 @@ export class Webhooks {
   async remove(principal: Principal, id: string): Promise<Webhook> {
     const webhook = await this.find(principal, id, CHANGING)
     const { id: webhookId, accountId } = webhook
-    const now = this.context.now()
+    const now = this.instance.now()
     await this.run(principal, webhook, { type: 'RemoveWebhook', accountId, webhookId, now })
     return webhook
   }
@@ -167,7 +176,7 @@ export class Webhooks {
     { grace }: RotateWebhookSecret,
     minting: Minting,
   ): Promise<NewWebhook> {
-    const { secrets, now } = this.context
+    const { secrets } = this.ports
     let webhook = await this.find(principal, id, CHANGING)
     const { id: webhookId, accountId } = webhook
     const secret = minting.bytes(SECRET_BYTES)
@@ -185,7 +194,7 @@ export class Webhooks {
         webhookId,
         secret: sealed,
         graceMs: parseGrace(grace) ?? 0,
-        now: now(),
+        now: this.instance.now(),
       })
       webhook = await this.mustFind(webhookId)
     }
@@ -203,33 +212,31 @@ export class Webhooks {
   }
 
   private urlOf({ id, url }: Webhook): string {
-    return this.context.secrets.openUrl(id, url)
+    return this.ports.secrets.openUrl(id, url)
   }
 
   /** What the webhook has, if that is the same URL, sealed by the current master key; else it is sealed anew. */
   private requestedUrl(webhook: Webhook, text: string): RequestedUrl {
     const { id, url: held } = webhook
-    const sealed = this.context.secrets.sealUrl(id, text)
+    const sealed = this.ports.secrets.sealUrl(id, text)
     const isSealedAlike = typeof held !== 'string' && held.masterKeyId === sealed.masterKeyId
     return { text, stored: isSealedAlike && this.urlOf(webhook) === text ? held : sealed }
   }
 
   private list(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
-    return this.views.readComplete('account-events', () => this.context.webhooks.listWebhooks(scope, query))
+    return this.views.readComplete('account-events', () => this.ports.webhooks.listWebhooks(scope, query))
   }
 
   /** Resolves once what the command leads to can be read. */
   private async run(principal: Principal, webhook: Webhook | null, command: WebhookCommand): Promise<void> {
     const { events, refusal } = decide(webhook, command)
     if (refusal !== null) throw refused(refusal, command.webhookId)
-    for (const event of events) {
-      await this.views.waitUntilVisible(await this.context.recorder.recordAccountEvent(event, principal))
-    }
+    await this.changes.record(events, principal)
   }
 
   /** Null for one that is not there, or no longer. */
   private look(id: WebhookId): Promise<Webhook | null> {
-    return this.views.readComplete('account-events', () => this.context.webhooks.webhook(id))
+    return this.views.readComplete('account-events', () => this.ports.webhooks.webhook(id))
   }
 
   /** What was recorded shows, unless the webhook was removed since. */
@@ -241,7 +248,7 @@ export class Webhooks {
 
   private async endsFor(inboxId: InboxId | null): Promise<PartitionEnd[]> {
     const own = inboxId === null ? null : this.views.partitionOf(inboxId)
-    const { partitions } = await this.context.log.topology('inbox-events')
+    const { partitions } = await this.ports.log.topology('inbox-events')
     return partitions
       .filter(({ partition }) => own === null || partition === own)
       .map(({ partition, end: offset }) => ({ partition, offset }))

@@ -5,13 +5,13 @@ import { Repetition } from '#libs/runtime/timing/repetition.js'
  * When each key was used last. No event: nothing follows from it, and there would be one for each request. It is not
  * in the views either, which are rebuilt from events. A process that dies takes the last second of it along.
  */
-export interface KeyUse {
+export abstract class KeyUse {
   /** Returns at once: it is stored within a second or two, and shown by this process at once. */
-  touch(keyId: KeyId, at: Date): void
+  abstract touch(keyId: KeyId, at: Date): void
   /** Without keys that were never used. Errors: `ReadModelUnavailableError`. */
-  lastUsedAt(keyIds: readonly KeyId[]): Promise<Map<KeyId, Date>>
+  abstract lastUsedAt(keyIds: readonly KeyId[]): Promise<Map<KeyId, Date>>
   /** Resolves once what was touched is stored, or could not be. */
-  close(): Promise<void>
+  abstract close(): Promise<void>
 }
 
 /** Where it is stored. Errors: `ReadModelUnavailableError`. */

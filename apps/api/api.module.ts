@@ -1,0 +1,135 @@
+import { Module, type DynamicModule, type Provider } from '@nestjs/common'
+import { APP_FILTER, APP_GUARD, APP_PIPE } from '@nestjs/core'
+import { Recorder } from '#libs/ports/event-log/recorder.js'
+import { KeyUse } from '#libs/ports/key-use/key-use.js'
+import { engineName } from '#libs/runtime/process/build-info.js'
+import { faultLog } from '#libs/runtime/process/fault-log.js'
+import { MetricsText } from '#libs/runtime/process/metrics-text.js'
+import { Authenticator } from './access/authenticator.js'
+import { KnownKeys } from './access/known-keys.js'
+import { Plans } from './access/plans.js'
+import { ScopeGuard } from './access/scope.guard.js'
+import { AccountsController } from './accounts/accounts.controller.js'
+import { Accounts } from './accounts/accounts.service.js'
+import { Changes } from './changes.js'
+import { EventsController } from './events/events.controller.js'
+import { InboxFeed } from './events/inbox-feed.js'
+import { OpenStreams } from './events/open-streams.js'
+import { HistoryController } from './history/history.controller.js'
+import { RequestBudgets } from './http/budgets.js'
+import { ContractPipe } from './http/contract-pipe.js'
+import { AcceptGuard } from './http/media.js'
+import { MethodGuard } from './http/method.guard.js'
+import { ProblemFilter } from './http/problem-filter.js'
+import { Views } from './http/views.js'
+import { InboxPasswords } from './inboxes/inbox-passwords.js'
+import { InboxesController } from './inboxes/inboxes.controller.js'
+import { Inboxes } from './inboxes/inboxes.service.js'
+import { Instance } from './instance.js'
+import { KeysController } from './keys/keys.controller.js'
+import { Keys } from './keys/keys.service.js'
+import { AttachmentPool } from './messages/attachment-pool.js'
+import { ConsistentRead } from './messages/consistent-read.js'
+import { FirstReadings } from './messages/first-readings.js'
+import { MessagePages } from './messages/message-page.js'
+import { MessageReader } from './messages/message-reader.js'
+import { MessageWait } from './messages/message-wait.js'
+import { MessagesController } from './messages/messages.controller.js'
+import { Messages } from './messages/messages.service.js'
+import { OpenedMail } from './messages/opened-mail.js'
+import { OpenWaits } from './messages/open-waits.js'
+import { WaitController } from './messages/wait.controller.js'
+import { ApiDocument } from './openapi/api-document.js'
+import { DocsController } from './openapi/docs.controller.js'
+import { OperationsController, OperationsPorts } from './operations/operations.controller.js'
+import type { ApiOptions, SharedServices } from './shared-services.js'
+import { UsageController } from './usage/usage.controller.js'
+import { Usage, UsagePorts } from './usage/usage.service.js'
+import { DeliveriesController } from './webhooks/deliveries.controller.js'
+import { Deliveries } from './webhooks/deliveries.service.js'
+import { InboxWebhooksController } from './webhooks/inbox-webhooks.controller.js'
+import { ReplaysController } from './webhooks/replays.controller.js'
+import { Replays } from './webhooks/replays.service.js'
+import { WebhooksController } from './webhooks/webhooks.controller.js'
+import { WebhookPorts, Webhooks } from './webhooks/webhooks.service.js'
+
+/** In the order of the API's documentation. */
+const CONTROLLERS = [
+  InboxesController,
+  WaitController,
+  MessagesController,
+  AccountsController,
+  KeysController,
+  HistoryController,
+  EventsController,
+  InboxWebhooksController,
+  WebhooksController,
+  DeliveriesController,
+  ReplaysController,
+  UsageController,
+  OperationsController,
+  DocsController,
+]
+
+/** Made by Nest. */
+const SERVICES = [
+  Changes,
+  Inboxes,
+  ...[Messages, MessagePages, MessageReader, MessageWait, ConsistentRead, InboxFeed],
+  ...[Accounts, Keys, Usage],
+  ...[Webhooks, Deliveries, Replays],
+]
+
+@Module({})
+class ApiModule {}
+
+/** The controllers and services of the API. `publicUrl` is what links begin with. */
+export function apiModule(
+  { engine, settings, now, logger, registry, isStarted }: ApiOptions,
+  shared: SharedServices,
+  publicUrl: () => string,
+): DynamicModule {
+  const { log, webhooks, deliveries, replays, secrets, keyUse } = engine
+  const webhookPorts: WebhookPorts = { log, webhooks, deliveries, replays, secrets }
+  const logUnavailable = faultLog(logger, { then: 'answered without' })
+  const usagePorts: UsagePorts = {
+    queries: engine.usage?.queries ?? null,
+    countedUpTo: () => shared.countedUpTo?.find() ?? Promise.resolve(null),
+    onUnavailable: (error) => logUnavailable(error, 'reading usage figures'),
+  }
+  const operationsPorts: OperationsPorts = {
+    log,
+    metrics: new MetricsText(registry),
+    engine: engineName(settings),
+    hasMetricsPort: settings.metricsPort !== null,
+    isStarted,
+  }
+  const given: Provider[] = [
+    { provide: Instance, useValue: shared.instance },
+    { provide: Views, useValue: shared.views },
+    { provide: Recorder, useValue: shared.recorder },
+    { provide: Plans, useValue: shared.plans },
+    { provide: KnownKeys, useValue: shared.knownKeys },
+    { provide: KeyUse, useValue: keyUse },
+    { provide: Authenticator, useValue: shared.authenticator },
+    { provide: InboxPasswords, useValue: new InboxPasswords(shared.throttle) },
+    { provide: RequestBudgets, useValue: shared.budgets },
+    { provide: OpenStreams, useValue: shared.streams },
+    { provide: OpenWaits, useValue: shared.waits },
+    { provide: OpenedMail, useValue: shared.openedMail },
+    { provide: AttachmentPool, useValue: shared.attachments },
+    { provide: FirstReadings, useValue: new FirstReadings(shared.usage, now) },
+    { provide: WebhookPorts, useValue: webhookPorts },
+    { provide: UsagePorts, useValue: usagePorts },
+    { provide: OperationsPorts, useValue: operationsPorts },
+    { provide: ApiDocument, useValue: new ApiDocument(CONTROLLERS, publicUrl) },
+  ]
+  const everyRequest: Provider[] = [
+    { provide: APP_GUARD, useValue: new MethodGuard(shared.methods) },
+    { provide: APP_GUARD, useClass: AcceptGuard },
+    { provide: APP_GUARD, useClass: ScopeGuard },
+    { provide: APP_PIPE, useClass: ContractPipe },
+    { provide: APP_FILTER, useValue: new ProblemFilter(publicUrl, shared.methods) },
+  ]
+  return { module: ApiModule, controllers: CONTROLLERS, providers: [...everyRequest, ...given, ...SERVICES] }
+}
