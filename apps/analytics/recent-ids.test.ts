@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { RecentIds } from './recent-ids.js'
+import { RecentIds } from './event-rows.js'
 
 describe('recent ids', () => {
   it('are new the first time, and not again within as many as are remembered', () => {

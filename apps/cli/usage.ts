@@ -1,10 +1,12 @@
-import { Option, type Command } from 'commander'
+import { open, rename, rm } from 'node:fs/promises'
+import { pipeline } from 'node:stream/promises'
+import { type Command, Option } from 'commander'
 import { EXPORT_FORMATS, EXPORT_TABLES, USAGE_INTERVALS } from '#libs/ports/usage/usage-store.js'
+import { messageOf } from '#libs/runtime/fault/message-of.js'
 import { label } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
 import { facts, table } from './printing.js'
 import type { Session } from './session.js'
-import { writeFileWhole } from './whole-file.js'
 
 interface QuantilesJson {
   p50: number
@@ -172,4 +174,38 @@ function timelineText(timeline: readonly BucketJson[]): string {
 function quantilesText(quantiles: QuantilesJson | null): string {
   if (quantiles === null) return '-'
   return [quantiles.p50, quantiles.p95, quantiles.p99].map((ms) => ms.toFixed(1)).join('/')
+}
+
+const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** Asks for content, once there is somewhere to put it. The signal aborts where it is no longer wanted. */
+type AskForContent = (signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
+
+/**
+ * Resolves with how many bytes they were once a file has all of the content. What was there before is there until then;
+ * nothing is left of a file that is not whole, also where a signal ends the command.
+ */
+async function writeFileWhole(path: string, ask: AskForContent): Promise<number> {
+  const partial = `${path}.${process.pid}.partial`
+  const interrupted = new AbortController()
+  const interrupt = () => interrupted.abort()
+  const { signal } = interrupted
+  for (const name of ENDING) process.once(name, interrupt)
+  try {
+    const file = (await open(partial, 'wx')).createWriteStream()
+    try {
+      await pipeline(await ask(signal), file, { signal })
+    } finally {
+      file.destroy()
+    }
+    await rename(partial, path)
+    return file.bytesWritten
+  } catch (error) {
+    await rm(partial, { force: true })
+    if (signal.aborted) throw new Failure(EXIT.failed, 'interrupted')
+    if (error instanceof Failure) throw error
+    throw new Failure(EXIT.failed, `${path} can't be written: ${messageOf(error)}`)
+  } finally {
+    for (const name of ENDING) process.off(name, interrupt)
+  }
 }

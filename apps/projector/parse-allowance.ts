@@ -1,7 +1,6 @@
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { ordinaryMs, ParseBudget } from './parse-budget.js'
 import type { ParseTask } from './parse-task.js'
-import { RecentAccounts } from './recent-accounts.js'
 
 export interface ParseAllowanceOptions {
   /** Wall-clock time of one mail at most, whatever else it may take. */
@@ -68,5 +67,30 @@ export class ParseAllowance {
   private isHurried({ accountId, receivedAt }: ParseTask): boolean {
     const isFresh = Date.now() - receivedAt.getTime() < FRESH_FOR_MS
     return isFresh && !this.accounts.isAlone(accountId, performance.now())
+  }
+}
+
+interface Seen {
+  accountId: AccountId
+  atMs: number
+}
+
+const RECENT_MS = 60_000
+
+/** Whose mail was read of late: where an account is alone, what its mail costs delays nobody else's. */
+export class RecentAccounts {
+  private latest: Seen | null = null
+  /** The latest of another account than that. */
+  private other: Seen | null = null
+
+  see(accountId: AccountId, nowMs: number): void {
+    if (this.latest?.accountId !== accountId) this.other = this.latest
+    this.latest = { accountId, atMs: nowMs }
+  }
+
+  /** Whether no other account had mail within the last minute. */
+  isAlone(accountId: AccountId, nowMs: number): boolean {
+    const rival = this.latest?.accountId === accountId ? this.other : this.latest
+    return rival === null || nowMs - rival.atMs > RECENT_MS
   }
 }

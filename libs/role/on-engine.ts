@@ -4,11 +4,10 @@ import { openEngine } from '#libs/engines/open-engine.js'
 import { BUILD_INFO, engineName } from '#libs/runtime/process/build-info.js'
 import { faultLog } from '#libs/runtime/process/fault-log.js'
 import { measureAnonymousMemory, releaseUnusedMemory } from '#libs/runtime/process/resident-memory.js'
-import { measureRoom } from './measure-room.js'
+import type { ProcessContext } from '#libs/runtime/process/run-process.js'
 import { MeasuredLog } from './measured-log.js'
 import { startMetricsServer } from './metrics-server.js'
 import { measureReadiness } from './readiness.js'
-import type { ProcessContext } from '#libs/runtime/process/run-process.js'
 
 export interface EngineContext extends ProcessContext {
   engine: Engine
@@ -68,4 +67,16 @@ export async function onEngine<Started extends object>(
     await close().catch((fault: unknown) => logger.error({ err: fault }, 'what had started did not close'))
     throw error
   }
+}
+
+/** Tells of the room on the embedded engine's disk. */
+function measureRoom(room: NonNullable<Engine['room']>, registry: Registry): void {
+  new Gauge({
+    name: 'mayfly_disk_room_bytes',
+    help: "Bytes that the data folder's disk may lose until nothing more is taken in.",
+    registers: [registry],
+    async collect() {
+      this.set(await room.left().catch(() => Number.NaN))
+    },
+  })
 }

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { IsOptional, IsString } from 'class-validator'
 import type { Scope } from '#libs/domain/account/scope.js'
 import { inboxChannel } from '#libs/ports/read-model/inbox-channel.js'
 import { Doorbell } from '#libs/ports/signals/doorbell.js'
@@ -9,7 +10,7 @@ import { Caller, mustBeAllowed, NeedsScope } from '../access/scope.guard.js'
 import { note } from '../http/access-log.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { readMessageCursor } from '../http/cursor.js'
-import { Describe } from '../openapi/describe.js'
+import { Describe, Says } from '../openapi/describe.js'
 import { familyOf } from '../http/link.js'
 import { Produces } from '../http/media.js'
 import { Views } from '../http/views.js'
@@ -20,7 +21,6 @@ import { eventChunks } from './event-chunks.js'
 import { MEDIA_TYPE } from './event-stream-text.js'
 import { EventStream } from './event-stream.js'
 import { InboxFeed } from './inbox-feed.js'
-import { Listen } from './listen.dto.js'
 import { OpenStreams } from './open-streams.js'
 
 const LISTENERS: [Scope, Scope] = ['inboxes', 'read']
@@ -30,6 +30,14 @@ const HEADERS = {
   'content-type': MEDIA_TYPE,
   'x-accel-buffering': 'no',
   connection: 'close',
+}
+
+/** The query of GET /v1/inboxes/{id}/events. */
+class Listen {
+  @Says('Where to begin, as a `Mayfly-Cursor`; now where nothing is said. `Last-Event-ID` counts before it.')
+  @IsOptional()
+  @IsString({ message: 'cursor must come once' })
+  cursor?: string
 }
 
 /** What happens to an inbox, as it happens. Both families of paths come here. */

@@ -1,6 +1,9 @@
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
+import { EVENT_NAMES } from '#libs/mail/json/event-names.js'
+import type { HistoryEntry } from '#libs/ports/read-model/history.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { Describe } from '../openapi/describe.js'
@@ -8,8 +11,19 @@ import { offsetPageOf } from '../http/offset-page.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { Event } from './history-schemas.js'
-import { historyJson } from './history-json.js'
-import { ListHistory } from './list-history.dto.js'
+import { IsCursor, IsLimit, IsOrder } from '../http/list-parameters.js'
+
+/** The query of GET /v1/inboxes/{id}/history. */
+class ListHistory {
+  @IsLimit({ most: 100 })
+  limit: number = 25
+
+  @IsOrder()
+  order: 'asc' | 'desc' = 'asc'
+
+  @IsCursor('Where to go on: what `Link` or `Mayfly-Cursor` has.')
+  cursor?: string
+}
 
 /** What has happened to an inbox, also after its end, without content. Both families of paths come here. */
 @Controller(['v1/inboxes/:inboxId/history', 'v1/emails/:inboxId/history'])
@@ -42,5 +56,20 @@ export class HistoryController {
     )
     const partition = this.views.partitionOf(id)
     return page.map((entry) => historyJson(entry, id, partition))
+  }
+}
+
+/** An event as the contract has it, without content. `partition` is its inbox's. */
+function historyJson(entry: HistoryEntry, inboxId: InboxId, partition: number): Static<typeof Event> {
+  return {
+    id: entry.id,
+    type: EVENT_NAMES[entry.type],
+    time: entry.time.toISOString(),
+    inbox_id: inboxId,
+    message_id: entry.messageId,
+    key_id: entry.keyId,
+    position: { topic: 'inbox-events', partition, offset: entry.offset },
+    size: entry.size,
+    digest: entry.digest,
   }
 }

@@ -1,7 +1,9 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import createRouter, { type HTTPMethod } from 'find-my-way'
+import type { CanActivate, ExecutionContext } from '@nestjs/common'
 import { Problem } from './problems.js'
 import { routeTemplate } from './route-template.js'
+import { pathOf } from './link.js'
 
 const METHODS: HTTPMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
@@ -69,4 +71,18 @@ function parametersOf(url: string): number {
 export function methodNotAllowed(method: string, allowed: readonly string[]): Problem {
   const detail = `${method} is not taken here, only ${allowed.join(', ')}.`
   return new Problem('method-not-allowed', { detail, headers: { allow: allowed.join(', ') } })
+}
+
+/** Refuses a method that a path's narrowest route does not take, though a wider one would. */
+export class MethodGuard implements CanActivate {
+  constructor(private readonly methods: MethodTable) {}
+
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<FastifyRequest>()
+    if (!this.methods.mayBeNarrower(request.routeOptions.url)) return true
+    const allowed = this.methods.allowedAt(pathOf(request))
+    const isOther = allowed.length > 0 && !allowed.includes(request.method)
+    if (isOther) throw methodNotAllowed(request.method, allowed)
+    return true
+  }
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
-import { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
@@ -18,13 +19,11 @@ import {
   mustBeFramed,
   mustNameHost,
 } from './broken-requests.js'
-import type { RequestBudgets } from './budgets.js'
+import { LARGE_BYTES, type RequestBudgets } from './budgets.js'
 import { ConnectionTurns } from './connection-turns.js'
 import { Cors } from './cors.js'
-import { FAVICON } from './favicon.js'
 import { KeylessPace } from './keyless-pace.js'
-import { sentInPieces } from './large-answers.js'
-import { MOST_PARAM_CHARACTERS, type MethodTable } from './method-table.js'
+import { type MethodTable, MOST_PARAM_CHARACTERS } from './method-table.js'
 import { unavailable } from './problems.js'
 import { ReadTurns } from './read-turns.js'
 import type { StalledReaders } from './stalled-readers.js'
@@ -171,4 +170,40 @@ export function makeServer({
     done(null, sentInPieces(request, reply, payload, stalled))
   })
   return adapter
+}
+
+/** A 32 × 32 envelope: a PNG in an ICO container. */
+const FAVICON = Buffer.from(
+  'AAABAAEAICAAAAEAIADEAAAAFgAAAIlQTkcNChoKAAAADUlIRFIAAAAgAAAAIAIDAAAADhSSZwAAAAlQTFRFAAAAL2/e////qM5W' +
+    'BwAAAAF0Uk5TAEDm2GYAAABpSURBVHjaldCxDYBACAVQLBzBfRzBwjOR3ub2kQ0o7k8pHHox0Zj4G15+BRB1yTISUaqhKLzqAxMN' +
+    'gfkF6cwNCyy7Nxko3qwM6GZgAUQdmgtX2MgVEEFA+YTlNx77fCzfDmwntydcbzkAIkxisnA1SNYAAAAASUVORK5CYII=',
+  'base64',
+)
+
+const PIECE_BYTES = 64 * 1024
+/** Of a large answer, in the time after which a client counts as stalled. */
+const MIN_TAKEN_BYTES = 1024 * 1024
+
+/**
+ * A large body as a stream of pieces, so that it can be seen whether the client reads it: one that does not, or
+ * hardly does, is disconnected. Anything else stays as it is.
+ */
+function sentInPieces(
+  { raw: { socket } }: FastifyRequest,
+  reply: FastifyReply,
+  payload: unknown,
+  stalled: StalledReaders,
+): unknown {
+  if (!(typeof payload === 'string' || Buffer.isBuffer(payload)) || payload.length <= LARGE_BYTES)
+    return payload
+  const body = typeof payload === 'string' ? Buffer.from(payload) : payload
+  void reply.header('content-length', body.length)
+  const unwatch = stalled.watch(socket, () => socket.destroy(), MIN_TAKEN_BYTES)
+  reply.raw.once('close', unwatch)
+  if (reply.raw.closed) unwatch()
+  return Readable.from(piecesOf(body), { objectMode: false })
+}
+
+function* piecesOf(body: Buffer): Generator<Buffer> {
+  for (let at = 0; at < body.length; at += PIECE_BYTES) yield body.subarray(at, at + PIECE_BYTES)
 }

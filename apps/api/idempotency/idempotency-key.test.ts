@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '../http/problems.js'
-import { idempotencyKeyOf } from './idempotency-key.js'
+import { idempotencyKeyOf } from './idempotency.js'
 
 const read = (value: string, method = 'POST') =>
   idempotencyKeyOf({ method, headers: { 'idempotency-key': value } } as unknown as FastifyRequest)

@@ -1,13 +1,12 @@
 import { hash, hkdfSync } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { IdempotencyStore, Repeatable, Run } from '#libs/ports/idempotency/idempotency-store.js'
-import { bearerSecretOf, principalOf, type Principal } from '../access/authenticator.js'
+import { seal, secretKey, type SecretKey, unseal } from '#libs/ports/key-vault/seal.js'
+import { bearerSecretOf, type Principal, principalOf } from '../access/authenticator.js'
 import { setMinting } from '../access/minting.js'
 import { bodyBytesOf } from '../http/bodies.js'
-import { Problem } from '../http/problems.js'
-import { idempotencyKeyOf } from './idempotency-key.js'
+import { invalid, Problem } from '../http/problems.js'
 import { seededMinting } from './seeded-minting.js'
-import { openAnswer, sealAnswer } from './stored-answer.js'
 
 /*
  * POSTs with an Idempotency-Key. What a handler makes up is reserved before it runs, so that one whose process is killed
@@ -157,4 +156,58 @@ function keptHeaders(reply: FastifyReply): Record<string, string> {
       return value === undefined ? [] : [[name, String(value)] as const]
     }),
   )
+}
+
+const MOST_CHARACTERS = 255
+/** A String of RFC 8941, section 3.3.3: quoted, with quotes and backslashes escaped. */
+const QUOTED = /^"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/
+/** The same without quotes, as most clients send it. */
+const BARE = /^[\x21\x23-\x7e][\x21-\x7e]*$/
+
+/**
+ * The text of `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07), the same quoted and bare; null where a
+ * POST has none. Throws a 400 where it is not 1 to 255 characters of visible ASCII.
+ */
+export function idempotencyKeyOf({ method, headers }: FastifyRequest): string | null {
+  const given = headers['idempotency-key']
+  if (method !== 'POST' || given === undefined) return null
+  const text = String(given)
+  const [, quoted] = QUOTED.exec(text) ?? []
+  const key = quoted?.replaceAll(/\\(["\\])/g, '$1') ?? (BARE.test(text) ? text : '')
+  if (key.length >= 1 && key.length <= MOST_CHARACTERS) return key
+  throw invalid({
+    detail: `Idempotency-Key must be 1 to ${MOST_CHARACTERS} characters of visible ASCII, quoted or bare`,
+    header: 'Idempotency-Key',
+  })
+}
+
+/** An answer that is given again. */
+export interface StoredAnswer {
+  status: number
+  headers: Readonly<Record<string, string>>
+  body: Uint8Array
+}
+
+/*
+ * What is sealed: status and headers as JSON in one line, a line feed, the body. The key comes of the caller's secret
+ * (RFC 5869) and of what the record is called, so that nothing which Mayfly stores opens an answer.
+ */
+
+const LINE_FEED = 0x0a
+
+export function sealAnswer({ status, headers, body }: StoredAnswer, secret: string, id: string): Buffer {
+  const head = Buffer.from(`${JSON.stringify({ status, headers })}\n`)
+  return seal(keyOf(secret, id), id, Buffer.concat([head, body]))
+}
+
+/** Throws SealBrokenError where it was sealed with another secret. */
+export function openAnswer(sealed: Uint8Array, secret: string, id: string): StoredAnswer {
+  const opened = unseal(keyOf(secret, id), id, sealed)
+  const end = opened.indexOf(LINE_FEED)
+  const head = JSON.parse(opened.toString('utf8', 0, end)) as Omit<StoredAnswer, 'body'>
+  return { ...head, body: opened.subarray(end + 1) }
+}
+
+function keyOf(secret: string, id: string): SecretKey {
+  return secretKey(Buffer.from(hkdfSync('sha256', secret, id, 'mayfly answer', 32)))
 }

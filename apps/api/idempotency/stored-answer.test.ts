@@ -1,5 +1,5 @@
 import { SealBrokenError } from '#libs/ports/key-vault/seal.js'
-import { openAnswer, sealAnswer } from './stored-answer.js'
+import { openAnswer, sealAnswer } from './idempotency.js'
 
 const answer = {
   status: 201,

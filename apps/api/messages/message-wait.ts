@@ -4,9 +4,10 @@ import { KeyVaultUnavailableError } from '#libs/ports/key-vault/key-vault.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { inboxChannel } from '#libs/ports/read-model/inbox-channel.js'
 import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
-import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
+import { type InboxId, isId, type MessageId } from '#libs/domain/ids/typeid.js'
+import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import type { Principal } from '../access/authenticator.js'
-import { RequestBudgets, type MailRead } from '../http/budgets.js'
+import { type MailRead, RequestBudgets } from '../http/budgets.js'
 import { readMessageCursor } from '../http/cursor.js'
 import { Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
@@ -14,10 +15,8 @@ import { Instance } from '../instance.js'
 import { noInbox, type OpenInbox } from '../inboxes/inboxes.service.js'
 import type { WaitForMessage } from './list-messages.dto.js'
 import { mismatches } from './match.js'
-import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { MessageReader } from './message-reader.js'
-import { nearestWith, type NearMiss } from './near-misses.js'
-import { OpenWaits, shuttingDown, tooManyWaits, type OpenWait } from './open-waits.js'
+import { type OpenWait, OpenWaits, shuttingDown, tooManyWaits } from './open-waits.js'
 import { ConsistentRead } from './consistent-read.js'
 
 /** Who waits, and what for. */
@@ -155,4 +154,30 @@ function ifItMayPass(error: unknown): Error {
   if (error instanceof BudgetExhaustedError) return error
   if (error instanceof Problem && error.code === 'catching-up') return error
   throw error
+}
+
+/** A message that was looked at and did not match. */
+export interface NearMiss {
+  id: MessageId
+  subject: string | null
+  receivedAt: Date
+  /** Its place among the inbox's messages. */
+  offset: number
+  /** Each filter that it is not as, in words. */
+  mismatches: readonly string[]
+}
+
+/** As many as a client is told of. */
+const MOST = 5
+
+/** The nearest of those known so far and one more: with the fewest mismatches, among them the newest, first. */
+export function nearestWith(nearest: readonly NearMiss[], miss: NearMiss): readonly NearMiss[] {
+  const place = nearest.findIndex((other) => isNearer(miss, other))
+  if (place < 0) return nearest.length < MOST ? [...nearest, miss] : nearest
+  return nearest.toSpliced(place, 0, miss).slice(0, MOST)
+}
+
+function isNearer(one: NearMiss, other: NearMiss): boolean {
+  const further = one.mismatches.length - other.mismatches.length
+  return further === 0 ? one.offset > other.offset : further < 0
 }

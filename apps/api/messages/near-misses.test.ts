@@ -1,5 +1,5 @@
 import { messageId, minute } from '#libs/domain/inbox/given-when-then.js'
-import { nearestWith, type NearMiss } from './near-misses.js'
+import { nearestWith, type NearMiss } from './message-wait.js'
 
 const miss = (offset: number, mismatches: number): NearMiss => ({
   id: messageId(offset),

@@ -9,9 +9,8 @@ import { Describe } from '../openapi/describe.js'
 import { Count } from '../openapi/schema-parts.js'
 import { Produces } from '../http/media.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
-import { notFound, PROBLEMS, unavailable, type ProblemCode } from '../http/problems.js'
+import { notFound, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
-import { problemPage } from './problem-page.js'
 
 /** What the operations handlers read. */
 export abstract class OperationsPorts {
@@ -128,4 +127,21 @@ export class OperationsController {
 
 function isProblemCode(code: string): code is ProblemCode {
   return Object.hasOwn(PROBLEMS, code)
+}
+
+/** What a problem's `type` leads to. */
+function problemPage(code: ProblemCode): string {
+  const { status, title, fix } = PROBLEMS[code]
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${code}: ${title}</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding:0 1rem}code{font-size:1.1em}</style>
+<h1>${title}</h1>
+<p><code>${code}</code>, status ${status}</p>
+<h2>What to do</h2>
+<p>${fix.replaceAll('<', '&lt;').replaceAll(/`([^`]*)`/g, '<code>$1</code>')}</p>
+</html>
+`
 }

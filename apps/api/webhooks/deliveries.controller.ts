@@ -1,16 +1,35 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
+import { IsIn, IsOptional } from 'class-validator'
+import { type Delivery, DELIVERY_STATES } from '#libs/domain/webhook/delivery.js'
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
 import { offsetPageOf } from '../http/offset-page.js'
-import { Describe } from '../openapi/describe.js'
+import { Describe, Says } from '../openapi/describe.js'
 import { Deliveries } from './deliveries.service.js'
 import { DeliverySchema } from './delivery-schemas.js'
-import { ListDeliveries } from './list-deliveries.dto.js'
 import { CHANGING, LOOKING, Webhooks } from './webhooks.service.js'
+import { IsCursor, IsLimit, IsOrder } from '../http/list-parameters.js'
+
+/** The query of GET /v1/webhooks/{id}/deliveries. */
+class ListDeliveries {
+  @IsLimit({ most: 100 })
+  limit: number = 25
+
+  @IsOrder()
+  order: 'asc' | 'desc' = 'desc'
+
+  @IsCursor()
+  cursor?: string
+
+  @Says('Only those in this state.')
+  @IsOptional()
+  @IsIn(DELIVERY_STATES, { message: `state must be one of ${DELIVERY_STATES.join(', ')}` })
+  state?: Delivery['state']
+}
 
 /** What became of what a webhook was to be told. */
 @Controller('v1/webhooks/:webhookId')

@@ -1,4 +1,4 @@
-import { retryAfterMs } from './retry-after.js'
+import { retryAfterMs } from './exchange.js'
 
 const now = new Date('1994-11-06T08:49:07Z')
 const DAY_MS = 86_400_000

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
 import { pythonWithPackages } from '#test/harness/python.js'
 import { describeWith } from '#test/harness/tools.js'
-import { signatureHeaders } from './signature.js'
+import { signatureHeaders } from './webhook-sender.js'
 
 const run = promisify(execFile)
 const body = JSON.stringify({ type: 'message.received', data: { subject: 'Ihr Code: 493201 ✓ 😀 "\\' } })

@@ -1,12 +1,12 @@
+import { createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { Pool, type Dispatcher } from 'undici'
+import { type Dispatcher, Pool } from 'undici'
 import { Connector } from './connector.js'
-import { policyOf, readDestination, type DestinationPolicy, type DestinationSettings } from './destination.js'
-import { Exchange, failed, type ExchangeBounds } from './exchange.js'
+import { type DestinationPolicy, type DestinationSettings, policyOf, readDestination } from './destination.js'
+import { Exchange, type ExchangeBounds, failed } from './exchange.js'
 import { GuardedClient } from './guarded-client.js'
 import { HostAddresses } from './host-addresses.js'
 import { AttemptFault, type AttemptOutcome } from './outcome.js'
-import { signatureHeaders } from './signature.js'
 
 export interface SenderBounds extends ExchangeBounds {
   lookUpMs: number
@@ -173,4 +173,33 @@ export class WebhookSender {
 function remember(works: Set<Promise<unknown>>, work: Promise<unknown>): void {
   const over = work.catch(() => undefined).finally(() => works.delete(over))
   works.add(over)
+}
+
+export interface SignatureHeaders {
+  'webhook-id': string
+  'webhook-timestamp': string
+  'webhook-signature': string
+}
+
+/**
+ * The headers by which a receiver knows who sent the body, when, and whether it came before (Standard Webhooks 1.0):
+ * a signature for each secret, in their order. Secrets are the bytes behind `whsec_`. Throws where there is none.
+ */
+export function signatureHeaders(
+  id: string,
+  at: Date,
+  body: Uint8Array,
+  secrets: readonly Uint8Array[],
+): SignatureHeaders {
+  if (secrets.length === 0) throw new Error(`${id} has no secret to be signed with`)
+  const seconds = String(Math.floor(at.getTime() / 1_000))
+  const signatures = secrets.map(
+    (secret) =>
+      `v1,${createHmac('sha256', secret).update(`${id}.${seconds}.`).update(body).digest('base64')}`,
+  )
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': seconds,
+    'webhook-signature': signatures.join(' '),
+  }
 }

@@ -1,10 +1,9 @@
 import {
-  ClickHouseLogLevel,
-  createClient,
   type ClickHouseClient,
   type ClickHouseClientConfigOptions,
+  ClickHouseLogLevel,
+  createClient,
 } from '@clickhouse/client'
-import { endAtFatalSignals } from './fatal-signals.js'
 
 /*
  * Two ways to the same tables, with the same client and the same SQL: chDB, which is ClickHouse in this process, and a
@@ -50,3 +49,19 @@ export async function chdbClient(path: string): Promise<ClickHouseClient | null>
 }
 
 type Connection = NonNullable<ClickHouseClientConfigOptions['connection']>
+
+/** Of a process that is broken: a faulty address or instruction, memory that is no longer sound. */
+const FATAL = ['SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV', 'SIGSYS', 'SIGTRAP'] as const
+
+/**
+ * Lets such a process end at once, and whoever watches over it start another one. chDB, once it is connected to, handles
+ * these signals to print where it was, and waits for five minutes for a thread that a server would have for it.
+ */
+function endAtFatalSignals(): void {
+  for (const signal of FATAL) {
+    const handle = () => undefined
+    process.on(signal, handle)
+    // With its last listener goes every handler: the system's default is in force.
+    process.off(signal, handle)
+  }
+}

@@ -1,6 +1,11 @@
-import type { UsageInterval, UsageOwner, UsageQuery } from '#libs/ports/usage/usage-store.js'
+import {
+  INTERVAL_MS,
+  USAGE_INTERVALS,
+  type UsageInterval,
+  type UsageOwner,
+  type UsageQuery,
+} from '#libs/ports/usage/usage-store.js'
 import { IS_ANSWERED_AT_ONCE, QUANTILES } from './schema.js'
-import { segmentsOf, type Segment } from './segments.js'
 
 /*
  * The text of a query has nothing in it that came from outside: what is asked for goes beside it, as parameters.
@@ -139,4 +144,29 @@ export function labelClause(labels: UsageQuery['labels']): string {
 
 export function labelParams(labels: UsageQuery['labels']): Record<string, unknown> {
   return Object.fromEntries(labels.map(([name, value], index) => [`label${index}`, `${name}:${value}`]))
+}
+
+/** A part of a span of time, and the coarsest of the tables that tells it exactly. Milliseconds since 1970. */
+interface Segment {
+  source: 'raw' | 'minute' | 'hour' | 'day'
+  from: number
+  to: number
+}
+
+/**
+ * A span in parts that follow each other, none of them coarser than the interval: whole days, hours and minutes from
+ * figures, what is left at both ends from the events themselves.
+ */
+function segmentsOf(from: number, to: number, interval: UsageInterval): Segment[] {
+  if (from >= to) return []
+  if (interval === 'second') return [{ source: 'raw', from, to }]
+  const unit = INTERVAL_MS[interval]
+  const [first, last] = [Math.ceil(from / unit) * unit, Math.floor(to / unit) * unit]
+  const finer = USAGE_INTERVALS[USAGE_INTERVALS.indexOf(interval) - 1] ?? 'second'
+  if (first >= last) return segmentsOf(from, to, finer)
+  return [
+    ...segmentsOf(from, first, finer),
+    { source: interval, from: first, to: last },
+    ...segmentsOf(last, to, finer),
+  ]
 }

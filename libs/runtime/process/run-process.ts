@@ -1,9 +1,16 @@
 import { flushCompileCache } from 'node:module'
+import { constants } from 'node:os'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { Logger } from 'pino'
-import { readSettings, unknownVariables, type Settings } from '#libs/runtime/config/settings.js'
-import { endBy, endProcess } from './end-process.js'
-import { explain } from './explain.js'
+import {
+  ConfigurationError,
+  readSettings,
+  type Settings,
+  unknownVariables,
+} from '#libs/runtime/config/settings.js'
 import { makeLogger } from './logger.js'
+import { StartError } from './start-error.js'
 
 export interface ProcessContext {
   settings: Settings
@@ -94,3 +101,38 @@ function giveUp(logger: Logger, signal: NodeJS.Signals): void {
   logger.fatal('draining took too long: ended without it; what was acknowledged is durable')
   logger.flush(() => endBy(signal))
 }
+
+/** One clear line for what an operator can mend, the whole error for what nobody expected. */
+function explain(error: unknown): string {
+  if (error instanceof ConfigurationError || error instanceof StartError) return error.message
+  // The operating system's own words for what it would not do.
+  if (error instanceof Error && 'syscall' in error) return error.message
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
+
+/**
+ * Ends the process as `process.exit` does, and surely: V8's threads, which Node joins on its way out, may wait for a
+ * garbage collection that nobody is left to make (nodejs/node#54918). One made here lets them go on, and leaves them
+ * the room that they need until they are joined.
+ */
+function endProcess(exitCode: number): never {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  collect()
+  process.exit(exitCode)
+}
+
+/**
+ * Ends the process at once, whatever is under way, as the signal does where nobody listens for it. `process.exit` can't:
+ * it waits for LMDB's writer, which may wait for this very thread, and takes its memory from ClickHouse's engine while
+ * that goes on.
+ */
+function endBy(signal: NodeJS.Signals): never {
+  process.removeAllListeners(signal)
+  process.kill(process.pid, signal)
+  // The first process of a container is spared its own signals.
+  process.exit(FROM_SIGNALS + constants.signals[signal])
+}
+
+/** As shells tell of processes that a signal ended. */
+const FROM_SIGNALS = 128

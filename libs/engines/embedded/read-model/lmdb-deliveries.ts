@@ -7,11 +7,10 @@ import type {
   DueDeliveries,
 } from '#libs/ports/read-model/queries.js'
 import type { DeliveryRow } from '#libs/ports/read-model/views.js'
+import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import { isCatchingUpWith } from './catching-up.js'
 import { dueRangeOf, removeOldDeliveries } from './delivery-changes.js'
-import { Leases } from './leases.js'
 import type { DueWebhookKey, Tables } from './tables.js'
-import { Turns } from './turns.js'
 
 const FIRST_WEBHOOK = 'whk_' as WebhookId
 const BEHIND_WEBHOOKS = 'whk_~' as WebhookId
@@ -113,5 +112,56 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
             ...options,
           })
     for (const { value } of found) yield value
+  }
+}
+
+interface Lease {
+  untilMs: number
+  dueAtMs: number | undefined
+}
+
+/** Of one attempt each. One process holds the folder, so nobody else need know of them. */
+class Leases {
+  private readonly leases = new Map<DeliveryId, Lease>()
+
+  take({ id, dueAt }: Delivery, untilMs: number): void {
+    this.leases.delete(id)
+    this.leases.set(id, { untilMs, dueAtMs: dueAt?.getTime() })
+  }
+
+  has(id: DeliveryId, dueAtMs: number, nowMs: number): boolean {
+    const lease = this.leases.get(id)
+    return lease?.dueAtMs === dueAtMs && lease.untilMs > nowMs
+  }
+
+  /** Forgets those that are over, as far as they end in their order: to look at each takes long where many run. */
+  forgetOver(nowMs: number): void {
+    for (const [id, { untilMs }] of this.leases) {
+      if (untilMs > nowMs) return
+      this.leases.delete(id)
+    }
+  }
+}
+
+/** Beyond it all are as new. */
+const MOST_REMEMBERED = 50_000
+
+/** Whose turn it is where more is due than is claimed at once. */
+class Turns {
+  private readonly lastOf = new Map<WebhookId, number>()
+  private turn = 0
+
+  /** Those first that had no turn for longest; among those that had none, in the order in which they came. */
+  inTurn<Due>(due: readonly Due[], idOf: (each: Due) => WebhookId): Due[] {
+    const lastOf = (each: Due) => this.lastOf.get(idOf(each)) ?? 0
+    return due.toSorted((one, other) => lastOf(one) - lastOf(other))
+  }
+
+  /** One that has had all that was due to it is as new when there is something again. */
+  had(id: WebhookId, isMoreDue: boolean): void {
+    if (this.lastOf.size >= MOST_REMEMBERED) this.lastOf.clear()
+    this.turn += 1
+    if (isMoreDue) this.lastOf.set(id, this.turn)
+    else this.lastOf.delete(id)
   }
 }

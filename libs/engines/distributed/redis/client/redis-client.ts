@@ -1,9 +1,8 @@
-import { Cluster, Redis } from 'ioredis'
 import { isIP } from 'node:net'
+import { Cluster, Redis } from 'ioredis'
 import { beforeDeadline } from '#libs/runtime/timing/deadline.js'
 import { BULK_TIMEOUT_MS, COMMAND_TIMEOUT_MS } from './answer.js'
 import { connectionFault, reasonOf } from './connection-fault.js'
-import { addressIn, withoutSecrets } from './redis-address.js'
 import { RedisSetupError } from './setup-error.js'
 
 /*
@@ -163,4 +162,46 @@ function onceAWhile(onError: (error: unknown) => void): (error: unknown) => void
 
 function retryDelayMs(attempt: number): number {
   return Math.min(attempt * 100, MOST_RETRY_MS)
+}
+
+/** What an address of a node says. */
+interface RedisAddress {
+  host: string
+  port: number
+  db: number
+  username: string | undefined
+  password: string | undefined
+  /** Whether over TLS. */
+  isSecured: boolean
+}
+
+/** Throws RedisSetupError where it says nothing of use. */
+function addressIn(text: string): RedisAddress {
+  const url = URL.parse(text)
+  // What can't be read may have its password anywhere: nothing of it is shown.
+  if (url === null) throw new RedisSetupError('REDIS_URL is not redis://user:password@host:port/database')
+  const { protocol, hostname, port, username, password, pathname } = url
+  if (!/^(\/\d*)?$/.test(pathname)) throw new RedisSetupError('the database in REDIS_URL is not a number')
+  return {
+    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: port === '' ? 6379 : Number(port),
+    db: Number(pathname.slice(1)),
+    username: decoded(username),
+    password: decoded(password),
+    isSecured: protocol === 'rediss:',
+  }
+}
+
+function decoded(part: string): string | undefined {
+  try {
+    return part === '' ? undefined : decodeURIComponent(part)
+  } catch (cause) {
+    throw new RedisSetupError('REDIS_URL has a user or password with a % that must be written %25', { cause })
+  }
+}
+
+/** An address as it may be shown: without user and password. */
+function withoutSecrets(text: string): string {
+  const url = URL.parse(text)
+  return url === null ? 'an address that is none' : `${url.protocol}//${url.host}`
 }
