@@ -1,9 +1,9 @@
 import { MAX_NOTE_BYTES } from '#libs/ports/event-log/event-log.js'
-import { MOST_RANGES, readRanges, writeRanges } from './ranges-note.js'
+import { MAX_RANGES, readRanges, writeRanges } from './ranges-note.js'
 
 describe('a note of ranges', () => {
   it('has room for the most of them, whatever their offsets', () => {
-    const ranges = Array.from({ length: MOST_RANGES }, (_, n) => ({
+    const ranges = Array.from({ length: MAX_RANGES }, (_, n) => ({
       partition: 999_999 - n,
       first: 999_999_999_999_000,
       end: 999_999_999_999_999,

@@ -7,9 +7,9 @@ import type { UsageRange } from '#libs/ports/usage/usage-store.js'
  */
 
 /** A partition of 6 digits and offsets of 15, with the blank behind. */
-const MOST_BYTES = 6 + 1 + 15 + 1 + 15 + 1
+const MAX_BYTES = 6 + 1 + 15 + 1 + 15 + 1
 /** As many ranges, of any offsets, as a note has room for. */
-export const MOST_RANGES = Math.floor(MAX_NOTE_BYTES / MOST_BYTES)
+export const MAX_RANGES = Math.floor(MAX_NOTE_BYTES / MAX_BYTES)
 
 export function writeRanges(ranges: readonly UsageRange[]): string {
   return ranges.map(({ partition, first, end }) => `${partition}:${first}-${end}`).join(' ')

@@ -16,7 +16,7 @@ import type { UsageBatch, UsageRange } from '#libs/ports/usage/usage-store.js'
 import { BatchesInDoubt, type BatchesInDoubtOptions } from './batches-in-doubt.js'
 import type { PartitionRows, CountedTopic } from './event-rows.js'
 import { countOf, GatheredRows } from './gathered-rows.js'
-import { MOST_RANGES, writeRanges } from './ranges-note.js'
+import { MAX_RANGES, writeRanges } from './ranges-note.js'
 
 export interface TopicSinkOptions extends BatchesInDoubtOptions {
   log: BatchesInDoubtOptions['log'] & Pick<EventLog, 'setAside'>
@@ -32,7 +32,7 @@ const GATHER_MS = 1_000
 /** Written at once. */
 const ENOUGH_ROWS = 100_000
 /** Past it nothing more is taken from the log. */
-const MOST_ROWS = 200_000
+const MAX_ROWS = 200_000
 const AGAIN = { firstMs: 100, mostMs: 5_000 }
 
 /**
@@ -87,7 +87,7 @@ export class TopicSink {
   /** Resolves once the batch is gathered, for which there may have to be room first. */
   async take(batch: HandedBatch): Promise<BatchOutcome> {
     const { partition, from, signal } = batch
-    while (this.gathered.count >= MOST_ROWS) await unlessAborted(this.room.promise, signal)
+    while (this.gathered.count >= MAX_ROWS) await unlessAborted(this.room.promise, signal)
     // A batch's decoding is work of many milliseconds, and several partitions' batches may come at once.
     await nextTurn()
     signal.throwIfAborted()
@@ -142,7 +142,7 @@ export class TopicSink {
 
   /** Whether it is written; else its partitions are located again. */
   private async writeGathered(): Promise<boolean> {
-    const { ranges, rows } = this.gathered.take(MOST_RANGES)
+    const { ranges, rows } = this.gathered.take(MAX_RANGES)
     this.makeRoom()
     const { promise, resolve } = Promise.withResolvers<undefined>()
     this.leaving = { ranges, done: promise }

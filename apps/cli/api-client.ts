@@ -25,8 +25,8 @@ interface Sending {
 }
 
 const TIMEOUT_MS = 30_000
-const MOST_ATTEMPTS = 3
-const MOST_PAUSE_MS = 5_000
+const MAX_ATTEMPTS = 3
+const MAX_PAUSE_MS = 5_000
 
 /** The HTTP API as the commands use it. Every method rejects with Failure where it does not get what it asks for. */
 export class ApiClient {
@@ -91,7 +91,7 @@ export class ApiClient {
       const response = await this.send(method, path, asked, { idempotencyKey, signal })
       if (response.ok) return response
       const retryAfterMs = Number(response.headers.get('retry-after') ?? NaN) * 1_000
-      const isWorthwhile = response.status === 503 && attempt < MOST_ATTEMPTS && retryAfterMs <= MOST_PAUSE_MS
+      const isWorthwhile = response.status === 503 && attempt < MAX_ATTEMPTS && retryAfterMs <= MAX_PAUSE_MS
       if (!isWorthwhile) throw failureOf(response.status, await readProblem(response))
       await response.body?.cancel()
       await pause(retryAfterMs, undefined, { signal }).catch((error: unknown) => {

@@ -14,7 +14,7 @@ type WaitOptions = Filters & {
 }
 
 /** The longest that the API lets one request wait. */
-const MOST_SECONDS_A_REQUEST = 55
+const MAX_SECONDS_A_REQUEST = 55
 /** What a request that waits may take beyond its wait. */
 const GRACE_MS = 15_000
 
@@ -53,7 +53,7 @@ async function waitFor(session: Session, path: string, options: WaitOptions): Pr
   const deadline = performance.now() + timeout * 1_000
   for (;;) {
     const left = Math.max(Math.ceil((deadline - performance.now()) / 1_000), 0)
-    const seconds = Math.min(left, MOST_SECONDS_A_REQUEST)
+    const seconds = Math.min(left, MAX_SECONDS_A_REQUEST)
     try {
       return await session.api().get<MessageJson>(path, {
         query: { ...query, ...wanted, timeout: String(seconds) },

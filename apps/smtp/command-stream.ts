@@ -4,7 +4,7 @@ import type { MailData } from './mail-data.js'
 const LF = 0x0a
 const CR = 0x0d
 /** Then others have their turn, and replies leave. */
-const MOST_COMMANDS_AT_ONCE = 100
+const MAX_COMMANDS_AT_ONCE = 100
 const NOTHING = Buffer.alloc(0)
 
 type Done = (error?: Error | null) => void
@@ -107,7 +107,7 @@ export class CommandStream extends SMTPStream {
           return
         }
         from = end + 1
-        if (dispatched === MOST_COMMANDS_AT_ONCE) {
+        if (dispatched === MAX_COMMANDS_AT_ONCE) {
           dispatched = 0
           setImmediate(() => this.oncommand(line, readOn))
           break

@@ -29,7 +29,7 @@ export type Denial = 'too-many' | 'too-often'
 
 const MINUTE_MS = 60_000
 /** Remote addresses whose connections are counted; one that is forgotten begins anew. */
-const MOST_COUNTED = 20_000
+const MAX_COUNTED = 20_000
 
 /**
  * Counts connections and the memory behind them, in all and for each remote address. When all are taken, the address with
@@ -37,7 +37,7 @@ const MOST_COUNTED = 20_000
  */
 export class ConnectionLimits {
   private readonly hosts = new Map<string, RemoteHost>()
-  private readonly begun = new LRUCache<string, { count: number }>({ max: MOST_COUNTED, ttl: MINUTE_MS })
+  private readonly begun = new LRUCache<string, { count: number }>({ max: MAX_COUNTED, ttl: MINUTE_MS })
   private readonly places: SharedPlaces
 
   constructor(private readonly options: ConnectionLimitsOptions) {

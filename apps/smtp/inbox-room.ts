@@ -17,7 +17,7 @@ interface Uncounted {
   offsets: Set<number>
 }
 
-const MOST_INBOXES = 10_000
+const MAX_INBOXES = 10_000
 /** The views show a mail long before that, or mail is refused since they are behind. */
 const LONGEST_MS = 60_000
 
@@ -26,7 +26,7 @@ const LONGEST_MS = 60_000
  * together fill an inbox to its last place and not past it. What other processes take meanwhile it can't know.
  */
 export class InboxRoom {
-  private readonly uncounted = new LRUCache<InboxId, Uncounted>({ max: MOST_INBOXES, ttl: LONGEST_MS })
+  private readonly uncounted = new LRUCache<InboxId, Uncounted>({ max: MAX_INBOXES, ttl: LONGEST_MS })
 
   /** Null where the inbox is full. To be asked with a row as soon as that is read. */
   take({ inbox, endOffset }: InboxRow): Place | null {

@@ -10,10 +10,10 @@ export interface SessionMark {
   remoteAddress: string
 }
 
-const MOST_IDS = 20
+const MAX_IDS = 20
 
 /** Lines of refusals within a second, past which they are only counted: a flood is not to fill a disk. */
-const MOST_REFUSALS_A_SECOND = 100
+const MAX_REFUSALS_A_SECOND = 100
 const SECOND_MS = 1_000
 
 /** One wide log line and one count for each mail and each refusal. No content, no addresses. */
@@ -37,8 +37,8 @@ export class Journal {
         connectionId: id,
         remoteAddress,
         recipients: recipients.length,
-        inboxIds: recipients.slice(0, MOST_IDS).map(({ inbox }) => inbox.id),
-        messageIds: messageIds.slice(0, MOST_IDS),
+        inboxIds: recipients.slice(0, MAX_IDS).map(({ inbox }) => inbox.id),
+        messageIds: messageIds.slice(0, MAX_IDS),
         bytes: raw.length,
         isEncrypted: trace.tls !== null,
         receiveMs: round(receiveMs),
@@ -65,12 +65,12 @@ export class Journal {
   private mayTell(): boolean {
     const nowMs = performance.now()
     if (nowMs - this.second.beganAtMs > SECOND_MS) {
-      const untold = this.second.refusals - MOST_REFUSALS_A_SECOND
+      const untold = this.second.refusals - MAX_REFUSALS_A_SECOND
       if (untold > 0) this.logger.warn({ untold }, 'refused so many more within a second')
       this.second = { beganAtMs: nowMs, refusals: 0 }
     }
     this.second.refusals += 1
-    return this.second.refusals <= MOST_REFUSALS_A_SECOND
+    return this.second.refusals <= MAX_REFUSALS_A_SECOND
   }
 
   /** A fault on this side, or a bug: told beside the refusal that it leads to. */

@@ -6,12 +6,12 @@ const DOT = 0x2e
 
 const FIRST_BYTES = 8 * 1024
 /** What a client declares it has not sent yet: the rest is taken as it comes. */
-const MOST_DECLARED_BYTES = 256 * 1024
+const MAX_DECLARED_BYTES = 256 * 1024
 /** Buffers of FIRST_BYTES to be used again: most mails need no other, and making them is half their garbage. */
 const spare: Buffer[] = []
-const MOST_SPARE = 256
+const MAX_SPARE = 256
 /** Small mails are read to their end, however small the limit. */
-const MOST_SLACK_BYTES = 1024 * 1024
+const MAX_SLACK_BYTES = 1024 * 1024
 const LARGE_BYTES = 64 * 1024
 const NOTHING = Buffer.alloc(0)
 
@@ -46,7 +46,7 @@ export class MailData {
 
   /** Null where the budget has no room. */
   static begin(limits: MailLimits, budget: Budget): MailData | null {
-    const declared = Math.min(limits.declaredBytes ?? 0, MOST_DECLARED_BYTES)
+    const declared = Math.min(limits.declaredBytes ?? 0, MAX_DECLARED_BYTES)
     const bytes = Math.min(Math.max(declared, FIRST_BYTES), limits.maxBytes)
     return budget.tryTake(bytes) ? new MailData(limits.maxBytes, bytes, budget) : null
   }
@@ -95,7 +95,7 @@ export class MailData {
 
   /** Whether so much came that nobody waits for the end: twice the limit. */
   get isEndless(): boolean {
-    return this.readBytes > 2 * this.maxBytes + MOST_SLACK_BYTES
+    return this.readBytes > 2 * this.maxBytes + MAX_SLACK_BYTES
   }
 
   /** The content once the end has come. It is valid until `release`. */
@@ -107,7 +107,7 @@ export class MailData {
   /** Gives the memory back. Harmless to repeat. */
   release(): void {
     this.budget.giveBack(this.buffer.length)
-    if (this.buffer.length === FIRST_BYTES && spare.length < MOST_SPARE) spare.push(this.buffer)
+    if (this.buffer.length === FIRST_BYTES && spare.length < MAX_SPARE) spare.push(this.buffer)
     this.buffer = NOTHING
   }
 

@@ -16,7 +16,7 @@ export interface PathCommand {
 }
 
 /** RFC 5321, section 4.5.3.1.3: a path has at most 256 octets with its angle brackets. */
-const MOST_ADDRESS_BYTES = 254
+const MAX_ADDRESS_BYTES = 254
 const COMMAND = /^(?:MAIL FROM|RCPT TO): *</i
 /** Hosts to go through, which are to be ignored (RFC 5321, sections 3.3 and 4.1.1.3, appendix C). */
 const SOURCE_ROUTE = /^@[^\s,:@"<>]+(?:,@[^\s,:@"<>]+)*:/
@@ -60,7 +60,7 @@ function endOfPath(line: string, from: number): number | null {
 }
 
 function readPath(address: string): Path | null {
-  if (Buffer.byteLength(address) > MOST_ADDRESS_BYTES || UNSEEN.test(address)) return null
+  if (Buffer.byteLength(address) > MAX_ADDRESS_BYTES || UNSEEN.test(address)) return null
   // RFC 5321, section 4.1.1.3: the one mailbox that may come without a domain.
   if (address === '' || address.toLowerCase() === 'postmaster') return { address, mailbox: address }
   const local = address.startsWith('"') ? readQuoted(address) : readUnquoted(address)

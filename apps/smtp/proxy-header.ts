@@ -13,10 +13,10 @@ export type ProxyHeader =
 const V1 = Buffer.from('PROXY')
 const V2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
 /** With its CRLF; section 2.1. */
-const MOST_V1_BYTES = 107
+const MAX_V1_BYTES = 107
 const V2_HEAD_BYTES = 16
 /** Addresses and what a balancer adds to them (its certificate's name, ids): far below this. */
-const MOST_V2_BYTES = 2_048
+const MAX_V2_BYTES = 2_048
 const TCP4 = 0x11
 const TCP6 = 0x21
 /** Families and protocols that may stand there and tell no TCP address: UNSPEC, UDP, UNIX. */
@@ -40,8 +40,8 @@ function begins(bytes: Buffer, signature: Buffer): boolean {
 }
 
 function readV1(bytes: Buffer): ProxyHeader {
-  const end = bytes.subarray(0, MOST_V1_BYTES).indexOf('\r\n')
-  if (end < 0) return bytes.length < MOST_V1_BYTES ? PARTIAL : MALFORMED
+  const end = bytes.subarray(0, MAX_V1_BYTES).indexOf('\r\n')
+  if (end < 0) return bytes.length < MAX_V1_BYTES ? PARTIAL : MALFORMED
   const line = bytes.toString('latin1', 0, end)
   const length = end + 2
   if (line === 'PROXY UNKNOWN' || line.startsWith('PROXY UNKNOWN ')) {
@@ -71,7 +71,7 @@ function readV2(bytes: Buffer): ProxyHeader {
   const command = bytes.readUInt8(12)
   const family = bytes.readUInt8(13)
   const length = V2_HEAD_BYTES + bytes.readUInt16BE(14)
-  if ((command !== 0x20 && command !== 0x21) || length > MOST_V2_BYTES) return MALFORMED
+  if ((command !== 0x20 && command !== 0x21) || length > MAX_V2_BYTES) return MALFORMED
   const isRelayed = command === 0x21 && (family === TCP4 || family === TCP6)
   const addressBytes = family === TCP4 ? 4 : 16
   if (isRelayed && length < V2_HEAD_BYTES + 2 * addressBytes + 4) return MALFORMED

@@ -151,7 +151,7 @@ export function reasonOf(code: number, text: string): RefusalReason {
   return 'protocol-error'
 }
 
-const MOST_REPLY_BYTES = 512
+const MAX_REPLY_BYTES = 512
 
 /**
  * The text after 250: the ids of the mail's records, in the order of its recipients, as many as fit in a reply line
@@ -161,7 +161,7 @@ export function acceptedText(messageIds: readonly string[]): string {
   if (messageIds.length === 0) return '2.0.0 discarded: no recipient has an inbox here'
   let text = '2.0.0'
   for (const id of messageIds) {
-    if ('250 '.length + text.length + 1 + id.length + '\r\n'.length > MOST_REPLY_BYTES) break
+    if ('250 '.length + text.length + 1 + id.length + '\r\n'.length > MAX_REPLY_BYTES) break
     text += ` ${id}`
   }
   return text

@@ -12,7 +12,7 @@ import { UnknownRecipients } from './unknown-recipients.js'
 /* What the settings say, in the words of the server's parts. */
 
 /** RFC 5321, section 4.5.3.1.4: 512 octets, and room for the extensions' parameters. */
-const MOST_COMMAND_BYTES = 2_048
+const MAX_COMMAND_BYTES = 2_048
 const SWEEP_MS = 1_000
 
 export function serverOptions(
@@ -44,7 +44,7 @@ export function serverOptions(
     disableReverseLookup: true,
     hideENHANCEDSTATUSCODES: false,
     size: settings.maxMessageBytes,
-    maxCommandLength: MOST_COMMAND_BYTES,
+    maxCommandLength: MAX_COMMAND_BYTES,
     socketTimeout: settings.smtpCommandTimeoutMs,
   }
 }

@@ -10,7 +10,7 @@ export interface SessionBoundsOptions {
   crowdedTimeoutMs: number
 }
 
-const MOST_REFUSALS = 2_000
+const MAX_REFUSALS = 2_000
 
 /** What a session may do without delivering a mail. An accepted one begins the counts anew. */
 export class SessionBounds {
@@ -32,7 +32,7 @@ export class SessionBounds {
   mayGoOn(reason: RefusalReason): boolean {
     if (reason === 'protocol-error' || reason === 'invalid-credentials') this.errors += 1
     this.refusals += 1
-    return this.errors < this.options.maxErrors && this.refusals < MOST_REFUSALS
+    return this.errors < this.options.maxErrors && this.refusals < MAX_REFUSALS
   }
 
   /** Only the first mail since the last accepted one counts. */

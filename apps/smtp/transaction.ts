@@ -19,7 +19,7 @@ export interface TransactionContext {
 }
 
 /** Of one mail in one inbox: each tag of an address is a recipient of its own. */
-const MOST_COPIES = 10
+const MAX_COPIES = 10
 
 /** A mail's envelope as MAIL FROM and RCPT TO make it (RFC 5321, section 3.3). */
 export class Transaction {
@@ -94,7 +94,7 @@ export class Transaction {
       return isRepeated ? 'repeated' : 'discarded'
     }
     const copies = (this.copies.get(inbox.id) ?? 0) + (isRepeated ? 0 : 1)
-    if (copies > MOST_COPIES) return REFUSALS.tooManyTags
+    if (copies > MAX_COPIES) return REFUSALS.tooManyTags
     this.copies.set(inbox.id, copies)
     this.byMailbox.set(key, { inbox, rcptTo: address })
     return isRepeated ? 'repeated' : 'added'

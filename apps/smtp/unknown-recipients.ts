@@ -15,14 +15,14 @@ interface Count {
 
 const WINDOW_MS = 600_000
 /** Remote addresses that are remembered; one that is forgotten begins anew. */
-const MOST_REMEMBERED = 20_000
+const MAX_REMEMBERED = 20_000
 
 /**
  * Makes guessing recipients slow. Unknown ones count, and each known one makes up for one of them: mail of which
  * the larger part has a recipient is never held back, whatever its amount.
  */
 export class UnknownRecipients {
-  private readonly byAddress = new LRUCache<string, Count>({ max: MOST_REMEMBERED, ttl: WINDOW_MS })
+  private readonly byAddress = new LRUCache<string, Count>({ max: MAX_REMEMBERED, ttl: WINDOW_MS })
 
   constructor(private readonly options: UnknownRecipientsOptions) {}
 

@@ -26,7 +26,7 @@ const INBOXES = 4
 const MAILS_EACH = 900
 
 /** As many as one step looks at in a few milliseconds. */
-const MOST_ROWS = 2_000
+const MAX_ROWS = 2_000
 
 it('a step of a replay ends soon, also where many inboxes hold nothing of its time', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
@@ -65,7 +65,7 @@ it('a step of a replay ends soon, also where many inboxes hold nothing of its ti
   }
   expect(asked.reduce((sum, each) => sum + each)).toBe(INBOXES * MAILS_EACH)
   // The last page of one inbox may begin just short of it.
-  expect(Math.max(...asked)).toBeLessThan(MOST_ROWS + 200)
+  expect(Math.max(...asked)).toBeLessThan(MAX_ROWS + 200)
   await views.close()
   await rm(dir, { recursive: true })
 })

@@ -27,8 +27,8 @@ type Range = Extract<ReplaySelection, { kind: 'range' }>
 
 const ROWS_AT_ONCE = 200
 /** One step ends soon, also where it finds nothing: on one machine nobody else has a turn meanwhile. */
-const MOST_ROWS_OF_STEP = 2_000
-const MOST_INBOXES_OF_STEP = 200
+const MAX_ROWS_OF_STEP = 2_000
+const MAX_INBOXES_OF_STEP = 200
 const WITHOUT_END = Number.MAX_SAFE_INTEGER
 const NOTHING_MORE: ReplayPage = { notifications: [], next: null }
 
@@ -73,7 +73,7 @@ export class ReplayPages {
     const notifications: Notification[] = []
     const query = { webhookId: webhook.id, state: null, order: 'asc', to: WITHOUT_END } as const
     let offset = from
-    for (let looked = 0; looked < MOST_ROWS_OF_STEP; looked += ROWS_AT_ONCE) {
+    for (let looked = 0; looked < MAX_ROWS_OF_STEP; looked += ROWS_AT_ONCE) {
       const rows = await this.options.deliveries.listDeliveries({
         ...query,
         from: offset,
@@ -99,8 +99,8 @@ export class ReplayPages {
   ): Promise<ReplayPage> {
     const notifications: Notification[] = []
     if (!webhook.events.includes('message.received')) return NOTHING_MORE
-    let inboxesLeft = MOST_INBOXES_OF_STEP
-    let rowsLeft = MOST_ROWS_OF_STEP
+    let inboxesLeft = MAX_INBOXES_OF_STEP
+    let rowsLeft = MAX_ROWS_OF_STEP
     for await (const inboxId of this.inboxesFrom(webhook, place.inboxId)) {
       const from = inboxId === place.inboxId ? place.offset : 0
       if (notifications.length === most || inboxesLeft === 0 || rowsLeft <= 0) {

@@ -29,7 +29,7 @@ const LOOK_EVERY_MS = 250
 /** In which a step is on the log and in the views, or another process makes it again. */
 const LEASE_MS = 15_000
 /** Of one replay without an attempt: what its webhook is told as it happens has no more than these ahead of it. */
-const MOST_WAITING = 50
+const MAX_WAITING = 50
 const WHILE_WAITING_MS = 200
 const WHILE_DISABLED_MS = 5_000
 const AFTER_ERROR_MS = 1_000
@@ -84,7 +84,7 @@ export class ReplayRunner {
     const { requests, recorder, views, metrics, now } = this.options
     const webhook = await this.options.webhooks.webhook(replay.webhookId)
     if (webhook?.state === 'disabled') return { asked: 0, againInMs: WHILE_DISABLED_MS }
-    const room = Math.min(MOST_WAITING - (replay.requested - replay.begun), this.options.perSecond)
+    const room = Math.min(MAX_WAITING - (replay.requested - replay.begun), this.options.perSecond)
     if (room <= 0) return { asked: 0, againInMs: WHILE_WAITING_MS }
     const { notifications, next } = await this.pageOf(webhook, replay, room)
     // After the page is read: views that were rebuilt meanwhile may have been incomplete.

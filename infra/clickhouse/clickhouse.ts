@@ -36,7 +36,7 @@ export interface ClickHouseServer {
 
 const UP_WITHIN_MS = 60_000
 const ANSWER_WITHIN_MS = 1_000
-const MOST_BODY_BYTES = 256 * 1024 * 1024
+const MAX_BODY_BYTES = 256 * 1024 * 1024
 /** Statements that run at once; each holds a thread of Node's pool. */
 const THREADS = 16
 
@@ -53,7 +53,7 @@ export function hasEngine(): boolean {
 /** Resolves once it answers. */
 export async function startClickHouse(options: ClickHouseOptions): Promise<ClickHouseServer> {
   const { folder, port, access = { user: 'default', password: '' } } = options
-  const { mostBodyBytes = MOST_BODY_BYTES, tls = null } = options
+  const { mostBodyBytes = MAX_BODY_BYTES, tls = null } = options
   const dataDir = join(folder, 'data')
   await mkdir(folder, { recursive: true })
   const configuration: Configuration = { folder: dataDir, port, ...access, mostBodyBytes, tls }

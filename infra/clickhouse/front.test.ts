@@ -3,7 +3,7 @@ import { startClickHouse, type ClickHouseServer } from '#test/harness/clickhouse
 import { describeWith } from '#test/harness/tools.js'
 import { firstAnswer } from '../servers/ports.js'
 
-const MOST_BODY_BYTES = 100_000
+const MAX_BODY_BYTES = 100_000
 const USER = { 'X-ClickHouse-User': 'mayfly', 'X-ClickHouse-Key': 'se:cret' }
 
 describeWith('clickhouse')('ClickHouse over HTTP', () => {
@@ -11,7 +11,7 @@ describeWith('clickhouse')('ClickHouse over HTTP', () => {
 
   beforeAll(async () => {
     const access = { user: 'mayfly', password: 'se:cret' }
-    server = await startClickHouse({ access, mostBodyBytes: MOST_BODY_BYTES })
+    server = await startClickHouse({ access, mostBodyBytes: MAX_BODY_BYTES })
   })
 
   afterAll(() => server.dispose())
@@ -86,7 +86,7 @@ describeWith('clickhouse')('ClickHouse over HTTP', () => {
       status: 501,
       code: '48',
     },
-    { what: 'too long a body', body: 'x'.repeat(MOST_BODY_BYTES + 1), status: 413, code: '307' },
+    { what: 'too long a body', body: 'x'.repeat(MAX_BODY_BYTES + 1), status: 413, code: '307' },
   ])('refuses $what', async ({ body, search, status, code }) => {
     expect(await ask(body, search)).toMatchObject({ status, code })
   })
@@ -95,7 +95,7 @@ describeWith('clickhouse')('ClickHouse over HTTP', () => {
     const headers = { ...USER, 'Content-Encoding': 'gzip' }
     const packed = (text: string) => new Uint8Array(gzipSync(text))
     expect(await ask(packed('SELECT 1'), '', { headers })).toMatchObject({ status: 200, text: '1\n' })
-    const bomb = packed('x'.repeat(50 * MOST_BODY_BYTES))
+    const bomb = packed('x'.repeat(50 * MAX_BODY_BYTES))
     expect(await ask(bomb, '', { headers })).toMatchObject({ status: 413 })
     expect((await ask('no gzip', '', { headers })).status).toBe(500)
     expect(await ask('x', '', { headers: { ...USER, 'Content-Encoding': 'rot13' } })).toMatchObject({

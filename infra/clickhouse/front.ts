@@ -31,7 +31,7 @@ const TYPES: readonly (readonly [RegExp, string])[] = [
   [/^(Native|RowBinary|Parquet|ORC|Avro|Arrow|MsgPack)/, 'application/octet-stream'],
 ]
 /** As ClickHouse's own limit. */
-const MOST_URL_BYTES = 1024 * 1024
+const MAX_URL_BYTES = 1024 * 1024
 /** Far longer than ClickHouse's client keeps an idle connection, which must not ask where nobody listens any more. */
 const KEEP_ALIVE_MS = 30_000
 const LOOK_EVERY_MS = 50
@@ -39,7 +39,7 @@ const TEXT = 'text/plain; charset=UTF-8'
 
 /** Does not listen yet. */
 export function createFront(options: FrontOptions): Server {
-  const http = { maxHeaderSize: MOST_URL_BYTES, keepAliveTimeout: KEEP_ALIVE_MS }
+  const http = { maxHeaderSize: MAX_URL_BYTES, keepAliveTimeout: KEEP_ALIVE_MS }
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     answer(request, response, options).catch((error: unknown) => {
       // What is left is a connection that broke, or a defect here; neither may end the server.

@@ -10,7 +10,7 @@ export const LOOPBACK = '127.0.0.1'
  */
 const [LEAST, MOST] = [12_000, 22_000]
 const CLUSTER_BUS = 10_000
-const MOST_TRIES = 500
+const MAX_TRIES = 500
 /* Each of Jest's workers takes ports of a slice of its own: another worker's server may be down for a moment. */
 const SLICES = 5
 const SLICE = Number(process.env['JEST_WORKER_ID'] ?? 0) % SLICES
@@ -21,7 +21,7 @@ const given = new Set<number>()
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = []
   for (let tries = 0; ports.length < count; tries += 1) {
-    if (tries === MOST_TRIES) throw new Error(`${MOST_TRIES} ports were tried, and no ${count} are free`)
+    if (tries === MAX_TRIES) throw new Error(`${MAX_TRIES} ports were tried, and no ${count} are free`)
     const port = LEAST + SLICE + SLICES * randomInt((MOST - LEAST) / SLICES)
     if (given.has(port)) continue
     given.add(port)

@@ -46,7 +46,7 @@ export function cutToBytes(text: string, maxBytes: number): string {
 
 /** The longest prefix of a text that takes at most so many bytes within a JSON string (RFC 8259, section 7) in UTF-8. */
 export function cutToJsonBytes(text: string, maxBytes: number): string {
-  if (text.length * MOST_JSON_BYTES <= maxBytes) return text
+  if (text.length * MAX_JSON_BYTES <= maxBytes) return text
   let bytes = 0
   for (let at = 0; at < text.length; at += 1) {
     const unit = text.charCodeAt(at)
@@ -59,14 +59,14 @@ export function cutToJsonBytes(text: string, maxBytes: number): string {
 }
 
 /** A control character's, which is written as its number. */
-const MOST_JSON_BYTES = 6
+const MAX_JSON_BYTES = 6
 
 function jsonBytesOf(unit: number): number {
   if (unit >= 0x800) return 3
   if (unit >= 0x80) return 2
   if (unit >= 0x20) return unit === QUOTE || unit === BACKSLASH ? 2 : 1
   // \b, \t, \n, \f and \r.
-  return unit >= 0x08 && unit <= 0x0d && unit !== 0x0b ? 2 : MOST_JSON_BYTES
+  return unit >= 0x08 && unit <= 0x0d && unit !== 0x0b ? 2 : MAX_JSON_BYTES
 }
 
 const QUOTE = 0x22

@@ -7,13 +7,13 @@ import { Subject } from './subject.js'
 const CONNECTIONS = 3
 const BOMBED_INBOXES = 24
 const INBOXES = 8
-const MOST_MAILS = 200
+const MAX_MAILS = 200
 
 /** From the 250 to the first read that finds it: of one account's small mails, without and with another's bombs. */
 export const underBombs: Section = async ({ plan, profileDir }) => {
   const subject = await Subject.start(profileDir)
   try {
-    const mails = { mails: Math.min(plan.latencyMails, MOST_MAILS), inboxes: INBOXES }
+    const mails = { mails: Math.min(plan.latencyMails, MAX_MAILS), inboxes: INBOXES }
     const quiet = await showingTimes(subject.mayfly, mails)
     const bombing = await startBombing(subject.mayfly, { connections: CONNECTIONS, inboxes: BOMBED_INBOXES })
     const bombed = await showingTimes(subject.mayfly, mails).finally(() => bombing.stop())

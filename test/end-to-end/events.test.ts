@@ -19,7 +19,7 @@ import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
 import { httpPort, openWire } from '#test/harness/wire.js'
 
-const MOST_STREAMS = 12
+const MAX_STREAMS = 12
 
 interface HistoryEvent {
   type: string
@@ -33,7 +33,7 @@ describe('the events of an inbox', () => {
   let others = 0
 
   beforeAll(async () => {
-    const env = { MAYFLY_MAX_STREAMS: String(MOST_STREAMS), MAYFLY_STREAM_STALL_MS: '1500' }
+    const env = { MAYFLY_MAX_STREAMS: String(MAX_STREAMS), MAYFLY_STREAM_STALL_MS: '1500' }
     mayfly = await startMayfly({ env })
   })
   afterAll(() => mayfly.dispose())
@@ -263,14 +263,14 @@ describe('the events of an inbox', () => {
 
     it('are no more than there may be, and one whose client hangs up counts no more', async () => {
       const all = await Promise.all(
-        Array.from({ length: MOST_STREAMS - others }, () => listenAt(pathOf(inbox.id))),
+        Array.from({ length: MAX_STREAMS - others }, () => listenAt(pathOf(inbox.id))),
       )
-      await openStreams(MOST_STREAMS - others)
+      await openStreams(MAX_STREAMS - others)
       const refused = await call(mayfly, 'GET', pathOf(inbox.id))
       expectProblem(refused, { status: 503, code: 'too-many-streams' })
       expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
       all[0]?.close()
-      await openStreams(MOST_STREAMS - others - 1)
+      await openStreams(MAX_STREAMS - others - 1)
       expect((await listenAt(pathOf(inbox.id))).status).toBe(200)
     })
 

@@ -7,7 +7,7 @@ import { startLoad } from './load.js'
 
 const ROUNDS = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 5)
 const ROUND_MS = 30_000
-const MOST_PROMISES = 150
+const MAX_PROMISES = 150
 
 describe('killed at random moments under load', () => {
   const ledger = new Ledger()
@@ -28,7 +28,7 @@ describe('killed at random moments under load', () => {
       for (let round = 0; round < ROUNDS; round += 1) {
         const acceptedBefore = new Set(ledger.accepted.keys())
         const load = startLoad(mayfly, ledger, { senders: 6, creators: 2 })
-        const enough = 1 + Math.floor(Math.random() * MOST_PROMISES)
+        const enough = 1 + Math.floor(Math.random() * MAX_PROMISES)
         await until(`${enough} promises`, () => load.promises() >= enough)
         await mayfly.end('SIGKILL')
         await load.stop()

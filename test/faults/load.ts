@@ -27,7 +27,7 @@ export interface LoadOptions {
 
 const AFTER_FAILURE_MS = 100
 const BETWEEN_LOOKS_MS = 20
-const MOST_WAIT_MS = 15_000
+const MAX_WAIT_MS = 15_000
 const NEWEST = 3
 const FAVOURED_EVERY = 8
 
@@ -61,9 +61,9 @@ export function startLoad(
       pool: true,
       maxConnections: 1,
       maxMessages: 1_000_000,
-      connectionTimeout: MOST_WAIT_MS,
-      greetingTimeout: MOST_WAIT_MS,
-      socketTimeout: MOST_WAIT_MS,
+      connectionTimeout: MAX_WAIT_MS,
+      greetingTimeout: MAX_WAIT_MS,
+      socketTimeout: MAX_WAIT_MS,
     })
     transport.on('error', (error) => failures.push(error))
     let accepted = 0

@@ -6,7 +6,7 @@ import { fragment, markup } from './mime-words.js'
 const MAIL = join(process.cwd(), 'libs/mail')
 
 /** Beyond it a repetition adds time and no more insight. */
-const MOST_BYTES = 200_000
+const MAX_BYTES = 200_000
 
 /** Mails that are read as they should be. */
 export const golden = readdirSync(MAIL, { recursive: true, encoding: 'utf8' })
@@ -39,7 +39,7 @@ export const change: fc.Arbitrary<Change> = fc.oneof(
 
 /** A short piece said again and again: what takes more than linear time shows itself. */
 export const repetition: fc.Arbitrary<Change> = fc
-  .tuple(position, fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: MOST_BYTES }))
+  .tuple(position, fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: MAX_BYTES }))
   .map(([at, length, bytes]): Change => (source) => {
     const start = indexIn(source, at)
     const piece = source.subarray(start, start + length)

@@ -12,9 +12,9 @@ const INPUT_BYTES = 4 * 1024 * 1024
 const HANGS_AFTER_MS = 60_000
 const LOOK_EVERY_MS = 200
 const SAY_EVERY_MS = 60_000
-const MOST_HEAP_MIB = 2_048
+const MAX_HEAP_MIB = 2_048
 /** More of the same would say no more. */
-const MOST_KEPT = 50
+const MAX_KEPT = 50
 
 /** The sources for which something did not hold: one file for each kind of failure. */
 class Findings {
@@ -31,7 +31,7 @@ class Findings {
     this.failures += 1
     // Numbers apart, a message is a kind of failure.
     const kind = message.replace(/\d+/g, 'N').slice(0, 200)
-    if (this.kinds.has(kind) || this.kinds.size >= MOST_KEPT) return
+    if (this.kinds.has(kind) || this.kinds.size >= MAX_KEPT) return
     this.kinds.add(kind)
     const { folder, say } = this.run
     const digest = createHash('sha256').update(source).digest('hex')
@@ -74,7 +74,7 @@ async function runThread(
   const counters = new Int32Array(start.progress)
   const thread = new Worker(new URL('./mime-thread.js', import.meta.url), {
     workerData: start,
-    resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MIB },
+    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
   })
   let lost: Error | null = null
   const writes: Promise<void>[] = []

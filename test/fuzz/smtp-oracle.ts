@@ -11,7 +11,7 @@ export interface Expectation {
 }
 
 /** As apps/smtp/server.ts has it, without the CRLF. */
-const MOST_COMMAND_BYTES = 2_048
+const MAX_COMMAND_BYTES = 2_048
 
 /**
  * Reads the bytes of a session as RFC 5321 has them read, by nothing but searching: a reply for each line, one for
@@ -29,7 +29,7 @@ export function expectationOf(
     const length = (lineFeed < 0 ? wire.length : lineFeed) - at
     const isCrLf = lineFeed > at && wire[lineFeed - 1] === 0x0d
     const isTooLong =
-      lineFeed < 0 ? length > MOST_COMMAND_BYTES + 1 : length + (isCrLf ? -1 : 1) > MOST_COMMAND_BYTES
+      lineFeed < 0 ? length > MAX_COMMAND_BYTES + 1 : length + (isCrLf ? -1 : 1) > MAX_COMMAND_BYTES
     if (lineFeed < 0 && !isTooLong) return expected
     const reply = replies[expected.replies]
     // Such a line is part of the AUTH command before it (RFC 4954, section 4).

@@ -21,8 +21,8 @@ const SETTINGS = {
   smtpUnknownRecipientDelayMs: 0,
   smtpMemoryBytes: 400_000,
 }
-const MOST_SESSIONS = 4
-const MOST_GROWTH_BYTES = 512 * 1024 * 1024
+const MAX_SESSIONS = 4
+const MAX_GROWTH_BYTES = 512 * 1024 * 1024
 /** Then the room is left for a new one: its log holds every mail. */
 const RUNS_OF_ROOM = 2_000
 
@@ -46,7 +46,7 @@ export async function openSmtpTarget(): Promise<SmtpTarget> {
   let runs = 0
   const before = process.memoryUsage().rss
   const property = fc.asyncProperty(
-    fc.array(session, { minLength: 1, maxLength: MOST_SESSIONS }),
+    fc.array(session, { minLength: 1, maxLength: MAX_SESSIONS }),
     async (sessions) => {
       const played = await Promise.all(sessions.map((one, index) => slotAt(index).play(one)))
       const received = await room.newlyReceived()
@@ -61,7 +61,7 @@ export async function openSmtpTarget(): Promise<SmtpTarget> {
       await room.untilConnectionsAre(0)
       await hasAllItsMemory(room)
       const grown = process.memoryUsage().rss - before
-      if (grown > MOST_GROWTH_BYTES) throw new Error(`grown by ${grown} bytes`)
+      if (grown > MAX_GROWTH_BYTES) throw new Error(`grown by ${grown} bytes`)
       if (runs < RUNS_OF_ROOM) return
       runs = 0
       await room.close()

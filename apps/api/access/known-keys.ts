@@ -15,7 +15,7 @@ interface Look {
 
 /** However many signals are lost: what was changed is in force everywhere after that. */
 const OLDEST_MS = 500
-const MOST_LOOKS = 10_000
+const MAX_LOOKS = 10_000
 
 /**
  * Looks keys up by the hash of a secret, and remembers what was found for a moment, so that a busy key costs two looks
@@ -56,7 +56,7 @@ export class KnownKeys {
 
   private dropOldest(nowMs: number): void {
     for (const [secretHash, { beganAtMs }] of this.looks) {
-      if (this.looks.size <= MOST_LOOKS && nowMs - beganAtMs < OLDEST_MS) return
+      if (this.looks.size <= MAX_LOOKS && nowMs - beganAtMs < OLDEST_MS) return
       this.looks.delete(secretHash)
     }
   }

@@ -1,8 +1,8 @@
 import { IsOptional, IsString, MaxLength, ValidateBy } from 'class-validator'
 import {
   LONGEST_RETENTION,
-  MOST_MESSAGES,
-  MOST_REQUESTS_PER_MINUTE,
+  MAX_MESSAGES,
+  MAX_REQUESTS_PER_MINUTE,
   parseRetention,
   type AccountLimits,
 } from '#libs/domain/account/plan.js'
@@ -26,13 +26,13 @@ const LIMITS_SCHEMA = {
   description: "An account's own limits. Those that are left out are the plan's.",
   type: 'object',
   properties: {
-    requests_per_minute: { type: 'integer', minimum: 1, maximum: MOST_REQUESTS_PER_MINUTE },
+    requests_per_minute: { type: 'integer', minimum: 1, maximum: MAX_REQUESTS_PER_MINUTE },
     retention: {
       type: 'string',
       pattern: `^${durationPattern(UNIT_MS, LONGEST_RETENTION.ms)}$`,
       examples: ['7d'],
     },
-    max_messages: { type: 'integer', minimum: 1, maximum: MOST_MESSAGES },
+    max_messages: { type: 'integer', minimum: 1, maximum: MAX_MESSAGES },
   },
   additionalProperties: false,
 }
@@ -89,9 +89,9 @@ export function readLimits({
 }
 
 const RULES: Readonly<Record<string, (value: unknown) => boolean>> = {
-  requests_per_minute: (value) => isWhole(value, MOST_REQUESTS_PER_MINUTE),
+  requests_per_minute: (value) => isWhole(value, MAX_REQUESTS_PER_MINUTE),
   retention: (value) => typeof value === 'string' && parseRetention(value) !== null,
-  max_messages: (value) => isWhole(value, MOST_MESSAGES),
+  max_messages: (value) => isWhole(value, MAX_MESSAGES),
 }
 
 function IsLimits(): PropertyDecorator {
@@ -100,8 +100,8 @@ function IsLimits(): PropertyDecorator {
     validator: {
       validate: areLimits,
       defaultMessage: () =>
-        `limits must be an object of requests_per_minute (1 to ${MOST_REQUESTS_PER_MINUTE}), ` +
-        `retention ("1m" to "30d") and max_messages (1 to ${MOST_MESSAGES}), each where it is not the plan's`,
+        `limits must be an object of requests_per_minute (1 to ${MAX_REQUESTS_PER_MINUTE}), ` +
+        `retention ("1m" to "30d") and max_messages (1 to ${MAX_MESSAGES}), each where it is not the plan's`,
     },
   })
 }

@@ -1,9 +1,9 @@
 import { ValidateBy } from 'class-validator'
 
-const MOST_CHARACTERS = 200
+const MAX_CHARACTERS = 200
 
 /** What is taken, as JSON Schema. */
-export const NAME_SCHEMA = { type: 'string', minLength: 1, maxLength: MOST_CHARACTERS, pattern: '\\S' }
+export const NAME_SCHEMA = { type: 'string', minLength: 1, maxLength: MAX_CHARACTERS, pattern: '\\S' }
 
 /** What people call a thing: 1 to 200 characters of Unicode text, without half surrogate pairs. */
 export function IsName(): PropertyDecorator {
@@ -13,9 +13,9 @@ export function IsName(): PropertyDecorator {
       validate: (value) =>
         typeof value === 'string' &&
         value.trim() !== '' &&
-        Array.from(value).length <= MOST_CHARACTERS &&
+        Array.from(value).length <= MAX_CHARACTERS &&
         value.isWellFormed(),
-      defaultMessage: () => `$property must be a string of 1 to ${MOST_CHARACTERS} characters`,
+      defaultMessage: () => `$property must be a string of 1 to ${MAX_CHARACTERS} characters`,
     },
   })
 }

@@ -14,7 +14,7 @@ import { routeTemplate } from './route-template.js'
 const HUNG_UP = 499
 const BAD_REQUEST = 400
 const TOO_MANY_REQUESTS = 429
-const MOST_CHARACTERS = 200
+const MAX_CHARACTERS = 200
 const ID = new RegExp(idPattern('[a-z]{3}'))
 
 const NOTES = Symbol('notes')
@@ -75,7 +75,7 @@ export function watchRequest(request: FastifyRequest, reply: FastifyReply, watch
         // All that went down the connection meanwhile.
         bytesOut,
         remoteAddress: socket.remoteAddress,
-        userAgent: request.headers['user-agent']?.slice(0, MOST_CHARACTERS),
+        userAgent: request.headers['user-agent']?.slice(0, MAX_CHARACTERS),
         clientRequestId: clientRequestIdOf(request),
       },
       'request',

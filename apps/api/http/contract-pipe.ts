@@ -11,7 +11,7 @@ import { invalid, type Fault } from './problems.js'
 @Injectable()
 export class ContractPipe implements PipeTransform {
   /** Queries that were found right: most come again and again. */
-  private readonly right = new LRUCache<string, object>({ max: MOST_REMEMBERED })
+  private readonly right = new LRUCache<string, object>({ max: MAX_REMEMBERED })
   private readonly numbers = new Map<Type, number>()
 
   async transform(value: unknown, { type, metatype }: ArgumentMetadata): Promise<unknown> {
@@ -25,7 +25,7 @@ export class ContractPipe implements PipeTransform {
     const known = this.right.get(name)
     if (known !== undefined) return known
     const instance = Object.freeze(await check(plain, type, metatype))
-    if (name.length <= MOST_REMEMBERED_CHARACTERS) this.right.set(name, instance)
+    if (name.length <= MAX_REMEMBERED_CHARACTERS) this.right.set(name, instance)
     return instance
   }
 
@@ -36,8 +36,8 @@ export class ContractPipe implements PipeTransform {
   }
 }
 
-const MOST_REMEMBERED = 1_000
-const MOST_REMEMBERED_CHARACTERS = 500
+const MAX_REMEMBERED = 1_000
+const MAX_REMEMBERED_CHARACTERS = 500
 
 /** The instance of the class that the values make; throws invalid-request with every fault. */
 async function check(plain: object, type: Source, metatype: Type): Promise<object> {
@@ -47,7 +47,7 @@ async function check(plain: object, type: Source, metatype: Type): Promise<objec
   const errors = await validate(instance, { forbidUnknownValues: false, stopAtFirstError: true })
   const [first, ...others] = [
     ...unknown
-      .slice(0, MOST_FAULTS)
+      .slice(0, MAX_FAULTS)
       .map(([name]) => faultAt(type, name, `there is no ${NOUN[type]} "${name}"`)),
     ...errors.map((error) => faultOf(type, error)),
   ]
@@ -56,7 +56,7 @@ async function check(plain: object, type: Source, metatype: Type): Promise<objec
 }
 
 /** Of those that nobody named beforehand: a body has room for many. */
-const MOST_FAULTS = 20
+const MAX_FAULTS = 20
 
 type Source = 'body' | 'query'
 

@@ -8,13 +8,13 @@ import { pathOf } from './link.js'
 const METHODS: HTTPMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 /** Any length that the headers' limit lets through: an id that is too long is an unknown one. */
-export const MOST_PARAM_CHARACTERS = 1 << 16
+export const MAX_PARAM_CHARACTERS = 1 << 16
 
 /** Knows which methods each path takes, for 405 and its `Allow` (RFC 9110, section 15.5.6). */
 export class MethodTable {
   /** Each as `<method> <path>`, as `routeTemplate` spells the path. */
   readonly routes: string[] = []
-  private readonly router = createRouter({ maxParamLength: MOST_PARAM_CHARACTERS })
+  private readonly router = createRouter({ maxParamLength: MAX_PARAM_CHARACTERS })
   /** Paths of routes, parameters with a colon. */
   private readonly paths = new Set<string>()
   private readonly withNarrower = new Map<string, boolean>()

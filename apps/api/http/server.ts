@@ -23,7 +23,7 @@ import { LARGE_BYTES, type RequestBudgets } from './budgets.js'
 import { ConnectionTurns } from './connection-turns.js'
 import { Cors } from './cors.js'
 import { KeylessPace } from './keyless-pace.js'
-import { type MethodTable, MOST_PARAM_CHARACTERS } from './method-table.js'
+import { type MethodTable, MAX_PARAM_CHARACTERS } from './method-table.js'
 import { unavailable } from './problems.js'
 import { ReadTurns } from './read-turns.js'
 import type { StalledReaders } from './stalled-readers.js'
@@ -120,7 +120,7 @@ export function makeServer({
     keepAliveTimeout: KEEP_ALIVE_MS,
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    routerOptions: { maxParamLength: MOST_PARAM_CHARACTERS },
+    routerOptions: { maxParamLength: MAX_PARAM_CHARACTERS },
   })
   const server: FastifyInstance = adapter.getInstance()
   // Who has ended sending still gets the answers: by itself Node closes on them (RFC 9112, section 9.6).

@@ -31,7 +31,7 @@ type Watched = FastifyRequest & { [RUNNING]?: Running | undefined }
 
 /** Of a run that gives no answer; others have to wait no longer for it. */
 const LONGEST_RUN_MS = 60_000
-const MOST_ANSWER_BYTES = 1 << 20
+const MAX_ANSWER_BYTES = 1 << 20
 /** What an answer says besides its body. The others belong to each request. */
 const KEPT_HEADERS = ['content-type', 'location', 'link', 'mayfly-cursor', 'cache-control'] as const
 
@@ -104,7 +104,7 @@ export class Idempotency {
     // What is there, or gone, was found; any other refusal tells that nothing was done.
     if (status >= 300 && status !== 404 && status !== 410) return store.release(run, 'undone')
     const body = bytesOf(payload)
-    if (body === null || body.length > MOST_ANSWER_BYTES) return store.release(run, 'resumable')
+    if (body === null || body.length > MAX_ANSWER_BYTES) return store.release(run, 'resumable')
     const answer = { status, headers: keptHeaders(reply), body }
     return store.finish(run, sealAnswer(answer, secret, run.id))
   }
@@ -158,7 +158,7 @@ function keptHeaders(reply: FastifyReply): Record<string, string> {
   )
 }
 
-const MOST_CHARACTERS = 255
+const MAX_CHARACTERS = 255
 /** A String of RFC 8941, section 3.3.3: quoted, with quotes and backslashes escaped. */
 const QUOTED = /^"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/
 /** The same without quotes, as most clients send it. */
@@ -174,9 +174,9 @@ export function idempotencyKeyOf({ method, headers }: FastifyRequest): string | 
   const text = String(given)
   const [, quoted] = QUOTED.exec(text) ?? []
   const key = quoted?.replaceAll(/\\(["\\])/g, '$1') ?? (BARE.test(text) ? text : '')
-  if (key.length >= 1 && key.length <= MOST_CHARACTERS) return key
+  if (key.length >= 1 && key.length <= MAX_CHARACTERS) return key
   throw invalid({
-    detail: `Idempotency-Key must be 1 to ${MOST_CHARACTERS} characters of visible ASCII, quoted or bare`,
+    detail: `Idempotency-Key must be 1 to ${MAX_CHARACTERS} characters of visible ASCII, quoted or bare`,
     header: 'Idempotency-Key',
   })
 }

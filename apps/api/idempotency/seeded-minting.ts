@@ -4,7 +4,7 @@ import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Minting } from '../access/minting.js'
 
 /** Bits of a UUIDv7 that keep the ids of one request in the order of their making. */
-const MOST_ORDERED = 0xfff
+const MAX_ORDERED = 0xfff
 
 /**
  * The same ids and bytes for every run of a request. Ids come of the seed, a UUIDv7 of the moment at which the request
@@ -19,7 +19,7 @@ export function seededMinting({ seed, firstAtMs }: Pick<Run, 'seed' | 'firstAtMs
       ids += 1
       const uuid = Buffer.from(hkdfSync('sha256', seed, '', `mayfly id ${ids}`, 16))
       uuid.writeUIntBE(firstAtMs, 0, 6)
-      uuid.writeUInt16BE(0x7000 | Math.min(ids, MOST_ORDERED), 6)
+      uuid.writeUInt16BE(0x7000 | Math.min(ids, MAX_ORDERED), 6)
       uuid.writeUInt8(0x80 | (uuid.readUInt8(8) & 0x3f), 8)
       return idFromBytes(prefix, uuid)
     },

@@ -3,7 +3,7 @@ import { ArrayMaxSize, IsArray, Matches, ValidateBy } from 'class-validator'
 import Type from 'typebox'
 import { Repeatable } from '../http/query-values.js'
 
-const MOST_LABELS = 16
+const MAX_LABELS = 16
 /** A colon parts name and value in queries; `__proto__` is no name that every store and client keeps. */
 const NAME = /^(?!__proto__$)[^:\p{Cc}\p{Cs}]{1,64}$/u
 const VALUE = /^[^\p{Cc}\p{Cs}]{0,128}$/u
@@ -17,7 +17,7 @@ export const InboxLabels = Type.Unsafe<Readonly<Record<string, string>>>({
     'Pairs of a name of up to 64 characters and a value of up to 128, by which inboxes are found. They outlive the ' +
     'inbox: nothing personal belongs in them.',
   type: 'object',
-  maxProperties: MOST_LABELS,
+  maxProperties: MAX_LABELS,
   propertyNames: { pattern: `^${LABEL_CHARACTER.replace('[^', '[^:')}{1,64}$`, not: { const: '__proto__' } },
   additionalProperties: { type: 'string', pattern: `^${LABEL_CHARACTER}{0,128}$` },
   examples: [{ run: '42' }],
@@ -30,7 +30,7 @@ export function IsLabels(): PropertyDecorator {
     validator: {
       validate: isLabels,
       defaultMessage: () =>
-        `labels must be an object of at most ${MOST_LABELS} pairs: names of 1 to 64 characters, without colons ` +
+        `labels must be an object of at most ${MAX_LABELS} pairs: names of 1 to 64 characters, without colons ` +
         `and not "__proto__"; values of up to 128 characters; no control characters, no half surrogate pairs`,
     },
   })
@@ -40,7 +40,7 @@ function isLabels(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const pairs = Object.entries(value)
   return (
-    pairs.length <= MOST_LABELS &&
+    pairs.length <= MAX_LABELS &&
     pairs.every(([name, text]) => NAME.test(name) && typeof text === 'string' && VALUE.test(text))
   )
 }
@@ -52,7 +52,7 @@ export function AreLabelFilters(): PropertyDecorator {
   const rules = [
     Repeatable(),
     IsArray({ message: 'label must be given' }),
-    ArrayMaxSize(MOST_LABELS, { message: `label may come ${MOST_LABELS} times` }),
+    ArrayMaxSize(MAX_LABELS, { message: `label may come ${MAX_LABELS} times` }),
     Matches(FILTER, { each: true, message: 'label must be <name>:<value>' }),
   ]
   // As decorators that stand below each other are applied.

@@ -25,7 +25,7 @@ type KeyFacts = Pick<ApiKey, 'name' | 'environment' | 'scopes' | 'rateLimit'>
 const UNUSED = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
 
 /** Others may rotate the same key at once, each ahead of this one: hardly so often. */
-const MOST_ATTEMPTS = 5
+const MAX_ATTEMPTS = 5
 
 @Injectable()
 export class Keys {
@@ -123,7 +123,7 @@ export class Keys {
     const secretHash = hashSecret(secret)
     const account = await accounts.account(accountId)
     for (let attempts = 0; (await accounts.keyByHash(secretHash))?.key.id !== keyId; attempts += 1) {
-      if (attempts === MOST_ATTEMPTS) throw unavailable('catching-up', 'The key is being rotated by others.')
+      if (attempts === MAX_ATTEMPTS) throw unavailable('catching-up', 'The key is being rotated by others.')
       const { events, refusal } = decide(
         { account, key },
         {

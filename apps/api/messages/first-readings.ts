@@ -4,7 +4,7 @@ import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 
 /** A few megabytes of ids. Of one that is forgotten another reading is told, which is later and so counts for nothing. */
-const MOST_REMEMBERED = 50_000
+const MAX_REMEMBERED = 50_000
 
 interface Read {
   id: MessageId
@@ -13,7 +13,7 @@ interface Read {
 
 /** Tells when a message was first in an answer: of several instances each tells of its own first one. */
 export class FirstReadings {
-  private readonly read = new LRUCache<MessageId, true>({ max: MOST_REMEMBERED })
+  private readonly read = new LRUCache<MessageId, true>({ max: MAX_REMEMBERED })
 
   constructor(
     private readonly usage: Pick<UsageRecorder, 'record'>,

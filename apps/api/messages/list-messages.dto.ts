@@ -3,12 +3,12 @@ import { Says } from '../openapi/describe.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-parameters.js'
 import { FromDigits, FromTrueOrFalse } from '../http/query-values.js'
 
-const MOST_CHARACTERS = 1_000
+const MAX_CHARACTERS = 1_000
 
 function IsPattern(): PropertyDecorator {
   const text = IsString({ message: '$property must come once' })
-  const bound = MaxLength(MOST_CHARACTERS, {
-    message: `$property may have at most ${MOST_CHARACTERS} characters`,
+  const bound = MaxLength(MAX_CHARACTERS, {
+    message: `$property may have at most ${MAX_CHARACTERS} characters`,
   })
   return (target, property) => {
     IsOptional()(target, property)

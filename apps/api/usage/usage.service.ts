@@ -50,8 +50,8 @@ const DAY_MS = INTERVAL_MS.day
 const REPORT_DAYS = 90
 export const MAX_ROWS = 10_000
 /** Each takes disk, and a client may take its time. */
-const MOST_EXPORTS = 4
-const MOST_EXPORTS_OF_ACCOUNT = 2
+const MAX_EXPORTS = 4
+const MAX_EXPORTS_OF_ACCOUNT = 2
 /** Who asks for a key is not kept waiting for what it was used for. */
 const TOTALS_WITHIN_MS = 3_000
 
@@ -125,8 +125,8 @@ export class Usage {
     const span = this.spanOf(asked, DAY_MS)
     signal.throwIfAborted()
     const own = this.exporting.filter((each) => each === accountId).length
-    if (this.exporting.length >= MOST_EXPORTS || own >= MOST_EXPORTS_OF_ACCOUNT) {
-      const most = `${MOST_EXPORTS} exports at once, ${MOST_EXPORTS_OF_ACCOUNT} of them to one account`
+    if (this.exporting.length >= MAX_EXPORTS || own >= MAX_EXPORTS_OF_ACCOUNT) {
+      const most = `${MAX_EXPORTS} exports at once, ${MAX_EXPORTS_OF_ACCOUNT} of them to one account`
       throw unavailable('too-many-streams', `This instance gives at most ${most}.`)
     }
     this.exporting.push(accountId)

@@ -5,8 +5,8 @@ import { IsMoment, MOMENT_SCHEMA } from '../http/is-moment.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 
 /** As many as a page of them has. */
-const MOST_DELIVERIES = 100
-const IDS = `delivery_ids must be an array of 1 to ${MOST_DELIVERIES} ids of deliveries, each once`
+const MAX_DELIVERIES = 100
+const IDS = `delivery_ids must be an array of 1 to ${MAX_DELIVERIES} ids of deliveries, each once`
 
 /** The body of POST /v1/webhooks/{id}/replays: a range of time, or deliveries. */
 @DescribeBody({
@@ -46,7 +46,7 @@ function AreDeliveryIds(): PropertyDecorator {
   const rules = [
     Matches(new RegExp(idPattern('dlv')), { each: true, message: IDS }),
     ArrayUnique({ message: IDS }),
-    ArrayMaxSize(MOST_DELIVERIES, { message: IDS }),
+    ArrayMaxSize(MAX_DELIVERIES, { message: IDS }),
     ArrayMinSize(1, { message: IDS }),
     IsArray({ message: IDS }),
   ]

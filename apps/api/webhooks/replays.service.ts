@@ -4,7 +4,7 @@ import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { isId, type ReplayId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { hasFailed } from '#libs/domain/webhook/delivery.js'
 import type { ReplaySelection } from '#libs/domain/webhook/replay-events.js'
-import { isAsking, MOST_RUNNING_REPLAYS, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
+import { isAsking, MAX_RUNNING_REPLAYS, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Principal } from '../access/authenticator.js'
 import type { Minting } from '../access/minting.js'
@@ -46,8 +46,8 @@ export class Replays {
     const last = await this.list(webhookId, { order: 'desc', after: null, limit: LAST_REPLAYS })
     // One that is there already was asked for by this very request, which is being repeated.
     const others = last.filter((replay) => isAsking(replay) && replay.id !== replayId)
-    if (others.length >= MOST_RUNNING_REPLAYS) {
-      const detail = `a webhook may have ${MOST_RUNNING_REPLAYS} replays running: let one end, or cancel one`
+    if (others.length >= MAX_RUNNING_REPLAYS) {
+      const detail = `a webhook may have ${MAX_RUNNING_REPLAYS} replays running: let one end, or cancel one`
       throw invalid({ detail, pointer: '' })
     }
     const facts = { webhookId, replayId, accountId, environment, selection, requestedAt }

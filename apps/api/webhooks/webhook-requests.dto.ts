@@ -1,6 +1,6 @@
 import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsIn, ValidateBy } from 'class-validator'
 import { WEBHOOK_EVENT_TYPES, type StartFrom, type WebhookEventType } from '#libs/domain/webhook/events.js'
-import { faultOfUrl, MOST_URL_CHARACTERS, URL_FORM } from '#libs/domain/webhook/url.js'
+import { faultOfUrl, MAX_URL_CHARACTERS, URL_FORM } from '#libs/domain/webhook/url.js'
 import { GRACE_SCHEMA, IsGrace } from '../http/grace.js'
 import { IfGiven } from '../http/if-given.js'
 import { MOMENT_RULE } from '../http/is-moment.js'
@@ -10,7 +10,7 @@ import { DescribeBody, Says } from '../openapi/describe.js'
 const URL_SCHEMA = {
   type: 'string',
   pattern: URL_FORM,
-  maxLength: MOST_URL_CHARACTERS,
+  maxLength: MAX_URL_CHARACTERS,
   examples: ['https://ci.example/mail'],
 }
 const START_SCHEMA = {

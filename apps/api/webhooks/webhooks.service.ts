@@ -13,8 +13,8 @@ import type {
 import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import {
   decide,
-  MOST_WEBHOOKS_OF_ENVIRONMENT,
-  MOST_WEBHOOKS_OF_INBOX,
+  MAX_WEBHOOKS_OF_ENVIRONMENT,
+  MAX_WEBHOOKS_OF_INBOX,
   type RequestedUrl,
   type WebhookCommand,
 } from '#libs/domain/webhook/decide.js'
@@ -52,7 +52,7 @@ export const CHANGING: readonly Scope[] = ['inboxes']
 
 const SECRET_BYTES = 32
 /** Others may rotate the same secret at once, each ahead of this one: hardly so often. */
-const MOST_ATTEMPTS = 5
+const MAX_ATTEMPTS = 5
 
 @Injectable()
 export class Webhooks {
@@ -89,7 +89,7 @@ export class Webhooks {
     const { webhooks, secrets } = this.ports
     const webhookId = minting.id('whk')
     const secret = minting.bytes(SECRET_BYTES)
-    const most = inboxId === null ? MOST_WEBHOOKS_OF_ENVIRONMENT : MOST_WEBHOOKS_OF_INBOX
+    const most = inboxId === null ? MAX_WEBHOOKS_OF_ENVIRONMENT : MAX_WEBHOOKS_OF_INBOX
     const scope: WebhookScope = inboxId === null ? { accountId, environment } : { inboxId }
     const [known, others, positions] = await this.views.readComplete('account-events', () =>
       Promise.all([
@@ -185,7 +185,7 @@ export class Webhooks {
     const isNew = (other: SealedSecret | undefined) =>
       other?.masterKeyId === sealed.masterKeyId && secrets.open(webhookId, other).equals(secret)
     for (let attempts = 0; !isNew(webhook.secret) && !isNew(webhook.former?.secret); attempts += 1) {
-      if (attempts === MOST_ATTEMPTS) {
+      if (attempts === MAX_ATTEMPTS) {
         throw unavailable('catching-up', 'The secret of the webhook is being rotated by others.')
       }
       await this.run(principal, webhook, {

@@ -29,7 +29,7 @@ export interface RefusedDestination {
   detail: string
 }
 
-export const MOST_URL_CHARACTERS = 2_048
+export const MAX_URL_CHARACTERS = 2_048
 export const NOT_PUBLIC = 'the host has no address that is public'
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 }
 
@@ -46,12 +46,12 @@ export function policyOf({ allowPrivate, ports }: DestinationSettings): Destinat
  * WHATWG URL has turned every other way to write an IP address into the usual one.
  */
 export function readDestination(text: string, policy: DestinationPolicy): Destination | RefusedDestination {
-  const url = text.length > MOST_URL_CHARACTERS ? null : URL.parse(text)
+  const url = text.length > MAX_URL_CHARACTERS ? null : URL.parse(text)
   const defaultPort = url === null ? undefined : DEFAULT_PORTS[url.protocol]
   if (url === null || defaultPort === undefined) {
     return refused(
       'invalid-url',
-      `it must be an http or https URL of at most ${MOST_URL_CHARACTERS} characters`,
+      `it must be an http or https URL of at most ${MAX_URL_CHARACTERS} characters`,
     )
   }
   if (url.username !== '' || url.password !== '') {

@@ -8,8 +8,8 @@ export interface ExchangeBounds {
 }
 
 /** Of the answer's content. */
-const MOST_KEPT_BYTES = 1_024
-const MOST_READ_BYTES = 64 * 1_024
+const MAX_KEPT_BYTES = 1_024
+const MAX_READ_BYTES = 64 * 1_024
 
 interface Response {
   status: number
@@ -62,10 +62,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const room = Math.max(MOST_KEPT_BYTES - this.readBytes, 0)
+    const room = Math.max(MAX_KEPT_BYTES - this.readBytes, 0)
     if (room > 0) this.kept.push(chunk.subarray(0, room))
     this.readBytes += chunk.length
-    if (this.readBytes > MOST_READ_BYTES) this.cut()
+    if (this.readBytes > MAX_READ_BYTES) this.cut()
   }
 
   onResponseEnd(): void {
@@ -124,7 +124,7 @@ export function failed({ reason, detail }: AttemptFault, latencyMs: number, took
   return { kind: 'failed', reason, detail, latencyMs, tookMs, status: null } as const
 }
 
-const MOST_MS = 86_400_000
+const MAX_MS = 86_400_000
 /** The three forms of a date that a recipient must take (RFC 9110, section 5.6.7). */
 const IMF_FIXDATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 const RFC_850_DATE = /^[A-Z][a-z]{5,8}, \d{2}-[A-Z][a-z]{2}-\d{2} \d{2}:\d{2}:\d{2} GMT$/
@@ -143,5 +143,5 @@ export function retryAfterMs(value: string | undefined, now: Date): number | nul
 }
 
 function bounded(ms: number): number {
-  return Math.min(Math.max(ms, 0), MOST_MS)
+  return Math.min(Math.max(ms, 0), MAX_MS)
 }

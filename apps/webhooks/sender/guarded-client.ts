@@ -7,7 +7,7 @@ import { AttemptFault } from './outcome.js'
  * Of one answer, interim ones, chunk extensions and trailers included: undici bounds none of these, and does not tell
  * of them.
  */
-const MOST_READ_BYTES = 1024 * 1024
+const MAX_READ_BYTES = 1024 * 1024
 
 /** A connection for one exchange after the other, which reads only so much of each. */
 export class GuardedClient extends Client {
@@ -48,7 +48,7 @@ class BoundedReading {
     this.socket = socket
     this.bytesBefore = 0
     socket.on('readable', () => {
-      if (socket.bytesRead - this.bytesBefore <= MOST_READ_BYTES) return
+      if (socket.bytesRead - this.bytesBefore <= MAX_READ_BYTES) return
       socket.destroy(new AttemptFault('protocol', 'the answer has more around its content than is read'))
     })
   }

@@ -6,7 +6,7 @@ import { AttemptFault } from './outcome.js'
 
 const KEPT_MS = 10_000
 /** A name may have any number; no more than these are tried. */
-const MOST_ADDRESSES = 8
+const MAX_ADDRESSES = 8
 /** Certain answers: there is no such name, or it has no address, or it can be no name. */
 const NOTHING = /^(ENOTFOUND|ENODATA|EBADNAME)$/
 
@@ -35,7 +35,7 @@ export class HostAddresses {
     const known = knownAddresses(host)
     if (known !== null) return known
     const addresses = this.options.asksMachine ? await this.fromMachine(host) : await this.fromDns(host)
-    return addresses.slice(0, MOST_ADDRESSES)
+    return addresses.slice(0, MAX_ADDRESSES)
   }
 
   close(): void {

@@ -56,7 +56,7 @@ const BOUNDS: SenderBounds = {
   connectionMs: 60_000,
   dnsKeptMs: 10_000,
 }
-const MOST_HEADER_BYTES = 16 * 1_024
+const MAX_HEADER_BYTES = 16 * 1_024
 const USER_AGENT = 'Mayfly-Webhooks/1'
 
 /** Posts what happened to the endpoints of customers, who may be anybody: nothing is taken on trust. */
@@ -157,7 +157,7 @@ export class WebhookSender {
       clientTtl: bounds.connectionMs,
       keepAliveTimeout: bounds.idleMs,
       keepAliveMaxTimeout: bounds.idleMs,
-      maxHeaderSize: MOST_HEADER_BYTES,
+      maxHeaderSize: MAX_HEADER_BYTES,
       allowH2: false,
       // Each exchange has timers of its own, which count from its beginning and to the millisecond.
       headersTimeout: 0,

@@ -1,4 +1,4 @@
-import { LONGEST_GRACE_MS, MOST_ACTIVE_KEYS, type AccountCommand } from './decide.js'
+import { LONGEST_GRACE_MS, MAX_ACTIVE_KEYS, type AccountCommand } from './decide.js'
 import {
   ACCOUNT_ID,
   day,
@@ -98,7 +98,7 @@ describe('IssueApiKey', () => {
     given(opened).when(issue).then([issued])
     given(opened, issued).when(issue).then([])
     given(opened, issued)
-      .when({ ...issue, activeKeys: MOST_ACTIVE_KEYS })
+      .when({ ...issue, activeKeys: MAX_ACTIVE_KEYS })
       .then([])
   })
 
@@ -120,11 +120,11 @@ describe('IssueApiKey', () => {
 
   it('is refused once the account has as many as it may', () => {
     given(opened)
-      .when({ ...issue, activeKeys: MOST_ACTIVE_KEYS - 1 })
+      .when({ ...issue, activeKeys: MAX_ACTIVE_KEYS - 1 })
       .then([issued])
     given(opened)
-      .when({ ...issue, activeKeys: MOST_ACTIVE_KEYS })
-      .thenRefused({ code: 'too-many-keys', most: MOST_ACTIVE_KEYS })
+      .when({ ...issue, activeKeys: MAX_ACTIVE_KEYS })
+      .thenRefused({ code: 'too-many-keys', most: MAX_ACTIVE_KEYS })
   })
 
   it('is refused of an account that is not there', () => {

@@ -6,7 +6,7 @@ import type { AccountLimits, Plan } from './plan.js'
 import type { Scope } from './scope.js'
 
 /** Keys of one account that are not revoked. */
-export const MOST_ACTIVE_KEYS = 1_000
+export const MAX_ACTIVE_KEYS = 1_000
 export const LONGEST_GRACE_MS = 7 * 86_400_000
 
 export type AccountCommand =
@@ -114,6 +114,6 @@ function issue(command: Extract<AccountCommand, { type: 'IssueApiKey' }>): Decis
   if (facts.rateLimit !== null && facts.rateLimit > requestsPerMinute) {
     return refuse({ code: 'over-rate-limit', requestsPerMinute })
   }
-  if (activeKeys >= MOST_ACTIVE_KEYS) return refuse({ code: 'too-many-keys', most: MOST_ACTIVE_KEYS })
+  if (activeKeys >= MAX_ACTIVE_KEYS) return refuse({ code: 'too-many-keys', most: MAX_ACTIVE_KEYS })
   return accept({ ...facts, type: 'ApiKeyIssued', issuedAt: now })
 }

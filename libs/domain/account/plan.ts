@@ -27,8 +27,8 @@ export type PlanTable = ReadonlyMap<string, Plan>
 export const FIRST_PLAN = 'enterprise'
 
 export const PLAN_NAME = /^[a-z][a-z0-9-]{0,31}$/
-export const MOST_REQUESTS_PER_MINUTE = 1_000_000_000
-export const MOST_MESSAGES = 10_000_000
+export const MAX_REQUESTS_PER_MINUTE = 1_000_000_000
+export const MAX_MESSAGES = 10_000_000
 /** Of any plan. Events are kept for three times as long. */
 export const LONGEST_RETENTION: Lifespan = { text: '30d', ms: 30 * 86_400_000 }
 /** What an account on no known plan is left with: its mail as far as it is there, and no access. */

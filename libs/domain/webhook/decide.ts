@@ -12,9 +12,9 @@ import type { AccountId, InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { faultOfUrl } from './url.js'
 import { isAsChanged, REMOVED, type WebhookEntry } from './webhook.js'
 
-export const MOST_WEBHOOKS_OF_INBOX = 20
+export const MAX_WEBHOOKS_OF_INBOX = 20
 /** For all its inboxes; those of single inboxes are counted with their inbox. */
-export const MOST_WEBHOOKS_OF_ENVIRONMENT = 100
+export const MAX_WEBHOOKS_OF_ENVIRONMENT = 100
 export const LONGEST_SECRET_GRACE_MS = 7 * 86_400_000
 
 /** Whom a command concerns, and when it was given. */
@@ -110,7 +110,7 @@ function register(
   const fault = faultOfUrl(url.text)
   if (fault !== null) return refuse({ code: 'unfit-url', fault })
   const of = facts.inboxId === null ? 'environment' : 'inbox'
-  const most = of === 'inbox' ? MOST_WEBHOOKS_OF_INBOX : MOST_WEBHOOKS_OF_ENVIRONMENT
+  const most = of === 'inbox' ? MAX_WEBHOOKS_OF_INBOX : MAX_WEBHOOKS_OF_ENVIRONMENT
   if (registered >= most) return refuse({ code: 'too-many-webhooks', of, most })
   return accept({ ...facts, type: 'WebhookRegistered', url: url.stored, registeredAt: now })
 }

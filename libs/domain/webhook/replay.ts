@@ -5,7 +5,7 @@ import type { ReplayEvent, ReplayPlace, ReplaySelection } from './replay-events.
 export const REPLAY_STATES = ['running', 'completed', 'cancelled'] as const
 
 /** At once for one webhook: each looks through all that its inboxes hold. */
-export const MOST_RUNNING_REPLAYS = 5
+export const MAX_RUNNING_REPLAYS = 5
 
 /** Deliveries asked for once more, or for the first time of what was there before the webhook. */
 export interface Replay {

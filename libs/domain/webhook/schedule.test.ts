@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { MOST_ATTEMPTS, nextAttemptAt } from './schedule.js'
+import { MAX_ATTEMPTS, nextAttemptAt } from './schedule.js'
 
 const failedAt = new Date(Date.UTC(2026, 0, 1))
 
@@ -11,7 +11,7 @@ function waitMs(attempt: number, { retryAfterMs = null as number | null, random 
 describe('the schedule of attempts', () => {
   it('waits longer each time, ten attempts over some three days', () => {
     const hours = (count: number) => count * 3_600_000
-    expect(Array.from({ length: MOST_ATTEMPTS }, (_, index) => waitMs(index + 1))).toEqual([
+    expect(Array.from({ length: MAX_ATTEMPTS }, (_, index) => waitMs(index + 1))).toEqual([
       ...[5_000, 300_000, 1_800_000, hours(2), hours(5)],
       ...[hours(10), hours(14), hours(20), hours(24), null],
     ])
@@ -20,7 +20,7 @@ describe('the schedule of attempts', () => {
   it('adds up to a tenth by chance, and never tries earlier', () => {
     fc.assert(
       fc.property(
-        fc.integer({ min: 1, max: MOST_ATTEMPTS - 1 }),
+        fc.integer({ min: 1, max: MAX_ATTEMPTS - 1 }),
         fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
         (attempt, random) => {
           const least = waitMs(attempt) ?? NaN
@@ -37,7 +37,7 @@ describe('the schedule of attempts', () => {
     { asked: 60_000, attempt: 1, expected: 60_000 },
     { asked: 60_000, attempt: 2, expected: 300_000 },
     { asked: 1_000_000_000, attempt: 1, expected: 86_400_000 },
-    { asked: 60_000, attempt: MOST_ATTEMPTS, expected: null },
+    { asked: 60_000, attempt: MAX_ATTEMPTS, expected: null },
   ])(
     'waits for $asked ms where the endpoint asks so after attempt $attempt',
     ({ asked, attempt, expected }) => {

@@ -15,7 +15,7 @@ const DELAYS_MS: readonly number[] = [
   20 * HOUR_MS,
   24 * HOUR_MS,
 ]
-export const MOST_ATTEMPTS = DELAYS_MS.length
+export const MAX_ATTEMPTS = DELAYS_MS.length
 /** An endpoint that asks for more is asked again then. */
 const LONGEST_WAIT_MS = 24 * HOUR_MS
 /** Of a delay: so that what failed together is not tried again together. Never earlier than the delay. */

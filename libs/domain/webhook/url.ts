@@ -1,4 +1,4 @@
-export const MOST_URL_CHARACTERS = 2_048
+export const MAX_URL_CHARACTERS = 2_048
 
 /** Begins and goes on as an absolute URL of http does: without blanks, control characters and a fragment. */
 export const URL_FORM = '^[Hh][Tt][Tt][Pp][Ss]?://[^\\u0000-\\u0020\\u007f#]+$'
@@ -12,8 +12,8 @@ const FORM = new RegExp(URL_FORM, 'u')
  */
 export function faultOfUrl(text: string): string | null {
   // Characters are of one or two units: a text of any length is counted in little time.
-  if (text.length > 2 * MOST_URL_CHARACTERS || Array.from(text).length > MOST_URL_CHARACTERS) {
-    return `must be of at most ${MOST_URL_CHARACTERS} characters`
+  if (text.length > 2 * MAX_URL_CHARACTERS || Array.from(text).length > MAX_URL_CHARACTERS) {
+    return `must be of at most ${MAX_URL_CHARACTERS} characters`
   }
   const url = text.isWellFormed() && FORM.test(text) ? URL.parse(text) : null
   if (url === null) {

@@ -20,7 +20,7 @@ export interface ServerAddress {
 }
 
 const ANSWER_WITHIN_MS = 30_000
-const MOST_CONNECTIONS = 10
+const MAX_CONNECTIONS = 10
 
 /** Connects once it is asked for something. */
 export function serverClient({ url, database, username, password, ca }: ServerAddress): ClickHouseClient {
@@ -33,7 +33,7 @@ export function serverClient({ url, database, username, password, ca }: ServerAd
     // What it can't do it rejects with, and whoever asked tells of that.
     log: { level: ClickHouseLogLevel.OFF },
     request_timeout: ANSWER_WITHIN_MS,
-    max_open_connections: MOST_CONNECTIONS,
+    max_open_connections: MAX_CONNECTIONS,
     ...(ca === null ? {} : { tls: { ca_cert: Buffer.from(ca) } }),
   })
 }

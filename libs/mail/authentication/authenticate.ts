@@ -9,8 +9,8 @@ import { unjudged } from './unjudged.js'
 /** What SMTP knew of the sender. */
 export type Sender = Pick<Envelope, 'mailFrom' | 'helo' | 'remoteAddress'>
 
-const MOST_DETAIL_BYTES = 300
-const MOST_NAME_BYTES = 255
+const MAX_DETAIL_BYTES = 300
+const MAX_NAME_BYTES = 255
 
 /**
  * Judges who a mail is from, to the letter of the RFCs: a signature with rsa-sha1 counts as `policy` (RFC 8301), one
@@ -36,7 +36,7 @@ export async function authenticateMail(
     })
     return { spf: spfOf(judged), dkim: dkimOf(judged), dmarc: dmarcOf(judged), ...arcOf(judged) }
   } catch (error) {
-    return unjudged('permerror', cutToBytes(messageOf(error), MOST_DETAIL_BYTES).toWellFormed())
+    return unjudged('permerror', cutToBytes(messageOf(error), MAX_DETAIL_BYTES).toWellFormed())
   }
 }
 
@@ -99,25 +99,23 @@ function isResult(result: string): result is AuthenticationResult {
 }
 
 function detailOf(comment: string | undefined): string | null {
-  return comment === undefined || comment === ''
-    ? null
-    : cutToBytes(comment, MOST_DETAIL_BYTES).toWellFormed()
+  return comment === undefined || comment === '' ? null : cutToBytes(comment, MAX_DETAIL_BYTES).toWellFormed()
 }
 
 function nameOf(name: string | undefined): string | null {
-  return name === undefined || name === '' ? null : cutToBytes(name, MOST_NAME_BYTES).toWellFormed()
+  return name === undefined || name === '' ? null : cutToBytes(name, MAX_NAME_BYTES).toWellFormed()
 }
 
 const END_OF_HEADER = Buffer.from('\r\n\r\n')
 const LF = 10
-const MOST_HEADER_BYTES = 128 * 1024
+const MAX_HEADER_BYTES = 128 * 1024
 /** The library unfolds a field, and reads a line of the body, in time that grows with the square of its length. */
-const MOST_LINES_OF_A_FIELD = 500
-const MOST_LINE_BYTES = 1024 * 1024
+const MAX_LINES_OF_A_FIELD = 500
+const MAX_LINE_BYTES = 1024 * 1024
 /** RFC 6376, section 4: a verifier may bound how many signatures it looks at. */
-const MOST_SIGNATURES = 10
+const MAX_SIGNATURES = 10
 /** Each signature may want a hash of the whole body. */
-const MOST_HASHED_BYTES = 64 * 1024 * 1024
+const MAX_HASHED_BYTES = 64 * 1024 * 1024
 
 /**
  * The mail as it is judged: of its signatures those on top, at most ten and fewer of a large mail. Where it is made
@@ -126,12 +124,12 @@ const MOST_HASHED_BYTES = 64 * 1024 * 1024
 function judgedSource(raw: Buffer): { source: Buffer } | { reason: string } {
   const end = raw.indexOf(END_OF_HEADER)
   const header = end === -1 ? raw : raw.subarray(0, end)
-  if (header.length > MOST_HEADER_BYTES) return { reason: 'the header is too large to be judged' }
+  if (header.length > MAX_HEADER_BYTES) return { reason: 'the header is too large to be judged' }
   if (hasLongLine(raw)) return { reason: 'a line is too long to be judged' }
   const fields = header.toString('latin1').split(/\r\n(?![ \t])/)
   if (fields.some(hasManyLines)) return { reason: 'a header field has too many lines to be judged' }
 
-  const mostSignatures = Math.min(MOST_SIGNATURES, Math.max(1, Math.floor(MOST_HASHED_BYTES / raw.length)))
+  const mostSignatures = Math.min(MAX_SIGNATURES, Math.max(1, Math.floor(MAX_HASHED_BYTES / raw.length)))
   let signatures = 0
   const kept = fields.filter(
     (field) => !/^dkim-signature[ \t]*:/i.test(field) || ++signatures <= mostSignatures,
@@ -141,8 +139,8 @@ function judgedSource(raw: Buffer): { source: Buffer } | { reason: string } {
 }
 
 function hasLongLine(raw: Buffer): boolean {
-  for (let start = 0; raw.length - start > MOST_LINE_BYTES;) {
-    const lineEnd = raw.lastIndexOf(LF, start + MOST_LINE_BYTES)
+  for (let start = 0; raw.length - start > MAX_LINE_BYTES;) {
+    const lineEnd = raw.lastIndexOf(LF, start + MAX_LINE_BYTES)
     if (lineEnd < start) return true
     start = lineEnd + 1
   }
@@ -152,5 +150,5 @@ function hasLongLine(raw: Buffer): boolean {
 function hasManyLines(field: string): boolean {
   let lines = 0
   for (let at = field.indexOf('\n'); at !== -1; at = field.indexOf('\n', at + 1)) lines += 1
-  return lines > MOST_LINES_OF_A_FIELD
+  return lines > MAX_LINES_OF_A_FIELD
 }

@@ -2,7 +2,7 @@ import { DnsLookUps, type DnsAnswer } from '#libs/runtime/dns/dns-look-ups.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/deadline.js'
 
 /** RFC 7208 allows 10 for SPF, some of which ask twice; then the keys, and the walk for DMARC. */
-const MOST_QUERIES_OF_A_MAIL = 60
+const MAX_QUERIES_OF_A_MAIL = 60
 
 /** Relies on mailauth to ask with a name and a record type, as `dns.promises.resolve` is asked. */
 export type Resolve = (name: string, type: string) => Promise<string[][] | string[]>
@@ -27,7 +27,7 @@ export class MailDns {
     return async (name, type) => {
       asked += 1
       deadlineMs ??= performance.now() + withinMs
-      if (asked > MOST_QUERIES_OF_A_MAIL) throw new DnsError('ETOOMANY', name)
+      if (asked > MAX_QUERIES_OF_A_MAIL) throw new DnsError('ETOOMANY', name)
       const answer = await before(deadlineMs, this.lookUps.ask(name, type))
       if ('code' in answer) throw new DnsError(answer.code, name)
       // MX and the like are objects; mailauth takes what Node's resolver gives.

@@ -23,7 +23,7 @@ const LOOKS_APART_MS = 50
 const PARTITIONS_AT_ONCE = 4
 const RECORDS_A_STEP = 500
 /** Other processes may move the view meanwhile; each time one has got further, so this is far more than it takes. */
-const MOST_BEGINNINGS = 20
+const MAX_BEGINNINGS = 20
 
 /**
  * Keeps the view of inbox keys up with the log. Any number of processes do so on one view: a step is compare and set.
@@ -89,7 +89,7 @@ export class KeyFollower {
   }
 
   private async follow(partition: number): Promise<void> {
-    for (let beginnings = 0; beginnings < MOST_BEGINNINGS && !this.isStopped; beginnings += 1) {
+    for (let beginnings = 0; beginnings < MAX_BEGINNINGS && !this.isStopped; beginnings += 1) {
       // The view is asked before the log: what it has applied can't lie past the end that is then told.
       const { standing } = await this.options.view.find(partition, [])
       const { logId, partitions } = await this.options.log.topology('inbox-keys')

@@ -14,7 +14,7 @@ const COMPRESS_FROM_BYTES = 16 * 1024
 /** Below it compressing in place costs less than handing it to another thread. */
 const ASYNC_FROM_BYTES = 128 * 1024
 /** What comes out is allocated in pieces of that size, whatever its length: 16 KiB where nothing is said. */
-const MOST_CHUNK_BYTES = 64 * 1024
+const MAX_CHUNK_BYTES = 64 * 1024
 
 const compressAsync = promisify(zstdCompress)
 const decompressAsync = promisify(zstdDecompress)
@@ -33,7 +33,7 @@ export function packNow(plain: Buffer): Buffer {
 /** Takes what was packed, of at most `maxBytes` once unpacked. Throws where it is neither form. */
 export async function unpack(packed: Buffer, maxBytes: number): Promise<Buffer> {
   if (packed[0] !== ZSTD[0] || maxBytes < ASYNC_FROM_BYTES) return unpackNow(packed, maxBytes)
-  return decompressAsync(packed.subarray(1), { maxOutputLength: maxBytes, chunkSize: MOST_CHUNK_BYTES })
+  return decompressAsync(packed.subarray(1), { maxOutputLength: maxBytes, chunkSize: MAX_CHUNK_BYTES })
 }
 
 /** The same, while everybody waits. */
@@ -41,7 +41,7 @@ export function unpackNow(packed: Buffer, maxBytes: number = kMaxLength): Buffer
   const content = packed.subarray(1)
   if (packed[0] === AS_IS[0]) return content
   if (packed[0] !== ZSTD[0]) throw new TypeError('packed in a form that is not known')
-  return zstdDecompressSync(content, { maxOutputLength: maxBytes, chunkSize: MOST_CHUNK_BYTES })
+  return zstdDecompressSync(content, { maxOutputLength: maxBytes, chunkSize: MAX_CHUNK_BYTES })
 }
 
 /** The fastest level. Told the length, zstd takes tables to match; text shrinks to less than half. */
@@ -49,6 +49,6 @@ function compressing(plain: Buffer) {
   return {
     params: { [constants.ZSTD_c_compressionLevel]: 1 },
     pledgedSrcSize: plain.length,
-    chunkSize: Math.min(plain.length >> 1, MOST_CHUNK_BYTES),
+    chunkSize: Math.min(plain.length >> 1, MAX_CHUNK_BYTES),
   }
 }

@@ -30,7 +30,7 @@ const APPEND_EVERY_MS = 500
 /** Encoded at once: a few milliseconds' work, for which others wait. */
 const CHUNK = 500
 /** About 50 MB: past it the oldest are given up. */
-const MOST_WAITING = 50_000
+const MAX_WAITING = 50_000
 /**
  * Events of one key's refused requests within one gathering, by method, route and labels. Further ones share another
  * event, so that a key cannot fill the log with what it is refused.
@@ -60,7 +60,7 @@ export class UsageRecorder {
   record(event: UsageEvent, tenant: UsageTenant): void {
     if (event.type === 'ApiRequestServed' && event.isRefused) this.recordRefused(event, tenant)
     else this.waiting.push({ event, tenant })
-    if (this.waiting.length > MOST_WAITING) this.giveUp(CHUNK)
+    if (this.waiting.length > MAX_WAITING) this.giveUp(CHUNK)
   }
 
   /** Resolves once all that was recorded is durable, or was given up since the log does not take it. */

@@ -14,7 +14,7 @@ const FIXED_BUDGETS_MIB = 256 + 64 + 32 + 16 + 128 + 16 + 32 + 96
 const SMTP_TIMES = 1.25
 /** A parsing thread with less than this fails on ordinary large mail. */
 const LEAST_PARSE_MIB = 512
-const MOST_ATTACHMENT_MIB = 512
+const MAX_ATTACHMENT_MIB = 512
 
 const help =
   'Memory that the process may use, in MiB; by default that of the machine or container. A quarter is for buffers of ' +
@@ -44,8 +44,8 @@ export function budgetScale({ memoryMib }: { memoryMib: number }): number {
 /** Threads that read attachments, and the largest heap of each in MiB. */
 export function attachmentMemory({ memoryMib }: { memoryMib: number }): { threads: number; heapMib: number } {
   const partMib = memoryMib / 8
-  const threads = partMib < 2 * (MOST_ATTACHMENT_MIB / 4) ? 1 : 2
-  return { threads, heapMib: Math.floor(Math.min(partMib / threads, MOST_ATTACHMENT_MIB)) }
+  const threads = partMib < 2 * (MAX_ATTACHMENT_MIB / 4) ? 1 : 2
+  return { threads, heapMib: Math.floor(Math.min(partMib / threads, MAX_ATTACHMENT_MIB)) }
 }
 
 /** The settings whose defaults depend on the memory. */

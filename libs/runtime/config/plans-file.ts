@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import {
   BUILT_IN_PLANS,
   FIRST_PLAN,
-  MOST_MESSAGES,
-  MOST_REQUESTS_PER_MINUTE,
+  MAX_MESSAGES,
+  MAX_REQUESTS_PER_MINUTE,
   parseRetention,
   PLAN_NAME,
   type Plan,
@@ -70,9 +70,9 @@ function planOf(name: string, given: unknown, fault: (text: string) => void): Pl
     name,
     hasApiAccess: hasApiAccess === true,
     isPerAccount: isPerAccount === true,
-    requestsPerMinute: whole('requests_per_minute', hasApiAccess === true ? 1 : 0, MOST_REQUESTS_PER_MINUTE),
+    requestsPerMinute: whole('requests_per_minute', hasApiAccess === true ? 1 : 0, MAX_REQUESTS_PER_MINUTE),
     retention: retention ?? { text: '', ms: 0 },
-    maxMessages: whole('max_messages', 1, MOST_MESSAGES),
+    maxMessages: whole('max_messages', 1, MAX_MESSAGES),
   }
 }
 

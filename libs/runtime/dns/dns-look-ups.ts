@@ -8,7 +8,7 @@ import pLimit from 'p-limit'
  */
 
 const QUERY_MS = { timeout: 1_500, tries: 2, maxTimeout: 3_000 }
-const MOST_QUERIES_AT_ONCE = 1_000
+const MAX_QUERIES_AT_ONCE = 1_000
 const KEPT_MS = 60_000
 const FAILURE_KEPT_MS = 5_000
 const KEPT_BYTES = 16 * 1024 * 1024
@@ -24,7 +24,7 @@ export type DnsAnswer = { records: DnsRecords } | { code: string }
  */
 export class DnsLookUps {
   private readonly resolver = new Resolver(QUERY_MS)
-  private readonly inTurn = pLimit(MOST_QUERIES_AT_ONCE)
+  private readonly inTurn = pLimit(MAX_QUERIES_AT_ONCE)
   private readonly underWay = new Map<string, Promise<DnsAnswer>>()
   private readonly kept = new LRUCache<string, DnsAnswer>({
     maxSize: KEPT_BYTES,

@@ -23,7 +23,7 @@ export interface PemTexts {
 }
 
 /** More than the bundle of every authority that a system trusts. */
-const MOST_BYTES = 4 << 20
+const MAX_BYTES = 4 << 20
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 /**
@@ -66,7 +66,7 @@ export async function readPemFiles(files: PemFiles): Promise<PemTexts> {
 async function readBounded(path: string): Promise<string> {
   const found = await stat(path)
   if (!found.isFile()) throw new Error('it is not a file')
-  if (found.size > MOST_BYTES) throw new Error(`it has ${found.size} bytes, more than certificates have`)
+  if (found.size > MAX_BYTES) throw new Error(`it has ${found.size} bytes, more than certificates have`)
   return readFile(path, 'utf8')
 }
 

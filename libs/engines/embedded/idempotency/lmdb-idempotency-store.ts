@@ -44,7 +44,7 @@ interface Lease {
 }
 
 const PRUNE_EVERY_MS = 60_000
-const MOST_PRUNED_AT_ONCE = 1_000
+const MAX_PRUNED_AT_ONCE = 1_000
 
 export class LmdbIdempotencyStore implements IdempotencyStore {
   private readonly records: Database<RecordRow, string>
@@ -159,7 +159,7 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
     for (const [id, { endsAtMs }] of this.leases) if (endsAtMs <= nowMs) this.leases.delete(id)
     const end: ExpiryKey = [this.options.now().getTime() + 1, '']
     for (;;) {
-      const over = [...this.expiries.getKeys({ end, limit: MOST_PRUNED_AT_ONCE })]
+      const over = [...this.expiries.getKeys({ end, limit: MAX_PRUNED_AT_ONCE })]
       if (over.length > 0) {
         await this.write(() => {
           // One that was begun anew since the look is to stay.
@@ -168,7 +168,7 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
           }
         })
       }
-      if (over.length < MOST_PRUNED_AT_ONCE) return
+      if (over.length < MAX_PRUNED_AT_ONCE) return
     }
   }
 

@@ -15,7 +15,7 @@ import type { DueWebhookKey, Tables } from './tables.js'
 const FIRST_WEBHOOK = 'whk_' as WebhookId
 const BEHIND_WEBHOOKS = 'whk_~' as WebhookId
 /** Webhooks that a claim is shared out among, earliest first: it looks through no more of them. */
-const MOST_IN_TURN = 1_000
+const MAX_IN_TURN = 1_000
 const ASKED_AT_ONCE = 100
 
 export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
@@ -81,7 +81,7 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
       ids.push(id)
       if (ids.length < ASKED_AT_ONCE) continue
       await ask()
-      if (found.length >= MOST_IN_TURN) return found
+      if (found.length >= MAX_IN_TURN) return found
       // Whatever else the process does goes on in between.
       await new Promise(setImmediate)
     }
@@ -144,7 +144,7 @@ class Leases {
 }
 
 /** Beyond it all are as new. */
-const MOST_REMEMBERED = 50_000
+const MAX_REMEMBERED = 50_000
 
 /** Whose turn it is where more is due than is claimed at once. */
 class Turns {
@@ -159,7 +159,7 @@ class Turns {
 
   /** One that has had all that was due to it is as new when there is something again. */
   had(id: WebhookId, isMoreDue: boolean): void {
-    if (this.lastOf.size >= MOST_REMEMBERED) this.lastOf.clear()
+    if (this.lastOf.size >= MAX_REMEMBERED) this.lastOf.clear()
     this.turn += 1
     if (isMoreDue) this.lastOf.set(id, this.turn)
     else this.lastOf.delete(id)

@@ -33,7 +33,7 @@ const SOCKET_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 5_000
 const READY_WITHIN_MS = 10_000
 const KEEP_ALIVE_MS = 10_000
-const MOST_RETRY_MS = 1_000
+const MAX_RETRY_MS = 1_000
 const DEMOTED_AGAIN_MS = 5_000
 const SAME_ERROR_AFTER_MS = 10_000
 
@@ -161,7 +161,7 @@ function onceAWhile(onError: (error: unknown) => void): (error: unknown) => void
 }
 
 function retryDelayMs(attempt: number): number {
-  return Math.min(attempt * 100, MOST_RETRY_MS)
+  return Math.min(attempt * 100, MAX_RETRY_MS)
 }
 
 /** What an address of a node says. */

@@ -10,8 +10,8 @@ import { reach, reachBulk, runsOf } from './reach.js'
 /** Content outlives its inbox by so much: clocks differ, and the end comes a little late. */
 export const CONTENT_SLACK_MS = 3_600_000
 /** Content in one round trip, of one that is larger just that. */
-const MOST_BYTES = 1_048_576
-const MOST_KEYS = 500
+const MAX_BYTES = 1_048_576
+const MAX_KEYS = 500
 
 /** Bodies and sources, each a key that expires: no script has to carry them. */
 export class Contents {
@@ -43,7 +43,7 @@ export class Contents {
 
   /** Of messages of one partition. */
   async remove(messages: readonly MessageKey[]): Promise<void> {
-    for (const run of runsOf(messages, MOST_KEYS)) {
+    for (const run of runsOf(messages, MAX_KEYS)) {
       const pipeline = this.client.pipeline()
       for (const message of run) pipeline.unlink(this.keys.body(message), this.keys.raw(message))
       await reach(() => answersOf(pipeline))
@@ -52,7 +52,7 @@ export class Contents {
 
   /** Every message of an inbox, deleted ones too, run by run; one may come twice. */
   async *messagesOf(inboxId: InboxId): AsyncGenerator<MessageKey[]> {
-    for await (const ids of idsIn<MessageId>(this.client, this.keys.messages(inboxId), MOST_KEYS)) {
+    for await (const ids of idsIn<MessageId>(this.client, this.keys.messages(inboxId), MAX_KEYS)) {
       yield ids.map((messageId) => ({ inboxId, messageId }))
     }
   }
@@ -62,7 +62,7 @@ export class Contents {
     let bytes = 0
     for (const content of contents) {
       const more = content.body.length + content.raw.length
-      if (run.length > 0 && bytes + more > MOST_BYTES) {
+      if (run.length > 0 && bytes + more > MAX_BYTES) {
         yield run
         run = []
         bytes = 0

@@ -7,7 +7,7 @@ import { LEASABLE, LEASE } from './scripts.js'
 
 const LEASE_MS = 10_000
 /** Looks again where others were faster. */
-const MOST_LOOKS = 10
+const MAX_LOOKS = 10
 
 /** Due inboxes among many processes: who leases one in its partition's script has it. Leases end by the callers' clocks. */
 export class RedisDueInboxes implements DueInboxes {
@@ -17,7 +17,7 @@ export class RedisDueInboxes implements DueInboxes {
   ) {}
 
   async leaseDue(now: Date, limit: number): Promise<InboxId[]> {
-    for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+    for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
       const wanted = await this.leasable(now, limit)
       const leased = await this.lease(now, wanted)
       if (wanted.length === 0 || leased.size > 0) return wanted.filter((id) => leased.has(id))

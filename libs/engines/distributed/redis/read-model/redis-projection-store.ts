@@ -29,7 +29,7 @@ const FORM = 2
 const ADDRESSES_AT_ONCE = 500
 const ENDED_AT_ONCE = 50
 /** A node of a Cluster may be replaced by another between content and step, more than once hardly. */
-const MOST_ATTEMPTS = 4
+const MAX_ATTEMPTS = 4
 
 export class RedisProjectionStore implements ProjectionStore {
   private readonly contents: Contents
@@ -124,7 +124,7 @@ export class RedisProjectionStore implements ProjectionStore {
     const { client, keys, contents } = this
     const writes = new StepWrites()
     for (const change of step.changes) addChange(writes, keys, change)
-    for (let attempts = 0; attempts < MOST_ATTEMPTS; attempts += 1) {
+    for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
       await contents.write(step.contents)
       const contentKeys = [...contents.keysHeld(step.contents)]
       const { keys: all, args } = writes.forScript([keys.slot(step), ...contentKeys])

@@ -1,7 +1,7 @@
 import type { ScriptArgument } from '#libs/engines/distributed/redis/client/script.js'
 
 /** Values to one command: Lua hands no more than some thousands to a call. */
-const MOST_VALUES = 1_000
+const MAX_VALUES = 1_000
 
 /** `ZADD LT` sets a member's score only where it has none or a higher one, `ZADD NX` only where it has none. */
 type Command = 'HSET' | 'HDEL' | 'ZADD' | 'ZADD LT' | 'ZADD NX' | 'ZREM' | 'UNLINK'
@@ -33,8 +33,8 @@ export class StepWrites {
     for (const { command, key, values } of inOrder) {
       const place = places.get(key) ?? places.size + 1
       places.set(key, place)
-      for (let at = 0; at === 0 || at < values.length; at += MOST_VALUES) {
-        const some = values.slice(at, at + MOST_VALUES)
+      for (let at = 0; at === 0 || at < values.length; at += MAX_VALUES) {
+        const some = values.slice(at, at + MAX_VALUES)
         const [name, ...options] = command.split(' ')
         args.push(some.length + options.length + 2, name ?? command, place, ...options)
         for (const value of some) args.push(value)
