@@ -67,7 +67,7 @@ export class ProjectorController {
     return decoded.outcome
   }
 
-  /** One event to a step: they are few, and each is judged by what the one before it left. */
+  /** One event to a step: they are few, and each is checked by what the one before it left. */
   @EventPattern('account-events')
   async projectAccounts(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
     const started = performance.now()

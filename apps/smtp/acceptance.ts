@@ -42,8 +42,8 @@ export interface AcceptanceOptions {
   inboxes: Pick<InboxQueries, 'inbox'>
   recorder: Pick<Recorder, 'record'>
   usage: MailUsage
-  /** Null where nobody is to judge whom mails are from. */
-  authenticator: Pick<Authenticator, 'judge'> | null
+  /** Null where nobody is to verify whom mails are from. */
+  authenticator: Pick<Authenticator, 'verify'> | null
   unshown: Pick<UnshownMail, 'take' | 'releaseWhenShown'>
   now: () => Date
   onError: (error: unknown) => void
@@ -82,7 +82,7 @@ export class Acceptance {
 
   /**
    * Resolves with the message ids, in the order of the recipients, once every record is durable, or with why
-   * there is none. Nothing is appended before every recipient has been judged: where some can't be served any
+   * there is none. Nothing is appended before every recipient has been checked: where some can't be served any
    * more the sender is to try again, and then learns which at RCPT TO.
    *
    * Past the deadline with some records durable and others not it answers `partialAppend`, and where the log
@@ -92,17 +92,17 @@ export class Acceptance {
   async accept(mail: IncomingMail): Promise<MessageId[] | Refusal> {
     const { recipients, senderKey } = mail
     const receivedAt = this.options.now()
-    const judged = await Promise.all(recipients.map((one) => this.prepare(one, receivedAt)))
-    const copies = judged.flatMap((one) => (one instanceof Refusal ? [] : [one]))
-    const refusal = judged.find((one) => one instanceof Refusal)
+    const prepared = await Promise.all(recipients.map((one) => this.prepare(one, receivedAt)))
+    const copies = prepared.flatMap((one) => (one instanceof Refusal ? [] : [one]))
+    const refusal = prepared.find((one) => one instanceof Refusal)
     try {
       if (refusal === undefined) return await this.appendAll(copies, { ...mail, receivedAt })
       // To try again helps where something changed since RCPT TO, not where the mail's own copies fill an inbox.
-      const refused = recipients.filter((_, index) => judged[index] instanceof Refusal)
+      const refused = recipients.filter((_, index) => prepared[index] instanceof Refusal)
       const isItsOwnDoing = refused.every((one) => copies.some(({ inbox }) => inbox.id === one.inbox.id))
       const outcome = copies.length === 0 || isItsOwnDoing ? refusal : REFUSALS.recipientsChanged
       for (const [index, { inbox }] of recipients.entries()) {
-        const own = judged[index]
+        const own = prepared[index]
         this.options.usage.refused(inbox, senderKey, own instanceof Refusal ? own : outcome)
       }
       return outcome
@@ -118,7 +118,7 @@ export class Acceptance {
     const beganAtMs = performance.now()
     const [source, authentication] = await Promise.all([
       packSource(raw),
-      this.options.authenticator?.judge(raw, trace),
+      this.options.authenticator?.verify(raw, trace),
     ])
     const sealing = {
       source,
@@ -235,8 +235,7 @@ export class Acceptance {
       },
     )
     const [received] = events
-    if (received === undefined)
-      throw new Error(`${refusal?.code}, though ${inbox.id} was just judged to take mail`)
+    if (received === undefined) throw new Error(`${refusal?.code}, though ${inbox.id} has just accepted it`)
     const { accountId, environment } = inbox
     const attribution = { accountId, environment, keyId: keyOfSender(senderKey, inbox) }
     const position = await this.options.recorder.record(received, attribution)

@@ -24,12 +24,12 @@ const sender = { mailFrom: 'a@app.example', helo: 'mx.app.example', remoteAddres
 const mail = (body = '') => Buffer.from(`From: a@app.example\r\n\r\n${body}`)
 
 describe('the authenticator', () => {
-  it('judges mails small and large, many at once', async () => {
+  it('verifies mails small and large, many at once', async () => {
     const mails = [
       ...Array.from({ length: 200 }, () => mail('Hello\r\n')),
       mail('Hello\r\n'.repeat(1_000_000)),
     ]
-    for (const { spf } of await Promise.all(mails.map((raw) => authenticator.judge(raw, sender)))) {
+    for (const { spf } of await Promise.all(mails.map((raw) => authenticator.verify(raw, sender)))) {
       expect(spf).toMatchObject({ result: 'pass', domain: 'app.example' })
     }
     expect(errors).toEqual([])
@@ -37,9 +37,9 @@ describe('the authenticator', () => {
 
   it('is not held up by mails whose DNS does not answer', async () => {
     const hanging = Array.from({ length: 50 }, () =>
-      authenticator.judge(mail(), { ...sender, mailFrom: 'a@silent.example' }),
+      authenticator.verify(mail(), { ...sender, mailFrom: 'a@silent.example' }),
     )
-    const first = await Promise.race([authenticator.judge(mail(), sender), ...hanging])
+    const first = await Promise.race([authenticator.verify(mail(), sender), ...hanging])
     expect(first.spf).toMatchObject({ result: 'pass' })
     for (const { spf } of await Promise.all(hanging)) expect(spf).toMatchObject({ result: 'temperror' })
   })
@@ -47,14 +47,14 @@ describe('the authenticator', () => {
   it('has a large mail wait for none of another address', async () => {
     const large = mail('Hello\r\n'.repeat(200_000))
     const hanging = Array.from({ length: 8 }, () =>
-      authenticator.judge(large, { ...sender, mailFrom: 'a@silent.example', remoteAddress: '192.0.2.9' }),
+      authenticator.verify(large, { ...sender, mailFrom: 'a@silent.example', remoteAddress: '192.0.2.9' }),
     )
-    const first = await Promise.race([authenticator.judge(large, sender), ...hanging])
+    const first = await Promise.race([authenticator.verify(large, sender), ...hanging])
     expect(first.spf).toMatchObject({ result: 'pass' })
     for (const { spf } of await Promise.all(hanging)) expect(spf).toMatchObject({ result: 'temperror' })
   })
 
-  it('replaces a thread that does not answer, and judges again what was in it', async () => {
+  it('replaces a thread that does not answer, and verifies again what was in it', async () => {
     const hanging = new Authenticator({
       ...alone,
       dnsServers: [server.address],
@@ -62,21 +62,21 @@ describe('the authenticator', () => {
       ...{ dnsMs: 60_000, withinMs: 3_000 },
     })
     const [stuck, pass] = await Promise.all([
-      hanging.judge(mail(), { ...sender, mailFrom: 'a@silent.example' }),
-      hanging.judge(mail(), sender),
+      hanging.verify(mail(), { ...sender, mailFrom: 'a@silent.example' }),
+      hanging.verify(mail(), sender),
     ])
-    expect(stuck.spf).toMatchObject({ result: 'temperror', detail: 'judging took longer than allowed' })
+    expect(stuck.spf).toMatchObject({ result: 'temperror', detail: 'verification took longer than allowed' })
     expect(pass.spf).toMatchObject({ result: 'pass' })
-    expect((await hanging.judge(mail(), sender)).spf).toMatchObject({ result: 'pass' })
+    expect((await hanging.verify(mail(), sender)).spf).toMatchObject({ result: 'pass' })
     await hanging.close()
   })
 
-  it('says so if an address sends more than can be judged in time', async () => {
+  it('says so if an address sends more than can be verified in time', async () => {
     const large = mail('Hello\r\n'.repeat(3_000_000))
     const silent = { ...sender, mailFrom: 'a@silent.example' }
-    const judged = await Promise.all(Array.from({ length: 10 }, () => authenticator.judge(large, silent)))
-    const details = judged.map(({ spf }) => spf?.detail)
-    expect(details).toContain('too many mails were judged at once')
-    expect((await authenticator.judge(mail(), sender)).spf).toMatchObject({ result: 'pass' })
+    const verified = await Promise.all(Array.from({ length: 10 }, () => authenticator.verify(large, silent)))
+    const details = verified.map(({ spf }) => spf?.detail)
+    expect(details).toContain('too many mails were verified at once')
+    expect((await authenticator.verify(mail(), sender)).spf).toMatchObject({ result: 'pass' })
   })
 })

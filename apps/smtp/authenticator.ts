@@ -1,6 +1,6 @@
 import { Piscina } from 'piscina'
 import type { Sender } from '#libs/mail/authentication/authenticate.js'
-import { unjudged } from '#libs/mail/authentication/unjudged.js'
+import { unverified } from '#libs/mail/authentication/unverified.js'
 import type { Authentication } from '#libs/mail/message.js'
 import { Budget, BudgetExhaustedError } from '#libs/runtime/fair-share/budget.js'
 import { addressGroup } from '#libs/runtime/remote-address/remote-address.js'
@@ -26,17 +26,17 @@ const WITHIN_MS = 10_000
 /** Larger ones take up to a second of computing, and go through a thread of their own. */
 const SMALL_BYTES = 1024 * 1024
 const MIB = 1024 * 1024
-/** Mails judged at once, and bytes of their copies. */
+/** Mails verified at once, and bytes of their copies. */
 const SMALL = { atOnce: 1_024, bytes: 32 * MIB }
 const LARGE = { atOnce: 4, bytes: 96 * MIB }
 /** Of those at once, the part of one remote address: who sends may have DNS that never answers. */
 const PER_ADDRESS = 1 / 4
 const IDLE_MS = 30_000
 const MEMORY_MIB = 512
-/** A mail whose thread another one ended is judged again. */
+/** A mail whose thread another one ended is verified again. */
 const TRIES = 2
 
-/** Judges mails in threads beside the event loop, which a mail made for it could hold for seconds. */
+/** Verifies mails in threads beside the event loop, which a mail made for it could hold for seconds. */
 export class Authenticator {
   private readonly small: Lane
   private readonly large: Lane
@@ -46,21 +46,21 @@ export class Authenticator {
     this.large = new Lane(LARGE, { minThreads: 0, idleTimeout: IDLE_MS }, options)
   }
 
-  /** Never rejects: what can't be judged now is a `temperror`, which says why, and no reason to refuse a mail. */
-  async judge(raw: Buffer, { mailFrom, helo, remoteAddress }: Sender): Promise<Authentication> {
+  /** Never rejects: what can't be verified now is a `temperror`, which says why, and no reason to refuse a mail. */
+  async verify(raw: Buffer, { mailFrom, helo, remoteAddress }: Sender): Promise<Authentication> {
     const lane = raw.length <= SMALL_BYTES ? this.small : this.large
     try {
       for (let tried = 0; tried < TRIES; tried += 1) {
-        const judged = await lane.run({ raw, sender: { mailFrom, helo, remoteAddress } })
-        if (judged !== 'thread-lost') return judged
+        const verified = await lane.run({ raw, sender: { mailFrom, helo, remoteAddress } })
+        if (verified !== 'thread-lost') return verified
       }
-      return unjudged('temperror', 'judging took longer than allowed')
+      return unverified('temperror', 'verification took longer than allowed')
     } catch (error) {
       if (error instanceof BudgetExhaustedError) {
-        return unjudged('temperror', 'too many mails were judged at once')
+        return unverified('temperror', 'too many mails were verified at once')
       }
       this.options.onError(error)
-      return unjudged('temperror', 'judging failed')
+      return unverified('temperror', 'verification failed')
     }
   }
 

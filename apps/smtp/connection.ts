@@ -193,11 +193,11 @@ export class Connection extends UpgradableConnection {
   }
 
   private async conclude(
-    judging: Promise<Refusal | null>,
+    checking: Promise<Refusal | null>,
     text: string,
     callback: () => void,
   ): Promise<void> {
-    const refusal = await judging.catch((error: unknown) => {
+    const refusal = await checking.catch((error: unknown) => {
       this.context.journal.failed(error)
       return REFUSALS.internalError
     })

@@ -74,11 +74,11 @@ export class MailReception {
     return null
   }
 
-  /** Judges the mail that has come, and is ready for another. Never rejects. */
+  /** Accepts or refuses the mail that has come; then another may begin. Never rejects. */
   async finish(): Promise<MessageId[] | Refusal> {
     const { mail } = this
     if (mail === null) throw new Error('no mail has come')
-    const outcome = await this.judge(mail)
+    const outcome = await this.outcomeOf(mail)
     mail.data.release()
     this.context.onRelease(mail.host)
     this.mail = null
@@ -98,7 +98,7 @@ export class MailReception {
     return true
   }
 
-  private async judge({ data, startedAtMs, ...come }: MailUnderWay): Promise<MessageId[] | Refusal> {
+  private async outcomeOf({ data, startedAtMs, ...come }: MailUnderWay): Promise<MessageId[] | Refusal> {
     const content = data.content()
     if (content.state !== 'whole') return this.refuse(come.transaction, REFUSAL_OF_CONTENT[content.state])
     const { journal, dataTimeoutMs, accept } = this.context

@@ -11,7 +11,7 @@ export interface Path {
 
 export interface PathCommand {
   path: Path
-  /** ESMTP parameters, not yet judged. */
+  /** ESMTP parameters, not yet checked. */
   parameters: string[]
 }
 

@@ -80,7 +80,7 @@ describe('SMTP refusals', () => {
     expect(await deliver([one.address])).toMatch(/^552 5\.2\.2 /)
   })
 
-  it('judges again at the end of DATA: what ended meanwhile gets no mail', async () => {
+  it('checks again at the end of DATA: what ended meanwhile gets no mail', async () => {
     room = await MailRoom.started()
     const [one, other] = [await room.createInbox(), await room.createInbox()]
     const alone = await Dialogue.open(room.port)

@@ -55,7 +55,7 @@ export class Transaction {
     return this.byMailbox.size + this.discarded.size
   }
 
-  /** Judges MAIL FROM; null where the mail may come. */
+  /** Checks MAIL FROM; null where the mail may come. */
   async begin(command: Buffer): Promise<Refusal | null> {
     const read = readPathCommand(command)
     if (read === null) return REFUSALS.wrongSender

@@ -14,7 +14,7 @@ describe('the alert rules', () => {
   afterEach(() => tables.close())
 
   /** What a rule makes of what stands there: one number for each of its alerts, and whether it is over the threshold. */
-  const judge = async (rule: AlertRule): Promise<{ values: number[]; isFiring: boolean }> => {
+  const check = async (rule: AlertRule): Promise<{ values: number[]; isFiring: boolean }> => {
     const { sql, fromS, above } = partsOf(rule)
     const now = Date.now()
     const shown = { from: new Date(now - fromS * 1_000), to: new Date(now), intervalS: 1, variables: {} }
@@ -35,13 +35,13 @@ describe('the alert rules', () => {
   it('are silent, each with its number, while all goes well', async () => {
     await tell({ refusedMails: 0.03 }, 400)
     for (const [, rule] of RULES) {
-      const { values, isFiring } = await judge(rule)
+      const { values, isFiring } = await check(rule)
       expect([rule.title, values.length > 0, isFiring]).toEqual([rule.title, true, false])
     }
   })
 
   it('are silent where nothing has happened yet', async () => {
-    for (const [, rule] of RULES) expect(await judge(rule)).toEqual({ values: [], isFiring: false })
+    for (const [, rule] of RULES) expect(await check(rule)).toEqual({ values: [], isFiring: false })
   })
 
   it('are silent where nothing has happened for a while, and all that did was written at once', async () => {
@@ -49,7 +49,7 @@ describe('the alert rules', () => {
     await tables.run(
       `ALTER TABLE sink_positions UPDATE written_at = written_at - INTERVAL 2 MINUTE WHERE 1 SETTINGS mutations_sync = 1`,
     )
-    const { values, isFiring } = await judge(ruleOf('mayfly-usage-late'))
+    const { values, isFiring } = await check(ruleOf('mayfly-usage-late'))
     expect(isFiring).toBe(false)
     expect(values).toHaveLength(3)
   })
@@ -63,17 +63,17 @@ describe('the alert rules', () => {
 
   it.each(TROUBLES)('tell of trouble: %s', async (uid, what) => {
     await tell(what, 400)
-    expect((await judge(ruleOf(uid))).isFiring).toBe(true)
+    expect((await check(ruleOf(uid))).isFiring).toBe(true)
   })
 
   it('tell of few requests and mails nothing', async () => {
     await tell({ refusedRequests: 0.5, refusedMails: 0.5, failedAttempts: 0.9 }, 4)
-    for (const [uid] of TROUBLES) expect((await judge(ruleOf(uid))).isFiring).toBe(false)
+    for (const [uid] of TROUBLES) expect((await check(ruleOf(uid))).isFiring).toBe(false)
   })
 
   it('tell of events that are written late', async () => {
     await tell({}, 100, 2 * MINUTE)
-    const { values, isFiring } = await judge(ruleOf('mayfly-usage-late'))
+    const { values, isFiring } = await check(ruleOf('mayfly-usage-late'))
     expect(isFiring).toBe(true)
     expect(values).toHaveLength(3)
   })
@@ -84,7 +84,7 @@ describe('the alert rules', () => {
       // The rows are there, the place behind them is not.
       await tables.sink.write({ ...batch, ranges: batch.ranges.map((range) => ({ ...range, end: 1 })) })
     }
-    expect((await judge(ruleOf('mayfly-usage-in-part'))).isFiring).toBe(true)
+    expect((await check(ruleOf('mayfly-usage-in-part'))).isFiring).toBe(true)
   })
 
   it.each(RULES)('ask what is provisioned, and compare it: %s', (_title, rule) => {

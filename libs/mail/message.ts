@@ -9,30 +9,30 @@ export interface Envelope {
   remoteAddress: string
   /** Null for a connection in the clear. */
   tls: { version: string; cipher: string } | null
-  /** Absent where nobody judged: DNS is asked once, when the mail comes, so that reading it again tells the same. */
+  /** Absent if it was not verified: DNS is asked once, when the mail comes, so that every reading gives the same result. */
   authentication?: Authentication
 }
 
 /** Whether a mail is from whom it says: SPF (RFC 7208), DKIM (RFC 6376), DMARC (RFC 9989), ARC (RFC 8617). */
 export interface Authentication {
-  /** Of the domain of MAIL FROM, or of the HELO name where that is empty; null where it was not judged. */
-  spf: Judgement | null
+  /** Of the domain of MAIL FROM, or of the HELO name where that is empty; null if it was not verified. */
+  spf: Verification | null
   /** One for each signature. */
-  dkim: SignatureJudgement[]
-  /** Null where the mail names no author domain, or it was not judged. */
-  dmarc: (Judgement & { policy: 'none' | 'quarantine' | 'reject' | null }) | null
+  dkim: SignatureVerification[]
+  /** Null where the mail names no author domain, or it was not verified. */
+  dmarc: (Verification & { policy: 'none' | 'quarantine' | 'reject' | null }) | null
   /** Only of a mail that has a chain; `instances` is its length. */
   arc?: { result: AuthenticationResult; instances: number; detail: string | null }
 }
 
-export interface Judgement {
+export interface Verification {
   result: AuthenticationResult
   domain: string | null
   /** Why, where there is more to say. */
   detail: string | null
 }
 
-export interface SignatureJudgement extends Judgement {
+export interface SignatureVerification extends Verification {
   selector: string | null
   algorithm: string | null
   /** Whether the signing domain is the author's, as DMARC has it. */

@@ -97,7 +97,7 @@ describe('access', () => {
     { name: 'a body of another type', options: { body: 'x', headers: { 'content-type': 'text/plain' } } },
     { name: 'a large body', options: { body: ' '.repeat(300_000) } },
     { name: 'an unknown parameter', options: { headers: { accept: 'text/html' } } },
-  ])('is judged before $name', async ({ options }) => {
+  ])('is checked before $name', async ({ options }) => {
     const headers = { ...('headers' in options ? options.headers : {}), authorization: 'Bearer unknown' }
     const answer = await call(first, 'POST', '/v1/inboxes?nope=1', { ...options, headers })
     expectProblem(answer, { status: 401, code: 'invalid-api-key' })

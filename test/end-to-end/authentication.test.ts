@@ -34,7 +34,7 @@ describe('whom a mail is from', () => {
   const firstMessage = async (id: string): Promise<MessageJson | undefined> =>
     (await messagesOf(mayfly, id, 1))[0]
 
-  it('is judged when it comes, and told the same when the zone has changed since', async () => {
+  it('is verified when it comes, and told the same when the zone has changed since', async () => {
     const inbox = await createInbox(mayfly)
     const dkim = { domainName: 'app.example', keySelector: 'k', privateKey }
     const mailer = createTransport({ host: '127.0.0.1', port: mayfly.smtpPort, ignoreTLS: true, dkim })
@@ -69,7 +69,7 @@ describe('whom a mail is from', () => {
     dns.zone = zone
   })
 
-  it('refuses nothing: not what fails, not what can not be judged', async () => {
+  it('refuses nothing: not what fails, not what can not be verified', async () => {
     const inbox = await createInbox(mayfly)
     await send(mayfly, inbox.address, mail('forged', 'text'), 'ceo@silent.example')
     const message = await firstMessage(inbox.id)

@@ -51,7 +51,7 @@ export function expectationOf(
       const answer = replies[expected.replies]
       expected.replies += 1
       if (answer === undefined) return expected
-      judgeMail(wire.subarray(at, end.content), answer, { maxMessageBytes, mails: expected.mails })
+      checkMail(wire.subarray(at, end.content), answer, { maxMessageBytes, mails: expected.mails })
       at = end.behind
       expected.isEnd = answer.startsWith('421 ')
     }
@@ -65,7 +65,7 @@ function endOfMail(wire: Buffer, from: number): { content: number; behind: numbe
   return at < 0 ? null : { content: at + 2, behind: at + 5 }
 }
 
-function judgeMail(
+function checkMail(
   content: Buffer,
   answer: string,
   { maxMessageBytes, mails }: { maxMessageBytes: number; mails: Expectation['mails'] },

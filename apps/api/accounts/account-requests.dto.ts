@@ -74,7 +74,7 @@ export class ChangeAccount {
   limits?: LimitsJson | null
 }
 
-/** Of limits that were judged to be right. */
+/** Of limits that were validated. */
 export function readLimits({
   requests_per_minute: requestsPerMinute,
   retention: text,

@@ -87,7 +87,7 @@ function takePieces(raw: IncomingMessage, maxBytes: number, take: (piece: Buffer
   })
 }
 
-/** Plain JSON.parse: what a property is called is judged where properties are, `__proto__` like any other. */
+/** Plain JSON.parse: what a property is called is checked where properties are, `__proto__` like any other. */
 function parse(request: Read, body: Buffer): unknown {
   const encoding = request.headers['content-encoding']
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {

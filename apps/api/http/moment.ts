@@ -17,7 +17,7 @@ export function parseMoment(text: string): Date | null {
   return IN_UTC.test(moment.toISOString()) ? moment : null
 }
 
-/** The moment that a text which was judged to be right names. */
+/** The moment that a text which was validated names. */
 export function readMoment(text: string): Date {
   const moment = parseMoment(text)
   if (moment === null) throw new TypeError(`not a moment: ${text}`)

@@ -37,7 +37,7 @@ export class ProblemFilter implements ExceptionFilter {
   }
 
   private problemOf(error: unknown, request: FastifyRequest): Problem {
-    // That a path or method does not exist is said before anything of the body is judged.
+    // That a path or method does not exist is said before anything of the body is checked.
     if (request.is404 && isAboutBody(error)) return this.noRoute(request)
     if (error instanceof Problem) return error
     if (error instanceof BudgetExhaustedError) {

@@ -27,7 +27,7 @@ function principal(key: number, inboxPassword: string | null): Principal {
 }
 
 describe('the password of an inbox', () => {
-  const judge = (limits: RateLimits) => {
+  const check = (limits: RateLimits) => {
     const passwords = new InboxPasswords(new Throttle({ limits, onUnavailable: () => undefined }))
     return async (key: number, given: string | null): Promise<string> => {
       try {
@@ -40,8 +40,8 @@ describe('the password of an inbox', () => {
     }
   }
 
-  it('is asked for, and judged', async () => {
-    const given = judge(memoryRateLimits())
+  it('is asked for, and checked', async () => {
+    const given = check(memoryRateLimits())
     expect(await given(1, null)).toBe('inbox-password-required')
     expect(await given(1, '')).toBe('inbox-password-required')
     expect(await given(1, 'a wrong one')).toBe('inbox-password-invalid')
@@ -49,7 +49,7 @@ describe('the password of an inbox', () => {
   })
 
   it('is guessed ten times a minute by all keys together, which locks out none that has not guessed', async () => {
-    const given = judge(memoryRateLimits())
+    const given = check(memoryRateLimits())
     for (let guess = 0; guess < 10; guess += 1) {
       expect(await given(1 + (guess % 2), 'a wrong one')).toBe('inbox-password-invalid')
     }
@@ -61,9 +61,9 @@ describe('the password of an inbox', () => {
     expect(await given(4, PASSWORD)).toBe('right')
   })
 
-  it('is judged as well where nobody can count', async () => {
+  it('is checked as well where nobody can count', async () => {
     const away = () => Promise.reject(new RateLimitsUnavailableError('away'))
-    const given = judge({ consume: away, peek: away })
+    const given = check({ consume: away, peek: away })
     expect(await given(1, 'a wrong one')).toBe('inbox-password-invalid')
     expect(await given(1, PASSWORD)).toBe('right')
   })

@@ -14,7 +14,7 @@ const WRONG_ONES: RatePolicy = { name: 'wrong-passwords', quota: 10, windowSecon
 const OWN_WRONG_ONES: RatePolicy = { name: 'own-wrong-passwords', quota: 1, windowSeconds: WINDOW_SECONDS }
 
 /**
- * Judges what requests give as the password of a protected inbox. After ten wrong ones within a minute further ones
+ * Checks what requests give as the password of a protected inbox. After ten wrong ones within a minute further ones
  * are refused, and from a key that gave one of them the right one is too. A key that has guessed nothing is not locked
  * out by what others guess, and whoever guesses with many keys has one more guess with each.
  */

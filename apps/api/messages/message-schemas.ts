@@ -70,7 +70,7 @@ const Authentication = Type.Object(
   {
     spf: OrNull(
       Type.Object({ result, domain: OrNull(Type.String(), 'Of MAIL FROM, else of EHLO.'), detail }),
-      'Null where nobody judged.',
+      'Null where nobody checked.',
     ),
     dkim: Type.Array(
       Type.Object({
@@ -90,7 +90,7 @@ const Authentication = Type.Object(
         policy: OrNull(Type.Enum(['none', 'quarantine', 'reject']), 'What the domain asks for.'),
         detail,
       }),
-      'Null where nobody judged, or the mail names no author.',
+      'Null where nobody checked, or the mail names no author.',
     ),
     arc: Type.Optional(
       Type.Object(
@@ -101,7 +101,8 @@ const Authentication = Type.Object(
   },
   {
     $id: 'Authentication',
-    description: 'Whether a mail is from whom it says, as it was judged when it came: SPF, DKIM, DMARC, ARC.',
+    description:
+      'Whether a mail is from whom it says, as it was checked when it came: SPF, DKIM, DMARC, ARC.',
   },
 )
 

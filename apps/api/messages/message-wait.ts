@@ -138,7 +138,7 @@ export class MessageWait {
           return before ?? { inbox: open.inbox, message: null, examined: 0, nearest: [], position: from }
         })
     if (before === null) return this.reads.first(principal, inboxId, { read })
-    // What the first look has judged is the password. The key may have been revoked since.
+    // What the first look has checked is the password. The key may have been revoked since.
     await authenticate()
     return this.reads.again(principal, inboxId, { read })
   }

@@ -18,7 +18,7 @@ import { WebhookPorts } from './webhooks.service.js'
 
 type DeliveryJson = Static<typeof DeliverySchema>
 
-/** What became of what webhooks were to be told. Who may ask is judged with the webhook. */
+/** What became of what webhooks were to be told. Who may ask is checked with the webhook. */
 @Injectable()
 export class Deliveries {
   constructor(

@@ -21,7 +21,7 @@ import { WebhookPorts } from './webhooks.service.js'
 /** Among so many of a webhook's last replays those that run are counted. */
 const LAST_REPLAYS = 100
 
-/** What webhooks are told once more. Who may ask is judged with the webhook. */
+/** What webhooks are told once more. Who may ask is checked with the webhook. */
 @Injectable()
 export class Replays {
   constructor(

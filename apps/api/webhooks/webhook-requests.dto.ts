@@ -76,7 +76,7 @@ export class RotateWebhookSecret {
   grace: string = '24h'
 }
 
-/** Of a text that was judged to be right. */
+/** Of a text that was validated. */
 export function readStart(text: string): StartFrom {
   if (text === 'now' || text === 'beginning') return text
   return readMoment(text)

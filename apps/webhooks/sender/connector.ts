@@ -18,9 +18,9 @@ export interface ConnectorOptions {
 const EACH_ADDRESS_MS = 1_000
 
 /**
- * Opens the connections that requests are sent over, each only to an address that has been judged, in this connection,
+ * Opens the connections that requests are sent over, each only to an address that has been checked, in this connection,
  * and to no other: a name may lead elsewhere at the next look-up. Node asks no `lookup` where the host is an address,
- * so the judgement does not rely on one.
+ * so the check does not rely on one.
  */
 export class Connector {
   private readonly opening = new Set<Socket>()
@@ -56,7 +56,7 @@ export class Connector {
     const late = new AttemptFault('timeout', 'the host did not take the connection in time')
     const socket = connect({
       // Known already: it is never looked up.
-      host: 'judged.invalid',
+      host: 'checked.invalid',
       lookup: answering(addresses),
       port,
       autoSelectFamily: true,

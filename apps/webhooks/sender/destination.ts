@@ -42,7 +42,7 @@ export function policyOf({ allowPrivate, ports }: DestinationSettings): Destinat
 }
 
 /**
- * What a URL leads to, as far as it says so itself: of a name, the addresses are judged once they are connected to.
+ * What a URL leads to, as far as it says so itself: of a name, the addresses are checked once they are connected to.
  * WHATWG URL has turned every other way to write an IP address into the usual one.
  */
 export function readDestination(text: string, policy: DestinationPolicy): Destination | RefusedDestination {

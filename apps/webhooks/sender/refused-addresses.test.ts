@@ -72,14 +72,14 @@ describe('a name', () => {
     expect([publicOne.connections.opened, privateOne.connections.opened]).toEqual([1, 0])
   })
 
-  it('is judged by the very answer that is connected to', async () => {
+  it('is checked by the very answer that is connected to', async () => {
     const A = oneAfterTheOther([PUBLIC], [PRIVATE])
     expect(await attemptAt({ A })).toMatchObject({ kind: 'answered' })
     expect(dns.asked.toSorted()).toEqual(['A app.example', 'AAAA app.example'])
     expect([publicOne.connections.opened, privateOne.connections.opened]).toEqual([1, 0])
   })
 
-  it('that leads elsewhere the next time is judged again', async () => {
+  it('that leads elsewhere the next time is checked again', async () => {
     dns.zone = { 'app.example': { A: oneAfterTheOther([PUBLIC], [PRIVATE]) } }
     const sender = openSender(options())
     // Each asks for itself, since it finds no connection free that it could use.

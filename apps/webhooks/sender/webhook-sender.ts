@@ -16,7 +16,7 @@ export interface SenderBounds extends ExchangeBounds {
   origins: number
   /** For which an idle connection is kept. */
   idleMs: number
-  /** For which a connection is used: then the name is looked up, and judged, again. */
+  /** For which a connection is used: then the name is looked up, and checked, again. */
   connectionMs: number
   /** For which what DNS said is used. */
   dnsKeptMs: number

@@ -58,7 +58,7 @@ export type Refusal =
   | { code: 'over-grace'; mostMs: number }
 
 /**
- * What a command leads to, judged against the view, which may lag: order on the log arbitrates. No event and no
+ * What a command leads to, checked against the view, which may lag: order on the log arbitrates. No event and no
  * refusal: it already is as the command wants it, also where a command with the same ids comes again.
  */
 export function decide(

@@ -43,7 +43,7 @@ export type Refusal =
   | { code: 'unknown-message' }
 
 /**
- * What a command leads to, judged against the view. The view may lag and others may append meanwhile: order
+ * What a command leads to, checked against the view. The view may lag and others may append meanwhile: order
  * on the log arbitrates, and `evolve` lets what came too late change nothing. No event and no refusal: it
  * already is as the command wants it.
  */

@@ -8,7 +8,7 @@ const FORM = new RegExp(URL_FORM, 'u')
 /**
  * Why a text is no URL of an endpoint, null where it is one: absolute, http or https (https is not demanded), of at
  * most 2,048 characters, without user name, password and fragment, as the URL Standard reads it. Where it leads is
- * judged when it is connected to, since what a name stands for may change.
+ * checked when it is connected to, since what a name stands for may change.
  */
 export function faultOfUrl(text: string): string | null {
   // Characters are of one or two units: a text of any length is counted in little time.

@@ -41,7 +41,7 @@ afterAll(() => server.dispose())
 const sender: Sender = { mailFrom: 'bounce@app.example', helo: 'mx.app.example', remoteAddress: '192.0.2.1' }
 const PLAIN = 'From: App <no-reply@app.example>\r\nSubject: Hi\r\n\r\nHello\r\n'
 
-async function judge(
+async function verify(
   raw: string | Buffer,
   from: Partial<Sender> = {},
   dnsMs = 5_000,
@@ -51,7 +51,7 @@ async function judge(
   return authenticateMail(Buffer.from(raw), { ...sender, ...from }, resolve).finally(() => dns.close())
 }
 
-/** Signed by nodemailer, which shares no code with what judges. */
+/** Signed by nodemailer, which shares no code with what verifies. */
 async function signed(domainName = 'app.example', keySelector = 'k', from = 'no-reply@app.example') {
   const dkim = { domainName, keySelector, privateKey: rsa.privateKey }
   const transport = createTransport({ streamTransport: true, buffer: true, newline: 'windows', dkim })
@@ -75,22 +75,22 @@ describe('SPF', () => {
     { from: { mailFrom: 'a@loop.example' }, result: 'permerror', domain: 'loop.example' },
     { from: { mailFrom: 'a@broken.example' }, result: 'temperror', domain: 'broken.example' },
   ])('$result for $from', async ({ from, result, domain }) => {
-    expect((await judge(PLAIN, from)).spf).toMatchObject({ result, domain })
+    expect((await verify(PLAIN, from)).spf).toMatchObject({ result, domain })
   })
 
   it('is a temporary error once a server that does not answer has had its time', async () => {
-    const { spf } = await judge(PLAIN, { mailFrom: 'a@silent.example' }, 100)
+    const { spf } = await verify(PLAIN, { mailFrom: 'a@silent.example' }, 100)
     expect(spf).toMatchObject({ result: 'temperror', domain: 'silent.example' })
   })
 
-  it('is not judged without the address of the client', async () => {
-    expect((await judge(PLAIN, { remoteAddress: '' })).spf).toBeNull()
+  it('is not verified without the address of the client', async () => {
+    expect((await verify(PLAIN, { remoteAddress: '' })).spf).toBeNull()
   })
 })
 
 describe('DKIM', () => {
   it('passes for a mail as it was signed, aligned with its author', async () => {
-    expect((await judge(await signed())).dkim).toEqual([
+    expect((await verify(await signed())).dkim).toEqual([
       {
         ...{ result: 'pass', domain: 'app.example', selector: 'k', algorithm: 'rsa-sha256' },
         ...{ aligned: true, detail: null },
@@ -108,25 +108,25 @@ describe('DKIM', () => {
     { name: 'a key that is missing', selector: 'none', result: 'neutral' },
     { name: 'a key that was revoked', selector: 'revoked', result: 'neutral' },
   ])('$result for $name', async ({ change = (raw: string) => raw, selector = 'k', result }) => {
-    const { dkim } = await judge(change(await signed('app.example', selector)))
+    const { dkim } = await verify(change(await signed('app.example', selector)))
     expect(dkim).toMatchObject([{ result, domain: 'app.example', selector }])
     expect(dkim[0]?.detail).toEqual(expect.any(String))
   })
 
   it('passes for another domain, which is not the author’s', async () => {
-    const { dkim } = await judge(await signed('other.example'))
+    const { dkim } = await verify(await signed('other.example'))
     expect(dkim).toMatchObject([{ result: 'pass', domain: 'other.example', aligned: false }])
   })
 
   it('says nothing of a mail that is not signed', async () => {
-    expect((await judge(PLAIN)).dkim).toEqual([])
+    expect((await verify(PLAIN)).dkim).toEqual([])
   })
 
   it('looks at ten signatures of hundreds', async () => {
     const mail = await signed()
     const [signature = ''] = mail.split(/\r\n(?![ \t])/)
     expect(signature).toMatch(/^DKIM-Signature:/)
-    const { dkim } = await judge(`${signature}\r\n`.repeat(200) + mail)
+    const { dkim } = await verify(`${signature}\r\n`.repeat(200) + mail)
     expect(dkim.length).toBeLessThanOrEqual(10)
     expect(dkim[0]).toMatchObject({ result: 'pass' })
   })
@@ -134,29 +134,29 @@ describe('DKIM', () => {
 
 describe('DMARC', () => {
   it('passes by the signature alone', async () => {
-    const { spf, dmarc } = await judge(await signed(), { mailFrom: 'a@strict.example' })
+    const { spf, dmarc } = await verify(await signed(), { mailFrom: 'a@strict.example' })
     expect(spf).toMatchObject({ result: 'fail' })
     expect(dmarc).toEqual({ result: 'pass', domain: 'app.example', policy: 'reject', detail: null })
   })
 
   it('passes by SPF alone', async () => {
-    expect((await judge(PLAIN)).dmarc).toMatchObject({ result: 'pass', policy: 'reject' })
+    expect((await verify(PLAIN)).dmarc).toMatchObject({ result: 'pass', policy: 'reject' })
   })
 
   it('fails for a mail that another domain sent and signed', async () => {
-    const { dmarc } = await judge(await signed('other.example', 'k', 'ceo@strict.example'))
+    const { dmarc } = await verify(await signed('other.example', 'k', 'ceo@strict.example'))
     expect(dmarc).toMatchObject({ result: 'fail', domain: 'strict.example', policy: 'quarantine' })
   })
 
   it('says that the domain asks for nothing', async () => {
-    const { dmarc } = await judge(PLAIN.replaceAll('app.example', 'none.example'))
+    const { dmarc } = await verify(PLAIN.replaceAll('app.example', 'none.example'))
     expect(dmarc?.result).toBe('none')
   })
 
   it('is none of a mail without author, and an error of one with several', async () => {
-    expect((await judge('Subject: Hi\r\n\r\nHello\r\n')).dmarc).toBeNull()
+    expect((await verify('Subject: Hi\r\n\r\nHello\r\n')).dmarc).toBeNull()
     const two = 'From: a@app.example, b@strict.example\r\n\r\nHello\r\n'
-    expect((await judge(two)).dmarc).toMatchObject({ result: 'permerror' })
+    expect((await verify(two)).dmarc).toMatchObject({ result: 'permerror' })
   })
 })
 
@@ -169,14 +169,14 @@ describe('ARC', () => {
       cv: 'none',
       authResults: 'mayfly; spf=pass',
     })
-    expect((await judge(headers.toString() + mail)).arc).toEqual({
+    expect((await verify(headers.toString() + mail)).arc).toEqual({
       result: 'pass',
       instances: 1,
       detail: 'i=1 spf=pass',
     })
     const changed = headers.toString() + mail.replace('493201', '493202')
-    expect((await judge(changed)).arc).toMatchObject({ result: 'fail', instances: 1 })
-    expect(await judge(mail)).not.toHaveProperty('arc')
+    expect((await verify(changed)).arc).toMatchObject({ result: 'fail', instances: 1 })
+    expect(await verify(mail)).not.toHaveProperty('arc')
   })
 })
 
@@ -185,15 +185,15 @@ const signature =
 
 describe('what no mail should have', () => {
   it.each([
-    { mail: `X: ${'x'.repeat(200_000)}\r\n${PLAIN}`, why: 'the header is too large to be judged' },
+    { mail: `X: ${'x'.repeat(200_000)}\r\n${PLAIN}`, why: 'the header is too large to be verified' },
     {
       mail: `X: x${'\r\n x'.repeat(1_000)}\r\n${PLAIN}`,
-      why: 'a header field has too many lines to be judged',
+      why: 'a header field has too many lines to be verified',
     },
-    { mail: `${signature}${PLAIN}${'x'.repeat(2_000_000)}`, why: 'a line is too long to be judged' },
+    { mail: `${signature}${PLAIN}${'x'.repeat(2_000_000)}`, why: 'a line is too long to be verified' },
   ])('$why', async ({ mail, why }) => {
-    const judgement = { result: 'permerror', domain: null, detail: why }
-    expect(await judge(mail)).toEqual({ spf: judgement, dkim: [], dmarc: { ...judgement, policy: null } })
+    const verdict = { result: 'permerror', domain: null, detail: why }
+    expect(await verify(mail)).toEqual({ spf: verdict, dkim: [], dmarc: { ...verdict, policy: null } })
   })
 
   it.each([
@@ -212,15 +212,15 @@ describe('what no mail should have', () => {
       name: 'ARC sets',
       mail: `${Array.from({ length: 500 }, (_, i) => `ARC-Seal: i=${i}; a=rsa-sha256; cv=none; d=a.example; s=k; b=x\r\nARC-Message-Signature: i=${i}; a=rsa-sha256; d=a.example; s=k; h=from; bh=x; b=y\r\n`).join('')}${PLAIN}`,
     },
-  ])('masses of $name are judged', async ({ mail }) => {
-    expect(await judge(mail)).toHaveProperty('spf.result')
+  ])('masses of $name are verified', async ({ mail }) => {
+    expect(await verify(mail)).toHaveProperty('spf.result')
   })
 
   it.each([
     ...['', '\r\n\r\n', '\0\xff', 'From: @\r\n\r\n'],
     'DKIM-Signature: v=1; a=rsa-sha256; h=\xff; d=; s=;;=;b=\r\n\r\nx',
-  ])('%j is judged, or refused by a result', async (raw) => {
-    const judged = await judge(Buffer.from(raw, 'latin1'), { mailFrom: 'a@b@c', helo: '[' })
-    expect(JSON.parse(JSON.stringify(judged))).toEqual(judged)
+  ])('%j is verified, or refused by a result', async (raw) => {
+    const verified = await verify(Buffer.from(raw, 'latin1'), { mailFrom: 'a@b@c', helo: '[' })
+    expect(JSON.parse(JSON.stringify(verified))).toEqual(verified)
   })
 })

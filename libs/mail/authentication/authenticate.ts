@@ -4,7 +4,7 @@ import { messageOf } from '#libs/runtime/fault/message-of.js'
 import { cutToBytes } from '../limits.js'
 import type { Authentication, AuthenticationResult, Envelope } from '../message.js'
 import type { Resolve } from './mail-dns.js'
-import { unjudged } from './unjudged.js'
+import { unverified } from './unverified.js'
 
 /** What SMTP knew of the sender. */
 export type Sender = Pick<Envelope, 'mailFrom' | 'helo' | 'remoteAddress'>
@@ -13,8 +13,8 @@ const MAX_DETAIL_BYTES = 300
 const MAX_NAME_BYTES = 255
 
 /**
- * Judges who a mail is from, to the letter of the RFCs: a signature with rsa-sha1 counts as `policy` (RFC 8301), one
- * whose body was changed as `fail`. Resolves once DNS has answered or been given up. A mail that can't be judged, since
+ * Verifies who a mail is from, to the letter of the RFCs: a signature with rsa-sha1 counts as `policy` (RFC 8301), one
+ * whose body was changed as `fail`. Resolves once DNS has answered or been given up. A mail that can't be verified, since
  * it is made like no real mail or defeats the library, is a `permerror`.
  */
 export async function authenticateMail(
@@ -22,10 +22,10 @@ export async function authenticateMail(
   { mailFrom, helo, remoteAddress }: Sender,
   resolver: Resolve,
 ): Promise<Authentication> {
-  const judgedMail = judgedSource(raw)
-  if ('reason' in judgedMail) return unjudged('permerror', judgedMail.reason)
+  const verifiedMail = signedSource(raw)
+  if ('reason' in verifiedMail) return unverified('permerror', verifiedMail.reason)
   try {
-    const judged = await authenticate(judgedMail.source, {
+    const verified = await authenticate(verifiedMail.source, {
       sender: mailFrom,
       helo,
       ...(isIP(remoteAddress) === 0 ? {} : { ip: remoteAddress }),
@@ -34,9 +34,9 @@ export async function authenticateMail(
       disableBimi: true,
       resolver,
     })
-    return { spf: spfOf(judged), dkim: dkimOf(judged), dmarc: dmarcOf(judged), ...arcOf(judged) }
+    return { spf: spfOf(verified), dkim: dkimOf(verified), dmarc: dmarcOf(verified), ...arcOf(verified) }
   } catch (error) {
-    return unjudged('permerror', cutToBytes(messageOf(error), MAX_DETAIL_BYTES).toWellFormed())
+    return unverified('permerror', cutToBytes(messageOf(error), MAX_DETAIL_BYTES).toWellFormed())
   }
 }
 
@@ -118,16 +118,16 @@ const MAX_SIGNATURES = 10
 const MAX_HASHED_BYTES = 64 * 1024 * 1024
 
 /**
- * The mail as it is judged: of its signatures those on top, at most ten and fewer of a large mail. Where it is made
- * like no real mail, and judging it would cost seconds, why it is not judged.
+ * The mail as it is verified: of its signatures those on top, at most ten and fewer of a large mail. Where it is made
+ * like no real mail, and verification it would cost seconds, why it is not verified.
  */
-function judgedSource(raw: Buffer): { source: Buffer } | { reason: string } {
+function signedSource(raw: Buffer): { source: Buffer } | { reason: string } {
   const end = raw.indexOf(END_OF_HEADER)
   const header = end === -1 ? raw : raw.subarray(0, end)
-  if (header.length > MAX_HEADER_BYTES) return { reason: 'the header is too large to be judged' }
-  if (hasLongLine(raw)) return { reason: 'a line is too long to be judged' }
+  if (header.length > MAX_HEADER_BYTES) return { reason: 'the header is too large to be verified' }
+  if (hasLongLine(raw)) return { reason: 'a line is too long to be verified' }
   const fields = header.toString('latin1').split(/\r\n(?![ \t])/)
-  if (fields.some(hasManyLines)) return { reason: 'a header field has too many lines to be judged' }
+  if (fields.some(hasManyLines)) return { reason: 'a header field has too many lines to be verified' }
 
   const mostSignatures = Math.min(MAX_SIGNATURES, Math.max(1, Math.floor(MAX_HASHED_BYTES / raw.length)))
   let signatures = 0

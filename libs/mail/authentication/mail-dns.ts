@@ -7,7 +7,7 @@ const MAX_QUERIES_OF_A_MAIL = 60
 /** Relies on mailauth to ask with a name and a record type, as `dns.promises.resolve` is asked. */
 export type Resolve = (name: string, type: string) => Promise<string[][] | string[]>
 
-/** Asks DNS for the judgement of mails: each mail has its number of queries and its end. */
+/** DNS for the verification of mails: each mail has a number of queries and a deadline. */
 export class MailDns {
   private readonly lookUps: DnsLookUps
 

@@ -41,7 +41,7 @@ export interface ReplayKey {
   replayId: ReplayId
 }
 
-/** Whose rows an account event is judged by. */
+/** Whose rows an account event is checked by. */
 export interface AccountSliceKey {
   accountId: AccountId
   keyId: KeyId | null

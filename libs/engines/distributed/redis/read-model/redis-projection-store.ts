@@ -97,7 +97,7 @@ export class RedisProjectionStore implements ProjectionStore {
     const slot = this.keys.slot(step)
     const needsMore = step.contents.length > 0 || step.changes.length > 0
     if (needsMore) {
-      // The script judges; this look spares what it would refuse from leaving content behind.
+      // The script checks; this look spares what it would refuse from leaving content behind.
       const position = await reach(() => client.hget(slot, 'position'))
       if (position === null) return 'absent'
       if (position !== String(step.from)) return { standsAt: Number(position) }
