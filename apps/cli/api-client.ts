@@ -37,7 +37,7 @@ export class ApiClient {
     if (url === null || !/^https?:$/.test(url.protocol)) {
       throw new Failure(EXIT.usage, `not an http or https URL: ${options.url}`)
     }
-    mustBeVisible('the key', options.key)
+    requireVisibleCharacters('the key', options.key)
     this.base = url.href.replace(/\/+$/, '')
   }
 
@@ -106,7 +106,7 @@ export class ApiClient {
     { query = {}, body, password }: Asked,
     { idempotencyKey, signal }: Sending,
   ): Promise<Response> {
-    if (password !== undefined) mustBeVisible('the password', password)
+    if (password !== undefined) requireVisibleCharacters('the password', password)
     const pairs = Object.entries(query).flatMap(([name, value]) =>
       [value ?? []].flat().map((each) => [name, each] as [string, string]),
     )
@@ -171,7 +171,7 @@ function unanswered(url: string, error: unknown): Failure {
 }
 
 /** What can stand in a header. */
-function mustBeVisible(what: string, text: string): void {
+function requireVisibleCharacters(what: string, text: string): void {
   if (!/^[\x21-\x7e]+$/.test(text))
     throw new Failure(EXIT.usage, `${what} is not of visible ASCII characters`)
 }

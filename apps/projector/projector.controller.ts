@@ -57,7 +57,7 @@ export class ProjectorController {
       if (applied === 'applied') {
         const inboxIds = new Set(step.events.map(({ recorded }) => recorded.event.inboxId))
         for (const inboxId of inboxIds) this.ports.signals.publish(inboxChannel(inboxId))
-        this.shown.tell(part, step.events)
+        this.shown.record(part, step.events)
       }
       const records = step.events.length + step.undecodable.length
       const outcome = await this.conclude(part, applied, decoded.outcome, { started, records })

@@ -26,7 +26,7 @@ export class ShownMessages {
     this.targets.set(partition, progress?.target ?? Infinity)
   }
 
-  tell({ partition }: Partition, events: DecodedBatch<InboxEvent>['events']): void {
+  record({ partition }: Partition, events: DecodedBatch<InboxEvent>['events']): void {
     const { usage, now } = this.options
     const target = this.targets.get(partition) ?? Infinity
     const shownAt = now()

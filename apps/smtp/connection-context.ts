@@ -1,5 +1,5 @@
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import type { Leave } from '#libs/runtime/fair-share/shared-places.js'
+import type { Leave } from '#libs/runtime/fair-share/shared-slots.js'
 import type { SmtpAuth } from './smtp-auth.js'
 import type { RemoteHost } from './connection-limits.js'
 import type { ReceptionContext, ReceptionLimits } from './mail-reception.js'

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { SharedPlaces, type Leave } from '#libs/runtime/fair-share/shared-places.js'
+import { SharedSlots, type Leave } from '#libs/runtime/fair-share/shared-slots.js'
 import { addressGroup } from '#libs/runtime/remote-address/remote-address.js'
 import { BudgetShare, type MemoryBudget, type Sharer } from './memory-budget.js'
 
@@ -38,31 +38,31 @@ const MAX_COUNTED = 20_000
 export class ConnectionLimits {
   private readonly hosts = new Map<string, RemoteHost>()
   private readonly begun = new LRUCache<string, { count: number }>({ max: MAX_COUNTED, ttl: MINUTE_MS })
-  private readonly places: SharedPlaces
+  private readonly slots: SharedSlots
 
   constructor(private readonly options: ConnectionLimitsOptions) {
-    this.places = new SharedPlaces(options.most)
+    this.slots = new SharedSlots(options.most)
   }
 
   get count(): number {
-    return this.places.taken
+    return this.slots.taken
   }
 
-  /** Whether few places are left, so that who has not shown yet that he delivers must hurry. */
+  /** Whether few slots are left, so that who has not shown yet that he delivers must hurry. */
   get isCrowded(): boolean {
-    return this.places.taken * 5 > this.options.most * 4
+    return this.slots.taken * 5 > this.options.most * 4
   }
 
   /**
    * Counts a connection for its remote address until it leaves, unless that has too many, or began too many, or all are
-   * taken. `giveUp` is called when another address wants its place: it returns whether the connection is closed.
+   * taken. `giveUp` is called when another address wants its slot: it returns whether the connection is closed.
    */
   admit(address: string, giveUp: () => boolean): Admitted | Denial {
     const group = addressGroup(address)
     if (this.options.mostPerMinute > 0 && !this.mayBegin(group)) return 'too-often'
     const host = this.hosts.get(group) ?? this.hostOf(group)
     if (host.connections >= this.options.mostPerAddress) return 'too-many'
-    const leave = this.places.take([group], giveUp)
+    const leave = this.slots.take([group], giveUp)
     if (leave === null) return 'too-many'
     host.connections += 1
     this.hosts.set(group, host)
@@ -76,9 +76,9 @@ export class ConnectionLimits {
     }
   }
 
-  /** Takes a place for a connection whose remote address is not known yet. Null if all are taken. */
+  /** Takes a slot for a connection whose remote address is not known yet. Null if all are taken. */
   hold(balancer: string, giveUp: () => boolean): Leave | null {
-    return this.places.take([addressGroup(balancer)], giveUp)
+    return this.slots.take([addressGroup(balancer)], giveUp)
   }
 
   /** To be called when a connection that has left gave its memory back. */

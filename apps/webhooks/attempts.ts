@@ -25,7 +25,7 @@ export interface AttemptsOptions {
   secrets: Pick<WebhookSecrets, 'open' | 'openUrl'>
   bodies: NotificationBodies
   sender: Pick<WebhookSender, 'post'>
-  outcomes: Pick<Outcomes, 'tell'>
+  outcomes: Pick<Outcomes, 'record'>
   disabling: Pick<Disabling, 'afterFailure'>
   /** At least 0, less than 1. */
   random: () => number
@@ -146,7 +146,7 @@ export class Attempts {
   }
 
   private async record({ accountId, environment }: Delivery, event: DeliveryEvent): Promise<void> {
-    await this.options.outcomes.tell(event, { accountId, environment, keyId: null })
+    await this.options.outcomes.record(event, { accountId, environment, keyId: null })
   }
 }
 

@@ -5,7 +5,7 @@ import type { Recorder } from '#libs/ports/event-log/recorder.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { firstReplayIdOf } from './delivery-id.js'
-import { happeningsIn } from './matching.js'
+import { notificationsIn } from './matching.js'
 import type { Requests } from './requests.js'
 
 export interface BackfillOptions {
@@ -46,8 +46,8 @@ export class Backfill {
     for await (const records of log.read(range)) {
       const batch = { topic, partition, from: range.first, next: range.end, records }
       const { events } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
-      const happenings = happeningsIn(events, partition)
-      await requests.ask(happenings, [webhook])
+      const notifications = notificationsIn(events, partition)
+      await requests.ask(notifications, [webhook])
     }
   }
 

@@ -10,19 +10,19 @@ function failing(times: number, { circuits = new Circuits(), atMs = 0 } = {}): C
 }
 
 describe('an endpoint that fails', () => {
-  it('keeps its places for the first few times', () => {
-    expect(failing(4).room(id, 10, 0)).toBe(10)
+  it('keeps its slots for the first few times', () => {
+    expect(failing(4).capacityOf(id, 10, 0)).toBe(10)
   })
 
-  it('then gets none for a while, and one place to be tried with', () => {
+  it('then gets none for a while, and one slot to be tried with', () => {
     const circuits = failing(5)
-    expect([0, 4_999, 5_000].map((ms) => circuits.room(id, 10, ms))).toEqual([0, 0, 1])
-    expect(circuits.room(other, 10, 0)).toBe(10)
+    expect([0, 4_999, 5_000].map((ms) => circuits.capacityOf(id, 10, ms))).toEqual([0, 0, 1])
+    expect(circuits.capacityOf(other, 10, 0)).toBe(10)
   })
 
   it('is tried again as soon, however many attempts were under way when it got none', () => {
     const circuits = failing(20)
-    expect([4_999, 5_000].map((ms) => circuits.room(id, 10, ms))).toEqual([0, 1])
+    expect([4_999, 5_000].map((ms) => circuits.capacityOf(id, 10, ms))).toEqual([0, 1])
   })
 
   it('is tried ever less often, but every five minutes', () => {
@@ -31,17 +31,17 @@ describe('an endpoint that fails', () => {
     for (let atMs = 5_000; pauses.length < 8;) {
       circuits.failed(id, atMs)
       let pause = 0
-      while (circuits.room(id, 10, atMs + pause) === 0) pause += 1_000
+      while (circuits.capacityOf(id, 10, atMs + pause) === 0) pause += 1_000
       pauses.push(pause)
       atMs += pause
     }
     expect(pauses).toEqual([10, 20, 40, 80, 160, 300, 300, 300].map((seconds) => seconds * 1_000))
   })
 
-  it('has all its places again once it succeeds', () => {
+  it('has all its slots again once it succeeds', () => {
     const circuits = failing(9)
     circuits.succeeded(id)
-    expect(circuits.room(id, 10, 0)).toBe(10)
-    expect(failing(4, { circuits }).room(id, 10, 0)).toBe(10)
+    expect(circuits.capacityOf(id, 10, 0)).toBe(10)
+    expect(failing(4, { circuits }).capacityOf(id, 10, 0)).toBe(10)
   })
 })

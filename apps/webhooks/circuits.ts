@@ -15,13 +15,13 @@ interface Circuit {
 
 /**
  * Endpoints that fail again and again are tried one attempt at a time, ever less often, so that what is due to a dead
- * one takes no places from others. In this process's memory alone: each learns by itself.
+ * one takes no slots from others. In this process's memory alone: each learns by itself.
  */
 export class Circuits {
   private readonly circuits = new LRUCache<WebhookId, Circuit>({ max: MAX_CIRCUITS })
 
   /** How many attempts may be under way: `most` where all is well. */
-  room(id: WebhookId, most: number, nowMs: number): number {
+  capacityOf(id: WebhookId, most: number, nowMs: number): number {
     const circuit = this.circuits.get(id)
     if (circuit === undefined || circuit.failures < OPENS_AFTER) return most
     return nowMs < circuit.openUntilMs ? 0 : 1

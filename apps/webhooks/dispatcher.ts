@@ -11,7 +11,7 @@ import type { AccountId, DeliveryId, WebhookId } from '#libs/domain/ids/typeid.j
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { Attempts, MadeAttempt } from './attempts.js'
 import { Circuits } from './circuits.js'
-import { Places, type Owned } from './places.js'
+import { AttemptSlots, type Owned } from './attempt-slots.js'
 import type { Outcomes } from './outcomes.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
@@ -44,7 +44,7 @@ const MAX_REMEMBERED = 100_000
 export class Dispatcher {
   private readonly bell = new Doorbell()
   private readonly underWay = new Set<DeliveryId>()
-  private readonly places: Places
+  private readonly slots: AttemptSlots
   private readonly circuits = new Circuits()
   private readonly accounts = new LRUCache<WebhookId, AccountId>({ max: MAX_REMEMBERED })
   /** How many attempts of a delivery this process has made: the views may not show the last one when its lease ends. */
@@ -54,7 +54,7 @@ export class Dispatcher {
   private loop: Promise<void> = Promise.resolve()
 
   constructor(private readonly options: DispatcherOptions) {
-    this.places = new Places(options.mostAttempts, options.mostOfWebhook)
+    this.slots = new AttemptSlots(options.mostAttempts, options.mostOfWebhook)
   }
 
   async start(): Promise<void> {
@@ -90,22 +90,22 @@ export class Dispatcher {
     }
   }
 
-  /** Whether more may be due, and there is room for it. */
+  /** Whether more may be due, and there is capacity for it. */
   private async claim(): Promise<boolean> {
     const { deliveries, outcomes, mostAttempts, mostOfWebhook, leaseMs, now } = this.options
     if (outcomes.isLogAway) return false
-    const { limit: offered, room } = this.places.offer()
+    const { limit: offered, capacityOf } = this.slots.offer()
     const limit = Math.min(offered, mostAttempts - this.underWay.size)
     if (limit <= 0) return false
     const at = now()
-    const mostOf = (id: WebhookId) => this.circuits.room(id, mostOfWebhook, at.getTime())
-    const roomOf = async (ids: readonly WebhookId[]) => {
+    const mostOf = (id: WebhookId) => this.circuits.capacityOf(id, mostOfWebhook, at.getTime())
+    const capacitiesOf = async (ids: readonly WebhookId[]) => {
       const owned = await Promise.all(ids.map((id) => this.ownedBy(id)))
-      return owned.map((webhook) => (webhook === null ? 1 : room(webhook, mostOf(webhook.id))))
+      return owned.map((webhook) => (webhook === null ? 1 : capacityOf(webhook, mostOf(webhook.id))))
     }
-    const rows = await deliveries.claimDue({ now: at, leaseMs, limit, room: roomOf })
+    const rows = await deliveries.claimDue({ now: at, leaseMs, limit, capacityOf: capacitiesOf })
     for (const row of rows) if (!this.isKnown(row)) void this.attempt(row.delivery)
-    return rows.length === limit && this.places.free > 0 && this.underWay.size < mostAttempts
+    return rows.length === limit && this.slots.free > 0 && this.underWay.size < mostAttempts
   }
 
   /** Null for a webhook that has been removed: its deliveries are given up at once. */
@@ -128,10 +128,10 @@ export class Dispatcher {
     metrics.begun(now().getTime() - (dueAt ?? now()).getTime())
     try {
       const made = await attempts.make(delivery, (tookMs) => {
-        this.places.learn(webhookId, tookMs)
+        this.slots.learn(webhookId, tookMs)
         leave()
       })
-      if (made.result === 'failed') this.places.learn(webhookId, made.outcome.tookMs)
+      if (made.result === 'failed') this.slots.learn(webhookId, made.outcome.tookMs)
       this.made.set(delivery.id, delivery.attempts.length + 1)
       this.conclude(delivery, made)
     } catch (error) {
@@ -172,17 +172,17 @@ export class Dispatcher {
   }
 
   /**
-   * Takes one of a webhook's places; gives back how to leave it, which is harmless to repeat. One is left as soon as
+   * Takes one of a webhook's slots; gives back how to leave it, which is harmless to repeat. One is left as soon as
    * the endpoint has taken the delivery: that the log is still to be told keeps it from no more. After a failure it is
    * not, so that its circuit is known first.
    */
   private enter(webhook: Owned): () => void {
-    this.places.take(webhook)
+    this.slots.take(webhook)
     let hasLeft = false
     return () => {
       if (hasLeft) return
       hasLeft = true
-      this.places.leave(webhook)
+      this.slots.leave(webhook)
       this.bell.ring()
     }
   }

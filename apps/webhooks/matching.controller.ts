@@ -6,7 +6,7 @@ import { inboxEventCodec } from '#libs/ports/event-log/codecs.js'
 import { PassErrorsOn } from '#libs/role/event-log-strategy.js'
 import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
-import { happeningsIn } from './matching.js'
+import { notificationsIn } from './matching.js'
 import type { Requests } from './requests.js'
 import { WebhookMetrics } from './webhook-metrics.js'
 
@@ -36,17 +36,17 @@ export class MatchingController {
     const { topic, partition } = batch
     // What can't be decoded the projector sets aside.
     const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
-    const happenings = happeningsIn(events, partition)
-    const last = happenings.at(-1)
+    const notifications = notificationsIn(events, partition)
+    const last = notifications.at(-1)
     if (last === undefined) return outcome
-    const inboxes = happenings.map(({ inbox }) => inbox)
+    const inboxes = notifications.map(({ inbox }) => inbox)
     // A webhook that the views lack would never get these events.
     const concerned = await views.readLatest('account-events', () => webhooks.webhooksFor(inboxes))
     if (concerned.length === 0) return outcome
     // What is told is read from the views, and whether an inbox has a password stands there.
     const { offset } = last.position
     await views.waitUntilVisible({ topic, partition, offset })
-    this.metrics.requested.inc(await requests.ask(happenings, concerned))
+    this.metrics.requested.inc(await requests.ask(notifications, concerned))
     return outcome
   }
 }

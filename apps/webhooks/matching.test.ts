@@ -12,7 +12,7 @@ import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { deliveryIdOf, notificationIdOf } from './delivery-id.js'
-import { happeningIn, isTold } from './matching.js'
+import { notificationIn, wantsNotification } from './matching.js'
 
 const { accountId, environment } = created
 const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))
@@ -24,10 +24,10 @@ const webhook: Webhook = {
   ...{ startFrom: 'now', positions: [{ partition: 3, offset: 10 }], createdAt: minute(0) },
 }
 
-function happening(event: InboxEvent, position = { partition: 3, offset: 10 }) {
+function inboxNotification(event: InboxEvent, position = { partition: 3, offset: 10 }) {
   const id = idFromBytes('evt', Buffer.alloc(16, 1))
   const recorded = { id, time: minute(1), source: '/mayfly/smtp', accountId, environment, keyId: null, event }
-  const found = happeningIn(recorded, position)
+  const found = notificationIn(recorded, position)
   if (found === null) throw new Error('nobody is told of it')
   return found
 }
@@ -41,17 +41,17 @@ describe('what webhooks are told of', () => {
     { event: expired, type: 'inbox.expired', at: minute(30) },
     { event: deleted(minute(4)), type: 'inbox.deleted', at: minute(4) },
   ])('is $type, as of when it happened', ({ event, type, at }) => {
-    expect(happening(event).notification).toMatchObject({ type, inboxId: INBOX_ID, occurredAt: at })
+    expect(inboxNotification(event).notification).toMatchObject({ type, inboxId: INBOX_ID, occurredAt: at })
   })
 
   it('is not that an inbox was made', () => {
-    expect(() => happening(created)).toThrow('nobody')
+    expect(() => inboxNotification(created)).toThrow('nobody')
   })
 })
 
 describe('a webhook', () => {
   const isToldOf = (facts: Partial<Webhook>, event: InboxEvent = mail, isProtected = false) =>
-    isTold({ ...webhook, ...facts }, happening(event), isProtected)
+    wantsNotification({ ...webhook, ...facts }, inboxNotification(event), isProtected)
 
   it('is told of its inbox’s events that it asked for', () => {
     expect(isToldOf({})).toBe(true)
@@ -73,16 +73,18 @@ describe('a webhook', () => {
   })
 
   test.each([
-    { partition: 3, offset: 9, isTold: false },
-    { partition: 3, offset: 11, isTold: true },
-    { partition: 4, offset: 11, isTold: false },
+    { partition: 3, offset: 9, wantsNotification: false },
+    { partition: 3, offset: 11, wantsNotification: true },
+    { partition: 4, offset: 11, wantsNotification: false },
   ])('is told what came behind its registration: $partition/$offset', (position) => {
-    expect(isTold(webhook, happening(mail, position), false)).toBe(position.isTold)
+    expect(wantsNotification(webhook, inboxNotification(mail, position), false)).toBe(
+      position.wantsNotification,
+    )
   })
 })
 
 describe('the id of a delivery', () => {
-  const { notification } = happening(mail)
+  const { notification } = inboxNotification(mail)
   const replayId = idFromBytes('rpl', Buffer.alloc(16, 1))
 
   it('is the same for the same webhook, event and replay, and for no others', () => {
@@ -90,8 +92,8 @@ describe('the id of a delivery', () => {
       deliveryIdOf(webhookId, notification, null),
       deliveryIdOf(webhookId, notification, replayId),
       deliveryIdOf(idFromBytes('whk', Buffer.alloc(16, 2)), notification, null),
-      deliveryIdOf(webhookId, happening(messageDeleted(minute(2))).notification, null),
-      deliveryIdOf(webhookId, happening(received(minute(1), messageId(9))).notification, null),
+      deliveryIdOf(webhookId, inboxNotification(messageDeleted(minute(2))).notification, null),
+      deliveryIdOf(webhookId, inboxNotification(received(minute(1), messageId(9))).notification, null),
     ]
     expect(new Set(ids).size).toBe(5)
     expect(deliveryIdOf(webhookId, { ...notification, occurredAt: minute(7) }, null)).toBe(ids[0])

@@ -9,31 +9,31 @@ import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { deliveryIdOf } from './delivery-id.js'
 
 /** An event that webhooks may be told of, and of which inbox. */
-export interface Happening {
+export interface InboxNotification {
   position: Pick<Position, 'partition' | 'offset'>
   inbox: WebhookedInbox
   notification: Exclude<Notification, { type: 'sample' }>
 }
 
 /** In the order of a partition's events, without those that no webhook is told of. */
-export function happeningsIn(
+export function notificationsIn(
   events: readonly { offset: number; recorded: Recorded<InboxEvent> }[],
   partition: number,
-): Happening[] {
-  return events.flatMap(({ offset, recorded }) => happeningIn(recorded, { partition, offset }) ?? [])
+): InboxNotification[] {
+  return events.flatMap(({ offset, recorded }) => notificationIn(recorded, { partition, offset }) ?? [])
 }
 
 /** Null for what no webhook is told of. */
-export function happeningIn(
+export function notificationIn(
   { accountId, environment, event }: Recorded<InboxEvent>,
-  position: Happening['position'],
-): Happening | null {
+  position: InboxNotification['position'],
+): InboxNotification | null {
   const notification = notificationOf(event)
   if (notification === null) return null
   return { position, inbox: { inboxId: event.inboxId, accountId, environment }, notification }
 }
 
-function notificationOf(event: InboxEvent): Happening['notification'] | null {
+function notificationOf(event: InboxEvent): InboxNotification['notification'] | null {
   switch (event.type) {
     case 'InboxCreated':
       return null
@@ -56,9 +56,9 @@ function notificationOf(event: InboxEvent): Happening['notification'] | null {
  * Whether a webhook is to be told: of its own inbox, or of any inbox of its environment that has no password, and of
  * what came behind its registration.
  */
-export function isTold(
+export function wantsNotification(
   webhook: Webhook,
-  { position, inbox, notification }: Happening,
+  { position, inbox, notification }: InboxNotification,
   isProtected: boolean,
 ): boolean {
   if (webhook.state !== 'active' || !webhook.events.includes(notification.type)) return false

@@ -33,25 +33,25 @@ const away = () => new LogUnavailableError('the log is away')
 describe('the outcome of an attempt', () => {
   it('is kept while the log is away, and told when it is back', async () => {
     const { outcomes, told } = outcomesWith([away()])
-    const telling = outcomes.tell(event, whose)
+    const recording = outcomes.record(event, whose)
     await until('the log to be missed', () => outcomes.isLogAway)
-    await telling
+    await recording
     expect(told).toEqual([event])
     expect(outcomes.isLogAway).toBe(false)
   })
 
   it('is given up where the process ends first', async () => {
     const { outcomes, told } = outcomesWith([away(), away(), away()])
-    const telling = outcomes.tell(event, whose)
+    const recording = outcomes.record(event, whose)
     await until('the log to be missed', () => outcomes.isLogAway)
     outcomes.giveUp()
-    await expect(telling).rejects.toThrow(LogUnavailableError)
+    await expect(recording).rejects.toThrow(LogUnavailableError)
     expect([told, outcomes.isLogAway]).toEqual([[], false])
   })
 
   it('that the log will never take is not tried again', async () => {
     const { outcomes } = outcomesWith([new TypeError('no such event')])
-    await expect(outcomes.tell(event, whose)).rejects.toThrow('no such event')
+    await expect(outcomes.record(event, whose)).rejects.toThrow('no such event')
     expect(outcomes.isLogAway).toBe(false)
   })
 })

@@ -24,7 +24,7 @@ export class Outcomes {
   }
 
   /** Resolves once the log has been told. Rejects where it could not be until `giveUp`, and never can be. */
-  async tell(event: DeliveryEvent, attribution: Attribution): Promise<void> {
+  async record(event: DeliveryEvent, attribution: Attribution): Promise<void> {
     const { recorder, logger } = this.options
     let isAway = false
     try {

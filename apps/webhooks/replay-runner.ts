@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Recorder } from '#libs/ports/event-log/recorder.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
-import type { AskingReplays, WebhookQueries } from '#libs/ports/read-model/queries.js'
+import type { ReplayLeases, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { pauseUntilAborted } from '#libs/runtime/timing/pause.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
@@ -12,7 +12,7 @@ import type { Requests } from './requests.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
 export interface ReplayRunnerOptions {
-  replays: AskingReplays
+  replays: ReplayLeases
   webhooks: Pick<WebhookQueries, 'webhook'>
   pages: Pick<ReplayPages, 'page'>
   requests: Pick<Requests, 'append'>

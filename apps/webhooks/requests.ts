@@ -4,7 +4,7 @@ import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { Notification } from '#libs/domain/webhook/notification.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import { isTold, requestOf, type Happening } from './matching.js'
+import { wantsNotification, requestOf, type InboxNotification } from './matching.js'
 
 /** Appends at once: one request to the log takes as many along as it may. */
 const AT_ONCE = 1_000
@@ -20,16 +20,17 @@ export class Requests {
   constructor(private readonly options: RequestsOptions) {}
 
   /** Resolves, once every request is durable, with how many there were. */
-  async ask(happenings: readonly Happening[], webhooks: readonly Webhook[]): Promise<number> {
+  async ask(notifications: readonly InboxNotification[], webhooks: readonly Webhook[]): Promise<number> {
     const needsPasswords = webhooks.some(({ inboxId }) => inboxId === null)
-    const guarded = needsPasswords ? await this.protectedAmong(happenings) : new Set<InboxId>()
+    const guarded = needsPasswords ? await this.protectedAmong(notifications) : new Set<InboxId>()
     const byScope = Map.groupBy(webhooks, scopeOf)
     const asked: { webhook: Webhook; notification: Notification }[] = []
-    for (const happening of happenings) {
-      const { inbox, notification } = happening
+    for (const inboxNotification of notifications) {
+      const { inbox, notification } = inboxNotification
       const candidates = [...(byScope.get(inbox.inboxId) ?? []), ...(byScope.get(environmentOf(inbox)) ?? [])]
       for (const webhook of candidates) {
-        if (isTold(webhook, happening, guarded.has(inbox.inboxId))) asked.push({ webhook, notification })
+        if (wantsNotification(webhook, inboxNotification, guarded.has(inbox.inboxId)))
+          asked.push({ webhook, notification })
       }
     }
     await this.append(asked)
@@ -53,8 +54,8 @@ export class Requests {
     }
   }
 
-  private async protectedAmong(happenings: readonly Happening[]): Promise<Set<InboxId>> {
-    const ids = [...new Set(happenings.map(({ inbox }) => inbox.inboxId))]
+  private async protectedAmong(notifications: readonly InboxNotification[]): Promise<Set<InboxId>> {
+    const ids = [...new Set(notifications.map(({ inbox }) => inbox.inboxId))]
     const rows = await Promise.all(ids.map((id) => this.options.inboxes.inbox(id)))
     // One that the views don't show could be protected: nothing of it is told.
     return new Set(ids.filter((_, index) => rows[index]?.inbox.isProtected !== false))

@@ -9,7 +9,7 @@ import type { IdempotencyStore } from '#libs/ports/idempotency/idempotency-store
 import type { RateLimits } from '#libs/ports/rate-limit/rate-limits.js'
 import type {
   AccountQueries,
-  AskingReplays,
+  ReplayLeases,
   DeliveryQueries,
   DueDeliveries,
   DueInboxes,
@@ -28,7 +28,7 @@ export interface Engine {
   inboxes: InboxQueries & DueInboxes
   accounts: AccountQueries
   deliveries: DeliveryQueries & DueDeliveries
-  replays: ReplayQueries & AskingReplays
+  replays: ReplayQueries & ReplayLeases
   webhooks: WebhookQueries
   secrets: WebhookSecrets
   keyUse: KeyUse

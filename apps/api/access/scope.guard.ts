@@ -38,23 +38,23 @@ export class ScopeGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const wanted = scopesOf(this.reflector, context.getHandler())
     if (wanted === null) return true
-    mustBeAllowed(context.switchToHttp().getRequest<FastifyRequest>(), wanted)
+    requireAllowed(context.switchToHttp().getRequest<FastifyRequest>(), wanted)
     return true
   }
 }
 
 /** Throws the 403 of a caller whose plan has no API access, or whose key has none of the scopes. */
-export function mustBeAllowed(request: FastifyRequest, wanted: readonly Scope[]): void {
+export function requireAllowed(request: FastifyRequest, wanted: readonly Scope[]): void {
   const principal = callerOf(request)
   const { plan } = principal
   if (!plan.hasApiAccess) {
     throw new Problem('plan-lacks-api-access', { detail: `The plan ${plan.name} has no API access.` })
   }
-  mustHaveScope(principal, wanted)
+  requireScope(principal, wanted)
 }
 
 /** Throws the 403 of a key that has none of the scopes, for what is known only once a handler has looked. */
-export function mustHaveScope({ scopes }: Principal, wanted: readonly Scope[]): void {
+export function requireScope({ scopes }: Principal, wanted: readonly Scope[]): void {
   if (!allows(scopes, wanted)) {
     throw new Problem('missing-scope', {
       detail: `The key needs one of the scopes ${wanted.join(', ')}.`,

@@ -55,7 +55,7 @@ export async function* eventChunks(
       for (const entry of entries) {
         await authenticate()
         const told = await budgets.readFor(inbox.accountId, signal, (read) =>
-          feed.tell(inbox, entry, family, read),
+          feed.eventOf(inbox, entry, family, read),
         )
         if (isOver()) return undefined
         if (told !== null) {

@@ -6,7 +6,7 @@ import type { Scope } from '#libs/domain/account/scope.js'
 import { inboxChannel } from '#libs/ports/read-model/inbox-channel.js'
 import { Doorbell } from '#libs/ports/signals/doorbell.js'
 import { Authenticator, type Principal } from '../access/authenticator.js'
-import { Caller, mustBeAllowed, NeedsScope } from '../access/scope.guard.js'
+import { Caller, requireAllowed, NeedsScope } from '../access/scope.guard.js'
 import { note } from '../http/access-log.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { readMessageCursor } from '../http/cursor.js'
@@ -109,7 +109,7 @@ export class EventsController {
       }
       const authenticate = async () => {
         await this.authenticator.authenticate(request)
-        mustBeAllowed(request, LISTENERS)
+        requireAllowed(request, LISTENERS)
       }
       const stream = new EventStream(
         (signal) => eventChunks({ ...listening, authenticate }, signal),

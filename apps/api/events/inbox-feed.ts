@@ -43,7 +43,7 @@ export class InboxFeed {
    * The event of an entry of the history. Null if clients get none: the message is deleted, or the inbox has ended, and
    * the event of that follows. Throws catching-up if the views are not complete yet, and what `read` throws.
    */
-  async tell(
+  async eventOf(
     inbox: ActiveInbox,
     entry: HistoryEntry,
     family: string,

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { Gauge, type Registry } from 'prom-client'
-import { SharedPlaces } from '#libs/runtime/fair-share/shared-places.js'
+import { SharedSlots } from '#libs/runtime/fair-share/shared-slots.js'
 import type { Principal } from '../access/authenticator.js'
 import { unavailable } from '../http/problems.js'
 import type { StalledReaders } from '../http/stalled-readers.js'
@@ -14,7 +14,7 @@ export interface OpenStreamsOptions {
   registry: Registry
 }
 
-/** A place among the streams: given back, once is enough, when its stream is over. */
+/** A slot among the streams: given back, once is enough, when its stream is over. */
 export interface StreamPlace {
   watch(stream: EventStream, socket: Socket): void
   leave(): void
@@ -24,19 +24,19 @@ const STOPPED_WITHIN_MS = 1_000
 
 /** Every stream of this process: how many there may be, shared by account and key, and their end with the process. */
 export class OpenStreams {
-  private readonly places: SharedPlaces
+  private readonly slots: SharedSlots
   private readonly open = new Set<EventStream>()
   private isStopping = false
 
   constructor(private readonly options: OpenStreamsOptions) {
-    const places = new SharedPlaces(options.most)
-    this.places = places
+    const slots = new SharedSlots(options.most)
+    this.slots = slots
     new Gauge({
       name: 'mayfly_open_streams',
       help: 'Streams of events that are open.',
       registers: [options.registry],
       collect() {
-        this.set(places.taken)
+        this.set(slots.taken)
       },
     })
   }
@@ -45,7 +45,7 @@ export class OpenStreams {
   take({ accountId, keyId }: Principal): StreamPlace {
     if (this.isStopping) throw unavailable('shutting-down', 'This instance takes no more requests.')
     let watched: EventStream | null = null
-    const leavePlace = this.places.take([accountId, keyId], () => {
+    const leavePlace = this.slots.take([accountId, keyId], () => {
       watched?.finish('crowded-out')
       return watched !== null
     })

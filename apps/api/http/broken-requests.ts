@@ -90,7 +90,7 @@ function problemOf({ code, message }: Error & { code?: string }): Problem {
 }
 
 /** RFC 9112, section 3.2: a request of HTTP/1.1 names its host, and none names it twice. */
-export function mustNameHost({ raw: { httpVersion, headers, rawHeaders } }: FastifyRequest): void {
+export function requireHost({ raw: { httpVersion, headers, rawHeaders } }: FastifyRequest): void {
   if (headers.host === undefined) {
     if (httpVersion === '1.1') throw invalid({ detail: 'The header Host is missing.', header: 'Host' })
   } else if (timesIn(rawHeaders, 'host') > 1) {
@@ -103,7 +103,7 @@ function timesIn(rawHeaders: readonly string[], name: string): number {
   return rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === name).length
 }
 
-export function mustBeFramed({ raw }: FastifyRequest): void {
+export function requireFraming({ raw }: FastifyRequest): void {
   if (isFramed(raw)) return
   const detail = 'Transfer-Encoding may be chunked and nothing else, and comes with HTTP/1.1 alone.'
   throw invalid({ detail, header: 'Transfer-Encoding' })

@@ -16,8 +16,8 @@ import {
   answerBesideRequests,
   answerClientErrors,
   answerFrameworkErrors,
-  mustBeFramed,
-  mustNameHost,
+  requireFraming,
+  requireHost,
 } from './broken-requests.js'
 import { LARGE_BYTES, type RequestBudgets } from './budgets.js'
 import { ConnectionTurns } from './connection-turns.js'
@@ -85,8 +85,8 @@ export function makeServer({
     return cors.mark(request, reply)
   }
   const check = async (request: FastifyRequest, reply: FastifyReply) => {
-    mustNameHost(request)
-    mustBeFramed(request)
+    requireHost(request)
+    requireFraming(request)
     await authenticate(request)
     await limit(request, reply)
   }

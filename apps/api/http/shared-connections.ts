@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { SharedPlaces } from '#libs/runtime/fair-share/shared-places.js'
+import { SharedSlots } from '#libs/runtime/fair-share/shared-slots.js'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address/remote-address.js'
 
 export interface SharedConnectionsOptions {
@@ -27,7 +27,7 @@ interface UnderWay {
  * are taken, connections between two requests are closed too, since clients keep them open only to save time.
  */
 export function shareConnections(server: Server, { max, onDropped }: SharedConnectionsOptions): void {
-  const places = new SharedPlaces(max)
+  const slots = new SharedSlots(max)
   /** The requests under way on each open connection; a connection that has had none yet is not in it. */
   const underWay = new Map<Socket, UnderWay>()
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
@@ -39,7 +39,7 @@ export function shareConnections(server: Server, { max, onDropped }: SharedConne
   })
   server.on('connection', (socket) => {
     const address = addressGroup(plainAddress(socket.remoteAddress))
-    const leave = places.take([address], () => {
+    const leave = slots.take([address], () => {
       const { count, lastBegunMs } = underWay.get(socket) ?? { count: 0, lastBegunMs: 0 }
       const mayEnd = count === 0 || performance.now() - lastBegunMs > LONG_REQUEST_MS
       if (mayEnd) socket.destroy()
@@ -56,7 +56,7 @@ export function shareConnections(server: Server, { max, onDropped }: SharedConne
     }
   })
   const checking = setInterval(() => {
-    if (places.taken <= max * CROWDED) return
+    if (slots.taken <= max * CROWDED) return
     for (const [socket, { count }] of underWay) if (count === 0) socket.destroy()
   }, CHECK_EVERY_MS).unref()
   server.once('close', () => clearInterval(checking))

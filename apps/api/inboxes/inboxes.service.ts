@@ -107,7 +107,7 @@ export class Inboxes {
   /** An inbox whose mail may be read by this caller; throws as `open` does, and a 403 or 429 without its password. */
   async openContent(principal: Principal, id: string): Promise<OpenInbox> {
     const found = await this.open(principal, id)
-    await this.mustHavePassword(principal, found.inbox)
+    await this.requirePassword(principal, found.inbox)
     return found
   }
 
@@ -135,7 +135,7 @@ export class Inboxes {
   async delete(principal: Principal, id: string): Promise<EndedInbox> {
     const { inbox } = await this.find(principal, id)
     const { keyId, scopes } = principal
-    if (inbox.state === 'active' && !scopes.includes('admin')) await this.mustHavePassword(principal, inbox)
+    if (inbox.state === 'active' && !scopes.includes('admin')) await this.requirePassword(principal, inbox)
     const now = this.instance.now()
     const command = { type: 'DeleteInbox', inboxId: inbox.id, keyId, now } as const
     const { events, refusal } = decide({ inbox, message: null }, command)
@@ -153,13 +153,13 @@ export class Inboxes {
    * Throws as `openContent` does for want of the password; lets everybody of its tenant pass where the inbox has ended,
    * whose password has gone with its key.
    */
-  async mustBeLetIn(principal: Principal, inboxId: InboxId): Promise<void> {
+  async requirePasswordUnlessEnded(principal: Principal, inboxId: InboxId): Promise<void> {
     const row = await this.views.find(inboxId, () => this.views.inboxes.inbox(inboxId))
     const inbox = row === null ? null : asOf(row.inbox, this.instance.now())
-    if (inbox?.state === 'active') await this.mustHavePassword(principal, inbox)
+    if (inbox?.state === 'active') await this.requirePassword(principal, inbox)
   }
 
-  private async mustHavePassword(principal: Principal, inbox: ActiveInbox): Promise<void> {
+  private async requirePassword(principal: Principal, inbox: ActiveInbox): Promise<void> {
     if (!inbox.isProtected) return
     const details = await this.details(inbox)
     if (details === null) throw comingToItsEnd(inbox.id)

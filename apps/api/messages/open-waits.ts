@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from 'prom-client'
-import { SharedPlaces } from '#libs/runtime/fair-share/shared-places.js'
+import { SharedSlots } from '#libs/runtime/fair-share/shared-slots.js'
 import { Doorbell } from '#libs/ports/signals/doorbell.js'
 import type { Principal } from '../access/authenticator.js'
 import { unavailable, type Problem } from '../http/problems.js'
@@ -20,11 +20,11 @@ export interface OpenWait {
  */
 export class OpenWaits {
   private readonly waits = new Set<Wait>()
-  private readonly places: SharedPlaces
+  private readonly slots: SharedSlots
   private isClosed = false
 
   constructor(most: number, registry: Registry) {
-    this.places = new SharedPlaces(most)
+    this.slots = new SharedSlots(most)
     const waits = this.waits
     new Gauge({
       name: 'mayfly_open_waits',
@@ -37,7 +37,7 @@ export class OpenWaits {
   }
 
   /**
-   * Runs a wait, which ends early where `clientGone` aborts, this process ends, or a key with fewer waits needs the place.
+   * Runs a wait, which ends early where `clientGone` aborts, this process ends, or a key with fewer waits needs the slot.
    * Throws too-many-waits where there is no room for it.
    */
   async run<Result>(
@@ -47,7 +47,7 @@ export class OpenWaits {
   ): Promise<Result> {
     if (this.isClosed) throw shuttingDown()
     const wait = new Wait()
-    const leavePlace = this.places.take([accountId, keyId], () => wait.endWith('crowded-out'))
+    const leavePlace = this.slots.take([accountId, keyId], () => wait.endWith('crowded-out'))
     if (leavePlace === null) throw tooManyWaits()
     const leave = () => void wait.endWith('client-gone')
     this.waits.add(wait)

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Scope } from '#libs/domain/account/scope.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { Authenticator, type Principal } from '../access/authenticator.js'
-import { Caller, mustBeAllowed, NeedsScope } from '../access/scope.guard.js'
+import { Caller, requireAllowed, NeedsScope } from '../access/scope.guard.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { writeMessageCursor } from '../http/cursor.js'
 import { untilDeparture } from '../http/departure.js'
@@ -51,7 +51,7 @@ export class WaitController {
   ) {
     const authenticate = async () => {
       await this.authenticator.authenticate(request)
-      mustBeAllowed(request, READERS)
+      requireAllowed(request, READERS)
     }
     const waited = await untilDeparture(request, (departure) =>
       this.waits.first({ principal, inboxId, wanted: query, authenticate }, departure),

@@ -24,7 +24,7 @@ import type { Principal } from '../access/authenticator.js'
 import type { Minting } from '../access/minting.js'
 import { Changes } from '../changes.js'
 import { Instance } from '../instance.js'
-import { mustHaveScope } from '../access/scope.guard.js'
+import { requireScope } from '../access/scope.guard.js'
 import { invalid, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
@@ -140,8 +140,8 @@ export class Webhooks {
       throw noWebhook(id)
     }
     const { inboxId } = webhook
-    mustHaveScope(principal, inboxId === null ? ['admin'] : scopes)
-    if (inboxId !== null) await this.inboxes.mustBeLetIn(principal, inboxId)
+    requireScope(principal, inboxId === null ? ['admin'] : scopes)
+    if (inboxId !== null) await this.inboxes.requirePasswordUnlessEnded(principal, inboxId)
     return webhook
   }
 

@@ -25,7 +25,7 @@ export class FickleLog implements Log {
   constructor(private readonly log: () => Log) {}
 
   async append(topic: TopicName, record: LogRecord): Promise<Position> {
-    this.mustBeThere()
+    this.requireAvailable()
     const { beforeAppend } = this
     this.beforeAppend = null
     await beforeAppend?.()
@@ -38,12 +38,12 @@ export class FickleLog implements Log {
   }
 
   read(range: PartitionRange): AsyncIterable<StoredRecord[]> {
-    this.mustBeThere()
+    this.requireAvailable()
     return this.log().read(range)
   }
 
   async topology(topic: TopicName): Promise<Topology> {
-    this.mustBeThere()
+    this.requireAvailable()
     this.looks += 1
     return this.log().topology(topic)
   }
@@ -52,7 +52,7 @@ export class FickleLog implements Log {
     return this.log().partitionCount(topic)
   }
 
-  private mustBeThere(): void {
+  private requireAvailable(): void {
     if (this.isAway) throw new LogUnavailableError('the log is away')
   }
 }

@@ -184,7 +184,7 @@ export class LoggedKeyVault implements KeyVault {
       if (last !== null) masterKeys.mustHave(last)
       if (last === masterKeys.current) return
       await this.append({ type: 'MasterKeyTaken', masterKeyId: masterKeys.current })
-      await this.mustHaveFirstTaken(partition, standing?.next ?? 0)
+      await this.requireFirstTaken(partition, standing?.next ?? 0)
     })
   }
 
@@ -192,7 +192,7 @@ export class LoggedKeyVault implements KeyVault {
    * Of processes that start at once, each with another master key, the first on the log has its way: the others don't
    * start, and leave the log's last word as it was.
    */
-  private async mustHaveFirstTaken(partition: number, from: number): Promise<void> {
+  private async requireFirstTaken(partition: number, from: number): Promise<void> {
     const { log, masterKeys } = this.options
     const { partitions } = await log.topology('inbox-keys')
     const range = partitions.find((candidate) => candidate.partition === partition)

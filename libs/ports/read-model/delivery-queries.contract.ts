@@ -28,10 +28,10 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
     return rows.map(({ delivery }) => delivery.id)
   }
   const ids = (...numbers: number[]) => numbers.map(deliveryIdOf)
-  const roomOf = (room: (webhookId: WebhookId) => number) => (webhookIds: readonly WebhookId[]) =>
-    Promise.resolve(webhookIds.map(room))
+  const capacitiesOf = (capacityOf: (webhookId: WebhookId) => number) => (webhookIds: readonly WebhookId[]) =>
+    Promise.resolve(webhookIds.map(capacityOf))
   const claim = async (atMs: number, claimed: Partial<DueClaim> = {}) => {
-    const all = { now: moment(atMs), leaseMs: 60_000, limit: 100, room: roomOf(() => 100) }
+    const all = { now: moment(atMs), leaseMs: 60_000, limit: 100, capacityOf: capacitiesOf(() => 100) }
     const rows = await made().deliveries.claimDue({ ...all, ...claimed })
     return rows.map(({ delivery }) => delivery.id).sort()
   }
@@ -165,26 +165,28 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       expect(await claim(60_000)).toEqual(ids(3))
     })
 
-    it('comes earliest first, as many of a webhook’s as there is room for', async () => {
+    it('comes earliest first, as many of a webhook’s as there is capacity for', async () => {
       await follower.follow(
         requested(id, 1, 30),
         requested(id, 2, 10),
         requested(id, 3, 20),
         requested(neighbour, 4),
       )
-      expect(await claim(1_000, { room: roomOf((webhookId) => (webhookId === id ? 2 : 0)) })).toEqual(
-        ids(2, 3),
-      )
-      expect(await claim(1_000, { room: roomOf((webhookId) => (webhookId === id ? 0 : 5)) })).toEqual(ids(4))
+      expect(
+        await claim(1_000, { capacityOf: capacitiesOf((webhookId) => (webhookId === id ? 2 : 0)) }),
+      ).toEqual(ids(2, 3))
+      expect(
+        await claim(1_000, { capacityOf: capacitiesOf((webhookId) => (webhookId === id ? 0 : 5)) }),
+      ).toEqual(ids(4))
       expect(await claim(1_000)).toEqual(ids(1))
     })
 
-    it('of one webhook with much of it leaves room for the others’', async () => {
+    it('of one webhook with much of it leaves capacity for the others’', async () => {
       const other = await DeliveryFollower.begin(made().store, 2)
       const many = Array.from({ length: 50 }, (_, n) => requested(id, n + 10))
       await follower.follow(...many, requested(neighbour, 1, 5))
       await other.follow(requested(elsewhere, 2, 6))
-      const claimed = await claim(1_000, { limit: 12, room: roomOf(() => 4) })
+      const claimed = await claim(1_000, { limit: 12, capacityOf: capacitiesOf(() => 4) })
       expect(claimed).toEqual(expect.arrayContaining(ids(1, 2)))
       expect(claimed).toHaveLength(6)
     })

@@ -158,7 +158,7 @@ export interface DueClaim {
   leaseMs: number
   limit: number
   /** How many more deliveries of each of these webhooks may be claimed. */
-  room: (webhookIds: readonly WebhookId[]) => Promise<readonly number[]>
+  capacityOf: (webhookIds: readonly WebhookId[]) => Promise<readonly number[]>
 }
 
 export interface DueDeliveries {
@@ -180,7 +180,7 @@ export interface ReplayQueries {
 }
 
 /** Replays that have more to ask for: one process at a time has one, for a while. */
-export interface AskingReplays {
+export interface ReplayLeases {
   /**
    * The one that has waited longest, which no other caller is given until its lease ends; null where there is none.
    * None of partitions that are catching up.

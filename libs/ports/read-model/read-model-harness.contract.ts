@@ -11,7 +11,7 @@ import { projectInboxEvents, rowsConcerned } from './inbox-projection.js'
 import type { ProjectionStore, Step, StepOutcome } from './projection-store.js'
 import type {
   AccountQueries,
-  AskingReplays,
+  ReplayLeases,
   DeliveryQueries,
   DueDeliveries,
   DueInboxes,
@@ -27,7 +27,7 @@ export interface ReadModelHarness {
   queries: InboxQueries & DueInboxes
   accounts: AccountQueries
   deliveries: DeliveryQueries & DueDeliveries
-  replays: ReplayQueries & AskingReplays
+  replays: ReplayQueries & ReplayLeases
   webhooks: WebhookQueries
   close(): Promise<void>
 }

@@ -35,11 +35,11 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     return Promise.resolve(rows)
   }
 
-  async claimDue({ now, leaseMs, limit, room }: DueClaim): Promise<DeliveryRow[]> {
+  async claimDue({ now, leaseMs, limit, capacityOf }: DueClaim): Promise<DeliveryRow[]> {
     if (isCatchingUpWith(this.tables, 'webhook-events')) return []
     const nowMs = now.getTime()
     this.leases.forgetOver(nowMs)
-    const due = await this.dueWithRoom(nowMs, room)
+    const due = await this.dueWithCapacity(nowMs, capacityOf)
     const some = this.turns.inTurn(due, ({ id }) => id).slice(0, limit)
     const claimed: DeliveryRow[] = []
     for (const [index, { id, most }] of some.entries()) {
@@ -66,15 +66,17 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     return this.tables.dueWebhooks.getKeys({ start: [0, FIRST_WEBHOOK], end: [untilMs, BEHIND_WEBHOOKS] })
   }
 
-  private async dueWithRoom(
+  private async dueWithCapacity(
     nowMs: number,
-    room: DueClaim['room'],
+    capacityOf: DueClaim['capacityOf'],
   ): Promise<{ id: WebhookId; most: number }[]> {
     const found: { id: WebhookId; most: number }[] = []
     let ids: WebhookId[] = []
     const ask = async () => {
-      const rooms = await room(ids)
-      found.push(...ids.map((id, index) => ({ id, most: rooms[index] ?? 0 })).filter(({ most }) => most > 0))
+      const capacities = await capacityOf(ids)
+      found.push(
+        ...ids.map((id, index) => ({ id, most: capacities[index] ?? 0 })).filter(({ most }) => most > 0),
+      )
       ids = []
     }
     for (const [, id] of this.dueWebhooks(nowMs)) {

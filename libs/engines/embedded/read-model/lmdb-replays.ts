@@ -1,12 +1,12 @@
 import type { ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { ReplayKey } from '#libs/ports/read-model/projection-store.js'
-import type { AskingReplays, ListQuery, ReplayQueries } from '#libs/ports/read-model/queries.js'
+import type { ReplayLeases, ListQuery, ReplayQueries } from '#libs/ports/read-model/queries.js'
 import { isCatchingUpWith } from './catching-up.js'
 import { removeOldReplays } from './replay-changes.js'
 import { replayRangeOf, type ReplayRowKey, type Tables } from './tables.js'
 
-export class LmdbReplays implements ReplayQueries, AskingReplays {
+export class LmdbReplays implements ReplayQueries, ReplayLeases {
   /** From when on each may be claimed again. One process holds the folder, so nobody else need know of them. */
   private readonly freeFrom = new Map<ReplayId, number>()
 

@@ -147,15 +147,15 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
     return [...all.slice(this.turn), ...all.slice(0, this.turn)]
   }
 
-  /** Webhooks of a partition that have room for more, as many as one claim may need. */
-  private async dueIn(partition: number, { now, limit, room }: DueClaim): Promise<DueWebhook[]> {
+  /** Webhooks of a partition that have capacity for more, as many as one claim may need. */
+  private async dueIn(partition: number, { now, limit, capacityOf }: DueClaim): Promise<DueWebhook[]> {
     const keys = [this.keys.slot({ topic: TOPIC, partition }), this.keys.dueWebhooks(partition)]
     const found: DueWebhook[] = []
     for (let seen = 0; found.length < limit; seen += WEBHOOKS_AT_ONCE) {
       const args = [now.getTime(), seen, WEBHOOKS_AT_ONCE]
       const some = (await reach(() => DUE_WEBHOOKS.run(this.client, keys, args))) as WebhookId[]
-      const rooms = await room(some)
-      const due = some.map((webhookId, index) => ({ webhookId, most: rooms[index] ?? 0 }))
+      const capacities = await capacityOf(some)
+      const due = some.map((webhookId, index) => ({ webhookId, most: capacities[index] ?? 0 }))
       found.push(...due.filter(({ most }) => most > 0))
       if (some.length < WEBHOOKS_AT_ONCE) break
     }

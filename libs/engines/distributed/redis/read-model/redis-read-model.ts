@@ -2,7 +2,7 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import type { ProjectionStore } from '#libs/ports/read-model/projection-store.js'
 import type {
   AccountQueries,
-  AskingReplays,
+  ReplayLeases,
   DeliveryQueries,
   DueDeliveries,
   DueInboxes,
@@ -42,7 +42,7 @@ export interface RedisReadModel {
   queries: InboxQueries & DueInboxes
   accounts: AccountQueries
   deliveries: DeliveryQueries & DueDeliveries
-  replays: ReplayQueries & AskingReplays
+  replays: ReplayQueries & ReplayLeases
   webhooks: WebhookQueries
 }
 

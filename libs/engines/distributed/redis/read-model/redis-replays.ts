@@ -3,7 +3,7 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import type { ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { ReplayKey } from '#libs/ports/read-model/projection-store.js'
-import type { AskingReplays, ListQuery, ReplayQueries } from '#libs/ports/read-model/queries.js'
+import type { ReplayLeases, ListQuery, ReplayQueries } from '#libs/ports/read-model/queries.js'
 import { idsIn } from './hash-ids.js'
 import { pageOfIds, rowsOfIds } from './id-pages.js'
 import { askingMember, readAskingMember } from './key-lists.js'
@@ -17,7 +17,7 @@ const TOPIC = 'webhook-events'
 const IDS_AT_ONCE = 500
 
 /** Replays among many processes. Leases end by the callers' clocks. */
-export class RedisReplays implements ReplayQueries, AskingReplays {
+export class RedisReplays implements ReplayQueries, ReplayLeases {
   private readonly rows: RowReader
   private turn = 0
 

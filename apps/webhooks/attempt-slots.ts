@@ -1,37 +1,37 @@
 import { LRUCache } from 'lru-cache'
 import type { AccountId, WebhookId } from '#libs/domain/ids/typeid.js'
 
-/** Whoever takes longer has a place that hundreds of quick attempts could have had. */
+/** Whoever takes longer has a slot that hundreds of quick attempts could have had. */
 const SLOW_MS = 1_000
-/** Of all places: those that an account's slow webhooks may have together, and those that all new and slow ones may. */
+/** Of all slots: those that an account's slow webhooks may have together, and those that all new and slow ones may. */
 const SHARES = { slow: 3 / 8, unproven: 3 / 4 }
-/** Of all places: those that are for webhooks with no attempt under way, and of these, for accounts with none. */
+/** Of all slots: those that are for webhooks with no attempt under way, and of these, for accounts with none. */
 const KEPT = { webhooks: 1 / 4, accounts: 1 / 16 }
-/** An account's new and slow webhooks have at most this many times the places that are left for such webhooks. */
+/** An account's new and slow webhooks have at most this many times the slots that are left for such webhooks. */
 const MAX_TIMES_LEFT = 3
 /** Webhooks remembered. */
 const MAX_KNOWN = 50_000
 
-/** A webhook, and the account that its places count for. */
+/** A webhook, and the account that its slots count for. */
 export interface Owned {
   id: WebhookId
   accountId: AccountId
 }
 
 interface Held {
-  places: number
+  slots: number
   /** Those of new and slow webhooks. */
   unproven: number
 }
 
 /**
- * The places for attempts under way, shared so that endpoints that take long leave some to those that don't, however
- * many they are and whoever has them. A webhook has one place at first. Each quick attempt gives it another one, each
- * slow attempt takes half of them. Those with one have but a part of all places between them, of which an account
+ * The slots for attempts under way, shared so that endpoints that take long leave some to those that don't, however
+ * many they are and whoever has them. A webhook has one slot at first. Each quick attempt gives it another one, each
+ * slow attempt takes half of them. Those with one have but a part of all slots between them, of which an account
  * leaves some to others, and its slow ones leave some to its new ones; some are for webhooks alone that have none, and
  * some for accounts that have none. In this process's memory alone: each learns by itself.
  */
-export class Places {
+export class AttemptSlots {
   private readonly taken = new Map<WebhookId, { accountId: AccountId; count: number }>()
   private readonly earned = new LRUCache<WebhookId, number>({ max: MAX_KNOWN })
   private countTaken = 0
@@ -50,7 +50,7 @@ export class Places {
    * What may be claimed at once: so many in all, and of each webhook, if it may have `mostNow` under way. A webhook that
    * is asked for again is given nothing: a store that reads what is due in pages may meet it twice.
    */
-  offer(): { limit: number; room: (webhook: Owned, mostNow: number) => number } {
+  offer(): { limit: number; capacityOf: (webhook: Owned, mostNow: number) => number } {
     const kept = Math.floor(this.most * KEPT.webhooks)
     const keptForAccounts = Math.floor(this.most * KEPT.accounts)
     const isPlenty = this.free > kept
@@ -58,12 +58,12 @@ export class Places {
     const mostSlow = Math.ceil(this.most * SHARES.slow)
     const { all, accounts } = this.held()
     const offered = new Set<WebhookId>()
-    const room = ({ id, accountId }: Owned, mostNow: number) => {
+    const capacityOf = ({ id, accountId }: Owned, mostNow: number) => {
       const more = Math.min(isPlenty ? this.earnedBy(id) : 1, mostNow) - (this.taken.get(id)?.count ?? 0)
       if (more <= 0 || offered.has(id)) return 0
-      const own = accounts.get(accountId) ?? { places: 0, unproven: 0 }
+      const own = accounts.get(accountId) ?? { slots: 0, unproven: 0 }
       const isUnproven = !this.isProven(id)
-      if (all.places >= this.most - (own.places > 0 ? keptForAccounts : 0)) return 0
+      if (all.slots >= this.most - (own.slots > 0 ? keptForAccounts : 0)) return 0
       const left = mostUnproven - (own.unproven > 0 ? keptForAccounts : 0) - all.unproven
       if (isUnproven && own.unproven >= MAX_TIMES_LEFT * left) return 0
       if (isUnproven && this.earned.has(id) && own.unproven >= mostSlow) return 0
@@ -72,7 +72,7 @@ export class Places {
       offered.add(id)
       return more
     }
-    return { limit: isPlenty ? this.free - kept : this.free, room }
+    return { limit: isPlenty ? this.free - kept : this.free, capacityOf }
   }
 
   take({ id, accountId }: Owned): void {
@@ -90,17 +90,17 @@ export class Places {
   /** `tookMs`: for how long the endpoint was waited for. */
   learn(id: WebhookId, tookMs: number): void {
     const earned = this.earnedBy(id)
-    // Where one place is all that may be had, a second one says that it is quick.
+    // Where one slot is all that may be had, a second one says that it is quick.
     const most = Math.max(this.mostOfOne, 2)
     this.earned.set(id, tookMs > SLOW_MS ? Math.max(Math.floor(earned / 2), 1) : Math.min(earned + 1, most))
   }
 
   /** What all have now, and each account. */
   private held(): { all: Held; accounts: Map<AccountId, Held> } {
-    const all = { places: 0, unproven: 0 }
+    const all = { slots: 0, unproven: 0 }
     const accounts = new Map<AccountId, Held>()
     for (const [id, { accountId, count }] of this.taken) {
-      const own = accounts.get(accountId) ?? { places: 0, unproven: 0 }
+      const own = accounts.get(accountId) ?? { slots: 0, unproven: 0 }
       accounts.set(accountId, own)
       for (const each of [all, own]) add(each, count, !this.isProven(id))
     }
@@ -117,6 +117,6 @@ export class Places {
 }
 
 function add(held: Held, count: number, isUnproven: boolean): void {
-  held.places += count
+  held.slots += count
   if (isUnproven) held.unproven += count
 }
