@@ -1,4 +1,4 @@
-# One image for every role: the command chooses, `dist/apps/<role>/main.js`; without one, all run in one process.
+# One image for every role. The command `dist/apps/<role>/main.js` chooses one; without it, all run in one process.
 
 FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /mayfly
@@ -9,9 +9,9 @@ COPY infra infra
 COPY libs libs
 COPY apps apps
 COPY test test
-# What /version names as its commit: docker build --build-arg MAYFLY_COMMIT="$(git rev-parse HEAD)" .
+# The commit in /version: docker build --build-arg MAYFLY_COMMIT="$(git rev-parse HEAD)" .
 ARG MAYFLY_COMMIT=
-# What remains is what runs: the image has a Node of its own, and nothing to compile.
+# Keep only what runs. The image has its own Node, and compiles nothing.
 RUN node_modules/.bin/node infra/build/build.mjs \
   && rm -rf dist/test dist/infra \
   && npm uninstall --no-save --omit=dev node @swc/cli @swc/core
@@ -28,11 +28,11 @@ RUN mkdir /data && chown node:node /data
 COPY --from=build /mayfly/package.json ./
 COPY --from=build /mayfly/node_modules node_modules
 COPY --from=build /mayfly/dist dist
-# node, in numbers so that Kubernetes sees that it is not root.
+# The user node, as a number so that Kubernetes knows that it is not root.
 USER 1000:1000
 EXPOSE 3000 2525 9464
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.MAYFLY_METRICS_PORT || 3000}/healthz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-# Without a shell or npm between, so that SIGTERM reaches Node, which ends on it also as process 1.
+# Without a shell or npm, so that SIGTERM reaches Node, which handles it as process 1 too.
 ENTRYPOINT ["node"]
 CMD ["dist/apps/standalone/main.js"]
