@@ -15,7 +15,7 @@ interface AccountJson {
   } | null
   environments: string[]
   created_at: string
-  /** In the answers to its opening and to a change of its plan alone. */
+  /** Only in the answers that open the account or change its plan. */
   key?: { id: string; environment: string; scopes: string[]; secret: string } | null
 }
 
@@ -29,14 +29,12 @@ const PAGE_SIZE = 100
 
 /** `mayfly account …` */
 export function accountCommands(program: Command, session: Session): void {
-  const account = program
-    .command('account')
-    .description('accounts: opened and changed by operators, shown to all')
+  const account = program.command('account').description('show accounts; operators also open and change them')
 
   withLimits(account.command('open'))
-    .description('open an account; prints its first key, which is shown this once')
+    .description('open an account; prints its first key, which is shown only once')
     .argument('<name>')
-    .requiredOption('--plan <plan>', 'free, starter, pro, enterprise, or another that is configured')
+    .requiredOption('--plan <plan>', 'free, starter, pro, enterprise or another configured plan')
     .action(async (name: string, { plan, ...limits }: { plan: string } & Limits) => {
       const body = { name, plan, ...limitsJson(limits) }
       const opened = await session.api().post<AccountJson>('/v1/accounts', { body })
@@ -45,7 +43,7 @@ export function accountCommands(program: Command, session: Session): void {
 
   withLimits(account.command('plan'))
     .description("change an account's plan")
-    .argument('<account>', 'its id')
+    .argument('<account>', 'account id')
     .argument('<plan>')
     .action(async (id: string, plan: string, limits: Limits) => {
       const body = { plan, ...limitsJson(limits) }
@@ -57,7 +55,7 @@ export function accountCommands(program: Command, session: Session): void {
   account
     .command('list')
     .description('list all accounts')
-    .option('--limit <count>', 'at most so many', wholeNumber, 1_000)
+    .option('--limit <count>', 'maximum number of accounts', wholeNumber, 1_000)
     .action(async ({ limit }: { limit: number }) => {
       const accounts = await session
         .api()
@@ -72,8 +70,8 @@ export function accountCommands(program: Command, session: Session): void {
 
   account
     .command('show')
-    .description("show an account: the key's own where none is named")
-    .argument('[account]', 'its id; of another account for operators alone')
+    .description("show an account, by default the key's own")
+    .argument('[account]', 'account id; for other accounts, the key needs the scope operator')
     .action(async (id: string | undefined) => {
       const path = id === undefined ? '/v1/account' : `/v1/accounts/${encodeURIComponent(id)}`
       const shown = await session.api().get<AccountJson>(path)
@@ -85,11 +83,15 @@ function withLimits(command: Command): Command {
   return command
     .option(
       '--requests-per-minute <count>',
-      'of each key, where the plan is one of limits per account',
+      'requests per minute of each key, on plans with limits per account',
       wholeNumber,
     )
-    .option('--retention <duration>', 'longest life of an inbox, likewise')
-    .option('--max-messages <count>', 'most messages in one inbox, likewise', wholeNumber)
+    .option('--retention <duration>', 'maximum lifetime of an inbox, on the same plans')
+    .option(
+      '--max-messages <count>',
+      'maximum number of messages in an inbox, on the same plans',
+      wholeNumber,
+    )
 }
 
 function limitsJson({ requestsPerMinute, retention, maxMessages }: Limits): object {

@@ -4,7 +4,7 @@ import { messageOf } from '#libs/runtime/fault/message-of.js'
 import { EXIT, Failure, failureOf, type ProblemJson } from './failure.js'
 
 export interface ApiOptions {
-  /** Where the API is. */
+  /** URL of the API. */
   url: string
   key: string
 }
@@ -13,9 +13,9 @@ export interface Asked {
   query?: Readonly<Record<string, string | readonly string[] | undefined>>
   body?: object
   password?: string | undefined
-  /** How long an answer may take, with every repeat; longer where it is one that is waited for. */
+  /** Maximum time for an answer, including retries; longer for a request that waits. */
   timeoutMs?: number
-  /** In place of that: aborts what is under way. */
+  /** Used instead of the timeout: aborts the request. */
   signal?: AbortSignal
 }
 
@@ -28,7 +28,7 @@ const TIMEOUT_MS = 30_000
 const MAX_ATTEMPTS = 3
 const MAX_PAUSE_MS = 5_000
 
-/** The HTTP API as the commands use it. Every method rejects with Failure where it does not get what it asks for. */
+/** The HTTP API as the commands use it. Every method rejects with Failure if the request fails. */
 export class ApiClient {
   private readonly base: string
 
@@ -45,7 +45,7 @@ export class ApiClient {
     return readJson<Body>(await this.ask('GET', path, asked))
   }
 
-  /** May be repeated unseen: the API then answers as the first time, with the same secrets. */
+  /** Safe to retry: a repeat gets the first answer, with the same secrets. */
   async post<Body>(path: string, asked: Asked = {}): Promise<Body> {
     return readJson<Body>(await this.ask('POST', path, { ...asked, body: asked.body ?? {} }))
   }
@@ -64,14 +64,14 @@ export class ApiClient {
   }
 
   /**
-   * The bytes of an answer of any length, as they come; the signal ends it, and fetch itself after five minutes without
-   * any. Reading them rejects with Failure where they break off.
+   * The bytes of an answer of any length, as they arrive. The signal ends it, and so does fetch after five minutes
+   * without any. Reading rejects with Failure if the answer is cut off.
    */
   async stream(path: string, asked: Asked & { signal: AbortSignal }): Promise<AsyncIterable<Uint8Array>> {
     return read(await this.ask('GET', path, asked))
   }
 
-  /** The first so many items of a list, from as many pages as they take. */
+  /** The first `most` items of a list, from as many pages as needed. */
   async list<Item>(path: string, { most, pageSize }: { most: number; pageSize: number }, asked: Asked = {}) {
     const items: Item[] = []
     let query: Asked['query'] = { ...asked.query, limit: String(Math.min(most, pageSize)) }
@@ -123,7 +123,7 @@ export class ApiClient {
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        // The key goes nowhere but where it was said to.
+        // The key is sent only to the given URL.
         redirect: 'error',
         signal,
       })
@@ -145,7 +145,7 @@ async function* read({ body }: Response): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** What an answer holds. */
+/** The JSON of an answer. */
 async function wholly<Content>(content: Promise<Content>): Promise<Content> {
   try {
     return await content
@@ -165,15 +165,15 @@ async function readProblem(response: Response): Promise<ProblemJson | null> {
 
 function unanswered(url: string, error: unknown): Failure {
   const cause = error instanceof Error ? (error.cause ?? error) : error
-  // Of several addresses that were tried, the message is empty.
+  // The message is empty if several addresses were tried.
   const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
   return new Failure(EXIT.unavailable, `no answer from ${url}: ${messageOf(first)}`)
 }
 
-/** What can stand in a header. */
+/** Checks that the text is valid in a header. */
 function requireVisibleCharacters(what: string, text: string): void {
   if (!/^[\x21-\x7e]+$/.test(text))
-    throw new Failure(EXIT.usage, `${what} is not of visible ASCII characters`)
+    throw new Failure(EXIT.usage, `${what} must consist of visible ASCII characters`)
 }
 
 function nextCursor({ headers }: Response): string | null {

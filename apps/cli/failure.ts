@@ -1,6 +1,6 @@
 import { oneLine } from './printing.js'
 
-/** How the command ends, for scripts to tell. */
+/** Exit codes, for scripts. */
 export const EXIT = {
   ok: 0,
   /** Any other failure. */
@@ -17,14 +17,14 @@ export const EXIT = {
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
-/** Why a command did not do what it was asked to, in words for whoever ran it. */
+/** Why a command failed, in words for its user. */
 export class Failure extends Error {
   override readonly name = 'Failure'
 
   constructor(
     readonly exitCode: ExitCode,
     message: string,
-    /** What the API answered, where that is the reason. */
+    /** The API's answer, if that is the reason. */
     readonly problem: ProblemJson | null = null,
   ) {
     super(message)
@@ -46,7 +46,7 @@ export interface ProblemJson {
   errors?: { detail: string }[]
 }
 
-/** The failure that an answer stands for; `problem` is null where it was none of Mayfly's. */
+/** The failure for an answer; `problem` is null if the answer is not from Mayfly. */
 export function failureOf(status: number, problem: ProblemJson | null): Failure {
   const exitCode = exitCodeOf(status)
   if (problem === null) return new Failure(exitCode, `the answer was ${status}, and not from Mayfly`)
@@ -63,7 +63,7 @@ export function failureOf(status: number, problem: ProblemJson | null): Failure 
   return new Failure(exitCode, lines.join('\n'), problem)
 }
 
-/** The API's own, except where it names properties of the JSON that the text does not show. */
+/** The API's fix, unless it names properties of the JSON that the text does not show. */
 function fixOf({ fix, nearest = [], cursor }: ProblemJson): string {
   if (cursor === undefined) return fix
   const why = nearest.length === 0 ? '' : ', and why the messages above did not match'

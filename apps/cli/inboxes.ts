@@ -25,17 +25,17 @@ interface InboxJson {
   name?: string | null
   expires_at?: string
   ended_at?: string
-  /** In the answer to its creation alone. */
+  /** Only in the answer that creates the inbox. */
   password?: string
 }
 
-/** The API's own longest pages. */
+/** The API's maximum page sizes. */
 const INBOXES_A_PAGE = 1_000
 const MESSAGES_A_PAGE = 100
 
 /** `mayfly inbox …` */
 export function inboxCommands(program: Command, session: Session): void {
-  const inbox = program.command('inbox').description('inboxes and their mail')
+  const inbox = program.command('inbox').description('manage inboxes and read their mail')
   createCommand(inbox, session)
   listCommand(inbox, session)
   readCommand(inbox, session)
@@ -47,10 +47,10 @@ function createCommand(inbox: Command, session: Session): void {
   inbox
     .command('create')
     .description('create an inbox; prints its address')
-    .option('--duration <duration>', 'how long it lives: 30m, 24h, 7d, 2w')
+    .option('--duration <duration>', 'lifetime, such as 30m, 24h, 7d or 2w')
     .option('--name <name>')
-    .option('--label <name:value>', 'to find it by; may come several times', label)
-    .option('--protected', 'put its mail behind a password, which is shown this once')
+    .option('--label <name:value>', 'label to search by; can be repeated', label)
+    .option('--protected', 'protect its mail with a password, which is shown only once')
     .action(
       async (options: {
         duration?: string
@@ -72,8 +72,8 @@ function listCommand(inbox: Command, session: Session): void {
     .command('list')
     .description('list inboxes, newest first')
     .addOption(new Option('--state <state>').choices(['active', 'deleted', 'expired']).default('active'))
-    .option('--label <name:value>', 'may come several times: all must hold', label)
-    .option('--limit <count>', 'at most so many', wholeNumber, 25)
+    .option('--label <name:value>', 'can be repeated: all must match', label)
+    .option('--limit <count>', 'maximum number of inboxes', wholeNumber, 25)
     .action(async (options: { state: string; label?: readonly string[]; limit: number }) => {
       const { state, label: labels, limit: most } = options
       const query = { state, ...(labels === undefined ? {} : { label: labels }) }
@@ -106,10 +106,10 @@ type ReadOptions = Filters & {
 function readCommand(inbox: Command, session: Session): void {
   withFilters(inbox.command('read'))
     .description('read an inbox: its messages, or one of them')
-    .argument('<inbox>', 'its id')
-    .argument('[message]', "one message's id")
-    .addOption(new Option('--order <order>', 'of the list').choices(['asc', 'desc']).default('asc'))
-    .option('--limit <count>', 'list at most so many', wholeNumber, 25)
+    .argument('<inbox>', 'inbox id')
+    .argument('[message]', 'message id')
+    .addOption(new Option('--order <order>', 'order of the list').choices(['asc', 'desc']).default('asc'))
+    .option('--limit <count>', 'maximum number of messages', wholeNumber, 25)
     .addOption(new Option('--raw', "write the message's source, byte for byte").conflicts('attachment'))
     .option('--attachment <index>', 'write an attachment of the message')
     .addOption(passwordOption())
@@ -119,7 +119,7 @@ function readCommand(inbox: Command, session: Session): void {
       const api = session.api()
       if (messageId === undefined) {
         if (raw === true || attachment !== undefined) {
-          throw new Failure(EXIT.usage, '--raw and --attachment are of one message: name it')
+          throw new Failure(EXIT.usage, '--raw and --attachment need the id of one message')
         }
         const asked = { query: { ...filters, order }, password }
         const messages = await api.list<MessageJson>(path, { most, pageSize: MESSAGES_A_PAGE }, asked)
@@ -140,9 +140,9 @@ function readCommand(inbox: Command, session: Session): void {
 function deleteCommand(inbox: Command, session: Session): void {
   inbox
     .command('delete')
-    .description('delete an inbox with all its mail, or one message, for good')
-    .argument('<inbox>', 'its id')
-    .argument('[message]', "one message's id")
+    .description('permanently delete an inbox with all its mail, or one message')
+    .argument('<inbox>', 'inbox id')
+    .argument('[message]', 'message id')
     .addOption(passwordOption())
     .action(async (inboxId: string, messageId: string | undefined, { password }: { password?: string }) => {
       const path =

@@ -14,7 +14,7 @@ interface KeyJson {
   last_used_at: string | null
   state: string
   rate_limit: number | null
-  /** In the answer to its issue or rotation alone. */
+  /** Only in the answer that issues or rotates the key. */
   secret?: string
 }
 
@@ -38,15 +38,15 @@ const ENGINE_NODE_MAJOR = 24
 
 /** `mayfly key …` */
 export function keyCommands(program: Command, session: Session): void {
-  const key = program.command('key').description("an account's keys; needs the scope admin")
+  const key = program.command('key').description("manage an account's keys; needs the scope admin")
 
   key
     .command('issue')
-    .description('issue a key; prints its secret, which is shown this once')
+    .description('issue a key; prints its secret, which is shown only once')
     .argument('<name>')
-    .requiredOption('--environment <environment>', 'whose inboxes it sees')
-    .option('--scope <scope...>', 'inboxes (where none is given), read, audit, admin, operator')
-    .option('--rate-limit <count>', "requests a minute; the plan's by default", wholeNumber)
+    .requiredOption('--environment <environment>', 'environment whose inboxes the key can access')
+    .option('--scope <scope...>', 'inboxes (default), read, audit, admin, operator')
+    .option('--rate-limit <count>', "requests per minute; default: the plan's", wholeNumber)
     .option('--account <account>', 'issue it for another account; needs the scope operator')
     .action(async (name: string, options: IssueOptions) => {
       const { environment, scope: scopes, rateLimit, account } = options
@@ -70,9 +70,9 @@ export function keyCommands(program: Command, session: Session): void {
 
   key
     .command('rotate')
-    .description('give a key a new secret, which is shown this once')
-    .argument('<key>', 'its id')
-    .option('--grace <duration>', 'how long the old secret works on; it ends at once where none is given')
+    .description('replace the secret of a key; prints the new one, which is shown only once')
+    .argument('<key>', 'key id')
+    .option('--grace <duration>', 'how long the old secret stays valid; default: it ends at once')
     .action(async (id: string, { grace }: { grace?: string }) => {
       const path = `/v1/keys/${encodeURIComponent(id)}/rotate`
       const rotated = await session.api().post<KeyJson>(path, { body: { grace } })
@@ -81,8 +81,8 @@ export function keyCommands(program: Command, session: Session): void {
 
   key
     .command('revoke')
-    .description('take a key out of use, for good')
-    .argument('<key>', 'its id')
+    .description('revoke a key permanently')
+    .argument('<key>', 'key id')
     .action(async (id: string) => {
       const revoked = await session.api().delete<KeyJson>(`/v1/keys/${encodeURIComponent(id)}`)
       session.print(revoked, () => keyText(revoked))
@@ -91,7 +91,7 @@ export function keyCommands(program: Command, session: Session): void {
   key
     .command('list')
     .description("list the account's keys")
-    .option('--limit <count>', 'at most so many', wholeNumber, 1_000)
+    .option('--limit <count>', 'maximum number of keys', wholeNumber, 1_000)
     .action(async ({ limit }: { limit: number }) => {
       const keys = await session.api().list<KeyJson>('/v1/keys', { most: limit, pageSize: PAGE_SIZE })
       session.print(keys, () =>

@@ -4,11 +4,11 @@ import { harmless } from './printing.js'
 import { makeProgram } from './program.js'
 
 /*
- * `mayfly`: a client of the HTTP API for people and scripts (docs/cli.md). It asks over HTTP, prints what came of it on
- * standard output, what went wrong on standard error, and ends with a code that tells which of the two it was.
+ * `mayfly`: a client of the HTTP API for people and scripts (docs/cli.md). It prints results on standard
+ * output and errors on standard error, and exits with a code that tells them apart.
  */
 
-// Who reads may have had enough: `mayfly … | head`.
+// The reader may have closed the pipe: `mayfly … | head`.
 process.stdout.on('error', () => process.exit(EXIT.failed))
 
 const program = makeProgram(process.stdout)
@@ -19,7 +19,7 @@ try {
 }
 
 function tell(error: unknown): ExitCode {
-  // It has told by itself: help that was asked for, or what is wrong with the command line.
+  // Commander has already printed the help or the error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
   const { exitCode, message, problem } =
     error instanceof Failure

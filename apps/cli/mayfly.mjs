@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command `mayfly`. It runs on the build, which is made here where there is none yet.
+// The command `mayfly`. It runs on the build, and builds first if there is none.
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -33,7 +33,7 @@ export function messageTable(messages: readonly MessageJson[]): string {
   )
 }
 
-/** A message as a person would read it. */
+/** A message as text for people. */
 export function messageText(message: MessageJson): string {
   const { links, codes, attachments } = message
   const head = [

@@ -1,14 +1,14 @@
-/** A cell's or a line's text, which a sender may have made up: nothing in it may steer a terminal. */
+/** Text of a cell or a line. It may come from a sender, so it must not control the terminal. */
 export function oneLine(text: string): string {
   return harmless(text.replaceAll(/\s+/g, ' '))
 }
 
-/** The same for text of many lines. Control characters and what turns the direction of writing are replaced. */
+/** The same for text of many lines. Control characters and bidirectional controls are replaced. */
 export function harmless(text: string): string {
   return text.replaceAll(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '\ufffd')
 }
 
-/** Columns under their names, each as wide as its widest cell. */
+/** A table with column names; each column is as wide as its widest cell. */
 export function table(names: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [names.map((name) => name.toUpperCase()), ...rows.map((row) => row.map(oneLine))]
   // One by one: a list may have more rows than a function takes arguments.
@@ -25,7 +25,7 @@ export function table(names: readonly string[], rows: readonly (readonly string[
     .join('\n')
 }
 
-/** One fact a line; those that are null are left out. */
+/** One fact per line. Null facts are left out. */
 export function facts(pairs: Readonly<Record<string, string | number | boolean | null | undefined>>): string {
   const known = Object.entries(pairs).filter(([, value]) => value !== null && value !== undefined)
   const width = Math.max(...known.map(([name]) => name.length))

@@ -21,20 +21,16 @@ const EXIT_CODES = `
 Exit codes: 0 success, 1 any other failure, 2 invalid command or request, 3 not found, ended, or nothing matched
 in time, 4 the key, its scopes or the password were refused, 5 Mayfly is unreachable, busy or over a limit.`
 
-/** The command line, whole. What commands come to goes to `output`. */
+/** The whole command line. Results of commands are written to `output`. */
 export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   const program = new Command('mayfly')
-    .description(
-      'A client of the Mayfly API: disposable inboxes, the keys to make them with, accounts, and usage.',
-    )
-    .addOption(
-      new Option('--url <url>', 'where the API is').env('MAYFLY_URL').default('http://127.0.0.1:3000'),
-    )
+    .description('A client of the Mayfly API: disposable inboxes, keys, accounts and usage.')
+    .addOption(new Option('--url <url>', 'URL of the API').env('MAYFLY_URL').default('http://127.0.0.1:3000'))
     .addOption(
       new Option('--key <key>', 'the API key; other users of the machine may see it here').env('MAYFLY_KEY'),
     )
-    .option('--json', 'print the API’s own JSON, problems too')
-    .showHelpAfterError('(--help says more)')
+    .option('--json', 'print the JSON of the API, also for problems')
+    .showHelpAfterError('(use --help for details)')
     .addHelpText('after', EXIT_CODES)
     .version(BUILD_INFO.commit === null ? BUILD_INFO.version : `${BUILD_INFO.version} (${BUILD_INFO.commit})`)
     .exitOverride()

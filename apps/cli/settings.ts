@@ -3,7 +3,7 @@ import { SETTINGS } from '#libs/runtime/config/settings.js'
 import type { Setting } from '#libs/runtime/config/setting.js'
 import type { Session } from './session.js'
 
-/** `mayfly config`: what there is to set, from the code that reads it. Nothing is asked of a server. */
+/** `mayfly config`: all settings, from the code that reads them. It needs no server. */
 export function configCommand(program: Command, session: Session): void {
   program
     .command('config')

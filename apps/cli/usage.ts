@@ -57,7 +57,7 @@ interface SpanOptions {
 
 /** `mayfly usage …` */
 export function usageCommands(program: Command, session: Session): void {
-  const usage = program.command('usage').description('what keys were used for, counted')
+  const usage = program.command('usage').description('usage figures')
   showCommand(usage, session)
   reportCommand(usage, session)
   exportCommand(usage, session)
@@ -65,14 +65,14 @@ export function usageCommands(program: Command, session: Session): void {
 
 function showCommand(usage: Command, session: Session): void {
   withSpan(usage.command('show', { isDefault: true }), 'the last 24 hours')
-    .description('by time, of the key; with the scope admin, of its account; need not be named')
+    .description('usage of the key over time, or of its account with the scope admin (default command)')
     .addOption(
-      new Option('--interval <interval>', 'how long a row is, in UTC')
+      new Option('--interval <interval>', 'time span of a row, in UTC')
         .choices(USAGE_INTERVALS)
         .default('hour'),
     )
-    .option('--group-by <what>', 'a row for each: key, environment, or label.<name>')
-    .option('--label <name:value>', 'only what has the label; can be repeated: all must match', label)
+    .option('--group-by <what>', 'split rows by key, environment or label.<name>')
+    .option('--label <name:value>', 'only usage with the label; can be repeated: all must match', label)
     .action(
       async (options: SpanOptions & { interval: string; groupBy?: string; label?: readonly string[] }) => {
         const { groupBy, ...query } = options
@@ -95,18 +95,21 @@ function reportCommand(usage: Command, session: Session): void {
 
 function exportCommand(usage: Command, session: Session): void {
   withSpan(usage.command('export'), 'the last 24 hours')
-    .description("take the account's usage as a file; needs the scope admin")
+    .description("export the account's usage to a file; needs the scope admin")
     .addOption(new Option('--format <format>').choices(EXPORT_FORMATS).default('ndjson'))
     .addOption(
       new Option('--table <table>', 'figures by key, route or webhook, or events of one kind')
         .choices(EXPORT_TABLES)
         .default('usage'),
     )
-    .option('--output <file>', 'in place of standard output; one that is there is replaced')
+    .option('--output <file>', 'write to a file instead of standard output; replaces an existing file')
     .action(async (options: SpanOptions & { format: string; table: string; output?: string }) => {
       const { output, ...query } = options
       if (output === undefined && options.format === 'parquet' && session.isTerminal) {
-        throw new Failure(EXIT.usage, 'Parquet is nothing for a terminal: name a file with --output')
+        throw new Failure(
+          EXIT.usage,
+          'Parquet is binary and is not printed on a terminal: name a file with --output',
+        )
       }
       const ask = (signal: AbortSignal) => session.api().stream('/v1/usage/export', { query, signal })
       if (output === undefined) {
@@ -159,7 +162,7 @@ function reportText(report: ReportJson): string {
 
 const BARS = '▁▂▃▄▅▆▇█'
 
-/** A bar for each bucket, as high as its mails; a dot for a bucket without mail. */
+/** A bar for each bucket, by its number of mails; a dot for a bucket without mail. */
 function timelineText(timeline: readonly BucketJson[]): string {
   const max = Math.max(...timeline.map(({ mails }) => mails))
   const bars = timeline.map(({ mails }) =>
@@ -178,12 +181,12 @@ function quantilesText(quantiles: QuantilesJson | null): string {
 
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Asks for content, once there is somewhere to put it. The signal aborts where it is no longer wanted. */
+/** Requests the content, once the file is open. The signal aborts the request if it is no longer needed. */
 type AskForContent = (signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
 
 /**
- * Resolves with how many bytes they were once a file has all of the content. What was there before is there until then;
- * nothing is left of a file that is not whole, also where a signal ends the command.
+ * Resolves with the number of bytes once the file has all of the content. Until then an existing file is unchanged. An
+ * incomplete file is removed, also if a signal ends the command.
  */
 async function writeFileWhole(path: string, ask: AskForContent): Promise<number> {
   const partial = `${path}.${process.pid}.partial`

@@ -13,16 +13,16 @@ type WaitOptions = Filters & {
   password?: string
 }
 
-/** The longest that the API lets one request wait. */
+/** The longest wait of one request that the API allows. */
 const MAX_SECONDS_A_REQUEST = 55
-/** What a request that waits may take beyond its wait. */
+/** Time that a request may take in addition to its wait. */
 const GRACE_MS = 15_000
 
 /** `mayfly inbox wait` */
 export function waitCommand(inbox: Command, session: Session): void {
   withFilters(inbox.command('wait'))
     .description('wait for a message that matches: the oldest one present, or the next to arrive')
-    .argument('<inbox>', 'its id')
+    .argument('<inbox>', 'inbox id')
     .option('--timeout <seconds>', 'how long to wait, at most 3600', seconds, 25)
     .addOption(
       new Option('--order <order>', 'take the oldest match (asc) or the newest (desc)')
