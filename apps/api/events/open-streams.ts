@@ -43,7 +43,7 @@ export class OpenStreams {
 
   /** Throws too-many-streams where there are as many as there may be. */
   take({ accountId, keyId }: Principal): StreamPlace {
-    if (this.isStopping) throw unavailable('shutting-down', 'This instance takes no more requests.')
+    if (this.isStopping) throw unavailable('shutting-down', 'This instance accepts no more requests.')
     let watched: EventStream | null = null
     const leavePlace = this.slots.take([accountId, keyId], () => {
       watched?.finish('crowded-out')

@@ -28,7 +28,7 @@ export function takeJson(server: FastifyInstance): void {
   )
   server.addContentTypeParser('*', async (request: Read) => {
     const body = await readBody(request)
-    if (body.length > 0) throw notTaken('Only application/json is taken.')
+    if (body.length > 0) throw notTaken('Only application/json is accepted.')
     return {}
   })
 }

@@ -50,5 +50,5 @@ function sumOf(owner: Owner, bytes: Buffer): number {
 }
 
 function badCursor(place: Place): Problem {
-  return invalid({ detail: 'the cursor is not one that this list gave', ...place })
+  return invalid({ detail: 'the cursor is not from this list', ...place })
 }

@@ -29,7 +29,7 @@ export async function pageOf<Prefix extends string, Item extends { id: Id<Prefix
 ): Promise<Item[]> {
   const after = cursor === undefined ? null : Buffer.from(cursor, 'base64url').toString()
   if (after !== null && !isId(prefix, after)) {
-    throw invalid({ detail: 'the cursor is not one that this list gave', parameter: 'cursor' })
+    throw invalid({ detail: 'the cursor is not from this list', parameter: 'cursor' })
   }
   const found = await look({ order, after, limit: limit + 1 })
   const page = found.slice(0, limit)

@@ -41,29 +41,29 @@ export class ProblemFilter implements ExceptionFilter {
     if (request.is404 && isAboutBody(error)) return this.noRoute(request)
     if (error instanceof Problem) return error
     if (error instanceof BudgetExhaustedError) {
-      return unavailable('busy', 'Other large requests of the account, or of others, did not end in time.')
+      return unavailable(
+        'busy',
+        'Other large requests of this account, or of others, did not finish in time.',
+      )
     }
     if (error instanceof LogUnavailableError || error instanceof KeyVaultUnavailableError) {
       return unavailable('log-unavailable', logUnavailable(request.method))
     }
     if (error instanceof ViewsCatchingUpError) return unavailable('catching-up', error.message)
     if (error instanceof ReadModelUnavailableError) {
-      return unavailable('read-model-unavailable', 'What is stored can not be read just now.')
+      return unavailable('read-model-unavailable', 'The stored data can not be read at the moment.')
     }
     if (error instanceof UsageUnavailableError) {
-      return unavailable('read-model-unavailable', 'Usage figures can not be read just now.')
+      return unavailable('read-model-unavailable', 'Usage can not be read at the moment.')
     }
     if (error instanceof IdempotencyUnavailableError) {
-      return unavailable(
-        'read-model-unavailable',
-        'Whether this Idempotency-Key came before can not be told.',
-      )
+      return unavailable('read-model-unavailable', 'Idempotency keys can not be looked up at the moment.')
     }
     switch (statusOf(error)) {
       case 404:
         return this.noRoute(request)
       case 415:
-        return new Problem('unsupported-media-type', { detail: 'Only application/json is taken.' })
+        return new Problem('unsupported-media-type', { detail: 'Only application/json is accepted.' })
       case 400:
         return new Problem('malformed-json', { detail: messageOf(error) })
       default:
@@ -76,7 +76,7 @@ export class ProblemFilter implements ExceptionFilter {
     const path = pathOf(request)
     const allowed = this.methods.allowedAt(path)
     if (allowed.length === 0 || allowed.includes(method)) {
-      return new Problem('not-found', { detail: `There is nothing at ${path.slice(0, 200)}.` })
+      return new Problem('not-found', { detail: `There is no resource at ${path.slice(0, 200)}.` })
     }
     return methodNotAllowed(method, allowed)
   }
@@ -95,6 +95,6 @@ function statusOf(error: unknown): number {
 
 function logUnavailable(method: string): string {
   return method === 'GET' || method === 'HEAD'
-    ? 'What the answer needs of the event log can not be had just now.'
-    : 'The event log did not take the change, or may not have.'
+    ? 'The event log can not be read at the moment.'
+    : 'The change may not have been stored: the event log did not confirm it.'
 }

@@ -91,7 +91,7 @@ export function makeServer({
     await limit(request, reply)
   }
   const admit = async (request: FastifyRequest, reply: FastifyReply) => {
-    if (isShuttingDown()) throw unavailable('shutting-down', 'This instance takes no more requests.')
+    if (isShuttingDown()) throw unavailable('shutting-down', 'This instance accepts no more requests.')
     try {
       await check(request, reply)
     } catch (error) {

@@ -207,5 +207,5 @@ export function hasEnded({ id, state, endedAt, endedBy }: EndedInbox): Problem {
 
 /** The views still show an inbox that the log has ended. */
 export function comingToItsEnd(inboxId: InboxId): Problem {
-  return unavailable('catching-up', `The inbox ${inboxId} is coming to its end.`)
+  return unavailable('catching-up', `The inbox ${inboxId} is being deleted.`)
 }

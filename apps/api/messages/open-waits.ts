@@ -77,7 +77,10 @@ export function tooManyWaits(): Problem {
 }
 
 export function shuttingDown(): Problem {
-  return unavailable('shutting-down', 'This instance shuts down: the wait goes on at another one.')
+  return unavailable(
+    'shutting-down',
+    'This instance is shutting down: send the wait again, to reach another one.',
+  )
 }
 
 class Wait implements OpenWait {

@@ -119,7 +119,7 @@ export class OperationsController {
     @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    if (!isProblemCode(code)) throw notFound('There is no problem of that name.')
+    if (!isProblemCode(code)) throw notFound('There is no problem with that code.')
     void reply.type('text/html; charset=utf-8')
     return problemPage(code)
   }

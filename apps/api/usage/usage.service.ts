@@ -127,7 +127,7 @@ export class Usage {
     const own = this.exporting.filter((each) => each === accountId).length
     if (this.exporting.length >= MAX_EXPORTS || own >= MAX_EXPORTS_OF_ACCOUNT) {
       const most = `${MAX_EXPORTS} exports at once, ${MAX_EXPORTS_OF_ACCOUNT} of them to one account`
-      throw unavailable('too-many-streams', `This instance gives at most ${most}.`)
+      throw unavailable('too-many-streams', `This instance allows at most ${most}.`)
     }
     this.exporting.push(accountId)
     const end = () => this.exporting.splice(this.exporting.indexOf(accountId), 1)
