@@ -8,7 +8,7 @@ interface Gathered extends UsageRange {
 /** Rows that wait to be written, of ranges without a gap, by partition. */
 export class GatheredRows {
   private readonly partitions = new Map<number, Gathered>()
-  /** Since when the oldest of them waits, on the clock of `performance.now()`; null where none does. */
+  /** Since when the oldest of them waits, on the clock of `performance.now()`; null if none does. */
   sinceMs: number | null = null
   count = 0
 

@@ -15,7 +15,7 @@ export function writeRanges(ranges: readonly UsageRange[]): string {
   return ranges.map(({ partition, first, end }) => `${partition}:${first}-${end}`).join(' ')
 }
 
-/** None where the note is empty, or not one of these. */
+/** None if the note is empty, or not one of these. */
 export function readRanges(note: string): UsageRange[] {
   const found = note.split(' ').map((text) => /^(\d{1,6}):(\d{1,15})-(\d{1,15})$/.exec(text))
   if (found.includes(null)) return []

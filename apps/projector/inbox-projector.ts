@@ -73,7 +73,7 @@ export class InboxProjector {
   ) {}
 
   /**
-   * Resolves once the views show the events, or the store has said that it stands elsewhere. Rejects where the
+   * Resolves once the views show the events, or the store has said that it stands elsewhere. Rejects if the
    * batch’s signal aborts before the step is written.
    */
   async project(

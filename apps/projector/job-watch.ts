@@ -38,7 +38,7 @@ export class JobWatch {
     return [...this.jobs].some(({ isSlow }) => isSlow)
   }
 
-  /** The account whose mail all jobs are at; null where they are at several accounts', or there are none. */
+  /** The account whose mail all jobs are at; null if they are at several accounts', or there are none. */
   get soleAccount(): AccountId | null {
     const [owner, ...others] = [...this.jobs].map(({ current }) => current?.task.accountId)
     return owner !== undefined && others.every((other) => other === owner) ? owner : null

@@ -24,7 +24,7 @@ export interface Defeat {
 /** What a thread is to do with a mail. */
 export interface ParseOrder {
   task: ParseTask
-  /** Null where it is read as a whole. */
+  /** Null if it is read as a whole. */
   defeat: Defeat | null
 }
 

@@ -46,7 +46,7 @@ export class ParseThread {
     return this.progress.index
   }
 
-  /** Resolves once the mails are read, or those left that `stop` spared it. Rejects where the thread is lost. */
+  /** Resolves once the mails are read, or those left that `stop` spared it. Rejects if the thread is lost. */
   async run(orders: readonly ParseOrder[], told: (results: ParseResult[]) => void): Promise<void> {
     this.assertThere()
     this.progress.clear()
@@ -71,7 +71,7 @@ export class ParseThread {
     this.progress.stop()
   }
 
-  /** The CPU time that the mail under way has taken so far; null where it is not begun, or the thread doesn't tell. */
+  /** The CPU time that the mail under way has taken so far; null if it is not begun, or the thread doesn't tell. */
   async cpuMs(): Promise<number | null> {
     try {
       const { user, system } = await this.worker.cpuUsage()

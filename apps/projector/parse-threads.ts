@@ -48,7 +48,7 @@ export class ParseThreads {
     return this.idle[kind].length > 0
   }
 
-  /** Null where none is free. */
+  /** Null if none is free. */
   take(kind: ThreadKind): ParseThread | null {
     return this.idle[kind].pop() ?? null
   }

@@ -52,7 +52,7 @@ async function readOne({ task, defeat }: ParseOrder): Promise<Omit<ParseResult, 
   return { messageId, body: new Uint8Array(body), hasFailed }
 }
 
-/** Null where the bytes are not what was accepted: no other try will open them. */
+/** Null if the bytes are not what was accepted: no other try will open them. */
 function open(
   { inboxId, messageId, sealed }: ParseTask,
   key: SecretKey,

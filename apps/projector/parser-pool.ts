@@ -68,7 +68,7 @@ export class ParserPool {
   }
 
   /**
-   * Resolves with every mail's sealed body. Rejects where the pool is closed, or the signal aborts: mails that no
+   * Resolves with every mail's sealed body. Rejects if the pool is closed, or the signal aborts: mails that no
    * thread has taken by then are left.
    */
   async parse(tasks: readonly ParseTask[], signal: AbortSignal): Promise<Map<MessageId, Uint8Array>> {

@@ -20,7 +20,7 @@ export class ThreadProgress {
     return this.numbers[0] ?? 0
   }
 
-  /** The thread's CPU time when it began that one; null where it has begun none, since it has not had its turn yet. */
+  /** The thread's CPU time when it began that one; null if it has begun none, since it has not had its turn yet. */
   get startMs(): number | null {
     const startMs = this.numbers[1] ?? NaN
     return Number.isNaN(startMs) ? null : startMs

@@ -22,7 +22,7 @@ const LOOK_EVERY_MS = 1_000
  * are begun again, which rebuilds what is missing.
  */
 export class ViewsWatch {
-  /** As last seen, null where there was none. */
+  /** As last seen, null if there was none. */
   private readonly positions = new Map<string, number | null>()
   private readonly looking: Repetition
 

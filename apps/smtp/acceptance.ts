@@ -42,7 +42,7 @@ export interface AcceptanceOptions {
   inboxes: Pick<InboxQueries, 'inbox'>
   recorder: Pick<Recorder, 'record'>
   usage: MailUsage
-  /** Null where nobody is to verify whom mails are from. */
+  /** Null if nobody is to verify whom mails are from. */
   authenticator: Pick<Authenticator, 'verify'> | null
   unshown: Pick<UnshownMail, 'take' | 'releaseWhenShown'>
   now: () => Date

@@ -14,7 +14,7 @@ export class BacklogWatch {
     private readonly queries: Pick<InboxQueries, 'progress'>,
   ) {}
 
-  /** At most a quarter of a second old; null where it has to be measured. */
+  /** At most a quarter of a second old; null if it has to be measured. */
   recent(): Backlog | null {
     const { last } = this
     return last !== null && performance.now() - last.measuredAtMs < FRESH_MS ? last.backlog : null

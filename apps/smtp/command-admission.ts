@@ -3,7 +3,7 @@ import type { AuthOffer } from './smtp-auth.js'
 
 /** What is said to a command before it is read any further. */
 export interface Admission {
-  /** Null where it is to be carried out. */
+  /** Null if it is to be carried out. */
   refusal: Refusal | null
   /** Whether the session ends with the refusal. */
   isLast: boolean

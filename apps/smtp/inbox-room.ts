@@ -28,7 +28,7 @@ const LONGEST_MS = 60_000
 export class InboxRoom {
   private readonly uncounted = new LRUCache<InboxId, Uncounted>({ max: MAX_INBOXES, ttl: LONGEST_MS })
 
-  /** Null where the inbox is full. To be asked with a row as soon as that is read. */
+  /** Null if the inbox is full. To be asked with a row as soon as that is read. */
   take({ inbox, endOffset }: InboxRow): Place | null {
     if (inbox.state !== 'active') return null
     const { id, messageCount, maxMessages } = inbox

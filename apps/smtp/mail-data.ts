@@ -23,7 +23,7 @@ type Place = 'line-start' | 'dot' | 'dot-cr' | 'text' | 'cr'
 
 export interface MailLimits {
   maxBytes: number
-  /** SIZE of MAIL FROM (RFC 1870); null where the client gave none. */
+  /** SIZE of MAIL FROM (RFC 1870); null if the client gave none. */
   declaredBytes: number | null
 }
 
@@ -44,7 +44,7 @@ export class MailData {
   private state: MailState = 'whole'
   private readBytes = 0
 
-  /** Null where the budget has no room. */
+  /** Null if the budget has no room. */
   static begin(limits: MailLimits, budget: Budget): MailData | null {
     const declared = Math.min(limits.declaredBytes ?? 0, MAX_DECLARED_BYTES)
     const bytes = Math.min(Math.max(declared, FIRST_BYTES), limits.maxBytes)

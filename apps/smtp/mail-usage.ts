@@ -62,7 +62,7 @@ function aboutOf(
   return { keyId: keyOfSender(senderKey, inbox) ?? keyId, inboxId, labels }
 }
 
-/** What a sender knows a mail by; null where it says nothing. */
+/** What a sender knows a mail by; null if it says nothing. */
 export function identityOf(raw: Buffer): string | null {
   const start = raw.toString('latin1', 0, HEAD_BYTES)
   const end = /\r?\n\r?\n/.exec(start)?.index ?? start.length

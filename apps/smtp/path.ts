@@ -25,7 +25,7 @@ const LABEL = /^[a-z0-9_\u0080-\u{10ffff}-]{1,255}$/iu
 /** C1 controls, invisible characters and bidirectional controls (UAX #9): an address with one looks like another. */
 const UNSEEN = /[\u0080-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/
 
-/** Reads MAIL FROM or RCPT TO; null where the syntax is wrong (RFC 5321, sections 4.1.1.2 and 4.1.1.3; RFC 6531). */
+/** Reads MAIL FROM or RCPT TO; null if the syntax is wrong (RFC 5321, sections 4.1.1.2 and 4.1.1.3; RFC 6531). */
 export function readPathCommand(command: Buffer): PathCommand | null {
   if (!isUtf8(command)) return null
   const line = command.toString('utf8')

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { readProxyHeader } from './proxy-header.js'
 
-/** The connection that a balancer passes on; null where it is its own. */
+/** The connection that a balancer passes on; null if it is its own. */
 export type ProxySource = { address: string; port: number } | null
 
 /**

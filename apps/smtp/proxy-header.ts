@@ -2,7 +2,7 @@ import { isIPv4, isIPv6, SocketAddress } from 'node:net'
 import { plainAddress } from '#libs/runtime/remote-address/remote-address.js'
 
 /**
- * What a balancer says of the connection that it passes on. `source` is null where it says nothing: the connection
+ * What a balancer says of the connection that it passes on. `source` is null if it says nothing: the connection
  * is its own (a health check), or of a kind that has no IP address.
  */
 export type ProxyHeader =

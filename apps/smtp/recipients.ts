@@ -43,7 +43,7 @@ export class Recipients {
     this.discardFrom = new Networks(discardFrom ?? [])
   }
 
-  /** Null where mail may come, whoever it is for. */
+  /** Null if mail may come, whoever it is for. */
   async refusalOfMail(): Promise<Refusal | null> {
     const { backlog, settings } = this.options
     return this.orUnavailable(async () => {

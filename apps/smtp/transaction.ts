@@ -55,7 +55,7 @@ export class Transaction {
     return this.byMailbox.size + this.discarded.size
   }
 
-  /** Checks MAIL FROM; null where the mail may come. */
+  /** Checks MAIL FROM; null if the mail may come. */
   async begin(command: Buffer): Promise<Refusal | null> {
     const read = readPathCommand(command)
     if (read === null) return REFUSALS.wrongSender
@@ -103,7 +103,7 @@ export class Transaction {
 
 /** What MAIL FROM says beside the address. */
 interface MailParameters {
-  /** SIZE (RFC 1870); null where there is none. */
+  /** SIZE (RFC 1870); null if there is none. */
   declaredBytes: number | null
   /** SMTPUTF8 (RFC 6531). */
   isInternational: boolean

@@ -54,7 +54,7 @@ export class SessionGuesses {
   }
 
   /**
-   * How long the answer is to be held back, in milliseconds; null where the session is to be cut. Answers come at
+   * How long the answer is to be held back, in milliseconds; null if the session is to be cut. Answers come at
    * once for the first tenth of the allowance, then later and later up to the longest delay, which half of it meets.
    */
   guessed(): number | null {

@@ -40,7 +40,7 @@ export type MadeAttempt =
       result: 'failed'
       outcome: AttemptOutcome
       nextAttemptAt: Date | null
-      /** Why the webhook was disabled for it; null where it was not. */
+      /** Why the webhook was disabled for it; null if it was not. */
       disabledFor: WebhookDisabled['reason'] | null
     }
 
@@ -49,7 +49,7 @@ export class Attempts {
   constructor(private readonly options: AttemptsOptions) {}
 
   /**
-   * Resolves once the log has been told. Rejects where it could not be, or the views can't say what to send: the
+   * Resolves once the log has been told. Rejects if it could not be, or the views can't say what to send: the
    * attempt is made (again) once its lease has ended. `onTaken` is called once the endpoint has taken it,
    * ahead of the record of that, with for how long it was waited for.
    */

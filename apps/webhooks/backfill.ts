@@ -26,7 +26,7 @@ const TOPIC = 'inbox-events'
 export class Backfill {
   constructor(private readonly options: BackfillOptions) {}
 
-  /** To be called once the views show the webhook. Rejects where the views or the log can't tell yet. */
+  /** To be called once the views show the webhook. Rejects if the views or the log can't tell yet. */
   async run(webhook: Webhook): Promise<void> {
     const { partitions } = await this.options.log.topology(TOPIC)
     const behind = partitions.flatMap(({ partition, end }) => {

@@ -23,7 +23,7 @@ export class Outcomes {
     return this.countUntold > 0
   }
 
-  /** Resolves once the log has been told. Rejects where it could not be until `giveUp`, and never can be. */
+  /** Resolves once the log has been told. Rejects if it could not be until `giveUp`, and never can be. */
   async record(event: DeliveryEvent, attribution: Attribution): Promise<void> {
     const { recorder, logger } = this.options
     let isAway = false

@@ -12,7 +12,7 @@ export class WebhookMetrics {
   private readonly lateness: Histogram
   private readonly underWay: Gauge
 
-  /** `earliestDue`: when what has been due for longest was to be attempted; null where nothing is to be. */
+  /** `earliestDue`: when what has been due for longest was to be attempted; null if nothing is to be. */
   constructor(registry: Registry, earliestDue: () => Promise<Date | null>, now: () => Date) {
     const registers = [registry]
     new Gauge({

@@ -15,7 +15,7 @@ const METHODS: Readonly<Record<string, Method>> = {
   zstd: { pack: () => zlib.createZstdCompress(), unpack: () => zlib.createZstdDecompress() },
 }
 
-/** What a request that wants its answer compressed can read; null where it can read none of these. */
+/** What a request that wants its answer compressed can read; null if it can read none of these. */
 export function answerCompression(request: IncomingMessage): { name: string; pack: () => Transform } | null {
   const accepted = request.headers['accept-encoding'] ?? ''
   const [name = ''] = accepted.split(',').map((each) => each.replace(/;.*/, '').trim().toLowerCase())
@@ -23,7 +23,7 @@ export function answerCompression(request: IncomingMessage): { name: string; pac
   return method === undefined ? null : { name, pack: method.pack }
 }
 
-/** Rejects where the body, uncompressed, is longer than it may be; no more of it is read then. */
+/** Rejects if the body, uncompressed, is longer than it may be; no more of it is read then. */
 export async function readBody(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
   const pieces: Buffer[] = []
   let length = 0

@@ -31,7 +31,7 @@ export interface Query {
 }
 
 export interface Outcome {
-  /** Null where there is no result. */
+  /** Null if there is no result. */
   format: string | null
   pieces: AsyncIterable<Uint8Array>
   /** Must be called once nobody wants more of the pieces. */

@@ -23,7 +23,7 @@ const NOT_HERE: Readonly<Record<string, string>> = {
 }
 const NAME = /^\w+$/
 
-/** Throws where the request does not show that it comes from the one user that there is. */
+/** Throws if the request does not show that it comes from the one user that there is. */
 export function mustBeUser(request: IncomingMessage, url: URL, access: Access): void {
   const basic = /^Basic (.+)$/i.exec(request.headers.authorization ?? '')?.[1]
   const pair = basic === undefined ? null : Buffer.from(basic, 'base64').toString()

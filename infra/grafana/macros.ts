@@ -9,7 +9,7 @@ export interface Shown {
   from: Date
   to: Date
   intervalS: number
-  /** Null where all values are chosen. */
+  /** Null if all values are chosen. */
   variables: Readonly<Record<string, readonly string[] | null>>
 }
 

@@ -65,7 +65,7 @@ export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   }
 }
 
-/** The beginning of the answer to a command; null where none comes. */
+/** The beginning of the answer to a command; null if none comes. */
 export function askRedis(port: number, command: string): Promise<string | null> {
   return firstAnswer(port, `${command}\r\n`, ANSWER_WITHIN_MS)
 }

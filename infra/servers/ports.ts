@@ -50,7 +50,7 @@ export async function isFree(port: number): Promise<boolean> {
 }
 
 /**
- * Sends bytes to a port of the loopback and resolves with what comes first in answer; null where nobody listens,
+ * Sends bytes to a port of the loopback and resolves with what comes first in answer; null if nobody listens,
  * the connection is closed without an answer, or none comes in time.
  */
 export async function firstAnswer(port: number, bytes: string, withinMs: number): Promise<string | null> {

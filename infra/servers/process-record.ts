@@ -15,7 +15,7 @@ export function recordProcess(folder: string, pid: number): void {
   writeFileSync(join(folder, FILE), `${pid} ${beginOf(pid) ?? 'ended'}\n`)
 }
 
-/** The recorded process where it runs still; null where it has ended or there never was one. */
+/** The recorded process where it runs still; null if it has ended or there never was one. */
 export function recordedProcess(folder: string): number | null {
   const path = join(folder, FILE)
   if (!existsSync(path)) return null
@@ -23,7 +23,7 @@ export function recordedProcess(folder: string): number | null {
   return pid !== undefined && beginOf(Number(pid)) === begin ? Number(pid) : null
 }
 
-/** When the process began, in a form that no other process of its id has; null where none runs. */
+/** When the process began, in a form that no other process of its id has; null if none runs. */
 function beginOf(pid: number): string | null {
   try {
     if (existsSync(BOOT)) return beginOnLinux(pid)

@@ -6,7 +6,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   java: 'openjdk-17-jre-headless',
   'redis-server': 'redis-server',
 }
-/** Throws, with what to install, where a program is not in PATH. */
+/** Throws, with what to install, if a program is not in PATH. */
 export function mustBeInstalled(program: string): void {
   const folders = (process.env.PATH ?? '').split(delimiter)
   if (isAbsolute(program) || folders.some((folder) => existsSync(join(folder, program)))) return

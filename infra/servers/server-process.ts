@@ -64,7 +64,7 @@ export class ServerProcess {
     }
   }
 
-  /** Resolves once `isReady` says so; rejects, with what it printed last, where it ends before or takes longer. */
+  /** Resolves once `isReady` says so; rejects, with what it printed last, if it ends before or takes longer. */
   static async start(
     launch: Launch,
     isReady: () => Promise<boolean>,
@@ -120,7 +120,7 @@ export class ServerProcess {
       throw new Error(`${this.launch.name} did not end within ${END_WITHIN_MS} ms of ${signal}`)
   }
 
-  /** Looks until it is so; rejects, with what the server printed last, where it ends before or takes longer. */
+  /** Looks until it is so; rejects, with what the server printed last, if it ends before or takes longer. */
   async until(what: string, isSo: () => Promise<boolean>, withinMs: number): Promise<void> {
     const deadline = Date.now() + withinMs
     while (!(await isSo())) {

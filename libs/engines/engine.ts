@@ -35,9 +35,9 @@ export interface Engine {
   signals: Signals
   limits: RateLimits
   idempotency: IdempotencyStore
-  /** Null where the embedded engine has none: it is told not to count, or chDB does not come for the system. */
+  /** Null if the embedded engine has none: it is told not to count, or chDB does not come for the system. */
   usage: Omit<UsageStore, 'close'> | null
-  /** Of the disk that all is stored on; null where that is other processes' disks. */
+  /** Of the disk that all is stored on; null if that is other processes' disks. */
   room: Pick<DiskRoom, 'left'> | null
   /** Lets go of every resource; what was acknowledged is durable. */
   close(): Promise<void>

@@ -1,7 +1,7 @@
 import type { Engine, EngineOptions } from '#libs/engines/engine.js'
 
 /**
- * Opens the engine that the settings choose, and loads the libraries of no other. Rejects with StartError where it
+ * Opens the engine that the settings choose, and loads the libraries of no other. Rejects with StartError if it
  * can't be had.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {

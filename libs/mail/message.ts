@@ -19,7 +19,7 @@ export interface Authentication {
   spf: Verification | null
   /** One for each signature. */
   dkim: SignatureVerification[]
-  /** Null where the mail names no author domain, or it was not verified. */
+  /** Null if the mail names no author domain, or it was not verified. */
   dmarc: (Verification & { policy: 'none' | 'quarantine' | 'reject' | null }) | null
   /** Only of a mail that has a chain; `instances` is its length. */
   arc?: { result: AuthenticationResult; instances: number; detail: string | null }
@@ -115,7 +115,7 @@ export interface ParsedMail {
   to: Mailbox[]
   cc: Mailbox[]
   replyTo: Mailbox[]
-  /** The Date header as RFC 3339 in UTC with milliseconds; null where missing or unreadable. */
+  /** The Date header as RFC 3339 in UTC with milliseconds; null if missing or unreadable. */
   date: string | null
   text: string | null
   html: string | null

@@ -79,7 +79,7 @@ export class EventLogStrategy extends Server implements CustomTransportStrategy 
     this.consumers.get(topic)?.locateAgain(partition)
   }
 
-  /** The offset behind all that was handled of a partition; null where it is not this instance's. */
+  /** The offset behind all that was handled of a partition; null if it is not this instance's. */
   handledTo({ topic, partition }: Partition): number | null {
     const own = this.consumers.get(topic)?.positions() ?? []
     return own.find((position) => position.partition === partition)?.offset ?? null

@@ -27,7 +27,7 @@ const ANSWERS: ReadonlyMap<string, Answer> = new Map([
 ])
 
 /**
- * Serves /metrics, /healthz and /readyz on a port of its own. Resolves once it listens; rejects where the port is
+ * Serves /metrics, /healthz and /readyz on a port of its own. Resolves once it listens; rejects if the port is
  * taken.
  */
 export async function startMetricsServer(options: MetricsServerOptions): Promise<Server> {

@@ -20,7 +20,7 @@ export interface Finding {
   yardstick: { name: string; value: number } | null
   ratio: number | null
   reach: Reach | null
-  /** Null where nothing is to be reached. */
+  /** Null if nothing is to be reached. */
   isReached: boolean | null
   /** The distance between the best and the worst round, as a share of the median. */
   spread: number

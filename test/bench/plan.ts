@@ -92,7 +92,7 @@ export const USAGE = `npm run bench -- [options]
   --profile <dir>   leaves CPU profiles of every Mayfly there, which slows it
 `
 
-/** Throws where an argument is unknown. */
+/** Throws if an argument is unknown. */
 export function readCommand(args: readonly string[]): Command {
   const { values } = parseArgs({
     args: [...args],

@@ -17,7 +17,7 @@ const WITHIN_MS = 120_000
 const BACKLOG = '1000'
 const run = promisify(execFile)
 
-/** Null where they are not installed. */
+/** Null if they are not installed. */
 export function findPostfix(): Postfix | null {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
   const find = (name: string) => folders.map((folder) => join(folder, name)).find(isExecutable)
@@ -33,7 +33,7 @@ export interface SourceOptions {
   isKept: boolean
 }
 
-/** Mails per second of 20 connections with 5 KB each; rejects where one is refused. */
+/** Mails per second of 20 connections with 5 KB each; rejects if one is refused. */
 export async function sourceRate(
   { source }: Postfix,
   { port, to, mails, isKept }: SourceOptions,

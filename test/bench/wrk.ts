@@ -18,14 +18,14 @@ export interface Reading {
 const run = promisify(execFile)
 const UNITS_IN_MS: Readonly<Record<string, number>> = { us: 0.001, ms: 1, s: 1_000 }
 
-/** Null where it is not installed. */
+/** Null if it is not installed. */
 export function findWrk(): Wrk | null {
   const paths = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'wrk'))
   const path = paths.find(isExecutable)
   return path === undefined ? null : { path }
 }
 
-/** Answers a second, and the median latency, on connections kept open; rejects where one is not a 2xx. */
+/** Answers a second, and the median latency, on connections kept open; rejects if one is not a 2xx. */
 export async function readAgainAndAgain(
   { path }: Wrk,
   { url, apiKey, connections, seconds }: Reading,

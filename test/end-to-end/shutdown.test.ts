@@ -103,7 +103,7 @@ describe('a signal to end', () => {
   }, 25_000)
 })
 
-/** Why a connection was refused; null where it was not. */
+/** Why a connection was refused; null if it was not. */
 async function refusalAt(port: number): Promise<string | null> {
   try {
     const wire = await openWire(port)

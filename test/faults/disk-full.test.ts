@@ -59,7 +59,7 @@ describe('a disk that is full', () => {
     expect(accepted.size).toBeGreaterThan(3)
   })
 
-  /** Null where the mail was taken, else the refusal. */
+  /** Null if the mail was taken, else the refusal. */
   async function sendOne(): Promise<string | null> {
     // Random text, since what repeats itself is packed.
     const text = BODY.replace(/x/g, () => Math.random().toString(36).charAt(2)).replace(/.{70}/g, '$&\r\n')

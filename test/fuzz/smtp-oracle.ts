@@ -15,7 +15,7 @@ const MAX_COMMAND_BYTES = 2_048
 
 /**
  * Reads the bytes of a session as RFC 5321 has them read, by nothing but searching: a reply for each line, one for
- * each mail, up to its CRLF.CRLF. Throws where a reply can't be the one to what stands there.
+ * each mail, up to its CRLF.CRLF. Throws if a reply can't be the one to what stands there.
  */
 export function expectationOf(
   wire: Buffer,

@@ -13,7 +13,7 @@ export interface PlayedSession {
   isComplete: boolean
 }
 
-/** Plays a session. Rejects where a reply is missing, is one too many, or can't be the one to what was said. */
+/** Plays a session. Rejects if a reply is missing, is one too many, or can't be the one to what was said. */
 export async function play(
   port: number,
   session: FuzzSession,

@@ -27,9 +27,9 @@ const MAX_GROWTH_BYTES = 512 * 1024 * 1024
 const RUNS_OF_ROOM = 2_000
 
 export interface SmtpTarget {
-  /** What to fuzz it with; fails where what must hold does not. */
+  /** What to fuzz it with; fails if what must hold does not. */
   readonly property: fc.IRawProperty<unknown>
-  /** What must hold once the runs are over; rejects where it does not. */
+  /** What must hold once the runs are over; rejects if it does not. */
   settle(): Promise<void>
   close(): Promise<void>
 }
@@ -106,7 +106,7 @@ function addressed(given: FuzzSession, inboxes: readonly { address: Address }[])
   }
 }
 
-/** Fails where a mail is missing that was answered with 250, or there is one that was not. */
+/** Fails if a mail is missing that was answered with 250, or there is one that was not. */
 function compare({ mails, isComplete, inboxIds }: Played, received: readonly ReceivedMail[]): void {
   const own = received.filter(({ event }) => inboxIds.has(event.inboxId))
   const kept = new Map(own.map((mail) => [String(mail.event.messageId), mail]))

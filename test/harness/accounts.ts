@@ -11,7 +11,7 @@ export interface KeyJson {
   last_used_at: string | null
   state: 'active' | 'revoked'
   rate_limit: number | null
-  /** Null where it is not counted. */
+  /** Null if it is not counted. */
   usage: UsageTotalsJson | null
 }
 

@@ -59,7 +59,7 @@ export interface RequestOptions {
 
 /**
  * One request with the target's key, unless the headers say otherwise; the answer is read as JSON where it is JSON.
- * Throws where the target's own OpenAPI document does not allow that answer.
+ * Throws if the target's own OpenAPI document does not allow that answer.
  */
 export async function call<Body = unknown>(
   target: Target,
@@ -156,7 +156,7 @@ export async function inboxWith(target: Target, ...sources: (string | Buffer)[])
   return inbox
 }
 
-/** The only one of a list; fails where there are none or several. */
+/** The only one of a list; fails if there are none or several. */
 export function only<Item>(items: readonly Item[]): Item {
   const [first, ...others] = items
   if (first === undefined || others.length > 0) throw new Error(`${items.length} items, not one`)
@@ -185,7 +185,7 @@ export class NoPageError extends Error {
   }
 }
 
-/** Every page of a list from a path on; rejects with NoPageError where there is another answer. */
+/** Every page of a list from a path on; rejects with NoPageError if there is another answer. */
 export async function pagesFrom<Item>(target: Target, path: string): Promise<Answer<Item[]>[]> {
   const pages: Answer<Item[]>[] = []
   for (let next: string | null = path; next !== null;) {

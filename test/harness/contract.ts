@@ -37,7 +37,7 @@ export class Contract {
       .toSorted((one, other) => count(one.path) - count(other.path))
   }
 
-  /** Throws ContractError where the document does not allow the answer. */
+  /** Throws ContractError if the document does not allow the answer. */
   check(observed: Observed): void {
     const faults = this.faultsOf(observed)
     if (faults.length === 0) return
@@ -123,7 +123,7 @@ export async function checkAnswer(url: string, observed: Observed): Promise<void
   else contract.check(observed)
 }
 
-/** Null where there is none to be had: from a server that ends, or one that is not the API. */
+/** Null if there is none to be had: from a server that ends, or one that is not the API. */
 async function readContract(url: string): Promise<Contract | null> {
   try {
     const answer = await fetch(`${url}/openapi.json`)
@@ -131,7 +131,7 @@ async function readContract(url: string): Promise<Contract | null> {
     if (answer.status !== 200) throw new ContractError(`the document was answered ${answer.status}`)
     return new Contract((await answer.json()) as Document)
   } catch (error) {
-    // What fetch throws where there is no connection, or no longer.
+    // What fetch throws if there is no connection, or no longer.
     if (error instanceof TypeError) return null
     throw error
   }

@@ -52,7 +52,7 @@ export function sourceOf(name: string): Buffer {
   return readFileSync(`${folder}/${name}.eml`)
 }
 
-/** The one code that a test would type: none where the best is not likely enough. */
+/** The one code that a test would type: none if the best is not likely enough. */
 export function bestCode({ codes }: LabelledMail): string | null {
   const [best] = codes
   return best !== undefined && best.confidence >= likelyConfidence ? best.value : null

@@ -53,7 +53,7 @@ const NODE_FLAGS = [
 /** Hundreds of processes start from one build: each finds what an earlier one compiled. */
 export const COMPILE_CACHE = { NODE_COMPILE_CACHE: join(process.cwd(), 'node_modules/.cache/compiled') }
 
-/** Runs the build of an app. Resolves once it listens; rejects with NotStartedError where it ends before. */
+/** Runs the build of an app. Resolves once it listens; rejects with NotStartedError if it ends before. */
 export async function startProcess({ app, env, user, through }: ProcessOptions): Promise<MayflyProcess> {
   const main = join(process.cwd(), 'dist/apps', app, 'main.js')
   const [program = '', ...args] = [...(through ?? []), process.execPath, ...NODE_FLAGS, main]

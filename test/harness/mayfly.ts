@@ -66,7 +66,7 @@ export function engineUnderTest(): EngineName {
   return process.env.TEST_ENGINE === 'distributed' ? 'distributed' : 'embedded'
 }
 
-/** Runs the build. Resolves once it listens; rejects with NotStartedError where a process ends before. */
+/** Runs the build. Resolves once it listens; rejects with NotStartedError if a process ends before. */
 export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'mayfly-')))
   const apiKey = options.apiKey ?? 'a-key-for-the-end-to-end-suites'

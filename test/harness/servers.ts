@@ -10,7 +10,7 @@ export function kafkaBrokers(): string[] {
   return addressesIn('TEST_KAFKA_BROKERS')
 }
 
-/** Folder of that Kafka's partitions; null where it is a developer's own and they don't say. */
+/** Folder of that Kafka's partitions; null if it is a developer's own and they don't say. */
 export function kafkaDataDir(): string | null {
   return addressesIn('TEST_KAFKA_DATA_DIR')[0] ?? null
 }

@@ -98,7 +98,7 @@ function hasJava(): boolean {
   return version('java', '-version', /version "(\d+)/) >= 17
 }
 
-/** The number that a program says of itself; 0 where there is none. */
+/** The number that a program says of itself; 0 if there is none. */
 function version(program: string, probe: string, form: RegExp): number {
   const { stdout, stderr, error } = spawnSync(program, [probe], { encoding: 'utf8', timeout: 10_000 })
   if (error !== undefined) return 0

@@ -52,7 +52,7 @@ export function reportOf(target: Target, label: string, query: Query = {}): Prom
   return got(target, '/v1/usage/report', { label, ...query })
 }
 
-/** What is counted once that is as it should be; fails where that takes longer than usage is behind at most. */
+/** What is counted once that is as it should be; fails if that takes longer than usage is behind at most. */
 export function untilCounted<Counted>(
   look: () => Promise<Counted>,
   isRight: (counted: Counted) => boolean,

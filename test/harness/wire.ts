@@ -15,7 +15,7 @@ export interface Wire {
 
 const BOUND_MS = 15_000
 
-/** Resolves once connected, from a loopback address; rejects where nobody listens. */
+/** Resolves once connected, from a loopback address; rejects if nobody listens. */
 export async function openWire(port: number, localAddress = '127.0.0.1'): Promise<Wire> {
   const socket = connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true }).setEncoding('latin1')
   let text = ''

@@ -11,7 +11,7 @@ const FOLDER = join(process.cwd(), 'infra/schemathesis')
 const WITHIN_MS = 300_000
 
 export interface SchemathesisRun {
-  /** 0 where nothing was found. */
+  /** 0 if nothing was found. */
   exitCode: number | null
   output: string
 }

@@ -15,7 +15,7 @@ export interface ReceivedMail {
   raw: Buffer
 }
 
-/** The events of a partition's range, in its order. Rejects where one can't be decoded. */
+/** The events of a partition's range, in its order. Rejects if one can't be decoded. */
 export async function eventsIn(log: Log, range: Range): Promise<PlacedEvent<InboxEvent>[]> {
   const events: PlacedEvent<InboxEvent>[] = []
   for await (const records of log.read(range)) {

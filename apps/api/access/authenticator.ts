@@ -35,7 +35,7 @@ export function principalOf(request: FastifyRequest): Principal | null {
   return (request as { [PRINCIPAL]?: Principal })[PRINCIPAL] ?? null
 }
 
-/** The secret that a request was authenticated with, or would be: null where it gives none that could be one. */
+/** The secret that a request was authenticated with, or would be: null if it gives none that could be one. */
 export function bearerSecretOf({ headers }: Pick<FastifyRequest, 'headers'>): string | null {
   const [, secret = null] = /^bearer +(\S{1,300})$/i.exec(headers.authorization ?? '') ?? []
   return secret

@@ -28,7 +28,7 @@ export class KnownKeys {
   constructor(private readonly views: Pick<Views, 'accounts' | 'readComplete'>) {}
 
   /**
-   * Null where no key ever had such a secret. Throws catching-up where that, or whether the key has been revoked since,
+   * Null if no key ever had such a secret. Throws catching-up if that, or whether the key has been revoked since,
    * can't be told; rejects as the views do.
    */
   find(secretHash: string): Promise<KnownKey | null> {

@@ -15,7 +15,7 @@ export class RequestLimits {
 
   /**
    * Sets the headers of draft-ietf-httpapi-ratelimit-headers-10, and the older X-RateLimit ones, on the answer; throws
-   * a 429 where no quota is left. While nobody can count, the request passes, and what is left is not told.
+   * a 429 if no quota is left. While nobody can count, the request passes, and what is left is not told.
    */
   async count(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const principal = principalOf(request)

@@ -18,7 +18,7 @@ export function NeedsScope(...scopes: [Scope, ...Scope[]]): MethodDecorator {
   return SetMetadata(SCOPES_WANTED, scopes)
 }
 
-/** The scopes of which a handler's caller needs one; null where it needs no key. */
+/** The scopes of which a handler's caller needs one; null if it needs no key. */
 export function scopesOf(reflector: Reflector, handler: Handler): readonly Scope[] | null {
   return reflector.get<readonly Scope[] | undefined>(SCOPES_WANTED, handler) ?? null
 }

@@ -5,7 +5,7 @@ import type { Account as AccountSchema } from './account-schemas.js'
 
 export interface AccountFacts {
   account: Account
-  /** As it is for this account; null where it is not configured. */
+  /** As it is for this account; null if it is not configured. */
   plan: Plan | null
   /** Of the keys that are not revoked. */
   environments: readonly string[]

@@ -22,7 +22,7 @@ export interface ListeningOptions {
   family: string
   /** Rung where there may be something new. */
   bell: Doorbell
-  /** Asked before each event. Rejects with a Problem where the key is no longer good, or where that can't be told. */
+  /** Asked before each event. Rejects with a Problem if the key is no longer good, or if that can't be told. */
   authenticate: () => Promise<void>
 }
 

@@ -41,7 +41,7 @@ export class OpenStreams {
     })
   }
 
-  /** Throws too-many-streams where there are as many as there may be. */
+  /** Throws too-many-streams if there are as many as there may be. */
   take({ accountId, keyId }: Principal): StreamPlace {
     if (this.isStopping) throw unavailable('shutting-down', 'This instance accepts no more requests.')
     let watched: EventStream | null = null

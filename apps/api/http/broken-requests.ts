@@ -30,7 +30,7 @@ export interface UnreadablePathOptions {
   publicUrl: () => string
   /** Waits for the turn of a request, notes it and begins its answer, whatever becomes of it. */
   welcome: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
-  /** What every request goes through before it is answered; throws where it is refused. */
+  /** What every request goes through before it is answered; throws if it is refused. */
   admit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 }
 

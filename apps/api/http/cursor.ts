@@ -31,7 +31,7 @@ export function writeMessageCursor(owner: Owner, { from, to, end }: MessageCurso
   return bytes.toString('base64url')
 }
 
-/** Throws invalid-request, with where it stands in the request, where the text is no cursor of this owner's. */
+/** Throws invalid-request, naming the property or parameter, if the text is no cursor of this owner's. */
 export function readMessageCursor(
   owner: Owner,
   text: string,

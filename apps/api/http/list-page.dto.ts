@@ -19,7 +19,7 @@ export class ListPage {
 
 /**
  * One page of a list, with `Link` to the next one where there is more. A cursor is the id that the page goes on behind.
- * Throws invalid-request where the cursor is none.
+ * Throws invalid-request if the cursor is none.
  */
 export async function pageOf<Prefix extends string, Item extends { id: Id<Prefix> }>(
   prefix: Prefix,

@@ -21,7 +21,7 @@ export function Produces(mediaType: string, parameters = 'charset=utf-8'): Metho
 /** The handler's answer has a media type that is known only when it is read. */
 export const ProducesAnything = (): MethodDecorator => Produces(ANYTHING)
 
-/** The media type of a handler's answer; null where that is known only when it is read. */
+/** The media type of a handler's answer; null if that is known only when it is read. */
 export function producedBy(reflector: Reflector, handler: Handler): string | null {
   const { mediaType } = producedForm(reflector, handler)
   return mediaType === ANYTHING ? null : mediaType

@@ -7,7 +7,7 @@ export const MOMENT_FORM = `\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])[Tt]${T
 const FORM = new RegExp(`^${MOMENT_FORM}$`)
 const IN_UTC = /^\d{4}-/
 
-/** The moment that a text names, to the millisecond; null where it names none, or one outside the years 0 to 9999. */
+/** The moment that a text names, to the millisecond; null if it names none, or one outside the years 0 to 9999. */
 export function parseMoment(text: string): Date | null {
   if (!FORM.test(text)) return null
   const date = text.slice(0, 10)

@@ -22,7 +22,7 @@ const END = Number.MAX_SAFE_INTEGER
 
 /**
  * One page of what an owner has in the order of the log, with `Link` to the next one where there is more. Throws
- * invalid-request where the cursor is none of this owner's.
+ * invalid-request if the cursor is none of this owner's.
  */
 export async function offsetPageOf<Row extends { offset: number }>(
   owner: InboxId | WebhookId,

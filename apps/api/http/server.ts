@@ -46,9 +46,9 @@ export interface ServerOptions {
   isShuttingDown: () => boolean
   /** What links in problems begin with. */
   publicUrl: () => string
-  /** Throws where the request needs a key and has no valid one. */
+  /** Throws if the request needs a key and has no valid one. */
   authenticate: (request: FastifyRequest) => Promise<void>
-  /** Counts a request that was authenticated; throws where there were too many. */
+  /** Counts a request that was authenticated; throws if there were too many. */
   limit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
   idempotency: Idempotency
   budgets: RequestBudgets

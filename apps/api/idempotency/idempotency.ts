@@ -44,7 +44,7 @@ export class Idempotency {
     server.addHook('onSend', (request, reply, payload) => this.end(request, reply, payload))
   }
 
-  /** Lets a request run that is the first of its kind; gives the stored answer, or refuses, where it is not. */
+  /** Lets a request run that is the first of its kind; gives the stored answer, or refuses, if it is not. */
   private async begin(request: Watched, reply: FastifyReply): Promise<FastifyReply | undefined> {
     if (request.is404) return undefined
     const key = idempotencyKeyOf(request)
@@ -165,8 +165,8 @@ const QUOTED = /^"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/
 const BARE = /^[\x21\x23-\x7e][\x21-\x7e]*$/
 
 /**
- * The text of `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07), the same quoted and bare; null where a
- * POST has none. Throws a 400 where it is not 1 to 255 characters of visible ASCII.
+ * The text of `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07), the same quoted and bare; null if a
+ * POST has none. Throws a 400 if it is not 1 to 255 characters of visible ASCII.
  */
 export function idempotencyKeyOf({ method, headers }: FastifyRequest): string | null {
   const given = headers['idempotency-key']
@@ -200,7 +200,7 @@ export function sealAnswer({ status, headers, body }: StoredAnswer, secret: stri
   return seal(keyOf(secret, id), id, Buffer.concat([head, body]))
 }
 
-/** Throws SealBrokenError where it was sealed with another secret. */
+/** Throws SealBrokenError if it was sealed with another secret. */
 export function openAnswer(sealed: Uint8Array, secret: string, id: string): StoredAnswer {
   const opened = unseal(keyOf(secret, id), id, sealed)
   const end = opened.indexOf(LINE_FEED)

@@ -45,7 +45,7 @@ export class InboxPasswords {
   }
 
   /**
-   * 0 where there is something left, or nobody can tell: 128 bits can't be guessed in any time that the counts are away,
+   * 0 if there is something left, or nobody can tell: 128 bits can't be guessed in any time that the counts are away,
    * which must not keep out who knows them.
    */
   private async usedUpForMs(ask: 'peek' | 'consume', key: string, policy: RatePolicy): Promise<number> {

@@ -86,7 +86,7 @@ export class Inboxes {
     return { ...found, details: made, password }
   }
 
-  /** The key of an inbox that is made; throws as `open` does where an earlier run made it, and it has ended. */
+  /** The key of an inbox that is made; throws as `open` does if an earlier run made it, and it has ended. */
   private async keyFor(principal: Principal, inboxId: InboxId): Promise<SecretKey> {
     try {
       return await this.views.vault.create(inboxId)
@@ -111,7 +111,7 @@ export class Inboxes {
     return found
   }
 
-  /** What only the inbox's key reveals of it; null where it is forgotten, the inbox's end being on the log. */
+  /** What only the inbox's key reveals of it; null if it is forgotten, the inbox's end being on the log. */
   async details(inbox: ActiveInbox): Promise<InboxDetails | null> {
     const lookup = await this.views.vault.find(inbox.id)
     if (lookup.state !== 'known') return null

@@ -64,7 +64,7 @@ export function readLabels(texts: readonly string[] = []): (readonly [name: stri
   return texts.map(parseLabel).filter((label) => label !== null)
 }
 
-/** `<name>:<value>`, as it stands in a query; null where it is none. */
+/** `<name>:<value>`, as it stands in a query; null if it is none. */
 function parseLabel(text: string): readonly [name: string, value: string] | null {
   const colon = text.indexOf(':')
   return colon < 1 ? null : [text.slice(0, colon), text.slice(colon + 1)]

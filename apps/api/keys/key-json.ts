@@ -6,7 +6,7 @@ import type { Key, KeyWithSecret } from './key-schemas.js'
 /** What of a key's use is known elsewhere than in the key. */
 export interface KeyUses {
   lastUsedAt: Date | null
-  /** Null where it can't be told just now. */
+  /** Null if it can't be told just now. */
   usage: UsageTotals | null
 }
 

@@ -62,7 +62,7 @@ export class Keys {
     return issued
   }
 
-  /** Null where the keys that the account has make another one needless. */
+  /** Null if the keys that the account has make another one needless. */
   async issueUnless(
     { keyId: causedBy }: Principal,
     account: Account,
@@ -190,7 +190,7 @@ export class Keys {
   }
 }
 
-/** Throws missing-scope where a key that may reach every account would come from one that may not. */
+/** Throws missing-scope if a key that may reach every account would come from one that may not. */
 function mayHandOut(principal: Principal, scopes: readonly string[]): void {
   if (!scopes.includes('operator') || principal.scopes.includes('operator')) return
   throw new Problem('missing-scope', {

@@ -50,8 +50,8 @@ export class AttachmentPool implements OnApplicationShutdown {
   }
 
   /**
-   * Null where the mail has no attachment of that index. Throws internal-error where reading takes too long,
-   * BudgetExhaustedError where the account's turn does not come in time, and the signal's reason where that aborts.
+   * Null if the mail has no attachment of that index. Throws internal-error where reading takes too long,
+   * BudgetExhaustedError if the account's turn does not come in time, and the signal's reason if that aborts.
    */
   async read(
     { accountId, source, index }: WantedAttachment,

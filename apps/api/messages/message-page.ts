@@ -42,7 +42,7 @@ export class MessagePages {
     return { ...places, body: Buffer.from(`[${items.join(',')}]`) }
   }
 
-  /** The same page, where it was remembered; null where it must be read. */
+  /** The same page, where it was remembered; null if it must be read. */
   recall(open: OpenInbox, query: ListMessages, family: string): WrittenPage | null {
     return this.opened.pages.get(open.inbox.id, nameOf(open, query, family))
   }

@@ -32,9 +32,9 @@ export class MessageReader {
   ) {}
 
   /**
-   * Throws not-found or message-deleted where there is no such message in the inbox any more, and catching-up while
+   * Throws not-found or message-deleted if there is no such message in the inbox any more, and catching-up while
    * that can't be told: views that are being rebuilt show a deleted message until they come to its deletion. Throws the
-   * inbox's 410 where it has ended since it was opened.
+   * inbox's 410 if it has ended since it was opened.
    */
   async find({ id: inboxId }: ActiveInbox, id: string): Promise<PresentMessage> {
     if (!isId('msg', id)) throw noMessage(id)
@@ -65,7 +65,7 @@ export class MessageReader {
 
   /**
    * An inbox's messages with their places, one after the other, as they stand when their turn comes. Throws catching-up
-   * where the inbox is just about to lose them, and what `read` throws.
+   * if the inbox is just about to lose them, and what `read` throws.
    */
   async *opened(
     { id: inboxId }: ActiveInbox,
@@ -88,7 +88,7 @@ export class MessageReader {
     }
   }
 
-  /** Null where the message has gone since its row was read: deleted, or with its inbox. */
+  /** Null if the message has gone since its row was read: deleted, or with its inbox. */
   open(key: SecretKey, inboxId: InboxId, message: PresentMessage): Promise<OpenedMessage | null> {
     const { id } = message
     const remembered = this.mail.messages.get(inboxId, id)

@@ -24,14 +24,14 @@ export interface Waiting {
   principal: Principal
   inboxId: string
   wanted: WaitForMessage
-  /** Asked before each further look. Rejects with a Problem where the key is no longer good, or that can't be told. */
+  /** Asked before each further look. Rejects with a Problem if the key is no longer good, or that can't be told. */
   authenticate: () => Promise<void>
 }
 
 /** What a wait has come to. */
 export interface Waited {
   inbox: ActiveInbox
-  /** The first that matched; null where none did yet. */
+  /** The first that matched; null if none did yet. */
   message: OpenedMessage | null
   /** Messages looked at in vain. */
   examined: number
@@ -61,7 +61,7 @@ export class MessageWait {
 
   /**
    * Resolves at the first match, or without one once the timeout is over or `departure` aborts. Throws what opening the
-   * inbox throws, also where it ends meanwhile; what `authenticate` throws; shutting-down; too-many-waits; and what
+   * inbox throws, also if it ends meanwhile; what `authenticate` throws; shutting-down; too-many-waits; and what
    * keeps it from being told what the inbox holds, where that still does at the timeout.
    */
   async first({ inboxId, ...waiting }: Waiting, departure: AbortSignal): Promise<Waited> {

@@ -38,7 +38,7 @@ export class OpenWaits {
 
   /**
    * Runs a wait, which ends early where `clientGone` aborts, this process ends, or a key with fewer waits needs the slot.
-   * Throws too-many-waits where there is no room for it.
+   * Throws too-many-waits if there is no room for it.
    */
   async run<Result>(
     { accountId, keyId }: Principal,

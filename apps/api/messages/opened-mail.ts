@@ -10,7 +10,7 @@ export interface WrittenPage {
   body: Buffer
   /** Where the client has read to: given back, it yields exactly what came after. */
   cursor: MessageCursor
-  /** Where the list goes on; null where there is no more now. */
+  /** Where the list goes on; null if there is no more now. */
   next: MessageCursor | null
 }
 

@@ -13,7 +13,7 @@ import { describeSent } from './sent-events.js'
 /** The second name of all that is under /v1/inboxes. */
 const OTHER_FAMILY = '/v1/emails'
 
-/** The OpenAPI document of some controllers. Throws where one of their handlers is not wholly described. */
+/** The OpenAPI document of some controllers. Throws if one of their handlers is not wholly described. */
 export function describeApi(controllers: readonly Type[], publicUrl: string): Document {
   const schemas = new NamedSchemas()
   schemas.name(Problem)

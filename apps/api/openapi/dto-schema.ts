@@ -36,7 +36,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   isWellFormed: () => ({}),
 }
 
-/** The properties that a class takes, from its rules. Throws where one is not described, or by rules unknown here. */
+/** The properties that a class takes, from its rules. Throws if one is not described, or by rules unknown here. */
 export function propertiesOf(metatype: Type): PropertySchema[] {
   const rules = getMetadataStorage().getTargetValidationMetadatas(metatype, '', false, false)
   const names = [...new Set(rules.map(({ propertyName }) => propertyName))]

@@ -4,7 +4,7 @@ import type { SchemaJson } from './openapi-json.js'
 export class NamedSchemas {
   private readonly found = new Map<string, SchemaJson>()
 
-  /** A schema as it stands in the document. Throws where a name has two schemas. */
+  /** A schema as it stands in the document. Throws if a name has two schemas. */
   name(schema: object): SchemaJson {
     return this.walk(schema) as SchemaJson
   }

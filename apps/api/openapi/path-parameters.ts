@@ -72,7 +72,7 @@ const PARAMETERS: readonly (readonly [under: string, name: string, parameter: Pa
   ],
 ]
 
-/** A parameter of a path. Throws where nothing is said of it. */
+/** A parameter of a path. Throws if nothing is said of it. */
 export function parameterOf(path: string, name: string): Parameter {
   const found = PARAMETERS.find(([under, known]) => path.startsWith(under) && known === name)
   if (found === undefined) throw new Error(`nothing is said of {${name}} in ${path}`)

@@ -14,9 +14,9 @@ export interface Route {
   path: string
   status: number
   description: Description
-  /** Null where no key is needed. */
+  /** Null if no key is needed. */
   scopes: readonly Scope[] | null
-  /** A media type; null where that is known only with the answer. */
+  /** A media type; null if that is known only with the answer. */
   produces: string | null
   /** The classes that check the query and the body. */
   query: Type | null
@@ -43,7 +43,7 @@ const METHODS: Partial<Record<RequestMethod, Method>> = {
   [RequestMethod.DELETE]: 'delete',
 }
 
-/** Every route of some controllers. Throws where a handler has no description. */
+/** Every route of some controllers. Throws if a handler has no description. */
 export function routesOf(controllers: readonly Type[]): Route[] {
   return controllers.flatMap((controller) => {
     const prototype = controller.prototype as Record<string, unknown>

@@ -21,7 +21,7 @@ import type { ExportUsage, ReadReport, ReadUsage, UsageSpan } from './usage-para
 
 /** What the usage handlers read. */
 export abstract class UsagePorts {
-  /** Null where none are kept. */
+  /** Null if none are kept. */
   abstract readonly queries: UsageQueries | null
   /** As `CountedUpTo.find`. */
   abstract readonly countedUpTo: () => Promise<Date | null>
@@ -95,7 +95,7 @@ export class Usage {
     return { report: await queries.report(query), countedUpTo }
   }
 
-  /** Null where they can't be told just now: what else there is to say of a key does not wait for them. */
+  /** Null if they can't be told just now: what else there is to say of a key does not wait for them. */
   async totals(
     accountId: AccountId,
     keyIds: readonly KeyId[],
@@ -114,7 +114,7 @@ export class Usage {
 
   /**
    * The account's, whatever key asks; the signal aborts once nothing more is read of it, in any case, and rejects
-   * where that is so from the beginning. Throws too-many-streams where others are being read already.
+   * if that is so from the beginning. Throws too-many-streams where others are being read already.
    */
   async export(
     { accountId }: Principal,

@@ -28,12 +28,12 @@ export class Deliveries {
     private readonly ports: WebhookPorts,
   ) {}
 
-  /** Throws catching-up where some may be missing. */
+  /** Throws catching-up if some may be missing. */
   list(query: DeliveryListQuery): Promise<DeliveryRow[]> {
     return this.views.readComplete(query.webhookId, () => this.ports.deliveries.listDeliveries(query))
   }
 
-  /** Throws not-found, and catching-up where it may yet be there. */
+  /** Throws not-found, and catching-up if it may yet be there. */
   async find({ id: webhookId }: Webhook, id: string): Promise<Delivery> {
     const row = isId('dlv', id) ? await this.look(webhookId, id) : null
     if (row === null) throw noDelivery(id)

@@ -55,7 +55,7 @@ export class Replays {
     return this.find(webhook, replayId)
   }
 
-  /** Throws not-found, and catching-up where it may yet be there. */
+  /** Throws not-found, and catching-up if it may yet be there. */
   async find({ id: webhookId }: Webhook, id: string): Promise<Replay> {
     const find = (replayId: ReplayId) => () => this.ports.replays.replay({ webhookId, replayId })
     const replay = isId('rpl', id) ? await this.views.find(webhookId, find(id)) : null
@@ -63,7 +63,7 @@ export class Replays {
     return replay
   }
 
-  /** Throws catching-up where some may be missing. */
+  /** Throws catching-up if some may be missing. */
   list(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]> {
     return this.views.readComplete(webhookId, () => this.ports.replays.listReplays(webhookId, query))
   }

@@ -132,7 +132,7 @@ const ASCTIME_DATE = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{
 
 /**
  * For how long Retry-After asks to wait: seconds or a date (RFC 9110, section 10.2.3), as milliseconds from 0 to 24 h.
- * Null where it is not there or says neither.
+ * Null if it is not there or says neither.
  */
 export function retryAfterMs(value: string | undefined, now: Date): number | null {
   const text = value?.trim() ?? ''

@@ -41,7 +41,7 @@ export function tlsFault(error: unknown): AttemptFault {
   return new AttemptFault('tls', CERTIFICATE[code] ?? `the handshake failed (${inWords(code)})`)
 }
 
-/** Of a request, or what kept it from having a connection. Null where it is a fault of our own. */
+/** Of a request, or what kept it from having a connection. Null if it is a fault of our own. */
 export function exchangeFault(error: unknown): AttemptFault | null {
   if (error instanceof AttemptFault) return error
   const code = codeOf(error)

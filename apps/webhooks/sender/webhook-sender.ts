@@ -90,7 +90,7 @@ export class WebhookSender {
 
   /**
    * One attempt, signed at this moment, over within its time. Whatever the endpoint does is an outcome. An attempt
-   * whose connection, kept from one before, has ended under it is made once more on a new one. Rejects where the
+   * whose connection, kept from one before, has ended under it is made once more on a new one. Rejects if the
    * sender is closed or there is no secret: those are faults of the caller.
    */
   async post(post: Post): Promise<AttemptOutcome> {
@@ -183,7 +183,7 @@ export interface SignatureHeaders {
 
 /**
  * The headers by which a receiver knows who sent the body, when, and whether it came before (Standard Webhooks 1.0):
- * a signature for each secret, in their order. Secrets are the bytes behind `whsec_`. Throws where there is none.
+ * a signature for each secret, in their order. Secrets are the bytes behind `whsec_`. Throws if there is none.
  */
 export function signatureHeaders(
   id: string,

@@ -19,7 +19,7 @@ export interface ApiKey {
   name: string
   environment: string
   scopes: readonly Scope[]
-  /** Most requests a minute; null where only the account's limit holds. */
+  /** Most requests a minute; null if only the account's limit holds. */
   rateLimit: number | null
   secretHash: string
   prefix: string

@@ -63,7 +63,7 @@ export function unknownPlan(name: string): Plan {
   return { ...built(name, 0, SHORTEST_RETENTION, 0), isPerAccount: false }
 }
 
-/** A retention as a plan may have it; null where the text is none, or one of over thirty days. */
+/** A retention as a plan may have it; null if the text is none, or one of over thirty days. */
 export function parseRetention(text: string): Lifespan | null {
   const retention = parseLifespan(text)
   return retention === null || retention.ms > LONGEST_RETENTION.ms ? null : retention

@@ -17,7 +17,7 @@ export function makeAddress(random: Uint8Array, domain: string): Address {
 
 /**
  * The address of Mayfly that a recipient reaches: case is ignored and a tag (`local+tag@`, RFC 5233) dropped.
- * Null where no generated address can be meant.
+ * Null if no generated address can be meant.
  */
 export function addressReached(recipient: string, domain: string): Address | null {
   const at = recipient.lastIndexOf('@')

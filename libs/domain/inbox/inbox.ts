@@ -28,7 +28,7 @@ export interface ActiveInbox extends InboxFacts {
 export interface EndedInbox extends InboxFacts {
   state: 'deleted' | 'expired'
   endedAt: Date
-  /** Null where time ended it. */
+  /** Null if time ended it. */
   endedBy: KeyId | null
 }
 

@@ -10,7 +10,7 @@ export const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 
 const SHORTEST_MS = UNIT_MS.m
 const DEFAULT: Lifespan = { text: '24h', ms: 24 * UNIT_MS.h }
 
-/** Null where the text is no lifespan, or one under a minute. One of very many digits has no end: ms is Infinity. */
+/** Null if the text is no lifespan, or one under a minute. One of very many digits has no end: ms is Infinity. */
 export function parseLifespan(text: string): Lifespan | null {
   const match = /^(\d+)([mhdw])$/.exec(text)
   if (match === null) return null

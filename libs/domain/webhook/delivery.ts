@@ -23,7 +23,7 @@ export interface Delivery {
   state: (typeof DELIVERY_STATES)[number]
   /** In the order in which they were made. */
   attempts: readonly Attempt[]
-  /** When the next attempt is to be made; null where there is none. */
+  /** When the next attempt is to be made; null if there is none. */
   dueAt: Date | null
   abandonedFor: DeliveryAbandoned['reason'] | null
 }

@@ -6,7 +6,7 @@ export interface Evolution<Event, State> {
   evolve: (state: State | null, event: Event) => State | null
 }
 
-/** Fails where an event that comes twice, or a part of a history that comes again, leads to other states. */
+/** Fails if an event that comes twice, or a part of a history that comes again, leads to other states. */
 export function expectIdempotence<Event, State>(
   anyEvent: fc.Arbitrary<Event>,
   evolution: Evolution<Event, State>,

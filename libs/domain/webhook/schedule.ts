@@ -25,13 +25,13 @@ export interface FailedAttempt {
   /** From 1 on. */
   attempt: number
   failedAt: Date
-  /** What the endpoint asked for (RFC 9110, section 10.2.3); null where it did not. */
+  /** What the endpoint asked for (RFC 9110, section 10.2.3); null if it did not. */
   retryAfterMs: number | null
   /** At least 0, less than 1. */
   random: number
 }
 
-/** When to try again; null where it was the last attempt. */
+/** When to try again; null if it was the last attempt. */
 export function nextAttemptAt({ attempt, failedAt, retryAfterMs, random }: FailedAttempt): Date | null {
   const delayMs = DELAYS_MS[attempt]
   if (delayMs === undefined) return null

@@ -6,7 +6,7 @@ export const URL_FORM = '^[Hh][Tt][Tt][Pp][Ss]?://[^\\u0000-\\u0020\\u007f#]+$'
 const FORM = new RegExp(URL_FORM, 'u')
 
 /**
- * Why a text is no URL of an endpoint, null where it is one: absolute, http or https (https is not demanded), of at
+ * Why a text is no URL of an endpoint, null if it is one: absolute, http or https (https is not demanded), of at
  * most 2,048 characters, without user name, password and fragment, as the URL Standard reads it. Where it leads is
  * checked when it is connected to, since what a name stands for may change.
  */

@@ -16,7 +16,7 @@ const CHDB_DATABASE = 'mayfly'
 const IN_PROCESS = { writes: 1, queries: 2 }
 const ON_SERVER = { writes: 3, queries: 8 }
 
-/** In this process, on files in a folder of its own. Null where chDB does not come for this system. */
+/** In this process, on files in a folder of its own. Null if chDB does not come for this system. */
 export async function openChdbUsage(folder: string): Promise<UsageStore | null> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const client = await chdbClient(join(folder, 'tables'))

@@ -38,7 +38,7 @@ export function serverClient({ url, database, username, password, ca }: ServerAd
   })
 }
 
-/** Null where chDB's library is not there: it comes for Linux (glibc) and macOS, on x64 and arm64. */
+/** Null if chDB's library is not there: it comes for Linux (glibc) and macOS, on x64 and arm64. */
 export async function chdbClient(path: string): Promise<ClickHouseClient | null> {
   const chdb = await import('chdb/connection').catch(() => null)
   if (chdb === null) return null

@@ -21,7 +21,7 @@ import type { Engine, EngineOptions } from '#libs/engines/engine.js'
 import { retentionMs } from '#libs/engines/retention.js'
 import { StartError } from '#libs/runtime/process/start-error.js'
 
-/** Every port on Kafka and Redis, which any number of processes share. Rejects with StartError where they can't be had. */
+/** Every port on Kafka and Redis, which any number of processes share. Rejects with StartError if they can't be had. */
 export async function openDistributedEngine(options: EngineOptions): Promise<Engine> {
   const { settings, role, now, onError } = options
   const { topicPrefix: prefix, kafkaPartitions: partitions } = settings

@@ -32,7 +32,7 @@ const USAGE_FOLDER = 'usage'
 
 const REWRITE_KEYS_WITHIN_MS = 3_600_000
 
-/** Every port in this process, on files in the data folder. Throws DataDirError where they can't be used. */
+/** Every port in this process, on files in the data folder. Throws DataDirError if they can't be used. */
 export async function openEmbeddedEngine({ settings, now, onError }: EngineOptions): Promise<Engine> {
   const dataDir = takeDataDir(settings.dataDir)
   // Closes in reverse order, each of them whatever became of the others.

@@ -26,7 +26,7 @@ export interface Surroundings {
   isStrong: boolean
   /** Whether it is a code only if the mail is about a parcel or a ride. */
   isForHandover?: boolean
-  /** 0 where they say nothing. */
+  /** 0 if they say nothing. */
   confidence: number
 }
 

@@ -8,7 +8,7 @@ export interface StyleEffect {
   background: Color | undefined
 }
 
-/** `#rrggbb` or what else stands there, in lower case; null where it can't be told. */
+/** `#rrggbb` or what else stands there, in lower case; null if it can't be told. */
 export type Color = string | null
 
 const none: StyleEffect = { isGone: false, isTiny: undefined, color: undefined, background: undefined }
@@ -20,7 +20,7 @@ const maxRemembered = 500
 export class StyleReader {
   private readonly remembered = new Map<string, StyleEffect>()
 
-  /** Null where an element has no effect of its own. */
+  /** Null if an element has no effect of its own. */
   effectOf(name: string, attributes: Record<string, string>): StyleEffect | null {
     let effect = none
     let className: string | undefined

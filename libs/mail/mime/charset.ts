@@ -71,7 +71,7 @@ function normalLabel(declared: string | null): string {
   return aliases.get(label) ?? label
 }
 
-/** Null where a charset is not known. */
+/** Null if a charset is not known. */
 function decodeFor(label: string): Decode | null {
   const known = decodes.get(label)
   if (known !== undefined) return known

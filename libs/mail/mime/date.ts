@@ -21,7 +21,7 @@ const cDate = /^[a-z]{3},? ([a-z]{3}) +(\d{1,2}) (\d{2}:\d{2}:\d{2})(?: ([a-z]{1
 const isoDate = /^\d{4}-\d{2}-\d{2}[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})$/
 
 /**
- * A Date header's value as RFC 3339 in UTC with milliseconds, or null where it names no moment. Reads RFC 5322
+ * A Date header's value as RFC 3339 in UTC with milliseconds, or null if it names no moment. Reads RFC 5322
  * with its obsolete forms, and ISO 8601 with a zone. `new Date` would read nearly anything, in the machine's
  * own zone.
  */

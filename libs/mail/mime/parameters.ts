@@ -4,7 +4,7 @@ import { decodeWords } from './encoded-words.js'
 
 /** A value such as Content-Type's. */
 export interface ParameterValue {
-  /** What stands before the parameters, in lower case; empty where nothing does. */
+  /** What stands before the parameters, in lower case; empty if nothing does. */
   value: string
   /** By their names in lower case; of several the first. */
   parameters: Map<string, string>
@@ -134,7 +134,7 @@ class ParameterReader {
     return this.take(name === 'boundary' ? /[^\s;]/ : /[^\s;(]/)
   }
 
-  /** Null where it is never closed. A backslash escapes a quote or a backslash alone: paths have them too. */
+  /** Null if it is never closed. A backslash escapes a quote or a backslash alone: paths have them too. */
   private readQuoted(): string | null {
     let value = ''
     let start = this.at + 1

@@ -24,7 +24,7 @@ export interface PartHeader extends PartPlace {
   boundary: string | null
   isFlowed: boolean
   deletesSpace: boolean
-  /** In lower case, without comments; empty where none is declared. */
+  /** In lower case, without comments; empty if none is declared. */
   encoding: string
   filename: string | null
   contentId: string | null

@@ -33,7 +33,7 @@ export class Batcher<Item, Result> {
 
   constructor(private readonly options: BatcherOptions<Item, Result>) {}
 
-  /** Rejects with LogUnavailableError where too much waits already, the write failed, or it was closed. */
+  /** Rejects with LogUnavailableError if too much waits already, the write failed, or it was closed. */
   add(item: Item): Promise<Result> {
     if (this.isClosed) return Promise.reject(new LogUnavailableError('the event log is closed'))
     const bytes = this.options.sizeOf(item)

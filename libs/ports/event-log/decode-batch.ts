@@ -35,7 +35,7 @@ const MISPLACED = 'it stands under a key, or in a partition, that is not its own
 
 /**
  * The events of a batch of a topic with so many partitions, in order, up to the first one from a newer version; throws
- * NewerSchemaError where the batch begins with that. Undecodable is also what has no place here, under another key than
+ * NewerSchemaError if the batch begins with that. Undecodable is also what has no place here, under another key than
  * its event's or in another partition than its key's: its order among the events of its subject can't be told.
  */
 export function decodeBatch<Event, Recording extends { event: Event } = Recorded<Event>>(

@@ -96,8 +96,8 @@ export interface Consumer {
   locateAgain(partition: number): void
   /**
    * Makes places of this consumer's partitions the group's, all of them or none, whether or not a batch is being
-   * handled. Rejects with RangeError where a note is too long, with NotAssignedError where a partition is not, or no
-   * longer, this consumer's: none of the places is the group's then. Rejects with LogUnavailableError where that can't
+   * handled. Rejects with RangeError if a note is too long, with NotAssignedError if a partition is not, or no
+   * longer, this consumer's: none of the places is the group's then. Rejects with LogUnavailableError if that can't
    * be told, or the group is changing: it may be tried again.
    */
   commit(places: readonly GroupPlace[]): Promise<void>

@@ -1,6 +1,6 @@
 import { MAX_NOTE_BYTES, type GroupPlace } from './event-log.js'
 
-/** Throws RangeError where a place's note is longer than every log takes. */
+/** Throws RangeError if a place's note is longer than every log takes. */
 export function refuseLongNotes(places: readonly GroupPlace[]): void {
   for (const { topic, partition, note } of places) {
     const bytes = Buffer.byteLength(note)

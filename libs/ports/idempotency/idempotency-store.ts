@@ -26,7 +26,7 @@ export type Reservation =
   | { state: 'stored'; answer: Uint8Array }
 
 /**
- * What became of requests that may be sent again. Every method rejects with IdempotencyUnavailableError where the store
+ * What became of requests that may be sent again. Every method rejects with IdempotencyUnavailableError if the store
  * can't be reached or is full; what was asked for may then have been done.
  */
 export interface IdempotencyStore {

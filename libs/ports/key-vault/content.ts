@@ -39,7 +39,7 @@ export function sealMail(
   return seal(key, mailContext(inboxId, messageId), plaintext)
 }
 
-/** Throws SealBrokenError where the bytes were not sealed for this message. */
+/** Throws SealBrokenError if the bytes were not sealed for this message. */
 export async function unsealMail(
   key: SecretKey,
   inboxId: InboxId,

@@ -68,7 +68,7 @@ export class KeyFollower {
   }
 
   /**
-   * Resolves once the view stands where the log's partition ended after the call, or further. Rejects where the log
+   * Resolves once the view stands where the log's partition ended after the call, or further. Rejects if the log
    * or the view can't be reached, and with NewerSchemaError at a record that a newer version wrote.
    */
   async catchUp(partition: number): Promise<void> {
@@ -108,7 +108,7 @@ export class KeyFollower {
     throw new Error(`the view of inbox-keys/${partition} could not be caught up`)
   }
 
-  /** False where the view was moved to where the reading does not come past any more. */
+  /** False if the view was moved to where the reading does not come past any more. */
   private async applyRange(logId: string, range: PartitionRange, standsAt: number): Promise<boolean> {
     const { partition, end } = range
     let from = standsAt
@@ -142,7 +142,7 @@ export class KeyFollower {
     return step([], end)
   }
 
-  /** False where the view does not stand at `from`. */
+  /** False if the view does not stand at `from`. */
   private async applyRecords(
     move: { partition: number; logId: string; from: number; to: number },
     records: readonly StoredRecord[],

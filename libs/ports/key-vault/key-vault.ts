@@ -8,7 +8,7 @@ export type KeyLookup = { state: 'known'; key: SecretKey } | { state: 'forgotten
 export interface KeyVault {
   /**
    * Resolves with the inbox's key once that is durable; the same one where the inbox has one already.
-   * Rejects with KeyForgottenError where it was forgotten, with KeyVaultUnavailableError where it can't be kept.
+   * Rejects with KeyForgottenError if it was forgotten, with KeyVaultUnavailableError if it can't be kept.
    */
   create(inboxId: InboxId): Promise<SecretKey>
   find(inboxId: InboxId): Promise<KeyLookup>

@@ -26,7 +26,7 @@ export interface KeyStep {
   from: number
   to: number
   statements: readonly KeyStatement[]
-  /** Null where these records don't say. */
+  /** Null if these records don't say. */
   masterKeyId: string | null
   /** Inboxes of which the log has been told again, behind these records, what the view holds. */
   settled: ReadonlySet<InboxId>

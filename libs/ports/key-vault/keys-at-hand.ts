@@ -23,7 +23,7 @@ export class KeysAtHand {
     private readonly now: () => Date,
   ) {}
 
-  /** Null where the view must be asked. */
+  /** Null if the view must be asked. */
   get(inboxId: InboxId): SecretKey | null {
     const found = this.keys.get(inboxId)
     if (found === undefined) return null

@@ -47,8 +47,8 @@ export class LoggedKeyVault implements KeyVault {
   private isClosed = false
 
   /**
-   * Rejects with MasterKeyMissingError where the master key that served new inboxes last is not configured, with
-   * KeyVaultUnavailableError where the log or the view can't be reached. Takes both and leaves them open.
+   * Rejects with MasterKeyMissingError if the master key that served new inboxes last is not configured, with
+   * KeyVaultUnavailableError if the log or the view can't be reached. Takes both and leaves them open.
    */
   static async open(options: LoggedKeyVaultOptions): Promise<LoggedKeyVault> {
     const vault = new LoggedKeyVault(options, options.log.partitionCount('inbox-keys'))

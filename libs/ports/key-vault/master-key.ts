@@ -25,7 +25,7 @@ export class MasterKeys {
     this.currentId = idOf(currentKey)
   }
 
-  /** Reads keys of 32 bytes in base64, separated by commas, the current one first; null where one is none. */
+  /** Reads keys of 32 bytes in base64, separated by commas, the current one first; null if one is none. */
   static parse(text: string): MasterKeys | null {
     const [current, ...retired] = text.split(',').map(parseKey)
     if (current == null || retired.includes(null)) return null
@@ -44,7 +44,7 @@ export class MasterKeys {
     return this.byId.has(masterKeyId)
   }
 
-  /** Throws MasterKeyMissingError where that master key is not among these. */
+  /** Throws MasterKeyMissingError if that master key is not among these. */
   mustHave(masterKeyId: string): void {
     if (!this.has(masterKeyId)) throw new MasterKeyMissingError(masterKeyId)
   }
@@ -53,7 +53,7 @@ export class MasterKeys {
     return { masterKeyId: this.currentId, wrapped: seal(this.currentKey, wrapContext(inboxId), key) }
   }
 
-  /** Throws MasterKeyMissingError where the master key that wrapped it is not among these. */
+  /** Throws MasterKeyMissingError if the master key that wrapped it is not among these. */
   unwrap(inboxId: InboxId, { masterKeyId, wrapped }: WrappedKey): SecretKey {
     return secretKey(unseal(this.keyNamed(masterKeyId), wrapContext(inboxId), wrapped))
   }
@@ -63,7 +63,7 @@ export class MasterKeys {
     return { masterKeyId: this.currentId, sealed: seal(this.currentKey, secretContext(webhookId), secret) }
   }
 
-  /** Throws MasterKeyMissingError where the master key that sealed it is not among these. */
+  /** Throws MasterKeyMissingError if the master key that sealed it is not among these. */
   openSecret(webhookId: WebhookId, { masterKeyId, sealed }: SealedSecret): Buffer {
     return unseal(this.keyNamed(masterKeyId), secretContext(webhookId), sealed)
   }

@@ -30,7 +30,7 @@ export function packNow(plain: Buffer): Buffer {
   return Buffer.concat([ZSTD, zstdCompressSync(plain, compressing(plain))])
 }
 
-/** Takes what was packed, of at most `maxBytes` once unpacked. Throws where it is neither form. */
+/** Takes what was packed, of at most `maxBytes` once unpacked. Throws if it is neither form. */
 export async function unpack(packed: Buffer, maxBytes: number): Promise<Buffer> {
   if (packed[0] !== ZSTD[0] || maxBytes < ASYNC_FROM_BYTES) return unpackNow(packed, maxBytes)
   return decompressAsync(packed.subarray(1), { maxOutputLength: maxBytes, chunkSize: MAX_CHUNK_BYTES })

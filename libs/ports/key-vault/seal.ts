@@ -45,7 +45,7 @@ export function seal(key: SecretKey, context: string, plaintext: Uint8Array): Bu
   return sealed
 }
 
-/** Throws SealBrokenError where the bytes were not sealed with this key in this context. */
+/** Throws SealBrokenError if the bytes were not sealed with this key in this context. */
 export function unseal(key: SecretKey, context: string, sealed: Uint8Array): Buffer {
   if (sealed.length < SEAL_OVERHEAD_BYTES || sealed[0] !== VERSION) throw new SealBrokenError(context)
   const decipher = createDecipheriv('aes-256-gcm', createSecretKey(key), sealed.subarray(1, HEAD_BYTES))

@@ -4,7 +4,7 @@ import { measureBacklog } from './backlog.js'
 interface Stand {
   first: number
   end: number
-  /** Where the views stand and what they aim for; null where they are not begun. */
+  /** Where the views stand and what they aim for; null if they are not begun. */
   views: { position: number; target: number } | null
 }
 

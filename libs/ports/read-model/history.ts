@@ -5,7 +5,7 @@ import type { EventId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
 export interface PlacedEvent<Event> {
   offset: number
   id: EventId
-  /** The API key that caused it; null where none did. */
+  /** The API key that caused it; null if none did. */
   keyId: KeyId | null
   event: Event
 }

@@ -30,7 +30,7 @@ export interface Progress extends Partition {
   begunAtMs: number
 }
 
-/** Whether what a partition's views don't know may yet exist; null where they have not been begun. */
+/** Whether what a partition's views don't know may yet exist; null if they have not been begun. */
 export function isCatchingUp(progress: Progress | null): boolean {
   return progress === null || progress.position < progress.target
 }
@@ -182,7 +182,7 @@ export interface ReplayQueries {
 /** Replays that have more to ask for: one process at a time has one, for a while. */
 export interface ReplayLeases {
   /**
-   * The one that has waited longest, which no other caller is given until its lease ends; null where there is none.
+   * The one that has waited longest, which no other caller is given until its lease ends; null if there is none.
    * None of partitions that are catching up.
    */
   claimReplay(claim: { now: Date; leaseMs: number }): Promise<Replay | null>

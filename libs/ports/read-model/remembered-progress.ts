@@ -13,7 +13,7 @@ export interface RememberedProgress {
   doubt: () => void
 }
 
-/** Where a partition's views must be again; of which beginning that was seen, null where only the log says so. */
+/** Where a partition's views must be again; of which beginning that was seen, null if only the log says so. */
 interface Reached {
   position: number
   begunAtMs: number | null

@@ -42,7 +42,7 @@ export interface DeliveryRow {
 /** How a webhook's deliveries have gone lately. */
 export interface WebhookHealth {
   webhookId: WebhookId
-  /** When the first of a row of failed attempts was made; null where the last one succeeded. */
+  /** When the first of a row of failed attempts was made; null if the last one succeeded. */
   failingSince: Date | null
 }
 

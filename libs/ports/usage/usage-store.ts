@@ -85,13 +85,13 @@ export interface Quantiles {
   p99: number
 }
 
-/** What happened in one interval, in one group; there is none where nothing did. */
+/** What happened in one interval, in one group; there is none if nothing did. */
 export interface UsageFigures extends UsageTotals {
   /** When the interval begins, however much of it the query takes in. */
   at: Date
-  /** Null where nothing is grouped, and for what lacks the label. */
+  /** Null if nothing is grouped, and for what lacks the label. */
   group: string | null
-  /** Null where there was nothing to be timed. */
+  /** Null if there was nothing to be timed. */
   requestMs: Quantiles | null
   /** From a mail's being accepted to its being in the views. */
   visibleMs: Quantiles | null

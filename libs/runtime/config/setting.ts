@@ -5,7 +5,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export interface Setting<Value> {
   variable: string
   help: string
-  /** As text, for people; null where there is none. */
+  /** As text, for people; null if there is none. */
   defaultText: string | null
   /** Throws an Error that says what would be right. An unset or empty variable comes as undefined. */
   read(text: string | undefined): Value
@@ -98,7 +98,7 @@ export function yesOrNo(
   })
 }
 
-/** Values between commas; null where the variable is unset. */
+/** Values between commas; null if the variable is unset. */
 export function optionalList(
   variable: string,
   help: string,

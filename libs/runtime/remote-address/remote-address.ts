@@ -24,7 +24,7 @@ export function addressGroup(address: string): string {
 export class Networks {
   private readonly list = new BlockList()
 
-  /** Throws where a text is neither. */
+  /** Throws if a text is neither. */
   constructor(texts: readonly string[]) {
     for (const text of texts) {
       const [address = '', prefix] = text.split('/', 2)

@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { messageOf } from '#libs/runtime/fault/message-of.js'
 import { ConfigurationError } from '#libs/runtime/config/settings.js'
 
-/** A file that a setting names; null where the setting is not there. */
+/** A file that a setting names; null if the setting is not there. */
 export interface PemFile {
   variable: string
   path: string | null

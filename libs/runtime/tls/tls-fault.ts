@@ -3,7 +3,7 @@ export interface TlsSettings {
   /** Says where the server is, and by which name. */
   address: string
   ca: string
-  /** Null where this client shows no certificate to such a server. */
+  /** Null if this client shows no certificate to such a server. */
   own: { cert: string; key: string } | null
 }
 
@@ -14,7 +14,7 @@ const NOT_TRUSTED =
 const REFUSED =
   /ALERT_(NO_CERTIFICATE|BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_(REVOKED|EXPIRED|UNKNOWN|REQUIRED)|UNKNOWN_CA|ACCESS_DENIED|HANDSHAKE_FAILURE)$/
 
-/** What a failed handshake says, and which setting to look at; null where it failed for another reason. */
+/** What a failed handshake says, and which setting to look at; null if it failed for another reason. */
 export function tlsFault(error: unknown, settings: TlsSettings): string | null {
   const code = codeOf(error)
   const { address, ca, own } = settings

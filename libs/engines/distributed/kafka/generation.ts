@@ -15,7 +15,7 @@ export class Generation {
   private assignments = 0
   private telling = unanswered()
 
-  /** Resolves once a heartbeat has been answered since the last assignment; rejects where the membership ends first. */
+  /** Resolves once a heartbeat has been answered since the last assignment; rejects if the membership ends first. */
   get known(): Promise<Membership> {
     return this.telling.promise
   }
@@ -28,7 +28,7 @@ export class Generation {
   }
 
   /**
-   * False where a generation may have gone by between two assignments without the member's knowing: what it has may
+   * False if a generation may have gone by between two assignments without the member's knowing: what it has may
    * have been another's meanwhile.
    */
   heard(membership: Membership): boolean {

@@ -10,7 +10,7 @@ export interface GroupMemberSpec {
   groupId: string
   /** As the brokers know it. */
   topic: string
-  /** The partitions from now on, none where the group has more members than partitions. */
+  /** The partitions from now on, none if the group has more members than partitions. */
   onAssigned(partitions: readonly number[], memberId: string): void
   /** The membership has ended: another member may have the partitions. */
   onLost(): void
@@ -64,13 +64,13 @@ export class GroupMember {
     this.loop = this.run()
   }
 
-  /** Makes an offset the group's. Rejects where the membership does not hold any more. */
+  /** Makes an offset the group's. Rejects if the membership does not hold any more. */
   async commit(partition: number, offset: number): Promise<void> {
     if (this.consumer === null) throw new Error(`${this.spec.groupId} is not in its group`)
     await this.consumer.commitOffsets([{ topic: this.spec.topic, partition, offset: String(offset) }])
   }
 
-  /** What `commitAs` needs: resolves within about a second of an assignment, rejects where the membership ends. */
+  /** What `commitAs` needs: resolves within about a second of an assignment, rejects if the membership ends. */
   get membership(): Promise<Membership> {
     return this.generation.known
   }
@@ -78,7 +78,7 @@ export class GroupMember {
   /**
    * Makes places the group's, in one request, as what the member was when they were found to be its own. kafkajs's
    * own commit tries again as what the member has become, by which it could overwrite the place of a partition's next
-   * owner; and it says nothing where it did nothing.
+   * owner; and it says nothing if it did nothing.
    */
   async commitAs({ memberId, generation }: Membership, places: readonly MemberPlace[]): Promise<void> {
     const { groupId, topic } = this.spec
@@ -115,7 +115,7 @@ export class GroupMember {
     }
   }
 
-  /** Resolves once the member has left, rejects where its membership broke. */
+  /** Resolves once the member has left, rejects if its membership broke. */
   private async takePart(signal: AbortSignal): Promise<void> {
     const { groupId, topic } = this.spec
     const clusters: Cluster[] = []

@@ -49,7 +49,7 @@ export class KafkaCluster {
     this.cluster = cluster
   }
 
-  /** Resolves with what each partition holds, by partition; rejects where not all leaders answer. */
+  /** Resolves with what each partition holds, by partition; rejects if not all leaders answer. */
   async offsets(topic: string): Promise<Offsets[]> {
     return this.withLeaders(async () => {
       await this.know(topic)
@@ -109,7 +109,7 @@ export class KafkaCluster {
     return readFetched(response, wanted)
   }
 
-  /** Records of one partition from an offset on; none where the end is reached. */
+  /** Records of one partition from an offset on; none if the end is reached. */
   async fetchOne(topic: string, wanted: Wanted, maxWaitMs: number): Promise<Fetched> {
     return this.withLeaders(async () => {
       await this.know(topic)

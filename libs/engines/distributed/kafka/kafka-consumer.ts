@@ -146,7 +146,7 @@ export class KafkaConsumer implements Consumer {
   }
 
   /**
-   * Throws where not all are this consumer's now. One whose start has not been told yet is not: what the consumer knows
+   * Throws if not all are this consumer's now. One whose start has not been told yet is not: what the consumer knows
    * of it is from before another may have had it.
    */
   private runsOf(places: readonly GroupPlace[]): PartitionRun[] {

@@ -69,7 +69,7 @@ export class KafkaEventLog implements EventLog {
   private closing: Promise<void> | null = null
 
   /**
-   * Makes what is missing of the log. Rejects within 20 s, with what to do, where the brokers can't be reached, don't
+   * Makes what is missing of the log. Rejects within 20 s, with what to do, if the brokers can't be reached, don't
    * give what is asked for, or hold a log with another number of partitions.
    */
   static async open(options: KafkaEventLogOptions): Promise<KafkaEventLog> {

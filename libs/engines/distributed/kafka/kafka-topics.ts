@@ -106,7 +106,7 @@ function compacted() {
 
 /**
  * Resolves once all topics are there with leaders and as they should be configured; what is there is left or brought
- * up to date, settings of the operator's own are kept. Rejects where one has another number of partitions, or
+ * up to date, settings of the operator's own are kept. Rejects if one has another number of partitions, or
  * can't be had.
  */
 export async function ensureTopics(

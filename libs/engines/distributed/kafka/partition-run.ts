@@ -5,7 +5,7 @@ import { GrowingPause } from '#libs/runtime/timing/pause.js'
 
 export interface PartitionPlace {
   range(partition: number): Promise<PartitionRange>
-  /** The group's offset; null where nothing was committed. */
+  /** The group's offset; null if nothing was committed. */
   committed(partition: number): Promise<number | null>
   commit(partition: number, offset: number): Promise<void>
 }

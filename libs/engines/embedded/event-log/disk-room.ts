@@ -24,7 +24,7 @@ export class DiskRoom {
     this.seenAtMs = performance.now()
   }
 
-  /** Bytes that the disk may lose until nothing more is taken in; less than none where it has come to that. */
+  /** Bytes that the disk may lose until nothing more is taken in; less than none if it has come to that. */
   async left(): Promise<number> {
     const { free, least } = await this.look()
     return free - least

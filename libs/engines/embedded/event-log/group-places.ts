@@ -14,7 +14,7 @@ export class GroupPlaces {
     this.rows = root.openDB({ name: 'committed' })
   }
 
-  /** Null where the group has none. */
+  /** Null if the group has none. */
   find(group: string, { topic, partition }: Partition): GroupPlace | null {
     const row = this.rows.get([group, topic, partition])
     if (row === undefined) return null

@@ -62,7 +62,7 @@ export class LmdbEventLog implements EventLog {
   private closing: Promise<void> | null = null
   readonly logId: string
 
-  /** Throws where the file can't be opened or was made with another number of partitions. */
+  /** Throws if the file can't be opened or was made with another number of partitions. */
   static async open(options: LmdbEventLogOptions): Promise<LmdbEventLog> {
     const root = openLmdbFile<unknown, string>({ path: options.path, isSynced: 'before-seen', maxDbs: 32 })
     try {

@@ -4,7 +4,7 @@ import type { ConsumerSpec, Partition, Position, StoredRecord } from '#libs/port
 export interface PartitionSource {
   /** Where to go on from. */
   locate(): Promise<number>
-  /** The next records from an offset; none where the end is reached. */
+  /** The next records from an offset; none if the end is reached. */
   read(from: number): StoredRecord[]
   /** Called once a batch was handled, with the offset behind it. */
   commit(next: number): Promise<void>

@@ -52,7 +52,7 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
   private readonly leases = new Map<string, Lease>()
   private readonly pruning: Repetition
 
-  /** Rejects where the file can't be opened. */
+  /** Rejects if the file can't be opened. */
   static async open(options: LmdbIdempotencyOptions): Promise<LmdbIdempotencyStore> {
     const root = openLmdbFile<unknown, string>({ path: options.path, isSynced: 'before-seen', maxDbs: 2 })
     try {

@@ -12,7 +12,7 @@ import type { KeyUseStore } from '#libs/ports/key-use/key-use.js'
 export class LmdbKeyUseStore implements KeyUseStore {
   private constructor(private readonly root: RootDatabase<number, KeyId>) {}
 
-  /** Throws where the file can't be opened. */
+  /** Throws if the file can't be opened. */
   static open(path: string): LmdbKeyUseStore {
     return new LmdbKeyUseStore(openLmdbFile<number, KeyId>({ path, isSynced: 'after-seen' }))
   }

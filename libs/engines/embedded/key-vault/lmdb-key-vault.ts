@@ -49,7 +49,7 @@ export class LmdbKeyVault implements KeyVault {
   private isClosed = false
   private readonly atHand = new LRUCache<InboxId, SecretKey>({ max: MAX_AT_HAND })
 
-  /** Rejects where the file can't be opened, with MasterKeyMissingError where its keys could not be. */
+  /** Rejects if the file can't be opened, with MasterKeyMissingError if its keys could not be. */
   static async open(options: LmdbKeyVaultOptions): Promise<LmdbKeyVault> {
     const { path, masterKeys } = options
     const root = openVault(path)

@@ -22,7 +22,7 @@ export interface LmdbFileOptions {
  */
 const MAP_BYTES = 256 * 2 ** 30
 
-/** Throws where the file can't be opened, DamagedFileError where that is seen beforehand. */
+/** Throws if the file can't be opened, DamagedFileError if that is seen beforehand. */
 export function openLmdbFile<Value, LmdbKey extends Key>({
   path,
   maxDbs,

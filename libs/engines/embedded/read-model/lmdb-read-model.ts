@@ -17,7 +17,7 @@ export interface LmdbReadModel {
   close(): Promise<void>
 }
 
-/** Throws where the file at `path` can't be opened. */
+/** Throws if the file at `path` can't be opened. */
 export async function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
   const tables = await openTables(path)
   return {

@@ -104,7 +104,7 @@ export interface Tables {
   environmentWebhooks: Database<true, EnvironmentWebhookKey>
 }
 
-/** Rejects where the file can't be opened, or what it says of its tables can't be read. */
+/** Rejects if the file can't be opened, or what it says of its tables can't be read. */
 export async function openTables(path: string): Promise<Tables> {
   const root = openLmdbFile<unknown, string>({ path, isSynced: 'after-seen', maxDbs: 40 })
   try {

@@ -41,7 +41,7 @@ export function watchJoining(client: RedisClient, onFault: (error: RedisSetupErr
   })
 }
 
-/** Of a node of a Cluster in whichever part; none where it does not answer. */
+/** Of a node of a Cluster in whichever part; none if it does not answer. */
 async function faultsOfMember(node: Redis): Promise<string[]> {
   const info = await infoOf(node)
   return info instanceof Error ? [] : faultsIn({ ...info, role: 'master' }, node, true)

@@ -30,7 +30,7 @@ export function connectionFault(error: unknown, { isSecured, hasCertificate }: S
   return reason
 }
 
-/** What Redis holds against the user, and what to do; null where the error is another. */
+/** What Redis holds against the user, and what to do; null if the error is another. */
 export function refusalOf(error: unknown): string | null {
   const reason = reasonOf(error)
   if (/^WRONGPASS/.test(reason)) return 'it refuses the user and the password in REDIS_URL'

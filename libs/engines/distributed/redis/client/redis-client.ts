@@ -49,7 +49,7 @@ function bounds({ isForBulk = false }: RedisClientOptions) {
   } as const
 }
 
-/** Resolves once connected; rejects with RedisSetupError where that fails at first. */
+/** Resolves once connected; rejects with RedisSetupError if that fails at first. */
 export async function openRedis(options: RedisClientOptions): Promise<RedisClient> {
   const { urls, tls, onError } = options
   const isSecured = urls.some((url) => /^rediss:/i.test(url))
@@ -175,7 +175,7 @@ interface RedisAddress {
   isSecured: boolean
 }
 
-/** Throws RedisSetupError where it says nothing of use. */
+/** Throws RedisSetupError if it says nothing of use. */
 function addressIn(text: string): RedisAddress {
   const url = URL.parse(text)
   // What can't be read may have its password anywhere: nothing of it is shown.

@@ -38,7 +38,7 @@ redis.call('HSET', KEYS[1], 'log', ARGV[3], 'next', ARGV[4])
 
 /**
  * Arguments: log, from, to, master key or empty, how many ids are settled, these; then inbox id and what is said of
- * it, pair by pair. Answers false where the view has moved, else ids and what stands for them where that is contested:
+ * it, pair by pair. Answers false if the view has moved, else ids and what stands for them where that is contested:
  * where there are none the view moves on.
  */
 export const APPLY = new Script(`

@@ -14,7 +14,7 @@ const WEBHOOKS_AT_ONCE = 100
 
 /**
  * Removes what belongs to single inboxes of a partition whose slot is gone, a little at a time. Killed midway, the
- * slot is still gone and the next to begin removes the rest; several at once share the work. Resolves with false where
+ * slot is still gone and the next to begin removes the rest; several at once share the work. Resolves with false if
  * the slot has come back meanwhile: another was through first, and nothing that it built since has been touched.
  */
 export async function emptyInboxes(

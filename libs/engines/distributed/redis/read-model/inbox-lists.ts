@@ -55,7 +55,7 @@ export class InboxLists {
   }
 
   /**
-   * The next ids that may be asked for, in order, and where they end, null where the list does. A partition whose
+   * The next ids that may be asked for, in order, and where they end, null if the list does. A partition whose
    * page is full may hold more behind it: ids are known to be all only up to the first such page's end.
    */
   private async candidates(

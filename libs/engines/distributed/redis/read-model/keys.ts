@@ -44,7 +44,7 @@ import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
  * | {accounts}:webhooks              | hash       | webhook id → row; the mark of a removed one               |
  * | {accounts}:webhook-list          | sorted set | inbox id, or account id and environment, then webhook id  |
  * | {accounts}:active-webhooks       | sorted set | the same of an active one                                 |
- * | address:<address>                | string     | inbox id, found by one look; true where the inbox agrees  |
+ * | address:<address>                | string     | inbox id, found by one look; true if the inbox agrees  |
  */
 
 export class ViewKeys {

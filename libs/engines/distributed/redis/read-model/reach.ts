@@ -1,7 +1,7 @@
 import { answerOf, BULK_TIMEOUT_MS } from '#libs/engines/distributed/redis/client/answer.js'
 import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
 
-/** One round trip. Rejects with ReadModelUnavailableError where no answer comes in time. */
+/** One round trip. Rejects with ReadModelUnavailableError if no answer comes in time. */
 export function reach<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   return answerOf(ask, unavailable)
 }

@@ -111,7 +111,7 @@ export class RedisProjectionStore implements ProjectionStore {
     return 'applied'
   }
 
-  /** Resolves with false where another one was through first. */
+  /** Resolves with false if another one was through first. */
   private empty(range: PartitionRange): Promise<boolean> {
     const { client, keys } = this
     if (range.topic === 'inbox-events') return emptyInboxes(client, keys, this.contents, range)

@@ -106,7 +106,7 @@ return leased
 `)
 
 /**
- * Webhooks that may have something due (the second key), earliest first; none where the slot (the first) is catching
+ * Webhooks that may have something due (the second key), earliest first; none if the slot (the first) is catching
  * up. Arguments: now, how many to leave out, how many.
  */
 export const DUE_WEBHOOKS = new Script(`
@@ -133,7 +133,7 @@ return rows
 `)
 
 /**
- * Leases the replay that has waited longest (of the second key) and answers it; nothing where the slot (the first) is
+ * Leases the replay that has waited longest (of the second key) and answers it; nothing if the slot (the first) is
  * catching up. Arguments: now, the lease's end.
  */
 export const CLAIM_REPLAY = new Script(`

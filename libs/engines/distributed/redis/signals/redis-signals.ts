@@ -57,7 +57,7 @@ export class RedisSignals implements Signals {
     })
   }
 
-  /** Resolves once it listens; rejects where the first connection fails, or channels are not allowed. */
+  /** Resolves once it listens; rejects if the first connection fails, or channels are not allowed. */
   static async open(options: RedisSignalsOptions): Promise<RedisSignals> {
     await mayPublish(options)
     const signals = new RedisSignals(options)

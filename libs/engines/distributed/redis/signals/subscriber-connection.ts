@@ -26,7 +26,7 @@ export class SubscriberConnection {
 
   constructor(private readonly options: SubscriberConnectionOptions) {}
 
-  /** Resolves once connected; rejects where that fails. */
+  /** Resolves once connected; rejects if that fails. */
   async open(): Promise<void> {
     try {
       await this.connect()
