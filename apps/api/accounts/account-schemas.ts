@@ -8,7 +8,7 @@ const Limits = Type.Object(
       'Of each key, sustained; a burst of half as many comes on top every ten minutes.',
     ),
     retention: Type.String({ pattern: '^\\d+[mhdw]$', description: 'The longest life of an inbox.' }),
-    max_message_bytes: Count('The largest mail that is taken.'),
+    max_message_bytes: Count('The largest mail that is accepted.'),
     max_messages: Count('Most messages in one inbox.'),
   },
   { $id: 'Limits', description: 'How much an account may do.' },
@@ -52,5 +52,5 @@ export const AccountWithKey = Type.Object(
       'Its first key of scope `admin`, with its secret, this once; null where it has one already or no API access.',
     ),
   },
-  { $id: 'AccountWithKey', description: 'An account, with the key that it was given.' },
+  { $id: 'AccountWithKey', description: 'An account, with its new key, if one was issued.' },
 )

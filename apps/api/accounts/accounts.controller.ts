@@ -32,7 +32,7 @@ export class AccountsController {
     id: 'openAccount',
     tag: 'Accounts',
     summary: 'Open an account',
-    description: 'On a plan with API access it is given its first key, of scope `admin`.',
+    description: 'With a plan that has API access, it gets its first key, with the scope `admin`.',
     answer: { description: 'The account.', schema: AccountWithKey, headers: ['Location'] },
   })
   async open(
@@ -83,7 +83,7 @@ export class AccountsController {
     id: 'changeAccount',
     tag: 'Accounts',
     summary: "Change an account's plan or limits",
-    description: 'One that has API access by then, and no key of scope `admin`, is given one.',
+    description: 'An account that then has API access but no key with the scope `admin` gets one.',
     answer: { description: 'The account.', schema: AccountWithKey },
   })
   async change(

@@ -16,7 +16,7 @@ const EventMessage = Type.Object(
       }),
     ),
   },
-  { $id: 'EventMessage', description: 'A message, as an event tells of it.' },
+  { $id: 'EventMessage', description: 'A message, as in an event.' },
 )
 
 const EventDeletedMessage = Type.Object(
@@ -25,7 +25,7 @@ const EventDeletedMessage = Type.Object(
     inbox_id: MESSAGE_PROPERTIES.inbox_id,
     deleted_at: Time('When it was deleted.'),
   },
-  { $id: 'EventDeletedMessage', description: 'The end of a message, as an event tells of it.' },
+  { $id: 'EventDeletedMessage', description: 'A deleted message, as in an event.' },
 )
 
 const EventEndedInbox = Type.Object(
@@ -34,7 +34,7 @@ const EventEndedInbox = Type.Object(
     state: Type.Union([Type.Literal('deleted'), Type.Literal('expired')], { description: 'How it ended.' }),
     ended_at: Time('When it ended.'),
   },
-  { $id: 'EventEndedInbox', description: 'The end of an inbox, as an event tells of it.' },
+  { $id: 'EventEndedInbox', description: 'An ended inbox, as in an event.' },
 )
 
 const eventOf = <Data extends TSchema>(type: WebhookEventType, $id: string, data: Data) =>

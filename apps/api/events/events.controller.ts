@@ -34,7 +34,7 @@ const HEADERS = {
 
 /** The query of GET /v1/inboxes/{id}/events. */
 class Listen {
-  @Says('Where to begin, as a `Mayfly-Cursor`; now where nothing is said. `Last-Event-ID` counts before it.')
+  @Says('The position to begin at, as a `Mayfly-Cursor`. Default: now. `Last-Event-ID` takes precedence.')
   @IsOptional()
   @IsString({ message: 'cursor must come once' })
   cursor?: string

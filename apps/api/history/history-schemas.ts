@@ -7,9 +7,9 @@ const Position = Type.Object(
       description: 'Without the prefix that an installation may give it.',
     }),
     partition: Count("The inbox's."),
-    offset: Count('Its place there.'),
+    offset: Count('Its offset in the partition.'),
   },
-  { $id: 'Position', description: 'A place on the event log.' },
+  { $id: 'Position', description: 'A position on the event log.' },
 )
 
 const TYPES = [

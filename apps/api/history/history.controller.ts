@@ -21,7 +21,7 @@ class ListHistory {
   @IsOrder()
   order: 'asc' | 'desc' = 'asc'
 
-  @IsCursor('Where to go on: what `Link` or `Mayfly-Cursor` has.')
+  @IsCursor('The position to continue from, as in `Link` or `Mayfly-Cursor`.')
   cursor?: string
 }
 
@@ -40,7 +40,7 @@ export class HistoryController {
     tag: 'Inboxes',
     summary: "List an inbox's history",
     description:
-      'Every event of it, oldest first unless said otherwise, without content; also after its end.',
+      'Every event of the inbox, oldest first by default, without content. Available after the inbox has ended.',
     answer: { description: 'A page of events.', schema: Type.Array(Event), headers: ['Link'] },
   })
   async list(

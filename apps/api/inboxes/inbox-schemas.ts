@@ -3,10 +3,10 @@ import { Count, IdOf, OrNull, Time } from '../openapi/schema-parts.js'
 import { InboxLabels } from './labels.js'
 
 const identity = {
-  id: IdOf('inb', 'Stays with it; never given out again.'),
+  id: IdOf('inb', 'Never changes, and is never used again.'),
   address: Type.String({
     pattern: '^[0-9a-hjkmnp-tv-z]{20}@',
-    description: 'Where mail is taken. Either case; `local+tag@` reaches the same inbox.',
+    description: 'The address that receives mail. Case does not matter; `local+tag@` reaches the same inbox.',
   }),
 }
 const createdAt = Time('When it was created.')
@@ -14,8 +14,8 @@ const messageCount = Count('How many messages it has had, without those deleted.
 
 const activeInbox = {
   ...identity,
-  state: Type.Literal('active', { description: 'It takes mail.' }),
-  duration: Type.String({ pattern: '^\\d+[mhdw]$', description: 'How long it lives, as asked for.' }),
+  state: Type.Literal('active', { description: 'It receives mail.' }),
+  duration: Type.String({ pattern: '^\\d+[mhdw]$', description: 'The requested lifetime.' }),
   password_protected: Type.Boolean({ description: 'Whether its mail needs a password to be read.' }),
   name: OrNull(Type.String(), 'For people.'),
   labels: InboxLabels,
@@ -44,7 +44,7 @@ const example = {
 /** An active inbox. */
 export const Inbox = Type.Object(activeInbox, {
   $id: 'Inbox',
-  description: 'An address that takes mail for a while.',
+  description: 'An address that receives mail for a limited time.',
   examples: [example],
 })
 
@@ -54,13 +54,14 @@ export const CreatedInbox = Type.Object(
     ...activeInbox,
     password: Type.Optional(
       Type.String({
-        description: 'Of a protected inbox, this once: what `Mayfly-Inbox-Password` must say from now on.',
+        description:
+          'Only for a protected inbox, and only in this answer: the value for `Mayfly-Inbox-Password`.',
       }),
     ),
   },
   {
     $id: 'CreatedInbox',
-    description: 'An inbox, with its password where it was asked for.',
+    description: 'An inbox, with its password if it is protected.',
     examples: [
       { ...example, message_count: 0, last_message_at: null },
       {
@@ -105,7 +106,7 @@ export const EndedInbox = Type.Object(
 export const DeletedInbox = Type.Object(
   {
     ...identity,
-    state: Type.Literal('deleted', { description: 'It is gone for good.' }),
+    state: Type.Literal('deleted', { description: 'It is permanently deleted.' }),
     deleted_at: Time('When it was deleted first.'),
   },
   {

@@ -33,7 +33,7 @@ export class InboxesController {
     id: 'createInbox',
     tag: 'Inboxes',
     summary: 'Create an inbox',
-    description: 'Mail to its address is taken from now on.',
+    description: 'Mail to its address is accepted from now on.',
     answer: { description: 'The inbox.', schema: CreatedInbox, headers: ['Location', 'Mayfly-Cursor'] },
   })
   async create(

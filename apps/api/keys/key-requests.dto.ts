@@ -28,9 +28,12 @@ export class IssueKey {
   @IsName()
   name!: string
 
-  @Says('The one whose inboxes it sees: a lower-case letter, then up to 31 of them, digits and hyphens.', {
-    examples: ['staging'],
-  })
+  @Says(
+    'The environment that the key belongs to: a lower-case letter, then up to 31 lower-case letters, digits and hyphens.',
+    {
+      examples: ['staging'],
+    },
+  )
   @Matches(ENVIRONMENT, {
     message:
       'environment must be a lower-case letter, then up to 31 of lower-case letters, digits and hyphens',

@@ -8,7 +8,7 @@ const Usage = Type.Object(totals, { $id: 'KeyUsage', description: 'What a key wa
 const key = {
   id: IdOf('key', 'Stays with it, whatever its secret.'),
   name: Type.String({ description: 'For people.' }),
-  environment: Type.String({ description: 'The one whose inboxes it sees.' }),
+  environment: Type.String({ description: 'The environment that the key belongs to.' }),
   scopes: Type.Array(Type.Unsafe<Scope>({ type: 'string', enum: SCOPES }), {
     description: 'What it may do.',
   }),
@@ -17,10 +17,7 @@ const key = {
   last_used_at: OrNull(Time(''), 'About when a request was made with it last.'),
   state: Type.Union([Type.Literal('active'), Type.Literal('revoked')], { description: 'Whether it works.' }),
   rate_limit: OrNull(Type.Integer({ minimum: 1 }), "Requests per minute; null for the account's."),
-  usage: OrNull(
-    Usage,
-    'Since it was issued, a few seconds behind; null where that can not be told just now.',
-  ),
+  usage: OrNull(Usage, 'Since it was issued, a few seconds behind; null if it is not known at the moment.'),
 }
 
 const UNUSED = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }

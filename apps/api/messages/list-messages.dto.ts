@@ -53,7 +53,7 @@ class MessageSelection extends MatchFilters {
   @IsOrder()
   order: 'asc' | 'desc' = 'asc'
 
-  @IsCursor('Where to go on: what `Link` or `Mayfly-Cursor` has.')
+  @IsCursor('The position to continue from, as in `Link` or `Mayfly-Cursor`.')
   cursor?: string
 }
 

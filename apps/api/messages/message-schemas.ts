@@ -4,7 +4,7 @@ import { Count, Digest, IdOf, OrNull, Time } from '../openapi/schema-parts.js'
 const Mailbox = Type.Object(
   {
     name: OrNull(Type.String(), 'The display name.'),
-    address: Type.String({ description: 'The address, as it stands.' }),
+    address: Type.String({ description: 'The address, as written.' }),
   },
   { $id: 'Mailbox', description: 'Somebody named in an address header.' },
 )
@@ -20,7 +20,7 @@ const Link = Type.Object(
 const Code = Type.Object(
   {
     value: Type.String({ description: 'What a user types.' }),
-    text: Type.String({ description: 'What stands in the mail.' }),
+    text: Type.String({ description: 'The code as written in the mail.' }),
     confidence: Type.Number({ minimum: 0, maximum: 1, description: 'How sure it is to be a code.' }),
   },
   { $id: 'Code', description: 'A one-time code of a mail.' },
@@ -70,7 +70,7 @@ const Authentication = Type.Object(
   {
     spf: OrNull(
       Type.Object({ result, domain: OrNull(Type.String(), 'Of MAIL FROM, else of EHLO.'), detail }),
-      'Null where nobody checked.',
+      'Null if it was not verified.',
     ),
     dkim: Type.Array(
       Type.Object({
@@ -90,7 +90,7 @@ const Authentication = Type.Object(
         policy: OrNull(Type.Enum(['none', 'quarantine', 'reject']), 'What the domain asks for.'),
         detail,
       }),
-      'Null where nobody checked, or the mail names no author.',
+      'Null if it was not verified, or the mail names no author.',
     ),
     arc: Type.Optional(
       Type.Object(
@@ -102,7 +102,7 @@ const Authentication = Type.Object(
   {
     $id: 'Authentication',
     description:
-      'Whether a mail is from whom it says, as it was checked when it came: SPF, DKIM, DMARC, ARC.',
+      'Whether a mail is from the sender that it names, as verified on arrival: SPF, DKIM, DMARC, ARC.',
   },
 )
 
@@ -114,7 +114,7 @@ const Warning = Type.Object(
   { $id: 'Warning', description: 'What could not be read of a mail.' },
 )
 
-const id = IdOf('msg', 'Stays with it; never given out again.')
+const id = IdOf('msg', 'Never changes, and is never used again.')
 
 export const MESSAGE_PROPERTIES = {
   id,
@@ -196,7 +196,7 @@ export const MessageWithRaw = Type.Object(
     raw: Type.Optional(Type.String({ description: 'The whole source; absent with `raw=false`.' })),
     raw_encoding: Type.Optional(
       Type.Union([Type.Literal('utf-8'), Type.Literal('base64')], {
-        description: '`base64` where the source is not valid UTF-8. Absent with `raw=false`.',
+        description: '`base64` if the source is not valid UTF-8. Absent with `raw=false`.',
       }),
     ),
   },

@@ -20,7 +20,7 @@ export const RESPONSE_HEADERS = {
   },
   Location: {
     required: true,
-    description: 'The path of what was made.',
+    description: 'The path of the new resource.',
     schema: { type: 'string', pattern: '^/' },
     example: '/v1/inboxes/inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
   },
@@ -33,7 +33,7 @@ export const RESPONSE_HEADERS = {
   },
   'Mayfly-Cursor': {
     required: true,
-    description: 'A position in the inbox. Given as `cursor` it yields exactly what came after.',
+    description: 'A position in the inbox. Sent as `cursor`, it returns exactly what came after it.',
     schema: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,200}$' },
     example: 'AAAAAAAF_________________1hQTCg',
   },
@@ -45,13 +45,13 @@ export const RESPONSE_HEADERS = {
   },
   'WWW-Authenticate': {
     required: true,
-    description: 'What is asked of the key (RFC 6750, section 3).',
+    description: 'What the key must have (RFC 6750, section 3).',
     schema: { type: 'string', pattern: '^Bearer( |$)' },
     example: 'Bearer error="invalid_token"',
   },
   Allow: {
     required: true,
-    description: 'The methods that the path takes.',
+    description: 'The methods that the path supports.',
     schema: { type: 'string', pattern: '^[A-Z]+(, [A-Z]+)*$' },
     example: 'GET, HEAD, POST',
   },

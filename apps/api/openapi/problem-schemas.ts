@@ -8,12 +8,15 @@ const Fault = Type.Object(
   {
     detail: Type.String({ description: 'What is not right there.' }),
     pointer: Type.Optional(
-      Type.String({ description: 'Where in the body (RFC 6901); empty for all of it.' }),
+      Type.String({ description: 'The location in the body (RFC 6901); empty for the whole body.' }),
     ),
     parameter: Type.Optional(Type.String({ description: 'The parameter, of query or path.' })),
     header: Type.Optional(Type.String({ description: 'The header.' })),
   },
-  { $id: 'Fault', description: 'One fault of a request, and where it stands: one of the three places.' },
+  {
+    $id: 'Fault',
+    description: 'An error in a request, and its location: `pointer`, `parameter` or `header`.',
+  },
 )
 
 const NearMiss = Type.Object(
@@ -35,7 +38,9 @@ const MEMBERS: TProperties = {
   deleted_at: Type.Optional(Time('Of a message that has been deleted: when.')),
   examined: Type.Optional(Count('Of a wait: how many messages were looked at in vain.')),
   nearest: Type.Optional(Type.Array(NearMiss, { description: 'Of a wait: those nearest to a match.' })),
-  cursor: Type.Optional(Type.String({ description: 'Of a wait: where to go on, past all examined.' })),
+  cursor: Type.Optional(
+    Type.String({ description: 'Of a wait: the position after the last message that was examined.' }),
+  ),
 }
 
 export const Problem = Type.Object(

@@ -35,7 +35,7 @@ export class OperationsController {
   @Describe({
     id: 'getVersion',
     tag: 'Operations',
-    summary: 'Which version runs',
+    summary: 'Read the version',
     answer: {
       description: 'The build and its engine.',
       schema: Type.Object(
@@ -46,7 +46,7 @@ export class OperationsController {
           }),
           engine: Type.Union([Type.Literal('embedded'), Type.Literal('distributed')]),
         },
-        { $id: 'Version', description: 'Which build runs, on which engine.' },
+        { $id: 'Version', description: 'The build and engine of this server.' },
       ),
     },
   })
@@ -59,8 +59,8 @@ export class OperationsController {
   @Describe({
     id: 'getHealth',
     tag: 'Operations',
-    summary: 'Whether the process lives',
-    answer: { description: 'It does.', schema: Type.Object({ status: Type.Literal('ok') }) },
+    summary: 'Check that the process is alive',
+    answer: { description: 'It is alive.', schema: Type.Object({ status: Type.Literal('ok') }) },
   })
   healthz(@Query() _query: NoParameters) {
     return { status: 'ok' }
@@ -71,9 +71,9 @@ export class OperationsController {
   @Describe({
     id: 'getReadiness',
     tag: 'Operations',
-    summary: 'Whether it can answer for all that the log holds',
+    summary: 'Check that it is ready',
     answer: {
-      description: 'It can.',
+      description: 'It is ready.',
       schema: Type.Object({
         status: Type.Literal('ready'),
         backlog: Count('Records on the log that the views do not show yet.'),
@@ -93,8 +93,9 @@ export class OperationsController {
   @Describe({
     id: 'getMetrics',
     tag: 'Operations',
-    summary: 'Figures for Prometheus',
-    description: 'Where `MAYFLY_METRICS_PORT` is set they are on that port instead, and here is 404.',
+    summary: 'Read metrics for Prometheus',
+    description:
+      'If `MAYFLY_METRICS_PORT` is set, metrics are served on that port, and this path answers 404.',
     answer: { description: 'The text format of Prometheus.', schema: Type.String() },
     problems: ['not-found'],
   })
@@ -110,8 +111,8 @@ export class OperationsController {
   @Describe({
     id: 'getProblemPage',
     tag: 'Operations',
-    summary: 'What a problem means, and what to do',
-    description: 'Where the `type` of every problem leads.',
+    summary: 'Read what a problem means and how to fix it',
+    description: 'The `type` of each problem is the URL of its page.',
     answer: { description: 'A page.', schema: Type.String() },
   })
   problem(

@@ -21,7 +21,7 @@ export class UsageSpan {
   @IsMoment()
   from?: string
 
-  @Says('Up to, not including, then; now unless told otherwise.', MOMENT_SCHEMA)
+  @Says('The end of the span, exclusive. Default: now.', MOMENT_SCHEMA)
   @IfGiven()
   @IsMoment()
   to?: string
@@ -39,7 +39,7 @@ export class ReadUsage extends UsageSpan {
   @Matches(GROUPING, { message: 'group_by must be none, key, environment or label.<name>' })
   group_by: string = 'none'
 
-  @Says('`<name>:<value>` that what is counted must bear; of several all must hold.', {
+  @Says('Count only what has the label `<name>:<value>`. Repeat to require several labels.', {
     examples: [['run:42']],
   })
   @IsOptional()
@@ -49,7 +49,7 @@ export class ReadUsage extends UsageSpan {
 
 /** The query of GET /v1/usage/report. */
 export class ReadReport extends UsageSpan {
-  @Says('`<name>:<value>` that what is told of must bear; of several all must hold.', {
+  @Says('Report only what has the label `<name>:<value>`. Repeat to require several labels.', {
     examples: [['run:42']],
   })
   @ArrayMinSize(1, { message: 'label must be given' })

@@ -28,15 +28,18 @@ export const DeliverySchema = Type.Object(
   {
     id: IdOf('dlv', 'Stays with it.'),
     webhook_id: IdOf('whk', 'To which webhook.'),
-    event: Type.Unsafe<Notification['type']>({ type: 'string', enum: TYPES, description: 'What is told.' }),
+    event: Type.Unsafe<Notification['type']>({
+      type: 'string',
+      enum: TYPES,
+      description: 'The event that is delivered.',
+    }),
     inbox_id: OrNull(IdOf('inb', ''), 'Of which inbox; null of a sample.'),
     message_id: OrNull(IdOf('msg', ''), 'Of which message; null where it is of none.'),
-    replay_id: OrNull(IdOf('rpl', ''), 'In which replay; null of what is told as it happens.'),
+    replay_id: OrNull(IdOf('rpl', ''), 'The replay that it belongs to; null if it is not part of one.'),
     state: Type.Unsafe<Delivery['state']>({
       type: 'string',
       enum: DELIVERY_STATES,
-      description:
-        '`failed` once there are no more attempts, `abandoned` where there is nothing left to be told.',
+      description: '`failed` if the last attempt failed; `abandoned` if there is nothing left to deliver.',
     }),
     abandoned_reason: OrNull(
       Type.Unsafe<DeliveryAbandoned['reason']>({ type: 'string', enum: ABANDONED_FOR }),
@@ -48,7 +51,7 @@ export const DeliverySchema = Type.Object(
   },
   {
     $id: 'Delivery',
-    description: 'Something that a webhook is told, and how that went.',
+    description: 'An event for a webhook, and the attempts to deliver it.',
     examples: [
       {
         id: 'dlv_01jd6b90czf2jb8z0w6s8p1q3r',

@@ -23,7 +23,7 @@ export class InboxWebhooksController {
     id: 'createInboxWebhook',
     tag: 'Webhooks',
     summary: 'Register a webhook for one inbox',
-    description: 'At most 20 of them. A protected inbox takes its password here.',
+    description: 'An inbox can have at most 20. A protected inbox requires its password.',
     takes: ['Mayfly-Inbox-Password'],
     answer: {
       description: 'The webhook, with its secret.',

@@ -28,7 +28,7 @@ export class RequestReplay {
   @IsMoment()
   to?: string
 
-  @Says('Deliveries of the webhook, in place of a range. Samples are left out.', {
+  @Says('Deliveries of the webhook, instead of a range. Samples are skipped.', {
     examples: [['dlv_01jd6b90czf2jb8z0w6s8p1q3r']],
   })
   @IfGiven()

@@ -9,15 +9,15 @@ export const ReplaySchema = Type.Object(
     state: Type.Unsafe<(typeof REPLAY_STATES)[number]>({
       type: 'string',
       enum: REPLAY_STATES,
-      description: '`completed` once everything has been asked for, and every delivery is over.',
+      description: '`completed` once all deliveries are requested and finished.',
     }),
-    requested: Count('Deliveries that it has asked for.'),
-    done: Count('Those of them that are over: delivered, failed for good, or abandoned.'),
+    requested: Count('Deliveries requested so far.'),
+    done: Count('Deliveries that are finished: delivered, failed without another attempt, or abandoned.'),
     created_at: Time('When it was asked for.'),
   },
   {
     $id: 'Replay',
-    description: 'What a webhook is told once more.',
+    description: 'A repeat of deliveries to a webhook.',
     examples: [
       {
         id: 'rpl_01jd6b9t3mf2ka7xw5v1n8q4se',

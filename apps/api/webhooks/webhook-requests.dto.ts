@@ -30,7 +30,7 @@ export class RegisterWebhook {
   @IsEndpoint()
   url!: string
 
-  @Says('What it is told of.', { examples: [['message.received', 'inbox.expired']] })
+  @Says('The events that are delivered.', { examples: [['message.received', 'inbox.expired']] })
   @AreEvents()
   events: WebhookEventType[] = ['message.received']
 
@@ -54,12 +54,12 @@ export class ChangeWebhook {
   @IsEndpoint()
   url?: string
 
-  @Says('What it is told of from now on.', { examples: [['message.received']] })
+  @Says('The events that are delivered from now on.', { examples: [['message.received']] })
   @IfGiven()
   @AreEvents()
   events?: WebhookEventType[]
 
-  @Says('Whether it is told of anything: `active` enables one again that was disabled, for whatever reason.')
+  @Says('Whether events are delivered. `active` enables a webhook that was disabled for any reason.')
   @IfGiven()
   @IsIn(['active', 'disabled'], { message: 'state must be active or disabled' })
   state?: 'active' | 'disabled'

@@ -13,10 +13,10 @@ const webhook = {
   url: Type.String({ description: 'Where it is sent to.' }),
   inbox_id: OrNull(IdOf('inb', ''), 'Whose events; null for all inboxes of the environment.'),
   events: Type.Array(Type.Unsafe<WebhookEventType>({ type: 'string', enum: WEBHOOK_EVENT_TYPES }), {
-    description: 'What it is told of.',
+    description: 'The events that are delivered.',
   }),
   state: Type.Union([Type.Literal('active'), Type.Literal('disabled')], {
-    description: 'Whether it is told of anything.',
+    description: 'Whether events are delivered.',
   }),
   created_at: Time('When it was registered.'),
   disabled_reason: OrNull(
