@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import pLimit from 'p-limit'
 import pino from 'pino'
 import { Registry } from 'prom-client'
-import { NotAssignedError, type LogRecord } from '#libs/ports/event-log/event-log.js'
+import { NotAssignedError, type LogRecord, type Consumer } from '#libs/ports/event-log/event-log.js'
 import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { usageEventCodec } from '#libs/ports/event-log/codecs.js'
 import { mintId } from '#libs/domain/ids/mint.js'
@@ -54,11 +54,11 @@ describe('the sink of usage figures', () => {
     isOut?: () => boolean
     prepare?: UsageStore['prepare']
     consume?: LmdbEventLog['consume']
-    setAside?: LmdbEventLog['setAside']
+    append?: LmdbEventLog['append']
   }
 
   async function start(faults: Faults = {}): Promise<Analytics> {
-    const { write = (batch) => store.sink.write(batch), isOut = () => false, setAside } = faults
+    const { write = (batch) => store.sink.write(batch), isOut = () => false, append } = faults
     const prepare = faults.prepare ?? (() => store.prepare())
     const sink: UsageSink = { writtenTo: (logId, topic) => store.sink.writtenTo(logId, topic), write }
     const usage = { ...store, sink, prepare }
@@ -67,9 +67,9 @@ describe('the sink of usage figures', () => {
       const consumer = await (faults.consume?.(spec) ?? log.consume(spec))
       const commit: typeof consumer.commit = (places) =>
         isOut() ? Promise.reject(new NotAssignedError('another has them')) : consumer.commit(places)
-      return { ...consumer, commit }
+      return Object.create(consumer, { commit: { value: commit } }) as Consumer
     }
-    const changed = { consume: { value: consume }, ...(setAside && { setAside: { value: setAside } }) }
+    const changed = { consume: { value: consume }, ...(append && { append: { value: append } }) }
     const engine = { log: Object.create(log, changed) as LmdbEventLog, usage }
     const analytics = await startAnalytics({ engine, logger, registry: new Registry() })
     running.push(analytics)
@@ -285,11 +285,11 @@ describe('the sink of usage figures', () => {
     if (good === undefined) throw new Error('there is no record')
     await append([{ ...good, value: Buffer.from('no JSON') }, ...records])
     let faults = 0
-    const setAside: LmdbEventLog['setAside'] = (...asked) => {
+    const appendAtSecondTry: LmdbEventLog['append'] = (...asked) => {
       faults += 1
-      return faults === 1 ? Promise.reject(new Error('the log is away')) : log.setAside(...asked)
+      return faults === 1 ? Promise.reject(new Error('the log is away')) : log.append(...asked)
     }
-    await start({ setAside })
+    await start({ append: appendAtSecondTry })
     await mustCount(2)
     expect(faults).toBe(2)
   })

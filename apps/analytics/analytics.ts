@@ -8,6 +8,7 @@ import { unlessAborted } from '#libs/runtime/timing/unless-aborted.js'
 import { GrowingPause } from '#libs/runtime/timing/pause.js'
 import { WHY_NOT_COUNTED, type UsageStore } from '#libs/ports/usage/usage-store.js'
 import { EventLogStrategy } from '#libs/role/event-log-strategy.js'
+import { RoleConsumers } from '#libs/role/role-consumers.js'
 import { AnalyticsController, TopicSinks } from './analytics.controller.js'
 import { AnalyticsMetrics } from './analytics-metrics.js'
 import { COUNTED_TOPICS, type CountedTopic } from './event-rows.js'
@@ -45,19 +46,16 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
     return { close: () => Promise.resolve() }
   }
   const metrics = new AnalyticsMetrics(registry)
-  const strategy = new EventLogStrategy({
-    log,
-    group: GROUP,
+  const consumers = new RoleConsumers({
+    ...{ log, group: GROUP, logger, registry },
     batchRecords: BATCH_RECORDS,
     startAt: (range) => sinkOf(range.topic).startAt(range),
-    onError: (error, partition) => logger.error({ err: error, ...partition }, 'a batch failed: tried again'),
   })
   const closing = new AbortController()
   const makeSink = (topic: CountedTopic) =>
     new TopicSink({
       ...{ topic, group: GROUP, log, sink: usage.sink, metrics, logger },
-      commit: (places) => strategy.commit(topic, places),
-      locateAgain: (partition) => strategy.locateAgain({ topic, partition }),
+      consumers,
       closing: closing.signal,
     })
   const sinks: TopicSinks = {
@@ -80,7 +78,7 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
   class AnalyticsModule {}
 
   const service = await NestFactory.createMicroservice<CustomStrategy>(AnalyticsModule, {
-    strategy,
+    strategy: new EventLogStrategy(consumers),
     logger: false,
     abortOnError: false,
   })
@@ -96,7 +94,7 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
     async close() {
       closing.abort()
       await listening
-      await strategy.close((topic) => sinkOf(topic).stop())
+      await consumers.stop((topic) => sinkOf(topic).stop())
       await service.close()
     },
   }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { EventLog, PartitionRange } from '#libs/ports/event-log/event-log.js'
+import type { LogConsumers, LogReader, PartitionRange } from '#libs/ports/event-log/event-log.js'
 import { SharedRun } from '#libs/runtime/timing/shared-run.js'
 import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch, UsageSink } from '#libs/ports/usage/usage-store.js'
@@ -10,7 +10,7 @@ import { readRanges } from './ranges-note.js'
 export interface BatchesInDoubtOptions {
   topic: CountedTopic
   group: string
-  log: Pick<EventLog, 'logId' | 'partitionCount' | 'read' | 'committed'>
+  log: LogReader & Pick<LogConsumers, 'committed'>
   sink: UsageSink
   metrics: AnalyticsMetrics
   logger: Logger

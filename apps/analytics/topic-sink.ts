@@ -1,13 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type {
   BatchOutcome,
-  EventLog,
-  GroupPlace,
+  LogAppender,
   PartitionRange,
   StartPosition,
   StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
+import { appendDeadLetter } from '#libs/ports/event-log/dead-letter.js'
 import type { HandedBatch } from '#libs/role/event-log-strategy.js'
+import type { RoleConsumers } from '#libs/role/role-consumers.js'
 import { Doorbell } from '#libs/ports/signals/doorbell.js'
 import { GrowingPause } from '#libs/runtime/timing/pause.js'
 import { unlessAborted } from '#libs/runtime/timing/unless-aborted.js'
@@ -19,10 +20,8 @@ import { countOf, GatheredRows } from './gathered-rows.js'
 import { MAX_RANGES, writeRanges } from './ranges-note.js'
 
 export interface TopicSinkOptions extends BatchesInDoubtOptions {
-  log: BatchesInDoubtOptions['log'] & Pick<EventLog, 'setAside'>
-  /** As the consumer's own; see the log's port. */
-  commit: (places: readonly GroupPlace[]) => Promise<void>
-  locateAgain: (partition: number) => void
+  log: BatchesInDoubtOptions['log'] & LogAppender
+  consumers: Pick<RoleConsumers, 'commit' | 'restart'>
   /** Aborts ahead of `stop`: from then on nothing waits for a store that may be away. */
   closing: AbortSignal
 }
@@ -158,12 +157,13 @@ export class TopicSink {
   }
 
   private async write(ranges: readonly UsageRange[], rows: readonly EncodedRows[]): Promise<boolean> {
-    const { topic, log, commit, sink, metrics, logger } = this.options
+    const { topic, log, consumers, sink, metrics, logger } = this.options
     const { signal } = this.stopping
     const started = performance.now()
     const note = writeRanges(ranges)
     try {
-      await commit(ranges.map(({ partition, first }) => ({ topic, partition, offset: first, note })))
+      const noted = ranges.map(({ partition, first }) => ({ topic, partition, offset: first, note }))
+      await consumers.commit(topic, noted)
     } catch (error) {
       metrics.failed(topic)
       logger.warn({ err: error, topic, ranges: note }, 'a batch could not be noted: looked up again')
@@ -193,18 +193,20 @@ export class TopicSink {
 
   /** For whoever looks at the group: nothing goes by it. */
   private async concludeNote(ranges: readonly UsageRange[]): Promise<void> {
-    const { topic, commit, logger } = this.options
-    const places = ranges.map(({ partition, end }) => ({ topic, partition, offset: end, note: '' }))
-    await commit(places).catch((error: unknown) =>
-      logger.debug({ err: error, topic }, 'the places behind a batch could not be committed'),
-    )
+    const { topic, consumers, logger } = this.options
+    const behind = ranges.map(({ partition, end }) => ({ topic, partition, offset: end, note: '' }))
+    await consumers
+      .commit(topic, behind)
+      .catch((error: unknown) =>
+        logger.debug({ err: error, topic }, 'the offsets behind a batch could not be committed'),
+      )
   }
 
   private giveUp(ranges: readonly UsageRange[]): void {
     for (const { partition } of ranges) {
       this.gathered.drop(partition)
       this.partitionRows.delete(partition)
-      this.options.locateAgain(partition)
+      this.options.consumers.restart({ topic: this.options.topic, partition })
     }
     this.makeRoom()
   }
@@ -222,7 +224,7 @@ export class TopicSink {
     const { topic, log, logger, metrics } = this.options
     if (topic !== 'usage-events') return
     for (const { record, reason } of undecodable) {
-      await log.setAside({ topic, partition }, record, reason)
+      await appendDeadLetter(log, { topic, partition }, record, reason)
       metrics.deadLetters.inc({ topic })
       const place = { ...this.placeOf(partition), offset: record.offset }
       logger.error({ ...place, reason }, 'a record could not be decoded: set aside')

@@ -3,14 +3,14 @@ import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
-import type { BatchOutcome, EventLog, RecordBatch } from '#libs/ports/event-log/event-log.js'
+import type { BatchOutcome, LogLayout, RecordBatch } from '#libs/ports/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/ports/event-log/codecs.js'
 import { PassErrorsOn } from '#libs/role/event-log-strategy.js'
 import { LifecycleMetrics } from './lifecycle-metrics.js'
 
 /** What the lifecycle works with, made by who composes it. */
 export abstract class LifecyclePorts {
-  abstract readonly log: Pick<EventLog, 'partitionCount'>
+  abstract readonly log: LogLayout
   abstract readonly vault: Pick<KeyVault, 'forget'>
   abstract readonly logger: Logger
 }

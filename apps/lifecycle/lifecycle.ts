@@ -7,6 +7,7 @@ import type { Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/recorder.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { EventLogStrategy } from '#libs/role/event-log-strategy.js'
+import { RoleConsumers } from '#libs/role/role-consumers.js'
 import { ErasureController, LifecyclePorts } from './erasure.controller.js'
 import { Expiry } from './expiry.js'
 import { LifecycleMetrics } from './lifecycle-metrics.js'
@@ -49,14 +50,12 @@ export async function startLifecycle({
   })
   class LifecycleModule {}
 
-  const strategy = new EventLogStrategy({
-    log: engine.log,
-    group: 'lifecycle',
+  const consumers = new RoleConsumers({
+    ...{ log: engine.log, group: 'lifecycle', logger, registry },
     startAt: () => Promise.resolve('committed'),
-    onError: (error, partition) => logger.error({ err: error, ...partition }, 'a batch failed: tried again'),
   })
   const service = await NestFactory.createMicroservice<CustomStrategy>(LifecycleModule, {
-    strategy,
+    strategy: new EventLogStrategy(consumers),
     logger: false,
     abortOnError: false,
   })

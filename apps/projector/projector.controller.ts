@@ -3,9 +3,11 @@ import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import { accountEventCodec, inboxEventCodec, webhookEventCodec } from '#libs/ports/event-log/codecs.js'
 import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
+import { appendDeadLetter } from '#libs/ports/event-log/dead-letter.js'
 import type {
   BatchOutcome,
-  EventLog,
+  LogAppender,
+  LogLayout,
   Partition,
   RecordBatch,
   StoredRecord,
@@ -24,7 +26,7 @@ import { ProjectorMetrics } from './projector-metrics.js'
 
 /** What the projector works with, made by who composes it. */
 export abstract class ProjectorPorts {
-  abstract readonly log: Pick<EventLog, 'partitionCount' | 'setAside' | 'topology'>
+  abstract readonly log: LogAppender & LogLayout
   abstract readonly projections: ProjectionStore
   abstract readonly signals: Signals
   abstract readonly logger: Logger
@@ -147,7 +149,7 @@ export class ProjectorController {
     for (const { record, reason } of undecodable) {
       const { offset } = record
       if (offset < (this.setAsideTo.get(place) ?? 0)) continue
-      await log.setAside(batch, record, reason)
+      await appendDeadLetter(log, batch, record, reason)
       this.setAsideTo.set(place, offset + 1)
       this.metrics.deadLetters.inc({ topic })
       logger.error({ topic, partition, offset, reason }, 'a record could not be decoded: set aside')

@@ -8,6 +8,7 @@ import type { Engine } from '#libs/engines/engine.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
 import { beginViews } from '#libs/ports/read-model/beginning.js'
 import { EventLogStrategy } from '#libs/role/event-log-strategy.js'
+import { RoleConsumers } from '#libs/role/role-consumers.js'
 import { WebhookProjector } from './webhook-projector.js'
 import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
@@ -71,9 +72,9 @@ export async function startProjector({
   })
   class ProjectorModule {}
 
-  const strategy = strategyOf(engine, shown, logger)
+  const consumers = consumersOf(engine, shown, { logger, registry })
   const service = await NestFactory.createMicroservice<CustomStrategy>(ProjectorModule, {
-    strategy,
+    strategy: new EventLogStrategy(consumers),
     logger: false,
     abortOnError: false,
   })
@@ -84,7 +85,7 @@ export async function startProjector({
     await usage.close()
     throw error
   }
-  const watch = watchOf(engine, strategy, logger)
+  const watch = watchOf(engine, consumers, logger)
   watch.start()
   return {
     async close() {
@@ -114,34 +115,31 @@ function parserOf(
   })
 }
 
-function strategyOf(
+function consumersOf(
   { log, projections }: ProjectorOptions['engine'],
   shown: ShownMessages,
-  logger: Logger,
-): EventLogStrategy {
-  return new EventLogStrategy({
-    log,
-    group: 'projector',
+  { logger, registry }: Pick<ProjectorOptions, 'logger' | 'registry'>,
+): RoleConsumers {
+  return new RoleConsumers({
+    ...{ log, group: 'projector', logger, registry },
     startAt: async (place) => {
       const { range, offset } = await beginViews(projections, log, place)
       await shown.begin(place)
       if (offset < range.end) logger.info({ ...range, offset }, 'views are catching up with the log')
       return { offset }
     },
-    onError: (error, partition) => logger.error({ err: error, ...partition }, 'a batch failed: tried again'),
   })
 }
 
 function watchOf(
   { log, inboxes }: ProjectorOptions['engine'],
-  strategy: EventLogStrategy,
+  consumers: RoleConsumers,
   logger: Logger,
 ): ViewsWatch {
   return new ViewsWatch({
     log,
     queries: inboxes,
-    handledTo: (partition) => strategy.handledTo(partition),
-    locateAgain: (partition) => strategy.locateAgain(partition),
+    consumers,
     onLost: (partition) => logger.warn(partition, 'the views were lost or put back: they are rebuilt'),
     onError: (error) => logger.debug({ err: error }, 'whether the views are there could not be told'),
   })

@@ -1,3 +1,4 @@
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
 import type { Progress } from '#libs/ports/read-model/queries.js'
 import { until } from '#test/harness/until.js'
@@ -10,7 +11,7 @@ function watching(views: { position: number; handledTo: number }) {
   const located: Partition[] = []
   let looks = 0
   const watch = new ViewsWatch({
-    log: { partitionCount: () => 1 },
+    log: layoutOf({ partitionCount: () => 1 }),
     queries: {
       progress(place): Promise<Progress> {
         if (isWatched(place)) looks += 1
@@ -18,8 +19,10 @@ function watching(views: { position: number; handledTo: number }) {
         return Promise.resolve({ ...place, logId: 'the-log', position, target: 0, begunAtMs: 0 })
       },
     },
-    handledTo: (place) => (isWatched(place) ? views.handledTo : null),
-    locateAgain: (place) => located.push(place),
+    consumers: {
+      handledTo: (place) => (isWatched(place) ? views.handledTo : null),
+      restart: (place) => located.push(place),
+    },
     onLost: () => undefined,
     onError: (error) => {
       throw error

@@ -1,16 +1,14 @@
-import type { EventLog, Partition } from '#libs/ports/event-log/event-log.js'
+import type { LogLayout, Partition } from '#libs/ports/event-log/event-log.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
+import type { RoleConsumers } from '#libs/role/role-consumers.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 
 export interface ViewsWatchOptions {
-  log: Pick<EventLog, 'partitionCount'>
+  log: Pick<LogLayout, 'partitionCount'>
   queries: Pick<InboxQueries, 'progress'>
-  /** How far this process has taken a partition's views; null for one that is another's. */
-  handledTo: (partition: Partition) => number | null
-  /** Lets the partition's consumer, where that is this process's, ask for its start position anew. */
-  locateAgain: (partition: Partition) => void
+  consumers: Pick<RoleConsumers, 'handledTo' | 'restart'>
   onLost: (partition: Partition) => void
   onError: (error: unknown) => void
 }
@@ -51,15 +49,15 @@ export class ViewsWatch {
   }
 
   private async lookAt(place: Partition): Promise<void> {
-    const { queries, handledTo, locateAgain, onLost } = this.options
+    const { queries, consumers, onLost } = this.options
     const name = movedChannel(place)
     const seen = this.positions.get(name)
     // They may have moved on, and been put back, since they were last seen.
-    const before = seen === null ? null : Math.max(seen ?? 0, handledTo(place) ?? 0)
+    const before = seen === null ? null : Math.max(seen ?? 0, consumers.handledTo(place) ?? 0)
     const position = (await queries.progress(place))?.position ?? null
     this.positions.set(name, position)
     if (position !== null && position >= (before ?? 0)) return
     if (before !== null) onLost(place)
-    locateAgain(place)
+    consumers.restart(place)
   }
 }

@@ -1,4 +1,4 @@
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { measureBacklog, type Backlog } from '#libs/ports/read-model/backlog.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 
@@ -10,7 +10,7 @@ export class BacklogWatch {
   private measuring: Promise<Backlog> | null = null
 
   constructor(
-    private readonly log: Pick<EventLog, 'topology'>,
+    private readonly log: LogLayout,
     private readonly queries: Pick<InboxQueries, 'progress'>,
   ) {}
 

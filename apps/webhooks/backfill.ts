@@ -1,5 +1,5 @@
 import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
-import type { EventLog, PartitionRange } from '#libs/ports/event-log/event-log.js'
+import type { PartitionRange, LogReader } from '#libs/ports/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/ports/event-log/codecs.js'
 import type { Recorder } from '#libs/ports/event-log/recorder.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
@@ -9,7 +9,7 @@ import { notificationsIn } from './matching.js'
 import type { Requests } from './requests.js'
 
 export interface BackfillOptions {
-  log: Pick<EventLog, 'topology' | 'read' | 'partitionCount'>
+  log: LogReader
   views: Pick<ConsistentViews, 'waitUntilAllVisible'>
   requests: Requests
   recorder: Pick<Recorder, 'record'>

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import type { DueDeliveries, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import type { DeliveryRow } from '#libs/ports/read-model/views.js'
 import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
@@ -21,7 +21,7 @@ export interface DispatcherOptions {
   attempts: Pick<Attempts, 'make'>
   outcomes: Pick<Outcomes, 'isLogAway' | 'giveUp'>
   signals: Signals
-  log: Pick<EventLog, 'partitionCount'>
+  log: LogLayout
   /** Attempts under way at most. */
   mostAttempts: number
   /** The same to one webhook. */

@@ -1,7 +1,7 @@
 import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
-import type { BatchOutcome, EventLog, RecordBatch } from '#libs/ports/event-log/event-log.js'
+import type { BatchOutcome, LogLayout, RecordBatch } from '#libs/ports/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/ports/event-log/codecs.js'
 import { PassErrorsOn } from '#libs/role/event-log-strategy.js'
 import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
@@ -12,7 +12,7 @@ import { WebhookMetrics } from './webhook-metrics.js'
 
 /** What matching works with, made by who composes it. */
 export abstract class MatchingPorts {
-  abstract readonly log: Pick<EventLog, 'partitionCount'>
+  abstract readonly log: LogLayout
   abstract readonly webhooks: Pick<WebhookQueries, 'webhooksFor'>
   abstract readonly views: Pick<ConsistentViews, 'readLatest' | 'waitUntilVisible'>
   abstract readonly requests: Requests

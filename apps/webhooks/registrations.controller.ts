@@ -2,7 +2,7 @@ import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import { accountEventCodec } from '#libs/ports/event-log/codecs.js'
 import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
-import type { BatchOutcome, EventLog, RecordBatch } from '#libs/ports/event-log/event-log.js'
+import type { BatchOutcome, LogLayout, RecordBatch } from '#libs/ports/event-log/event-log.js'
 import { PassErrorsOn } from '#libs/role/event-log-strategy.js'
 import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
@@ -10,7 +10,7 @@ import type { Backfill } from './backfill.js'
 
 /** What following registrations works with, made by who composes it. */
 export abstract class RegistrationPorts {
-  abstract readonly log: Pick<EventLog, 'partitionCount'>
+  abstract readonly log: LogLayout
   abstract readonly webhooks: Pick<WebhookQueries, 'webhook'>
   abstract readonly views: Pick<ConsistentViews, 'waitUntilVisible'>
   abstract readonly backfill: Backfill

@@ -1,3 +1,4 @@
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -48,7 +49,7 @@ it('a step of a replay ends soon, also where many inboxes hold nothing of its ti
       return rows
     },
   }
-  const log = { partitionCount: () => PARTITIONS }
+  const log = layoutOf({ partitionCount: () => PARTITIONS })
   const pages = new ReplayPages({ deliveries, inboxes, log, now: () => minute(2) })
   const replay: Replay = {
     ...{ id: idFromBytes('rpl', Buffer.alloc(16, 1)), webhookId: webhook.id, accountId, environment },

@@ -1,4 +1,4 @@
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/partitioner.js'
 import type { DeliveryQueries, InboxQueries } from '#libs/ports/read-model/queries.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
@@ -18,7 +18,7 @@ export interface ReplayPage {
 export interface ReplayPagesOptions {
   deliveries: DeliveryQueries
   inboxes: Pick<InboxQueries, 'inbox' | 'listInboxes' | 'listMessages'>
-  log: Pick<EventLog, 'partitionCount'>
+  log: LogLayout
   now: () => Date
 }
 

@@ -9,6 +9,7 @@ import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/recorder.js'
 import { EventLogStrategy } from '#libs/role/event-log-strategy.js'
+import { RoleConsumers } from '#libs/role/role-consumers.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 import { WebhookSender } from './sender/webhook-sender.js'
@@ -82,14 +83,12 @@ export async function startWebhooks({
   })
   class WebhooksModule {}
 
-  const strategy = new EventLogStrategy({
-    log,
-    group: 'webhooks',
+  const consumers = new RoleConsumers({
+    ...{ log, group: 'webhooks', logger, registry },
     startAt: () => Promise.resolve('committed'),
-    onError: (error, partition) => logger.error({ err: error, ...partition }, 'a batch failed: tried again'),
   })
   const service = await NestFactory.createMicroservice<CustomStrategy>(WebhooksModule, {
-    strategy,
+    strategy: new EventLogStrategy(consumers),
     logger: false,
     abortOnError: false,
   })

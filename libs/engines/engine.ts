@@ -2,7 +2,7 @@ import type { Settings } from '#libs/runtime/config/settings.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { WebhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'
 import type { EventLog } from '#libs/ports/event-log/event-log.js'
-import type { DiskRoom } from '#libs/engines/embedded/event-log/disk-room.js'
+import type { FreeDisk } from '#libs/engines/embedded/event-log/free-disk.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import type { ProjectionStore } from '#libs/ports/read-model/projection-store.js'
 import type { IdempotencyStore } from '#libs/ports/idempotency/idempotency-store.js'
@@ -38,7 +38,7 @@ export interface Engine {
   /** Null if the embedded engine has none: it is told not to count, or chDB does not come for the system. */
   usage: Omit<UsageStore, 'close'> | null
   /** Of the disk that all is stored on; null if that is other processes' disks. */
-  room: Pick<DiskRoom, 'left'> | null
+  disk: Pick<FreeDisk, 'availableBytes'> | null
   /** Lets go of every resource; what was acknowledged is durable. */
   close(): Promise<void>
 }

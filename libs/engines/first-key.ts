@@ -8,7 +8,7 @@ import { SCOPES } from '#libs/domain/account/scope.js'
 import { hashSecret } from '#libs/domain/account/secret-hash.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { accountEventCodec } from '#libs/ports/event-log/codecs.js'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { LogReader } from '#libs/ports/event-log/event-log.js'
 import { Recorder } from '#libs/ports/event-log/recorder.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { mintId } from '#libs/domain/ids/mint.js'
@@ -133,7 +133,7 @@ async function issueVisibly(secret: string, { engine, now }: FirstKeyOptions): P
 
 /** The first event of a type among all accounts; null if there is none. */
 async function firstEvent<Type extends AccountEvent['type']>(
-  log: Pick<EventLog, 'topology' | 'read'>,
+  log: LogReader,
   type: Type,
 ): Promise<Extract<AccountEvent, { type: Type }> | null> {
   const isOfType = (event: AccountEvent): event is Extract<AccountEvent, { type: Type }> =>

@@ -8,7 +8,10 @@ import { appendTo } from '#libs/ports/event-log/arrivals.contract.js'
 import { PARTITIONS } from '#libs/ports/event-log/event-log-harness.contract.js'
 import type { BatchOutcome } from '#libs/ports/event-log/event-log.js'
 import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import pino from 'pino'
+import { Registry } from 'prom-client'
 import { EventLogStrategy, type HandedBatch } from './event-log-strategy.js'
+import { RoleConsumers } from './role-consumers.js'
 
 const GROUP = 'group'
 const TOPIC = 'inbox-events'
@@ -33,27 +36,26 @@ describe('a Nest microservice that commits by itself', () => {
     await rm(dir, { recursive: true })
   })
 
-  function makeStrategy(): EventLogStrategy {
-    return new EventLogStrategy({
+  function makeConsumers(): RoleConsumers {
+    return new RoleConsumers({
       log,
       group: GROUP,
       startAt: ({ first }) => Promise.resolve({ offset: first }),
-      onError: (error) => {
-        throw error
-      },
+      logger: pino({ level: 'silent' }),
+      registry: new Registry(),
     })
   }
 
   it('commits from its handlers, of the first batch too, and when it closes', async () => {
     await appendTo(log, 1, 'a', 'b')
-    const strategy = makeStrategy()
+    const consumers = makeConsumers()
     const handled = Promise.withResolvers<undefined>()
 
     @Controller()
     class Sink {
       @EventPattern(TOPIC)
       async take({ topic, partition, from, next }: HandedBatch): Promise<BatchOutcome> {
-        await strategy.commit(TOPIC, [{ topic, partition, offset: from, note: `up to ${next}` }])
+        await consumers.commit(TOPIC, [{ topic, partition, offset: from, note: `up to ${next}` }])
         handled.resolve(undefined)
         return 'done'
       }
@@ -61,22 +63,25 @@ describe('a Nest microservice that commits by itself', () => {
     @Module({ controllers: [Sink] })
     class SinkModule {}
 
-    const options: CustomStrategy & { logger: false } = { strategy, logger: false }
+    const options: CustomStrategy & { logger: false } = {
+      strategy: new EventLogStrategy(consumers),
+      logger: false,
+    }
     const service = await NestFactory.createMicroservice<CustomStrategy>(SinkModule, options)
     await service.listen()
     await handled.promise
     const place = { topic: TOPIC, partition: 1 } as const
     expect(await log.committed(GROUP, TOPIC)).toEqual([{ ...place, offset: 0, note: 'up to 2' }])
-    await strategy.close((topic) => strategy.commit(topic, [{ ...place, offset: 2, note: '' }]))
+    await consumers.stop((topic) => consumers.commit(topic, [{ ...place, offset: 2, note: '' }]))
     await service.close()
     expect(await log.committed(GROUP, TOPIC)).toEqual([{ ...place, offset: 2, note: '' }])
-    await expect(strategy.commit(TOPIC, [{ ...place, offset: 1, note: '' }])).rejects.toMatchObject({
+    await expect(consumers.commit(TOPIC, [{ ...place, offset: 1, note: '' }])).rejects.toMatchObject({
       name: 'NotAssignedError',
     })
   })
 
   it('has stopped though the last commit failed, of which it tells', async () => {
-    const strategy = makeStrategy()
+    const consumers = makeConsumers()
 
     @Controller()
     class Idle {
@@ -88,12 +93,15 @@ describe('a Nest microservice that commits by itself', () => {
     @Module({ controllers: [Idle] })
     class IdleModule {}
 
-    const options: CustomStrategy & { logger: false } = { strategy, logger: false }
+    const options: CustomStrategy & { logger: false } = {
+      strategy: new EventLogStrategy(consumers),
+      logger: false,
+    }
     const service = await NestFactory.createMicroservice<CustomStrategy>(IdleModule, options)
     await service.listen()
     const failure = new Error('ClickHouse is away')
-    await expect(strategy.close(() => Promise.reject(failure))).rejects.toBe(failure)
-    expect(strategy.handledTo({ topic: TOPIC, partition: 1 })).toBeNull()
+    await expect(consumers.stop(() => Promise.reject(failure))).rejects.toBe(failure)
+    expect(consumers.handledTo({ topic: TOPIC, partition: 1 })).toBeNull()
     await service.close()
   })
 })

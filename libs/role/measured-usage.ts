@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
 import { Counter, type Registry } from 'prom-client'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { LogAppender } from '#libs/ports/event-log/event-log.js'
 import type { Occurrence } from '#libs/ports/event-log/cloud-event.js'
 import { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { faultLog } from '#libs/runtime/process/fault-log.js'
 
 export interface MeasuredUsageOptions {
-  log: Pick<EventLog, 'append'>
+  log: LogAppender
   source: Occurrence<unknown>['source']
   now: () => Date
   logger: Logger

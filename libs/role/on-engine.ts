@@ -5,9 +5,9 @@ import { BUILD_INFO, engineName } from '#libs/runtime/process/build-info.js'
 import { faultLog } from '#libs/runtime/process/fault-log.js'
 import { measureAnonymousMemory, releaseUnusedMemory } from '#libs/runtime/process/resident-memory.js'
 import type { ProcessContext } from '#libs/runtime/process/run-process.js'
-import { MeasuredLog } from './measured-log.js'
 import { startMetricsServer } from './metrics-server.js'
 import { measureReadiness } from './readiness.js'
+import { measureLag } from './role-consumers.js'
 
 export interface EngineContext extends ProcessContext {
   engine: Engine
@@ -43,15 +43,10 @@ export async function onEngine<Started extends object>(
       labelNames: ['version', 'commit', 'engine'],
       registers: [registry],
     }).set({ version, commit: commit ?? '', engine: engineName(settings) }, 1)
-    const opened = await openEngine({
-      settings,
-      role,
-      now,
-      onError: faultLog(logger),
-    })
-    running.defer(() => opened.close())
-    if (opened.room !== null) measureRoom(opened.room, registry)
-    const engine = { ...opened, log: new MeasuredLog(opened.log, registry) }
+    const engine = await openEngine({ settings, role, now, onError: faultLog(logger) })
+    running.defer(() => engine.close())
+    if (engine.disk !== null) measureDisk(engine.disk, registry)
+    measureLag(engine.log, registry)
     if (settings.metricsPort !== null) {
       const { httpHost: host, metricsPort: port } = settings
       const readiness = async () =>
@@ -69,14 +64,14 @@ export async function onEngine<Started extends object>(
   }
 }
 
-/** Tells of the room on the embedded engine's disk. */
-function measureRoom(room: NonNullable<Engine['room']>, registry: Registry): void {
+/** Registers the free space of the embedded engine's disk. */
+function measureDisk(disk: NonNullable<Engine['disk']>, registry: Registry): void {
   new Gauge({
     name: 'mayfly_disk_room_bytes',
     help: "Bytes that the data folder's disk may lose until nothing more is taken in.",
     registers: [registry],
     async collect() {
-      this.set(await room.left().catch(() => Number.NaN))
+      this.set(await disk.availableBytes().catch(() => Number.NaN))
     },
   })
 }

@@ -1,12 +1,12 @@
 import { unsealMail } from '#libs/ports/key-vault/content.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { EventLog, LogReader } from '#libs/ports/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/ports/event-log/codecs.js'
 import type { InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
 import type { Envelope } from '#libs/mail/message.js'
 import type { PlacedEvent } from '#libs/ports/read-model/history.js'
 
-type Log = Pick<EventLog, 'read'>
+type Log = LogReader
 type Range = Parameters<EventLog['read']>[0]
 
 export interface ReceivedMail {

@@ -1,3 +1,4 @@
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,7 +27,7 @@ describe('known keys, while no signal comes', () => {
     const { queries, accounts } = model
     const noKeys = () => Promise.reject(new Error('no inbox is asked for'))
     const vault = { create: noKeys, find: noKeys }
-    const log = { partitionCount: () => 1, topology: noKeys }
+    const log = layoutOf({ partitionCount: () => 1, topology: noKeys })
     keys = new KnownKeys(new Views(log, queries, accounts, vault, new InProcessSignals()))
     position = 0
     await model.store.begin('the-log', { ...place, first: 0, end: 0 })

@@ -1,3 +1,4 @@
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -114,7 +115,7 @@ describe('the text of a stream', () => {
     const { queries, accounts } = model
     const noKeys = () => Promise.reject(new Error('no key is made'))
     const vault = { create: noKeys, find: () => Promise.resolve(lookup) }
-    const partitions = { partitionCount: () => PARTITIONS, topology: noKeys }
+    const partitions = layoutOf({ partitionCount: () => PARTITIONS, topology: noKeys })
     const views = new Views(partitions, queries, accounts, vault, new InProcessSignals())
     const instance = { now: () => now } as Instance
     const readings = new FirstReadings({ record: () => undefined }, () => now)

@@ -1,5 +1,5 @@
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/partitioner.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
@@ -11,7 +11,7 @@ const VISIBLE_WITHIN_MS = 5_000
 /** The views as the API reads them: queries, and whether their answers are complete. */
 export class Views extends ConsistentViews {
   constructor(
-    log: Pick<EventLog, 'topology' | 'partitionCount'>,
+    log: LogLayout,
     readonly inboxes: InboxQueries,
     readonly accounts: AccountQueries,
     readonly vault: Pick<KeyVault, 'create' | 'find'>,

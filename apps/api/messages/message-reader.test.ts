@@ -1,3 +1,4 @@
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,7 +32,7 @@ describe('a message looked for while views are rebuilt', () => {
     const { queries, accounts, store } = model
     const noKeys = () => Promise.reject(new Error('no key is needed to find a message'))
     const vault = { create: noKeys, find: noKeys }
-    const log = { partitionCount: () => PARTITIONS, topology: noKeys }
+    const log = layoutOf({ partitionCount: () => PARTITIONS, topology: noKeys })
     reader = new MessageReader(
       new Views(log, queries, accounts, vault, new InProcessSignals()),
       new OpenedMail(0),

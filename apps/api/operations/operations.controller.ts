@@ -2,7 +2,7 @@ import { Controller, Get, Param, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import type { MetricsText } from '#libs/runtime/process/metrics-text.js'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { measureWholeBacklog } from '#libs/ports/read-model/backlog.js'
 import { Describe } from '../openapi/describe.js'
@@ -14,7 +14,7 @@ import { Views } from '../http/views.js'
 
 /** What the operations handlers read. */
 export abstract class OperationsPorts {
-  abstract readonly log: Pick<EventLog, 'topology'>
+  abstract readonly log: LogLayout
   abstract readonly metrics: MetricsText
   abstract readonly engine: 'embedded' | 'distributed'
   /** Whether /metrics has a port of its own. */

@@ -1,9 +1,9 @@
-import type { EventLog, PartitionRange } from '#libs/ports/event-log/event-log.js'
+import type { PartitionRange, LogLayout } from '#libs/ports/event-log/event-log.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 import type { UsageSink } from '#libs/ports/usage/usage-store.js'
 
 export interface CountedUpToOptions {
-  log: Pick<EventLog, 'logId' | 'topology'>
+  log: LogLayout
   sink: Pick<UsageSink, 'writtenTo'>
   now: () => Date
   /** Called with each error that kept the ends of the log from being read. */

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common'
 import { parseGrace } from '#libs/domain/account/grace.js'
 import type { Scope } from '#libs/domain/account/scope.js'
 import type { WebhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import type {
   DeliveryQueries,
   ListQuery,
@@ -39,7 +39,7 @@ import {
 
 /** What the handlers of webhooks read and open. */
 export abstract class WebhookPorts {
-  abstract readonly log: Pick<EventLog, 'topology'>
+  abstract readonly log: LogLayout
   abstract readonly webhooks: WebhookQueries
   abstract readonly deliveries: DeliveryQueries
   abstract readonly replays: ReplayQueries

@@ -121,7 +121,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       limits,
       idempotency,
       usage,
-      room: null,
+      disk: null,
       close,
     }
   } catch (cause) {

@@ -6,7 +6,7 @@ import { webhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'
 import { KEPT_MS, LEASE_MS } from '#libs/ports/idempotency/idempotency-store.js'
 import { LmdbIdempotencyStore } from '#libs/engines/embedded/idempotency/lmdb-idempotency-store.js'
 import type { EventLog } from '#libs/ports/event-log/event-log.js'
-import { DiskRoom } from '#libs/engines/embedded/event-log/disk-room.js'
+import { FreeDisk } from '#libs/engines/embedded/event-log/free-disk.js'
 import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { GatheredKeyUse } from '#libs/ports/key-use/key-use.js'
 import { LmdbKeyUseStore } from '#libs/engines/embedded/key-use/lmdb-key-use-store.js'
@@ -109,7 +109,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       limits,
       idempotency,
       usage,
-      room: new DiskRoom(dataDir.path),
+      disk: new FreeDisk(dataDir.path),
       close,
     }
   } catch (error) {

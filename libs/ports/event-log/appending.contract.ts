@@ -1,3 +1,4 @@
+import { appendDeadLetter } from './dead-letter.js'
 import {
   keyIn,
   PARTITIONS,
@@ -101,11 +102,11 @@ export function describeAppending(made: () => EventLogHarness): void {
     expect(stored.map((each) => value.equals(each.value))).toEqual([false, true, false])
   })
 
-  it('sets a record aside with the reason and where it stood', async () => {
+  it('keeps a dead letter with the reason and where the record stood', async () => {
     const { log } = made()
     const bad = { key: keyIn(3), headers: { ce_type: 'foreign' }, value: Buffer.from([1, 2, 3]) }
     const { topic, partition, offset } = await log.append('inbox-events', bad)
-    await log.setAside({ topic, partition }, { ...bad, offset }, 'unknown type "foreign"')
+    await appendDeadLetter(log, { topic, partition }, { ...bad, offset }, 'unknown type "foreign"')
     const { partitions } = await log.topology('inbox-events.dead-letter')
     const [aside, ...others] = (await Promise.all(partitions.map((range) => recordsOf(log, range)))).flat()
     expect(others).toEqual([])

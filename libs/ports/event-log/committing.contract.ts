@@ -1,13 +1,13 @@
 import { until } from '#test/harness/until.js'
 import { appendTo, Arrivals, consumerOf } from './arrivals.contract.js'
 import { PARTITIONS, type EventLogHarness } from './event-log-harness.contract.js'
-import { MAX_NOTE_BYTES, type Consumer, type EventLog, type GroupPlace } from './event-log.js'
+import { MAX_NOTE_BYTES, type Consumer, type EventLog, type CommittedOffset } from './event-log.js'
 
 const GROUP = 'group'
 const TOPIC = 'inbox-events'
 const notAssigned = { name: 'NotAssignedError' }
 
-function place(partition: number, offset: number, note: string): GroupPlace {
+function place(partition: number, offset: number, note: string): CommittedOffset {
   return { topic: TOPIC, partition, offset, note }
 }
 

@@ -52,9 +52,9 @@ export function describeConsuming(made: () => EventLogHarness): void {
     const consumer = await log.consume(consumerOf(arrivals, { startAt }))
     await arrivals.until(() => arrivals.count >= 2)
     offset = second
-    consumer.locateAgain(1)
+    consumer.restart(1)
     await arrivals.until(() => arrivals.count >= 3)
-    consumer.locateAgain(PARTITIONS)
+    consumer.restart(PARTITIONS)
     await appendTo(log, 1, 'c')
     await arrivals.until(() => arrivals.count >= 4)
     await consumer.stop()
@@ -83,7 +83,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
       }),
     )
     await arrivals.until(() => arrivals.count >= 1)
-    consumer.locateAgain(1)
+    consumer.restart(1)
     expect(asked).toBe(1)
     finish.resolve(undefined)
     await arrivals.until(() => arrivals.count >= 2)
@@ -108,12 +108,30 @@ export function describeConsuming(made: () => EventLogHarness): void {
     const consumer = await log.consume(consumerOf(arrivals, { startAt }))
     await arrivals.until(() => arrivals.count >= 1)
     isAgain = true
-    consumer.locateAgain(1)
+    consumer.restart(1)
     await asked.promise
     const stopped = consumer.stop()
     told.resolve(undefined)
     await stopped
     expect(arrivals.count).toBe(1)
+  })
+
+  it('asks for a start again while it is told one past the end, and begins at the first record if it is before that', async () => {
+    const { log } = made()
+    const arrivals = new Arrivals()
+    await appendTo(log, 1, 'a')
+    const told: number[] = []
+    const startAt = ({ partition, first, end }: PartitionRange) => {
+      if (partition !== 1) return Promise.resolve({ offset: end })
+      const offset = told.length === 0 ? end + 1 : first - 1
+      told.push(offset)
+      return Promise.resolve({ offset })
+    }
+    const consumer = await log.consume(consumerOf(arrivals, { startAt }))
+    await arrivals.until(() => arrivals.count >= 1)
+    await consumer.stop()
+    expect(arrivals.texts[1]).toEqual(['a'])
+    expect(told).toHaveLength(2)
   })
 
   it('begins at a partition’s end where that is asked for', async () => {

@@ -1,4 +1,4 @@
-import type { EventLog, LogRecord, PartitionRange, StoredRecord } from './event-log.js'
+import type { EventLog, LogLayout, LogRecord, PartitionRange, StoredRecord } from './event-log.js'
 import { partitionOf } from './partitioner.js'
 import type { SourceTopic } from './topics.js'
 
@@ -36,4 +36,12 @@ export async function recordsOf(log: EventLog, range: PartitionRange): Promise<S
   const records: StoredRecord[] = []
   for await (const batch of log.read(range)) records.push(...batch)
   return records
+}
+
+/** A log's layout for tests of what only looks at one: asking it for anything else rejects or throws. */
+export function layoutOf(known: Partial<LogLayout>): LogLayout {
+  const unknown = () => {
+    throw new Error('not known of this log')
+  }
+  return { logId: 'log', partitionCount: unknown, topology: unknown, ...known }
 }

@@ -5,7 +5,7 @@ import { INBOX_EVENTS, type InboxEvent } from '#libs/domain/inbox/events.js'
 import type { WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
 import type { Recorded } from './cloud-event.js'
 import { accountEventCodec, inboxEventCodec, webhookEventCodec } from './codecs.js'
-import type { EventLog, Position } from './event-log.js'
+import type { LogAppender, Position } from './event-log.js'
 
 /** Whom an event concerns and who caused it. */
 export type Attribution = Pick<Recorded<unknown>, 'accountId' | 'environment' | 'keyId'>
@@ -15,7 +15,7 @@ export type DomainEvent = InboxEvent | AccountEvent | WebhookEvent
 /** Appends domain events to the log on behalf of one role. */
 export class Recorder {
   constructor(
-    private readonly log: Pick<EventLog, 'append'>,
+    private readonly log: LogAppender,
     private readonly source:
       '/mayfly/api' | '/mayfly/smtp' | '/mayfly/lifecycle' | '/mayfly/webhooks' | '/mayfly/cli',
     private readonly now: () => Date,

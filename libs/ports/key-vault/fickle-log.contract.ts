@@ -1,15 +1,16 @@
 import {
   LogUnavailableError,
-  type EventLog,
   type LogRecord,
   type PartitionRange,
   type Position,
   type StoredRecord,
   type Topology,
+  type LogAppender,
+  type LogReader,
 } from '#libs/ports/event-log/event-log.js'
 import type { TopicName } from '#libs/ports/event-log/topics.js'
 
-type Log = Pick<EventLog, 'append' | 'read' | 'topology' | 'partitionCount'>
+type Log = LogAppender & LogReader
 
 /** A log that may be away, for a test, or say that it failed though it has not. */
 export class FickleLog implements Log {
@@ -23,6 +24,10 @@ export class FickleLog implements Log {
   looks = 0
 
   constructor(private readonly log: () => Log) {}
+
+  get logId(): string {
+    return this.log().logId
+  }
 
   async append(topic: TopicName, record: LogRecord): Promise<Position> {
     this.requireAvailable()

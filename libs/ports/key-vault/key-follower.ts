@@ -1,6 +1,6 @@
 import pLimit from 'p-limit'
 import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
-import type { EventLog, PartitionRange, StoredRecord } from '#libs/ports/event-log/event-log.js'
+import type { PartitionRange, StoredRecord, LogReader } from '#libs/ports/event-log/event-log.js'
 import { inboxKeyEventCodec } from '#libs/ports/event-log/codecs.js'
 import { SharedRun } from '#libs/runtime/timing/shared-run.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
@@ -9,7 +9,7 @@ import type { KeyStatement, KeyView, ViewStanding } from './key-view.js'
 import type { InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
 
 export interface KeyFollowerOptions {
-  log: Pick<EventLog, 'read' | 'topology'>
+  log: LogReader
   view: KeyView
   /** Appends what the view holds again, behind records that say otherwise; resolves once that is durable. */
   settle: (statements: readonly KeyStatement[]) => Promise<void>

@@ -1,6 +1,6 @@
 import { messageOf } from '#libs/runtime/fault/message-of.js'
 import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { LogAppender, LogReader } from '#libs/ports/event-log/event-log.js'
 import { inboxKeyEventCodec, MASTER_KEY_SUBJECT } from '#libs/ports/event-log/codecs.js'
 import { partitionOf } from '#libs/ports/event-log/partitioner.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/deadline.js'
@@ -21,7 +21,7 @@ import type { InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
  */
 
 export interface LoggedKeyVaultOptions {
-  log: Pick<EventLog, 'append' | 'read' | 'topology' | 'partitionCount'>
+  log: LogAppender & LogReader
   view: KeyView
   masterKeys: MasterKeys
   now: () => Date

@@ -1,4 +1,5 @@
-import type { EventLog, Partition, PartitionRange } from '#libs/ports/event-log/event-log.js'
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
+import type { Partition, PartitionRange } from '#libs/ports/event-log/event-log.js'
 import { measureBacklog } from './backlog.js'
 
 interface Stand {
@@ -15,9 +16,7 @@ function measure(stands: readonly Stand[]) {
     first,
     end,
   }))
-  const log: Pick<EventLog, 'topology'> = {
-    topology: () => Promise.resolve({ logId: 'the-log', partitions }),
-  }
+  const log = layoutOf({ topology: () => Promise.resolve({ logId: 'the-log', partitions }) })
   const progress = ({ topic, partition }: Partition) => {
     const views = stands[partition]?.views ?? null
     return Promise.resolve(

@@ -1,4 +1,4 @@
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { VIEWED_TOPICS, type ViewedTopic } from '#libs/ports/event-log/topics.js'
 import { isCatchingUp, type InboxQueries } from './queries.js'
 
@@ -11,7 +11,7 @@ export interface Backlog {
 
 /** Of all topics that views follow. */
 export async function measureWholeBacklog(
-  log: Pick<EventLog, 'topology'>,
+  log: LogLayout,
   queries: Pick<InboxQueries, 'progress'>,
 ): Promise<Backlog> {
   const backlogs = await Promise.all(VIEWED_TOPICS.map((topic) => measureBacklog(log, queries, topic)))
@@ -22,7 +22,7 @@ export async function measureWholeBacklog(
 }
 
 export async function measureBacklog(
-  log: Pick<EventLog, 'topology'>,
+  log: LogLayout,
   queries: Pick<InboxQueries, 'progress'>,
   topic: ViewedTopic,
 ): Promise<Backlog> {

@@ -1,10 +1,10 @@
-import type { EventLog, Partition, PartitionRange } from '#libs/ports/event-log/event-log.js'
+import type { Partition, PartitionRange, LogLayout } from '#libs/ports/event-log/event-log.js'
 import type { ProjectionStore } from './projection-store.js'
 
 /** Makes a partition's views ready to follow the log; resolves with its range and the offset to go on from. */
 export async function beginViews(
   store: Pick<ProjectionStore, 'begin'>,
-  log: Pick<EventLog, 'topology'>,
+  log: LogLayout,
   { topic, partition }: Partition,
 ): Promise<{ range: PartitionRange; offset: number }> {
   let aheadAt: number | undefined

@@ -1,3 +1,4 @@
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
@@ -29,7 +30,7 @@ type StandingViews = ReturnType<typeof makeViews>
 
 function viewsOver(queries: Pick<StandingViews, 'progress'>, signals: Signals): ConsistentViews {
   const topology = () => Promise.reject(new Error('the log is not asked'))
-  return new ConsistentViews({ partitionCount: () => 1, topology }, queries, signals)
+  return new ConsistentViews(layoutOf({ partitionCount: () => 1, topology }), queries, signals)
 }
 
 describe('waiting for the views to pass a position', () => {

@@ -1,5 +1,5 @@
 import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
-import type { EventLog, Partition, PartitionRange, Position } from '#libs/ports/event-log/event-log.js'
+import type { Partition, PartitionRange, Position, LogLayout } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/partitioner.js'
 import type { ViewedTopic } from '#libs/ports/event-log/topics.js'
 import { Doorbell } from '#libs/ports/signals/doorbell.js'
@@ -28,7 +28,7 @@ const LOOK_AGAIN_MS = 500
  */
 export class ConsistentViews {
   constructor(
-    protected readonly log: Pick<EventLog, 'topology' | 'partitionCount'>,
+    protected readonly log: LogLayout,
     private readonly queries: Pick<InboxQueries, 'progress'>,
     readonly signals: Signals,
     /** The longest wait until a record is visible. */

@@ -1,3 +1,4 @@
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { partitionOf } from '#libs/ports/event-log/partitioner.js'
 import { idFromBytes, type DeliveryId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { DeliveryEvent, DeliveryRequested } from '#libs/domain/webhook/delivery-events.js'
@@ -74,7 +75,7 @@ export class DeliveryFollower {
   ): Promise<DeliveryFollower> {
     const follower = new DeliveryFollower(store, partition)
     const range = { topic: 'webhook-events', partition, first: 0, end } as const
-    const log = { topology: () => Promise.resolve({ logId, partitions: [{ ...range }] }) }
+    const log = layoutOf({ topology: () => Promise.resolve({ logId, partitions: [{ ...range }] }) })
     const { offset } = await beginViews(store, log, range)
     follower.position = offset
     return follower

@@ -1,3 +1,4 @@
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import { partitionOf } from '#libs/ports/event-log/partitioner.js'
 import type { InboxCreated, InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
@@ -84,7 +85,9 @@ export class Follower {
     const { logId = LOG_ID, first = 0, end = END } = range
     const { partition } = this
     const topology = { logId, partitions: [{ topic: 'inbox-events', partition, first, end }] } as const
-    const log = { topology: () => Promise.resolve({ ...topology, partitions: [...topology.partitions] }) }
+    const log = layoutOf({
+      topology: () => Promise.resolve({ ...topology, partitions: [...topology.partitions] }),
+    })
     const { offset } = await beginViews(this.store, log, { topic: 'inbox-events', partition })
     this.position = offset
     return offset
@@ -127,7 +130,7 @@ export async function followerOf(store: ProjectionStore, partition: number): Pro
 /** Applies account events from the first on, one a step. */
 export async function followAccounts(store: ProjectionStore, ...events: AccountEvent[]): Promise<void> {
   const range = { topic: 'account-events', partition: 0, first: 0, end: END } as const
-  const log = { topology: () => Promise.resolve({ logId: LOG_ID, partitions: [range] }) }
+  const log = layoutOf({ topology: () => Promise.resolve({ logId: LOG_ID, partitions: [range] }) })
   let { offset: from } = await beginViews(store, log, range)
   for (const event of events) {
     const changes = projectAccountEvent(await store.accountSlice(sliceConcerned(event)), event)

@@ -1,4 +1,4 @@
-import type { Topology } from '#libs/ports/event-log/event-log.js'
+import type { LogLayout, Topology } from '#libs/ports/event-log/event-log.js'
 import type { TopicName } from '#libs/ports/event-log/topics.js'
 import { isCatchingUp, type Progress } from './queries.js'
 import { rememberProgress, type RememberedProgress } from './remembered-progress.js'
@@ -6,9 +6,13 @@ import { rememberProgress, type RememberedProgress } from './remembered-progress
 const PARTITION = { topic: 'inbox-events', partition: 3 } as const
 
 /** A log whose end a test sets; null: out of reach. */
-class Log {
+class Log implements LogLayout {
   readonly logId = 'the-log'
   end: number | null = 0
+
+  partitionCount(): number {
+    return PARTITION.partition + 1
+  }
 
   topology(topic: TopicName): Promise<Topology> {
     if (this.end === null) return Promise.reject(new Error('the log is out of reach'))

@@ -1,4 +1,4 @@
-import type { EventLog, Partition } from '#libs/ports/event-log/event-log.js'
+import type { Partition, LogLayout } from '#libs/ports/event-log/event-log.js'
 import { SharedRun } from '#libs/runtime/timing/shared-run.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import { movedChannel } from './consistent-views.js'
@@ -32,7 +32,7 @@ const ASKED_APART_MS = 250
  */
 export function rememberProgress(
   queries: Pick<InboxQueries, 'progress'>,
-  log: Pick<EventLog, 'logId' | 'topology'>,
+  log: LogLayout,
 ): RememberedProgress {
   const reached = new Map<string, Reached>()
   let doubts = 0

@@ -1,5 +1,5 @@
 import type { Occurrence, Recorded } from '#libs/ports/event-log/cloud-event.js'
-import type { EventLog, LogRecord } from '#libs/ports/event-log/event-log.js'
+import type { LogRecord, LogAppender } from '#libs/ports/event-log/event-log.js'
 import { usageEventCodec } from '#libs/ports/event-log/codecs.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 import { mintId } from '#libs/domain/ids/mint.js'
@@ -7,7 +7,7 @@ import type { KeyId } from '#libs/domain/ids/typeid.js'
 import { MAX_SHARED, type ApiRequestServed, type UsageEvent } from '#libs/domain/usage/usage-events.js'
 
 export interface UsageRecorderOptions {
-  log: Pick<EventLog, 'append'>
+  log: LogAppender
   source: Occurrence<unknown>['source']
   now: () => Date
   /** Told how many events were given up, and why. */

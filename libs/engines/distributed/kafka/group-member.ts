@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { PartitionAssigners, type Cluster, type Consumer, type Kafka } from 'kafkajs'
+import type { CommittedOffset } from '#libs/ports/event-log/event-log.js'
 import { ExpectedRetryError } from '#libs/runtime/fault/expected-retry.js'
 import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/pause.js'
 import { Generation, type Membership } from './generation.js'
@@ -10,20 +11,13 @@ export interface GroupMemberSpec {
   groupId: string
   /** As the brokers know it. */
   topic: string
-  /** The partitions from now on, none if the group has more members than partitions. */
+  /** Called with the partitions from now on: none if the group has more members than partitions. */
   onAssigned(partitions: readonly number[], memberId: string): void
   /** The membership has ended: another member may have the partitions. */
   onLost(): void
-  /** It goes on, and what it has may have been another's meanwhile. */
+  /** The membership goes on, but its partitions may have been another member's in between. */
   onMissed(): void
   onError: (error: unknown) => void
-}
-
-/** Where the group is to go on in a partition, and what the consumer notes of it. */
-export interface MemberPlace {
-  partition: number
-  offset: number
-  note: string
 }
 
 /** A member that died is out of the group after that; its partitions wait as long. */
@@ -64,7 +58,7 @@ export class GroupMember {
     this.loop = this.run()
   }
 
-  /** Makes an offset the group's. Rejects if the membership does not hold any more. */
+  /** Commits an offset. Rejects if the membership has ended. */
   async commit(partition: number, offset: number): Promise<void> {
     if (this.consumer === null) throw new Error(`${this.spec.groupId} is not in its group`)
     await this.consumer.commitOffsets([{ topic: this.spec.topic, partition, offset: String(offset) }])
@@ -76,15 +70,15 @@ export class GroupMember {
   }
 
   /**
-   * Makes places the group's, in one request, as what the member was when they were found to be its own. kafkajs's
-   * own commit tries again as what the member has become, by which it could overwrite the place of a partition's next
-   * owner; and it says nothing if it did nothing.
+   * Commits offsets in one request, under the membership that the partitions were assigned to. kafkajs's own commit would
+   * try again under a later membership, by which it could overwrite the offset of a partition's next owner; and it does
+   * not say if it did nothing.
    */
-  async commitAs({ memberId, generation }: Membership, places: readonly MemberPlace[]): Promise<void> {
+  async commitAs({ memberId, generation }: Membership, offsets: readonly CommittedOffset[]): Promise<void> {
     const { groupId, topic } = this.spec
     if (this.cluster === null) throw new Error(`${groupId} is not in its group`)
     const coordinator = await this.cluster.findGroupCoordinator({ groupId })
-    const partitions = places.map(({ partition, offset, note }) => ({
+    const partitions = offsets.map(({ partition, offset, note }) => ({
       partition,
       offset: String(offset),
       metadata: note,

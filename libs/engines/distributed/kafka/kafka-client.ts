@@ -1,5 +1,8 @@
 import { Kafka, logLevel, type LogEntry } from 'kafkajs'
 import { LRUCache } from 'lru-cache'
+import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
+import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { beforeDeadline } from '#libs/runtime/timing/deadline.js'
 import { checkOnlyWhatIsPending } from './pending-check.js'
 
 checkOnlyWhatIsPending()
@@ -75,5 +78,14 @@ function reporter(onError: KafkaClientOptions['onError']): (entry: LogEntry) => 
     if (ORDINARY.test(text) || reported.has(text)) return
     reported.set(text, true)
     onError(new Error(text), `kafkajs ${namespace}`)
+  }
+}
+
+/** Resolves as `asked`; rejects with a LogUnavailableError that begins with `what` if that fails or takes too long. */
+export async function within<Result>(ms: number, what: string, asked: Promise<Result>): Promise<Result> {
+  try {
+    return await beforeDeadline(ms, asked)
+  } catch (cause) {
+    throw new LogUnavailableError(`${what}: ${messageOf(cause)}`, { cause })
   }
 }

@@ -1,35 +1,33 @@
 import type { Admin, Kafka, Producer } from 'kafkajs'
 import {
   LogUnavailableError,
+  type CommittedOffset,
   type Consumer,
   type ConsumerSpec,
   type EventLog,
-  type GroupPlace,
   type LogRecord,
-  type Partition,
   type PartitionRange,
   type Position,
   type StoredRecord,
   type Topology,
 } from '#libs/ports/event-log/event-log.js'
 import { SharedRun } from '#libs/runtime/timing/shared-run.js'
-import {
-  deadLetterOf,
-  partitionCount,
-  TOPICS,
-  type SourceTopic,
-  type TopicName,
-} from '#libs/ports/event-log/topics.js'
+import { partitionCount, TOPICS, type SourceTopic, type TopicName } from '#libs/ports/event-log/topics.js'
 import { connectionFault } from './connection-fault.js'
-import { ANSWER_WITHIN_MS, LOOKUPS_APART_MS, makeKafka, type KafkaClientOptions } from './kafka-client.js'
+import {
+  ANSWER_WITHIN_MS,
+  LOOKUPS_APART_MS,
+  makeKafka,
+  within,
+  type KafkaClientOptions,
+} from './kafka-client.js'
 import { KafkaCluster } from './kafka-cluster.js'
-import { KafkaConsumer } from './kafka-consumer.js'
+import { startKafkaConsumer } from './kafka-consumer.js'
 import { readRange } from './kafka-reader.js'
 import { ensureTopics, identityTopic, wantedTopic, type TopicSettings } from './kafka-topics.js'
 import { findIdentity } from './log-identity.js'
 import { onceSettled } from './settling.js'
 import { makeProducer, TopicAppender } from './topic-appender.js'
-import { within } from './within.js'
 
 /*
  * Relies on: Kafka 3.7 or later, without automatic creation of topics; kafkajs 2.2.4. What is acknowledged with
@@ -64,9 +62,9 @@ interface Clients {
 
 export class KafkaEventLog implements EventLog {
   private readonly appenders: ReadonlyMap<TopicName, TopicAppender>
-  private readonly consumers = new Set<KafkaConsumer>()
   private readonly lookups = new Map<TopicName, SharedRun<PartitionRange[]>>()
   private closing: Promise<void> | null = null
+  readonly consumers = new Set<Consumer>()
 
   /**
    * Makes what is missing of the log. Rejects within 20 s, with what to do, if the brokers can't be reached, don't
@@ -140,33 +138,17 @@ export class KafkaEventLog implements EventLog {
   async consume(spec: ConsumerSpec): Promise<Consumer> {
     if (this.isClosed) throw new LogUnavailableError('the event log is closed')
     const { topicPrefix, onError } = this.options
-    const consumer = new KafkaConsumer({
+    return startKafkaConsumer({
       spec,
       groupId: this.groupIdOf(spec.group, spec.topic),
       topic: topicPrefix + spec.topic,
       kafka: () => makeKafka(this.options),
       cluster: new KafkaCluster(makeKafka(this.options)),
       ranges: () => this.rangesOf(spec.topic),
-      committed: async () => {
-        const places = await this.placesOf(spec.group, spec.topic)
-        return new Map(places.map(({ partition, offset }) => [partition, offset]))
-      },
+      committed: () => this.offsetsOf(spec.group, spec.topic),
+      consumers: this.consumers,
       onError,
     })
-    this.consumers.add(consumer)
-    try {
-      await consumer.start()
-    } catch (error) {
-      await consumer.stop()
-      this.consumers.delete(consumer)
-      throw error
-    }
-    return {
-      positions: () => consumer.positions(),
-      locateAgain: (partition) => consumer.locateAgain(partition),
-      commit: (places) => consumer.commit(places),
-      stop: (last) => consumer.stop(last).finally(() => this.consumers.delete(consumer)),
-    }
   }
 
   read({ topic, partition, first, end }: PartitionRange): AsyncIterable<StoredRecord[]> {
@@ -184,16 +166,10 @@ export class KafkaEventLog implements EventLog {
     return { logId: this.logId, partitions: ranges.map((range) => ({ ...range })) }
   }
 
-  async committed(group: string, topic: SourceTopic): Promise<GroupPlace[]> {
+  async committed(group: string, topic: SourceTopic): Promise<CommittedOffset[]> {
     if (this.isClosed) throw new LogUnavailableError('the event log is closed')
-    const what = `Kafka could not be asked for the places of ${this.groupIdOf(group, topic)}`
-    return within(ANSWER_WITHIN_MS, what, this.placesOf(group, topic))
-  }
-
-  async setAside({ topic, partition }: Partition, record: StoredRecord, reason: string): Promise<void> {
-    const origin = `${topic}/${partition}/${record.offset}`
-    const headers = { ...record.headers, 'dead-letter-reason': reason, 'dead-letter-origin': origin }
-    await this.append(deadLetterOf(topic), { key: record.key, value: record.value, headers })
+    const what = `Kafka could not be asked for the offsets of ${this.groupIdOf(group, topic)}`
+    return within(ANSWER_WITHIN_MS, what, this.offsetsOf(group, topic))
   }
 
   close(): Promise<void> {
@@ -227,20 +203,20 @@ export class KafkaEventLog implements EventLog {
     return `${this.options.topicPrefix}${group}.${topic}`
   }
 
-  private async placesOf(group: string, topic: TopicName): Promise<GroupPlace[]> {
+  private async offsetsOf(group: string, topic: TopicName): Promise<CommittedOffset[]> {
     const groupId = this.groupIdOf(group, topic)
     const topics = [this.options.topicPrefix + topic]
-    const offsets = (await this.clients.admin.fetchOffsets({ groupId, topics })).flatMap(
+    const found = (await this.clients.admin.fetchOffsets({ groupId, topics })).flatMap(
       ({ partitions }) => partitions,
     )
-    const places = offsets.map(({ partition, offset, metadata }) => ({
+    const offsets = found.map(({ partition, offset, metadata }) => ({
       topic,
       partition,
       offset: Number(offset),
       note: metadata ?? '',
     }))
-    // Kafka says -1 where nothing was committed.
-    return places.filter(({ offset }) => offset >= 0).sort((one, other) => one.partition - other.partition)
+    // Kafka gives -1 if nothing was committed.
+    return offsets.filter(({ offset }) => offset >= 0).sort((one, other) => one.partition - other.partition)
   }
 }
 

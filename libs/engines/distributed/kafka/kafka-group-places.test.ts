@@ -2,7 +2,7 @@ import { describeOn } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
 import { Arrivals, consumerOf } from '#libs/ports/event-log/arrivals.contract.js'
 import { PARTITIONS } from '#libs/ports/event-log/event-log-harness.contract.js'
-import type { Consumer, GroupPlace } from '#libs/ports/event-log/event-log.js'
+import type { Consumer, CommittedOffset } from '#libs/ports/event-log/event-log.js'
 import { GroupMember } from './group-member.js'
 import { makeKafka } from './kafka-client.js'
 import { makeLog } from './kafka-log-harness.contract.js'
@@ -19,7 +19,7 @@ describeOn('kafka')('Kafka event log: places of a group whose members change', (
   })
   afterEach(() => harness.close())
 
-  const place = (partition: number, offset: number, note: string): GroupPlace => ({
+  const place = (partition: number, offset: number, note: string): CommittedOffset => ({
     ...{ topic: TOPIC, partition, offset, note },
   })
   const partitionsOf = (consumer: Consumer) => consumer.positions().map(({ partition }) => partition)
@@ -140,21 +140,17 @@ describeOn('kafka')('Kafka event log: places of a group whose members change', (
     const first = join()
     await until('all partitions', () => first.count() === PARTITIONS, SETTLED_WITHIN_MS)
     const old = await first.member.membership
-    await first.member.commitAs(old, [{ partition: 0, offset: 1, note: 'first' }])
+    await first.member.commitAs(old, [place(0, 1, 'first')])
     const second = join()
     await until('two shares', () => first.count() === EACH && second.count() === EACH, SETTLED_WITHIN_MS)
     const [theirs = NaN] = second.assigned()
-    await second.member.commitAs(await second.member.membership, [
-      { partition: theirs, offset: 2, note: 'second' },
-    ])
-    const late = first.member.commitAs(old, [{ partition: theirs, offset: 1, note: 'late' }])
+    await second.member.commitAs(await second.member.membership, [place(theirs, 2, 'second')])
+    const late = first.member.commitAs(old, [place(theirs, 1, 'late')])
     await expect(late).rejects.toMatchObject({ type: 'ILLEGAL_GENERATION' })
     expect(await committed()).toContainEqual(place(theirs, 2, 'second'))
-    await first.member.commitAs(await first.member.membership, [{ partition: 0, offset: 3, note: 'in time' }])
+    await first.member.commitAs(await first.member.membership, [place(0, 3, 'in time')])
     await Promise.all([first.member.stop(), second.member.stop()])
-    await expect(first.member.commitAs(old, [{ partition: 0, offset: 9, note: 'late' }])).rejects.toThrow(
-      'not in its group',
-    )
+    await expect(first.member.commitAs(old, [place(0, 9, 'late')])).rejects.toThrow('not in its group')
     expect([first.failures, second.failures]).toEqual([[], []])
   })
 })

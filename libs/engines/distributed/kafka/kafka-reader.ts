@@ -3,10 +3,9 @@ import {
   type PartitionRange,
   type StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
-import { ANSWER_WITHIN_MS } from './kafka-client.js'
+import { ANSWER_WITHIN_MS, within } from './kafka-client.js'
 import type { KafkaCluster, Offsets } from './kafka-cluster.js'
 import type { Fetched } from './fetched.js'
-import { within } from './within.js'
 
 const WAIT_MS = 100
 /** That many empty answers, one after the other, tell that compaction has left nothing up to the end. */

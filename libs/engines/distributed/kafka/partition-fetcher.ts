@@ -1,26 +1,25 @@
-import type { Fetched, FetchedPartition } from './fetched.js'
+import type { FollowingRecords } from '#libs/ports/event-log/partition-loop.js'
+import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/pause.js'
+import type { Fetched } from './fetched.js'
 import type { KafkaCluster } from './kafka-cluster.js'
 import { isOutOfRange } from './kafka-reader.js'
-import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/pause.js'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
 
-/** One who reads a partition from an offset on. */
-export interface PartitionReader {
-  readonly partition: number
-  readonly offset: number
-  /** Given what follows the offset; resolves once it is dealt with. */
-  take(fetched: FetchedPartition): Promise<void>
-  /** The brokers don't have the offset. */
-  locateAgain(): void
+/** A reader of one partition that waits for records. */
+interface Wanted {
+  partition: number
+  offset: number
+  resolve: (following: FollowingRecords | 'out-of-range' | null) => void
 }
 
 /** How long a broker holds an answer back for records to come. */
 const WAIT_MS = 250
-/** The same where a reader is busy, which may want more before the answer comes. */
+/** The same while a reader handles records: it may want more before the answer comes. */
 const BUSY_WAIT_MS = 50
-/** How long all are waited for that were given records, so that they are in the next request. */
+/** How long the next request waits for the readers that were given records, so that it asks for their partitions too. */
 const GRACE_MS = 20
-const BENCHED_MS = 5_000
+/** How long a partition that can't be read is left out of requests. */
+const LEFT_OUT_MS = 5_000
 const FETCH_AGAIN = { firstMs: 100, mostMs: 2_000 }
 
 /**
@@ -28,16 +27,19 @@ const FETCH_AGAIN = { firstMs: 100, mostMs: 2_000 }
  * handling of all that a broker gave before it asks that broker again: one slow partition would block the others.
  */
 export class PartitionFetcher {
-  private readonly wanting = new Map<number, PartitionReader>()
+  private readonly wanting = new Map<number, Wanted>()
+  /** Partitions whose readers were given records and have not come back for more. */
+  private readonly handling = new Set<number>()
   /** Requests under way, and the pauses behind them, by broker. */
   private readonly asked = new Map<string, Promise<void>>()
-  /** Partitions of an answer that could not be read: each is asked for alone until it is known which one did it. */
+  /** Partitions of an answer that could not be read: each is asked for alone until it is known which one it was. */
   private readonly suspects = new Set<number>()
-  /** Partitions that can't be read now, and the wait for them to be tried again. */
-  private readonly benched = new Map<PartitionReader, NodeJS.Timeout>()
+  /** Partitions that can't be read, with the timer after which they are tried again. */
+  private readonly leftOut = new Map<number, NodeJS.Timeout>()
   private readonly stopping = new AbortController()
   private readonly again = new GrowingPause(FETCH_AGAIN)
-  private busy = 0
+  /** Resolves the pause that waits for readers to come back. */
+  private allBack: () => void = () => undefined
 
   constructor(
     private readonly cluster: KafkaCluster,
@@ -45,20 +47,34 @@ export class PartitionFetcher {
     private readonly onError: (error: unknown) => void,
   ) {}
 
-  want(reader: PartitionReader): void {
-    this.wanting.set(reader.partition, reader)
+  /** As PartitionSource.next. */
+  async next(
+    partition: number,
+    offset: number,
+    signal: AbortSignal,
+  ): Promise<FollowingRecords | 'out-of-range' | null> {
+    if (signal.aborted) return null
+    const { promise, resolve } = Promise.withResolvers<FollowingRecords | 'out-of-range' | null>()
+    const wanted: Wanted = { partition, offset, resolve }
+    const drop = () => this.drop(wanted)
+    signal.addEventListener('abort', drop, { once: true })
+    this.wanting.set(partition, wanted)
+    this.release(partition)
     this.askAll()
+    const following = await promise
+    signal.removeEventListener('abort', drop)
+    return following
   }
 
-  drop(reader: PartitionReader): void {
-    clearTimeout(this.benched.get(reader))
-    this.benched.delete(reader)
-    if (this.wanting.get(reader.partition) === reader) this.wanting.delete(reader.partition)
+  /** The records that the partition's reader was given are handled, or given up. */
+  release(partition: number): void {
+    this.handling.delete(partition)
+    if (this.handling.size === 0) this.allBack()
   }
 
   async stop(): Promise<void> {
     this.stopping.abort()
-    for (const reader of [...this.benched.keys()]) this.drop(reader)
+    for (const timer of this.leftOut.values()) clearTimeout(timer)
     await Promise.all(this.asked.values())
     await this.cluster.close()
   }
@@ -67,12 +83,19 @@ export class PartitionFetcher {
     return this.stopping.signal.aborted
   }
 
+  private drop(wanted: Wanted): void {
+    const { partition, resolve } = wanted
+    if (this.wanting.get(partition) === wanted) this.wanting.delete(partition)
+    resolve(null)
+  }
+
   private askAll(): void {
     if (this.isStopped()) return
-    for (const [nodeId, readers] of this.cluster.byLeader(this.topic, this.wanting.values())) {
+    const wanted = [...this.wanting.values()].filter(({ partition }) => !this.leftOut.has(partition))
+    for (const [nodeId, ofBroker] of this.cluster.byLeader(this.topic, wanted)) {
       if (this.asked.has(nodeId)) continue
-      const suspect = readers.find(({ partition }) => this.suspects.has(partition))
-      const asking = suspect === undefined ? readers : [suspect]
+      const suspect = ofBroker.find(({ partition }) => this.suspects.has(partition))
+      const asking = suspect === undefined ? ofBroker : [suspect]
       const answered = this.ask(nodeId, asking)
         .catch((error: unknown) => this.recover(error, asking))
         .finally(() => {
@@ -84,52 +107,57 @@ export class PartitionFetcher {
     }
   }
 
-  private async ask(nodeId: string, readers: readonly PartitionReader[]): Promise<void> {
-    const waitMs = this.busy > 0 || this.suspects.size > 0 ? BUSY_WAIT_MS : WAIT_MS
-    const begunAt = Date.now()
-    const wanted = readers.map(({ partition, offset }) => ({ partition, offset }))
+  private async ask(nodeId: string, wanted: readonly Wanted[]): Promise<void> {
+    const waitMs = this.handling.size > 0 || this.suspects.size > 0 ? BUSY_WAIT_MS : WAIT_MS
+    const askedAt = Date.now()
     const fetched = await this.cluster.fetch(nodeId, this.topic, wanted, waitMs)
     this.again.reset()
-    for (const { partition } of readers) this.suspects.delete(partition)
-    const given = this.give(fetched, readers)
-    const isIdle = given.length === 0
-    // A broker that has nothing takes its time to say so, unless what it has is empty batches.
-    const pauseMs = isIdle ? begunAt + waitMs - Date.now() : GRACE_MS
-    if (pauseMs > 0) await this.pauseFor(pauseMs, isIdle ? [] : given)
+    for (const { partition } of wanted) this.suspects.delete(partition)
+    const hasGiven = this.give(fetched, wanted)
+    if (hasGiven) {
+      await this.pauseFor(GRACE_MS, true)
+    } else {
+      // A broker that has nothing takes its time to say so, unless what it has is empty batches.
+      const leftMs = askedAt + waitMs - Date.now()
+      if (leftMs > 0) await this.pauseFor(leftMs, false)
+    }
   }
 
-  private give(fetched: Fetched, readers: readonly PartitionReader[]): Promise<void>[] {
-    if (this.isStopped()) return []
-    return fetched.partitions.flatMap((answer) => {
-      const reader = readers.find(({ partition }) => partition === answer.partition)
-      const isStill = reader !== undefined && this.wanting.get(answer.partition) === reader
-      if (!isStill || reader.offset !== answer.from || answer.next === answer.from) return []
-      this.wanting.delete(answer.partition)
-      this.busy += 1
-      return [reader.take(answer).finally(() => (this.busy -= 1))]
-    })
+  /** Whether anybody was given records. */
+  private give(fetched: Fetched, asked: readonly Wanted[]): boolean {
+    if (this.isStopped()) return false
+    let hasGiven = false
+    for (const { partition, from, records, next } of fetched.partitions) {
+      const wanted = asked.find((each) => each.partition === partition)
+      if (wanted === undefined || this.wanting.get(partition) !== wanted || next === from) continue
+      this.wanting.delete(partition)
+      this.handling.add(partition)
+      wanted.resolve({ records, next })
+      hasGiven = true
+    }
+    return hasGiven
   }
 
-  private async pauseFor(ms: number, given: readonly Promise<void>[]): Promise<void> {
+  private async pauseFor(ms: number, untilBack: boolean): Promise<void> {
     const early = new AbortController()
-    const signal = AbortSignal.any([early.signal, this.stopping.signal])
-    const pause = pauseUntilAborted(ms, signal)
-    await (given.length === 0 ? pause : Promise.race([Promise.all(given), pause]))
-    early.abort()
+    const pause = pauseUntilAborted(ms, AbortSignal.any([early.signal, this.stopping.signal]))
+    if (untilBack) this.allBack = () => early.abort()
+    await pause
   }
 
-  private async recover(error: unknown, readers: readonly PartitionReader[]): Promise<void> {
+  private async recover(error: unknown, asked: readonly Wanted[]): Promise<void> {
     if (this.isStopped()) return
     if (isOutOfRange(error)) {
       const { partition } = error as { partition?: unknown }
-      const reader = this.wanting.get(Number(partition))
-      reader?.locateAgain()
+      const wanted = this.wanting.get(Number(partition))
+      this.wanting.delete(Number(partition))
+      wanted?.resolve('out-of-range')
       return
     }
     if (isUnreadable(error)) {
-      const [reader, ...others] = readers
-      if (others.length > 0) for (const { partition } of readers) this.suspects.add(partition)
-      else if (reader !== undefined) this.bench(reader, error)
+      const [first, ...others] = asked
+      if (others.length > 0) for (const { partition } of asked) this.suspects.add(partition)
+      else if (first !== undefined) this.leaveOut(first, error)
       return
     }
     this.onError(error)
@@ -137,20 +165,18 @@ export class PartitionFetcher {
     if (!this.isStopped()) await this.cluster.recover(error).catch(this.onError)
   }
 
-  /** It alone stands still: what a broker gives of the others can be read. */
-  private bench(reader: PartitionReader, cause: unknown): void {
-    const { partition, offset } = reader
+  /** Only this partition stands still: what the broker gives of the others can be read. */
+  private leaveOut({ partition, offset }: Wanted, cause: unknown): void {
     this.suspects.delete(partition)
-    this.drop(reader)
     this.onError(
       new Error(`${this.topic}/${partition} can't be read from ${offset} on: ${messageOf(cause)}`, { cause }),
     )
     const timer = setTimeout(() => {
-      this.benched.delete(reader)
+      this.leftOut.delete(partition)
       this.suspects.add(partition)
-      this.want(reader)
-    }, BENCHED_MS)
-    this.benched.set(reader, timer)
+      this.askAll()
+    }, LEFT_OUT_MS)
+    this.leftOut.set(partition, timer)
   }
 }
 

@@ -1,3 +1,4 @@
+import { appendDeadLetter } from '#libs/ports/event-log/dead-letter.js'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -111,7 +112,7 @@ describe('LMDB event log: retention', () => {
     await Promise.all(Array.from({ length: 2_500 }, (_, n) => append(`${n}`)))
     const { end } = await range()
     const stored = { ...record('k', 'bad'), offset: 0 }
-    await harness.log.setAside({ topic: 'inbox-events', partition: 1 }, stored, 'undecodable')
+    await appendDeadLetter(harness.log, { topic: 'inbox-events', partition: 1 }, stored, 'undecodable')
     await harness.log.append('account-events', record('k', 'for ever'))
     nowMs += 2 * DAY_MS
     await harness.reopen()

@@ -6,10 +6,10 @@ import { closeLmdbFile, commit, openLmdbFile } from '#libs/engines/embedded/lmdb
 import { Batcher } from '#libs/ports/event-log/batcher.js'
 import {
   LogUnavailableError,
+  type CommittedOffset,
   type Consumer,
   type ConsumerSpec,
   type EventLog,
-  type GroupPlace,
   type LogRecord,
   type Partition,
   type PartitionRange,
@@ -17,23 +17,17 @@ import {
   type StoredRecord,
   type Topology,
 } from '#libs/ports/event-log/event-log.js'
+import { GroupConsumer } from '#libs/ports/event-log/group-consumer.js'
+import type { FollowingRecords, PartitionSource } from '#libs/ports/event-log/partition-loop.js'
 import { partitionOf } from '#libs/ports/event-log/partitioner.js'
-import {
-  deadLetterOf,
-  partitionCount,
-  TOPICS,
-  type SourceTopic,
-  type TopicName,
-} from '#libs/ports/event-log/topics.js'
-import { DiskRoom } from './disk-room.js'
-import { GroupPlaces } from './group-places.js'
-import { LmdbConsumer } from './lmdb-consumer.js'
+import { partitionCount, TOPICS, type SourceTopic, type TopicName } from '#libs/ports/event-log/topics.js'
+import { CommittedOffsets } from './committed-offsets.js'
+import { FreeDisk } from './free-disk.js'
 import { LmdbTopics, sizeWith, type Append } from './lmdb-topics.js'
-import { PartitionConsumer } from './partition-consumer.js'
 
 /*
- * Relies on: lmdb 3 synced before seen, where a commit that is visible has been synced to disk, so that
- * an append's promise and a reader's view both mean "durable"; one process per folder, which libs/engines holds.
+ * Relies on: lmdb 3 opened so that a commit is visible only once it has been synced to disk: an append's promise and a
+ * reader's view both mean "durable"; one process per folder, which libs/engines holds.
  */
 
 export interface LmdbEventLogOptions {
@@ -44,7 +38,7 @@ export interface LmdbEventLogOptions {
   /** How long a record of a topic is kept at least; null for ever. */
   retentionMs(topic: TopicName): number | null
   now(): Date
-  /** Told where old records could not be removed; it is tried again. */
+  /** Called if old records could not be removed; it is tried again. */
   onPruneError: (error: unknown) => void
 }
 
@@ -53,13 +47,15 @@ const PRUNE_EVERY_MS = 3_600_000
 
 export class LmdbEventLog implements EventLog {
   private readonly topics: LmdbTopics
-  private readonly places: GroupPlaces
-  private readonly room: DiskRoom
-  private readonly consumers = new Set<LmdbConsumer>()
+  private readonly offsets: CommittedOffsets
+  private readonly disk: FreeDisk
+  /** Consumers that wait for the next record of a partition. */
+  private readonly waiting = new Map<PartitionRange, Set<() => void>>()
   private readonly batcher: Batcher<Append, Position>
   private readonly pruneTimer: NodeJS.Timeout
   private pruning: Promise<void> = Promise.resolve()
   private closing: Promise<void> | null = null
+  readonly consumers = new Set<GroupConsumer>()
   readonly logId: string
 
   /** Throws if the file can't be opened or was made with another number of partitions. */
@@ -93,9 +89,9 @@ export class LmdbEventLog implements EventLog {
     private readonly options: LmdbEventLogOptions,
   ) {
     this.logId = logId
-    this.places = new GroupPlaces(root)
-    this.room = new DiskRoom(dirname(options.path))
-    this.topics = new LmdbTopics(root, this.places, options.partitions)
+    this.offsets = new CommittedOffsets(root)
+    this.disk = new FreeDisk(dirname(options.path))
+    this.topics = new LmdbTopics(root, this.offsets, options.partitions)
     this.batcher = new Batcher<Append, Position>({
       ...BATCH,
       sizeOf: ({ record }) => sizeWith(record.value),
@@ -112,35 +108,21 @@ export class LmdbEventLog implements EventLog {
     return this.batcher.add({ topic, partition, record })
   }
 
+  /** Assigns all partitions: nobody else in the one process shares them. */
   async consume(spec: ConsumerSpec): Promise<Consumer> {
-    const partitions = await Promise.all(
-      this.topics.rangesOf(spec.topic).map(async (range) => {
-        let isCommitting = false
-        const locate = async () => {
-          const start = await spec.startAt({ ...range })
-          isCommitting = start === 'committed'
-          if (start !== 'committed') return start.offset
-          return this.places.find(spec.group, range)?.offset ?? range.first
-        }
-        return new PartitionConsumer(spec, range, await locate(), {
-          locate,
-          read: (from) => this.readBatch(range, from, spec.batchRecords),
-          commit: async (offset) => {
-            const { topic, partition } = range
-            if (isCommitting) await this.places.keep(spec.group, [{ topic, partition, offset, note: '' }])
-          },
-        })
-      }),
-    )
-    const consumer = new LmdbConsumer(spec, partitions, this.places)
+    const ranges = this.topics.rangesOf(spec.topic)
+    const consumer = new GroupConsumer(spec, {
+      source: (partition) => this.sourceOf(spec, partition),
+      commit: (offsets) => this.offsets.put(spec.group, offsets),
+      leave: () => {
+        this.consumers.delete(consumer)
+        return Promise.resolve()
+      },
+    })
     this.consumers.add(consumer)
-    consumer.start()
-    return {
-      locateAgain: (partition) => consumer.locateAgain(partition),
-      positions: () => consumer.positions(),
-      commit: (places) => consumer.commit(places),
-      stop: (last) => consumer.stop(last).finally(() => this.consumers.delete(consumer)),
-    }
+    consumer.assign(ranges.map(({ partition }) => partition))
+    await consumer.whenStarted
+    return consumer
   }
 
   // The port's readers await; this one has nothing to wait for.
@@ -167,15 +149,9 @@ export class LmdbEventLog implements EventLog {
     })
   }
 
-  committed(group: string, topic: SourceTopic): Promise<GroupPlace[]> {
-    const places = this.topics.rangesOf(topic).map((range) => this.places.find(group, range))
-    return Promise.resolve(places.filter((place) => place !== null))
-  }
-
-  async setAside({ topic, partition }: Partition, record: StoredRecord, reason: string): Promise<void> {
-    const origin = `${topic}/${partition}/${record.offset}`
-    const headers = { ...record.headers, 'dead-letter-reason': reason, 'dead-letter-origin': origin }
-    await this.append(deadLetterOf(topic), { key: record.key, value: record.value, headers })
+  committed(group: string, topic: SourceTopic): Promise<CommittedOffset[]> {
+    const offsets = this.topics.rangesOf(topic).map((range) => this.offsets.find(group, range))
+    return Promise.resolve(offsets.filter((offset) => offset !== null))
   }
 
   /**
@@ -206,10 +182,50 @@ export class LmdbEventLog implements EventLog {
   }
 
   private async write(appends: readonly Append[]): Promise<Position[]> {
-    await this.room.mustBeLeft()
+    await this.disk.require()
     const positions = await this.topics.append(appends, this.options.now())
-    for (const consumer of this.consumers) consumer.wake()
+    for (const range of new Set(positions.map((position) => this.topics.rangeOf(position)))) {
+      for (const wake of this.waiting.get(range) ?? []) wake()
+    }
     return positions
+  }
+
+  private sourceOf({ group, topic, batchRecords }: ConsumerSpec, partition: number): PartitionSource {
+    const range = this.topics.rangeOf({ topic, partition })
+    return {
+      range: () => Promise.resolve({ ...range }),
+      committed: () => Promise.resolve(this.offsets.find(group, range)?.offset ?? null),
+      commit: (offset) => this.offsets.put(group, [{ topic, partition, offset, note: '' }]),
+      next: (offset, signal) => this.next(range, offset, batchRecords, signal),
+      close: () => undefined,
+    }
+  }
+
+  private async next(
+    range: PartitionRange,
+    offset: number,
+    batchRecords: number | undefined,
+    signal: AbortSignal,
+  ): Promise<FollowingRecords | 'out-of-range' | null> {
+    if (offset > range.end) return 'out-of-range'
+    while (!signal.aborted) {
+      const records = this.readBatch(range, offset, batchRecords)
+      const last = records.at(-1)
+      if (last !== undefined) return { records, next: last.offset + 1 }
+      await this.untilAppended(range, signal)
+    }
+    return null
+  }
+
+  private async untilAppended(range: PartitionRange, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    const wake = () => resolve(undefined)
+    const waiting = this.waiting.get(range) ?? new Set()
+    this.waiting.set(range, waiting.add(wake))
+    signal.addEventListener('abort', wake, { once: true })
+    await promise
+    waiting.delete(wake)
+    signal.removeEventListener('abort', wake)
   }
 
   private readBatch(partition: Partition, from: number, maxItems = BATCH.maxItems): StoredRecord[] {

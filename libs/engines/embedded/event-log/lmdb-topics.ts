@@ -8,7 +8,7 @@ import type {
   StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
 import { partitionCount, type TopicName } from '#libs/ports/event-log/topics.js'
-import type { GroupPlaces } from './group-places.js'
+import type { CommittedOffsets } from './committed-offsets.js'
 import { rowForm, type Row } from './row-form.js'
 
 export interface Append extends Partition {
@@ -37,7 +37,7 @@ export class LmdbTopics {
 
   constructor(
     private readonly root: RootDatabase<unknown, string>,
-    private readonly places: GroupPlaces,
+    private readonly committed: CommittedOffsets,
     /** Of a topic that has several. */
     private readonly partitions: number,
   ) {}
@@ -51,6 +51,13 @@ export class LmdbTopics {
       this.ranges.set(topic, ranges)
     }
     return ranges
+  }
+
+  /** As `rangesOf`. Throws RangeError if the topic has no such partition. */
+  rangeOf({ topic, partition }: Partition): PartitionRange {
+    const range = this.rangesOf(topic)[partition]
+    if (range === undefined) throw new RangeError(`${topic} has no partition ${partition}`)
+    return range
   }
 
   /** Resolves with where they are, once all of them are durable. Calls must follow each other. */
@@ -109,7 +116,7 @@ export class LmdbTopics {
     if (last === undefined) return false
     await commit(this.root, () => {
       for (const key of old) rows.removeSync(key)
-      this.places.putPrunedTo(topic, partition, last[1] + 1)
+      this.committed.putPrunedTo(topic, partition, last[1] + 1)
     })
     range.first = last[1] + 1
     return old.length === PRUNE_CHUNK
@@ -124,19 +131,13 @@ export class LmdbTopics {
     return database
   }
 
-  private rangeOf({ topic, partition }: Partition): PartitionRange {
-    const range = this.rangesOf(topic)[partition]
-    if (range === undefined) throw new RangeError(`${topic} has no partition ${partition}`)
-    return range
-  }
-
   private findRange(topic: TopicName, partition: number): PartitionRange {
     const rows = this.databaseOf(topic)
     const all = { start: [partition, 0] as RowKey, end: [partition + 1, 0] as RowKey, limit: 1 }
     const [first] = rows.getKeys(all)
     const [last] = rows.getKeys({ ...all, start: [partition, Infinity], end: [partition, -1], reverse: true })
     // A pruned partition may be empty and yet have an end.
-    const pruned = this.places.prunedTo(topic, partition)
+    const pruned = this.committed.prunedTo(topic, partition)
     return { topic, partition, first: first?.[1] ?? pruned, end: last === undefined ? pruned : last[1] + 1 }
   }
 }

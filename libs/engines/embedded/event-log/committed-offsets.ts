@@ -1,13 +1,13 @@
 import type { Database, RootDatabase } from 'lmdb'
 import { commit } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
-import { LogUnavailableError, type GroupPlace, type Partition } from '#libs/ports/event-log/event-log.js'
+import { LogUnavailableError, type CommittedOffset, type Partition } from '#libs/ports/event-log/event-log.js'
 import type { TopicName } from '#libs/ports/event-log/topics.js'
 
 /** An offset alone, or one with a note. */
 type Row = number | [offset: number, note: string]
 
-/** Where groups go on, and what they noted of it. */
-export class GroupPlaces {
+/** Where consumer groups go on, with their notes. */
+export class CommittedOffsets {
   private readonly rows: Database<Row, [group: string, topic: string, partition: number]>
 
   constructor(private readonly root: RootDatabase<unknown, string>) {
@@ -15,35 +15,36 @@ export class GroupPlaces {
   }
 
   /** Null if the group has none. */
-  find(group: string, { topic, partition }: Partition): GroupPlace | null {
+  find(group: string, { topic, partition }: Partition): CommittedOffset | null {
     const row = this.rows.get([group, topic, partition])
     if (row === undefined) return null
     const [offset, note] = typeof row === 'number' ? [row, ''] : row
     return { topic, partition, offset, note }
   }
 
-  /** Resolves once all of them are durable; rejects with LogUnavailableError where none is. */
-  async keep(group: string, places: readonly GroupPlace[]): Promise<void> {
+  /** Resolves once all of them are durable; rejects with LogUnavailableError if none is. */
+  async put(group: string, offsets: readonly CommittedOffset[]): Promise<void> {
     try {
       await commit(this.root, () => {
-        for (const { topic, partition, offset, note } of places) {
+        for (const { topic, partition, offset, note } of offsets) {
           this.rows.putSync([group, topic, partition], note === '' ? offset : [offset, note])
         }
       })
     } catch (cause) {
-      throw new LogUnavailableError(`the places of ${group} could not be written`, { cause })
+      throw new LogUnavailableError(`the offsets of ${group} could not be written`, { cause })
     }
   }
 
-  /** Where a pruned partition ends, which is kept beside the groups' places: 0 for one that never was pruned. */
+  /** The end of the records that retention removed from a partition: 0 if it has removed none. */
   prunedTo(topic: TopicName, partition: number): number {
-    return this.find(NOBODY, { topic, partition })?.offset ?? 0
+    return this.find(RETENTION, { topic, partition })?.offset ?? 0
   }
 
-  /** To be called in a transaction. */
+  /** Call it in a transaction. */
   putPrunedTo(topic: TopicName, partition: number, offset: number): void {
-    this.rows.putSync([NOBODY, topic, partition], offset)
+    this.rows.putSync([RETENTION, topic, partition], offset)
   }
 }
 
-const NOBODY = ''
+/** Stands in the place of a group's name, which is never empty. */
+const RETENTION = ''

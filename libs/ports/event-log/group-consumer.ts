@@ -1,0 +1,157 @@
+import {
+  LogUnavailableError,
+  MAX_NOTE_BYTES,
+  NotAssignedError,
+  type CommittedOffset,
+  type Consumer,
+  type ConsumerSpec,
+  type Partition,
+  type Position,
+} from './event-log.js'
+import { PartitionLoop, type PartitionSource } from './partition-loop.js'
+
+/** What an engine does for the consumer of one topic in one group. */
+export interface GroupMembership {
+  source(partition: number): PartitionSource
+  /**
+   * Commits offsets, all of them or none. `requireAssigned` throws NotAssignedError if one of the partitions has been taken
+   * away, or assigned anew, since the commit was asked for.
+   */
+  commit(offsets: readonly CommittedOffset[], requireAssigned: () => void): Promise<void>
+  /** Gives the partitions back; resolves once the group knows, or can't be told. */
+  leave(): Promise<void>
+}
+
+/**
+ * A consumer of one topic in one group: a loop for each partition that the engine assigns to it. The same on every engine.
+ */
+export class GroupConsumer implements Consumer {
+  readonly group: string
+  readonly topic: ConsumerSpec['topic']
+  private readonly loops = new Map<number, PartitionLoop>()
+  /** When the last loop of each partition has ended. */
+  private readonly ends = new Map<number, Promise<void>>()
+  private readonly started = Promise.withResolvers<unknown>()
+  private stopping: Promise<void> | null = null
+
+  /** Resolves once the first partitions have their start positions; rejects if the consumer is stopped before. */
+  readonly whenStarted: Promise<unknown> = this.started.promise
+
+  constructor(
+    private readonly spec: ConsumerSpec,
+    private readonly membership: GroupMembership,
+  ) {
+    this.group = spec.group
+    this.topic = spec.topic
+    this.whenStarted.catch(() => undefined)
+  }
+
+  /** The partitions from now on. Those that stay go on; the others end. */
+  assign(partitions: readonly number[]): void {
+    for (const partition of [...this.loops.keys()]) {
+      if (!partitions.includes(partition)) this.revoke(partition)
+    }
+    if (this.stopping !== null) return
+    for (const partition of partitions) {
+      if (!this.loops.has(partition)) this.begin(partition)
+    }
+    void Promise.all([...this.loops.values()].map((loop) => loop.whenStarted)).then(this.started.resolve)
+  }
+
+  revokeAll(): void {
+    for (const partition of [...this.loops.keys()]) this.revoke(partition)
+  }
+
+  /**
+   * Another consumer may have had the partitions without this one's knowing. A loop that began at the committed offset has
+   * missed nothing by that; the others begin again.
+   */
+  reassign(): void {
+    for (const [partition, loop] of [...this.loops]) {
+      if (!loop.hasOwnStart) continue
+      this.revoke(partition)
+      if (this.stopping === null) this.begin(partition)
+    }
+  }
+
+  positions(): Position[] {
+    return [...this.loops.values()].flatMap(({ position }) => position ?? [])
+  }
+
+  restart(partition: number): void {
+    this.loops.get(partition)?.restart()
+  }
+
+  async commit(offsets: readonly CommittedOffset[]): Promise<void> {
+    refuseLongNotes(offsets)
+    if (offsets.length === 0) return
+    const loops = this.loopsOf(offsets)
+    await this.membership.commit(offsets, () => {
+      if (this.loopsOf(offsets).some((loop, index) => loop !== loops[index])) throw this.notAssigned(offsets)
+    })
+  }
+
+  async stop(beforeLeaving: () => Promise<void> = nothing): Promise<void> {
+    let last = Promise.resolve()
+    this.stopping ??= this.stopOnce(() => {
+      last = Promise.resolve().then(beforeLeaving)
+      return last
+    })
+    await this.stopping
+    await last
+  }
+
+  private async stopOnce(beforeLeaving: () => Promise<void>): Promise<void> {
+    this.started.reject(new LogUnavailableError('the consumer was stopped before it had its partitions'))
+    for (const loop of this.loops.values()) loop.end()
+    // Still a member: the last batches are handled and committed.
+    await Promise.all([...this.loops.values()].map((loop) => loop.whenEnded))
+    // Whoever asked for it is told of its failure.
+    await Promise.allSettled([beforeLeaving()])
+    await this.membership.leave()
+    this.revokeAll()
+    await Promise.all(this.ends.values())
+  }
+
+  private begin(partition: number): void {
+    const place = { topic: this.topic, partition }
+    const source = this.membership.source(partition)
+    this.loops.set(partition, new PartitionLoop(this.spec, place, source, this.ends.get(partition)))
+  }
+
+  private revoke(partition: number): void {
+    const loop = this.loops.get(partition)
+    if (loop === undefined) return
+    this.loops.delete(partition)
+    loop.revoke()
+    this.ends.set(partition, loop.whenEnded)
+  }
+
+  /** Throws NotAssignedError unless all are assigned to this consumer, with known start positions. */
+  private loopsOf(offsets: readonly Partition[]): PartitionLoop[] {
+    return offsets.map(({ topic, partition }) => {
+      const loop = topic === this.topic ? this.loops.get(partition) : undefined
+      if (loop === undefined || loop.position === null) throw this.notAssigned([{ topic, partition }])
+      return loop
+    })
+  }
+
+  private notAssigned(partitions: readonly Partition[]): NotAssignedError {
+    const names = partitions.map(({ topic, partition }) => `${topic}/${partition}`)
+    return new NotAssignedError(
+      `not, or no longer, assigned to this consumer of ${this.group}: ${names.join(', ')}`,
+    )
+  }
+}
+
+function refuseLongNotes(offsets: readonly CommittedOffset[]): void {
+  for (const { topic, partition, note } of offsets) {
+    const bytes = Buffer.byteLength(note)
+    if (bytes <= MAX_NOTE_BYTES) continue
+    throw new RangeError(
+      `the note on ${topic}/${partition} has ${bytes} bytes, the limit is ${MAX_NOTE_BYTES}`,
+    )
+  }
+}
+
+const nothing = () => Promise.resolve()
