@@ -9,7 +9,7 @@ import {
 import { UNIT_MS } from '#libs/domain/inbox/lifespan.js'
 import { IfGiven } from '../http/if-given.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
-import { durationPattern } from '../openapi/duration-pattern.js'
+import { durationPattern } from '../http/durations.js'
 import { IsName, NAME_SCHEMA } from './name.js'
 
 /** Limits as they stand in a body. */

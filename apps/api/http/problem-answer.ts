@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { SAFE_HEADERS } from './answer-headers.js'
+import { SAFE_HEADERS } from './headers.js'
 import { PROBLEMS, type Problem } from './problems.js'
 
 /** Problem details (RFC 9457). */

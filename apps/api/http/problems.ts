@@ -1,4 +1,4 @@
-import type { ResponseHeader } from '../openapi/headers.js'
+import type { ResponseHeader } from './headers.js'
 
 /**
  * Every error of the API: its status, its title, what the client can do about it, and the headers sent with it. Answers,

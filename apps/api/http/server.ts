@@ -9,7 +9,7 @@ import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
 import { principalOf } from '../access/authenticator.js'
 import { watchRequest } from './access-log.js'
-import { setSafeHeaders } from './answer-headers.js'
+import { setSafeHeaders } from './headers.js'
 import type { Idempotency } from '../idempotency/idempotency.js'
 import { discardBody, MAX_BODY_BYTES, maxBodyBytes, SMALL_BODY_BYTES, takeJson } from './bodies.js'
 import {

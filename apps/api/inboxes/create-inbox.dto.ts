@@ -3,7 +3,7 @@ import { LONGEST_RETENTION } from '#libs/domain/account/plan.js'
 import { parseLifespan, UNIT_MS } from '#libs/domain/inbox/lifespan.js'
 import { IfGiven } from '../http/if-given.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
-import { durationPattern } from '../openapi/duration-pattern.js'
+import { durationPattern } from '../http/durations.js'
 import { InboxLabels, IsLabels } from './labels.js'
 
 /** The body of POST /v1/inboxes. */

@@ -12,7 +12,7 @@ import {
 import { ENVIRONMENT } from '#libs/domain/account/api-key.js'
 import { SCOPES, type Scope } from '#libs/domain/account/scope.js'
 import { IsName, NAME_SCHEMA } from '../accounts/name.js'
-import { GRACE_SCHEMA, IsGrace } from '../http/grace.js'
+import { GRACE_SCHEMA, IsGrace } from '../http/durations.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 
 const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', ')}, each once`

@@ -1,7 +1,7 @@
 import { SetMetadata, type Type } from '@nestjs/common'
 import type { TSchema } from 'typebox'
 import type { ProblemCode } from '../http/problems.js'
-import type { RequestHeader, ResponseHeader } from './headers.js'
+import type { RequestHeader, ResponseHeader } from '../http/headers.js'
 
 /** What an operation is, beyond what its route, its classes and its scopes say: each handler must have it. */
 export interface Description {

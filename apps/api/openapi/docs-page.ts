@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { PROBLEM_CODES, PROBLEMS } from '../http/problems.js'
 import { curlCommand } from './curl.js'
-import { COMMON_HEADERS, RATE_LIMIT_HEADERS } from './headers.js'
+import { COMMON_HEADERS, RATE_LIMIT_HEADERS } from '../http/headers.js'
 import { escaped, inline, paragraphs } from './markup.js'
 import type { Document, Operation, SchemaJson } from './openapi-json.js'
 import { nameIn, resolved, schemaText } from './schema-text.js'

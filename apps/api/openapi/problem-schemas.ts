@@ -1,6 +1,6 @@
 import Type, { type TProperties } from 'typebox'
 import { PROBLEM_CODES, PROBLEMS, type ProblemCode, type ProblemForm } from '../http/problems.js'
-import { COMMON_HEADERS, RATE_LIMIT_HEADERS, RESPONSE_HEADERS, type ResponseHeader } from './headers.js'
+import { COMMON_HEADERS, RATE_LIMIT_HEADERS, RESPONSE_HEADERS, type ResponseHeader } from '../http/headers.js'
 import type { ResponseJson } from './openapi-json.js'
 import { Count, IdOf, OrNull, Time } from './schema-parts.js'
 

@@ -1,7 +1,7 @@
 import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsIn, ValidateBy } from 'class-validator'
 import { WEBHOOK_EVENT_TYPES, type StartFrom, type WebhookEventType } from '#libs/domain/webhook/events.js'
 import { faultOfUrl, MAX_URL_CHARACTERS, URL_FORM } from '#libs/domain/webhook/url.js'
-import { GRACE_SCHEMA, IsGrace } from '../http/grace.js'
+import { GRACE_SCHEMA, IsGrace } from '../http/durations.js'
 import { IfGiven } from '../http/if-given.js'
 import { MOMENT_RULE } from '../http/is-moment.js'
 import { MOMENT_FORM, parseMoment, readMoment } from '../http/moment.js'

@@ -1,0 +1,138 @@
+import type { FastifyReply } from 'fastify'
+
+/** Of every answer: no cache keeps it, and browsers take it for what its `Content-Type` says. */
+export const SAFE_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
+
+/** Of pages besides: they load and run nothing, stand in no frame, and send no `Referer` to other pages. */
+const PAGE_HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-frame-options': 'DENY',
+} as const
+
+/** Sets what a handler has not set otherwise. */
+export function setSafeHeaders(reply: FastifyReply): void {
+  const isPage = /^text\/html\b/.test(String(reply.getHeader('content-type') ?? ''))
+  const headers = isPage ? { ...SAFE_HEADERS, ...PAGE_HEADERS } : SAFE_HEADERS
+  for (const [name, value] of Object.entries(headers))
+    if (!reply.hasHeader(name)) void reply.header(name, value)
+}
+
+const COUNT = { type: 'integer', minimum: 0 }
+
+/** The headers of answers, as the OpenAPI document describes them. */
+export const RESPONSE_HEADERS = {
+  'X-Request-Id': always(
+    'Names the request in logs, and in problems as `request_id`.',
+    text('^req_[0-9a-f]{32}$'),
+    'req_0f8fad5bd9cb469fa16570867728950e',
+  ),
+  'Cache-Control': always(
+    'Nobody on its way keeps an answer.',
+    { type: 'string', const: 'no-store' },
+    'no-store',
+  ),
+  'X-Content-Type-Options': always(
+    'It is of the type that it says.',
+    { type: 'string', const: 'nosniff' },
+    'nosniff',
+  ),
+  Location: always('The path of the new resource.', text('^/'), '/v1/inboxes/inb_01jd6b8w0mf2ja3yz5c7e9g1hk'),
+  Link: sometimes(
+    'The next page (RFC 8288), while there is more. A page may be short: only no `Link` ends a list.',
+    text('^</v1/[^<>]+>; rel="next"$'),
+    '</v1/inboxes?limit=1&cursor=aW5iXzAxa…>; rel="next"',
+  ),
+  'Mayfly-Cursor': always(
+    'A position in the inbox. Sent as `cursor`, it returns exactly what came after it.',
+    text('^[A-Za-z0-9_-]{1,200}$'),
+    'AAAAAAAF_________________1hQTCg',
+  ),
+  'Retry-After': always('Whole seconds after which to come again.', COUNT, 1),
+  'WWW-Authenticate': always(
+    'What the key must have (RFC 6750, section 3).',
+    text('^Bearer( |$)'),
+    'Bearer error="invalid_token"',
+  ),
+  Allow: always('The methods that the path supports.', text('^[A-Z]+(, [A-Z]+)*$'), 'GET, HEAD, POST'),
+  'RateLimit-Policy': sometimes(
+    'What the key may ask for: a sustained quota `q` in each `w` seconds, and a burst beyond it.',
+    text('^"sustained";q=\\d+;w=\\d+, "burst";q=\\d+;w=\\d+$'),
+    '"sustained";q=100;w=60, "burst";q=50;w=600',
+  ),
+  RateLimit: sometimes(
+    'The policy that the next request draws on: `r` are left, and it refills in `t` seconds.',
+    text('^"(sustained|burst)";r=\\d+;t=\\d+$'),
+    '"sustained";r=57;t=12',
+  ),
+  'X-RateLimit-Limit': sometimes("The quota of `RateLimit`'s policy.", COUNT, 100),
+  'X-RateLimit-Remaining': sometimes('What is left of it.', COUNT, 57),
+  'X-RateLimit-Reset': sometimes('When it refills, in Unix seconds.', COUNT, 1795253412),
+  'Idempotent-Replayed': sometimes(
+    'The answer is that of the first request with this `Idempotency-Key`.',
+    { type: 'string', const: 'true' },
+    'true',
+  ),
+  'Content-Disposition': always(
+    'The name to save it under. It is never shown by a browser.',
+    text('^attachment'),
+    'attachment; filename="a.pdf"',
+  ),
+}
+
+/** On every answer. */
+export const COMMON_HEADERS = [
+  'X-Request-Id',
+  'Cache-Control',
+  'X-Content-Type-Options',
+] as const satisfies ResponseHeader[]
+
+/** On every answer to a valid key, unless requests can't be counted. */
+export const RATE_LIMIT_HEADERS = [
+  'RateLimit-Policy',
+  'RateLimit',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+] as const satisfies ResponseHeader[]
+
+/** The headers of requests, as the OpenAPI document describes them. */
+export const REQUEST_HEADERS = {
+  'Idempotency-Key': {
+    description:
+      'Names the request, so that a repeat within 24 hours is given the same answer: visible ASCII, quoted or bare.',
+    schema: {
+      type: 'string',
+      maxLength: 257,
+      pattern: '^("([ !#-\\[\\]-~]|\\\\["\\\\]){1,255}"|[!#-~][!-~]{0,254})$',
+    },
+    example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
+  },
+  'Last-Event-ID': {
+    description: 'The `id` of the last event that came: the stream goes on behind it.',
+    schema: { type: 'string' },
+    example: 'AAAAAAAF_________________1hQTCg',
+  },
+  'Mayfly-Inbox-Password': {
+    description: 'The `password` that the creation of a protected inbox answered.',
+    schema: { type: 'string' },
+    example: '6pq1v8d0c4m7t2h9k3s5b8n1g0',
+  },
+}
+
+export type ResponseHeader = keyof typeof RESPONSE_HEADERS
+export type RequestHeader = keyof typeof REQUEST_HEADERS
+
+/** A header of every answer that the document names it for. */
+function always(description: string, schema: object, example: string | number) {
+  return { required: true, description, schema, example }
+}
+
+function sometimes(description: string, schema: object, example: string | number) {
+  return { required: false, description, schema, example }
+}
+
+function text(pattern: string) {
+  return { type: 'string', pattern }
+}
