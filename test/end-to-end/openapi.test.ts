@@ -1,7 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
-import type { Document, Operation, SchemaJson } from '#apps/api/openapi/openapi-json.js'
-import { nameIn } from '#apps/api/openapi/schema-text.js'
+import { type Document, nameIn, type Operation, type SchemaJson } from '#apps/api/openapi/openapi-json.js'
 import { PROBLEMS } from '#apps/api/http/problems.js'
 import { WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
 import { call, createInbox, messagesOf, only, send } from '#test/harness/client.js'

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { KeyWithSecret } from '../keys/key-schemas.js'
-import { Count, IdOf, OrNull, Time } from '../openapi/schema-parts.js'
+import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
 
 const Limits = Type.Object(
   {

@@ -3,7 +3,7 @@ import { TRUNCATED_PROPERTIES } from '#libs/mail/json/event-body.js'
 import type { WebhookEventType } from '#libs/domain/webhook/events.js'
 import { DeletedInbox } from '../inboxes/inbox-schemas.js'
 import { Header, MESSAGE_PROPERTIES } from '../messages/message-schemas.js'
-import { OrNull, Time } from '../openapi/schema-parts.js'
+import { OrNull, Time } from '../openapi/describe.js'
 
 const EventMessage = Type.Object(
   {

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { Count, Digest, IdOf, OrNull, Time } from '../openapi/schema-parts.js'
+import { Count, Digest, IdOf, OrNull, Time } from '../openapi/describe.js'
 
 const Position = Type.Object(
   {

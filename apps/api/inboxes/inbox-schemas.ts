@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { Count, IdOf, OrNull, Time } from '../openapi/schema-parts.js'
+import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
 import { InboxLabels } from './labels.js'
 
 const identity = {

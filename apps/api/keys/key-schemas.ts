@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { SCOPES, type Scope } from '#libs/domain/account/scope.js'
-import { IdOf, OrNull, Time } from '../openapi/schema-parts.js'
+import { IdOf, OrNull, Time } from '../openapi/describe.js'
 import { totals } from '../usage/usage-schemas.js'
 
 const Usage = Type.Object(totals, { $id: 'KeyUsage', description: 'What a key was used for.' })

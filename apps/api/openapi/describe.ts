@@ -1,31 +1,9 @@
-import { SetMetadata, type Type } from '@nestjs/common'
-import type { TSchema } from 'typebox'
-import type { ProblemCode } from '../http/problems.js'
+import type { Type as Class } from '@nestjs/common'
+import { Reflector } from '@nestjs/core'
+import Type, { type TSchema } from 'typebox'
+import { idPattern } from '#libs/domain/ids/typeid.js'
 import type { RequestHeader, ResponseHeader } from '../http/headers.js'
-
-/** What an operation is, beyond what its route, its classes and its scopes say: each handler must have it. */
-export interface Description {
-  /** Where the path has two families it speaks of an `Inbox`, or `Inboxes`: the other's id says `Email`. */
-  id: string
-  tag: Tag
-  summary: string
-  /** Markdown of paragraphs and `code`. */
-  description?: string
-  answer: Answer
-  /** What it may fail with, beyond what every operation of its kind may. */
-  problems?: readonly ProblemCode[]
-  /** Headers that it reads, beyond what every operation of its kind does. */
-  takes?: readonly RequestHeader[]
-}
-
-/** What it answers when all went well. */
-export interface Answer {
-  description: string
-  /** Of a JSON body; else of the text, in the media type that the handler produces. */
-  schema: TSchema
-  /** What else it may say in its headers. */
-  headers?: readonly ResponseHeader[]
-}
+import type { ProblemCode } from '../http/problems.js'
 
 export const TAGS = {
   Inboxes: 'Addresses for a while: made, listed, read, deleted.',
@@ -37,37 +15,30 @@ export const TAGS = {
   Operations: 'For those who run Mayfly, and for this document. No key is needed.',
 } as const
 
-export type Tag = keyof typeof TAGS
-
-const DESCRIPTION = Symbol('description')
-
-/** Says in the OpenAPI document what a handler does and answers. */
-export function Describe(description: Description): MethodDecorator {
-  return SetMetadata(DESCRIPTION, description)
+/** An operation, beyond what its route, its classes and its scopes say. */
+export interface Description {
+  /** Of a handler with two families of paths, it contains `Inbox` or `Inboxes`; the other family's says `Email`. */
+  id: string
+  tag: keyof typeof TAGS
+  summary: string
+  /** Markdown of paragraphs and `code`. */
+  description?: string
+  /** The answer to a request that succeeded. */
+  answer: Answer
+  /** The problems that it may answer, beyond those of every operation of its kind. */
+  problems?: readonly ProblemCode[]
+  /** The headers that it reads, beyond those of every operation of its kind. */
+  takes?: readonly RequestHeader[]
 }
 
-export function descriptionOf(handler: object): Description | undefined {
-  return Reflect.getMetadata(DESCRIPTION, handler) as Description | undefined
-}
-
-const ABOUT = Symbol('about')
-
-export interface About {
+export interface Answer {
   description: string
-  /** What its rules can't say in JSON Schema by themselves. */
-  schema: object
+  /** Of a JSON body; otherwise of the text, in the media type that the handler produces. */
+  schema: TSchema
+  headers?: readonly ResponseHeader[]
 }
 
-/** Says what a property of a body, or a parameter of a query, is for; `schema` adds to what its rules say. */
-export function Says(description: string, schema: object = {}): PropertyDecorator {
-  return (target, property) => {
-    Reflect.defineMetadata(ABOUT, { description, schema } satisfies About, target, property)
-  }
-}
-
-const BODY = Symbol('body')
-
-/** A body as a whole; the document names its schema after the class. */
+/** The body of a request, beyond its properties. The document names its schema after the class. */
 export interface BodyDescription {
   description: string
   /** A request that does something useful. */
@@ -77,18 +48,45 @@ export interface BodyDescription {
   variants?: Readonly<Record<string, { description: string; required: readonly string[] }>>
 }
 
-/** Describes the body that a class checks, beyond its properties. */
-export function DescribeBody(description: BodyDescription): ClassDecorator {
-  return (target) => Reflect.defineMetadata(BODY, description, target)
+/** A property of a body, or a parameter of a query. */
+export interface PropertyDescription {
+  description: string
+  /** What class-validator's rules for it don't say in JSON Schema. */
+  schema: object
 }
 
-/** Throws if the class of a body has no description. */
-export function bodyDescriptionOf(metatype: Type): BodyDescription {
-  const description = Reflect.getMetadata(BODY, metatype) as BodyDescription | undefined
-  if (description === undefined) throw new Error(`${metatype.name} has no description`)
-  return description
+/** Describes a handler in the OpenAPI document. Every handler must have it. */
+export const Describe = Reflector.createDecorator<Description>()
+
+/** Describes the class of a body. */
+export const DescribeBody = Reflector.createDecorator<BodyDescription>()
+
+const PROPERTY = Symbol('property')
+
+/** Describes a property of a body, or a parameter of a query; `schema` adds to its rules. */
+export function Says(description: string, schema: object = {}): PropertyDecorator {
+  return Reflect.metadata(PROPERTY, { description, schema } satisfies PropertyDescription)
 }
 
-export function aboutOf(prototype: object, property: string): About | undefined {
-  return Reflect.getMetadata(ABOUT, prototype, property) as About | undefined
+export function descriptionOf(metatype: Class, property: string): PropertyDescription | undefined {
+  return Reflect.getMetadata(PROPERTY, metatype.prototype as object, property) as
+    PropertyDescription | undefined
 }
+
+// The small types that answers are made of.
+
+export const Time = (description: string) =>
+  Type.String({ format: 'date-time', pattern: '\\.\\d{3}Z$', description })
+
+export const IdOf = (prefix: string, description: string) =>
+  Type.String({ pattern: idPattern(prefix), description })
+
+export const Count = (description: string) => Type.Integer({ minimum: 0, description })
+
+export const Digest = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description })
+
+export const OrNull = <Schema extends TSchema>(schema: Schema, description: string) =>
+  Type.Union([schema, Type.Null()], { description })
+
+/** Content that is not text: generated clients keep its bytes. */
+export const Bytes = Type.String({ format: 'binary' })

@@ -1,14 +1,10 @@
 import { createHash } from 'node:crypto'
-import { PROBLEM_CODES, PROBLEMS } from '../http/problems.js'
-import { curlCommand } from './curl.js'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS } from '../http/headers.js'
-import { escaped, inline, paragraphs } from './markup.js'
-import type { Document, Operation, SchemaJson } from './openapi-json.js'
-import { nameIn, resolved, schemaText } from './schema-text.js'
+import { PROBLEM_CODES, PROBLEMS } from '../http/problems.js'
+import { curlCommand, escaped, inline, paragraphs, resolved, schemaText } from './docs-text.js'
+import { type Document, nameIn, type Operation, type SchemaJson } from './openapi-json.js'
 
-/*
- * The document as a page: made of it alone, without scripts, and readable without a network.
- */
+// The document as a page: without scripts, and readable without a network.
 
 const STYLE = `
 :root{color-scheme:light dark;--line:#8884;--soft:#8882;--faint:#888}
@@ -37,6 +33,13 @@ export const CONTENT_SECURITY_POLICY = `default-src 'none'; style-src 'sha256-${
   .update(STYLE)
   .digest('base64')}'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
+const ABOUT_CURL =
+  'The `curl` commands run in a shell that has the key: `export MAYFLY_KEY=…`. A click selects a whole command. Replace ' +
+  'the ids in it with your own.'
+
+/** In place of a path. */
+const TO_WEBHOOK = 'to the URL of a webhook'
+
 interface Entry {
   method: string
   /** Null for requests that Mayfly sends to webhooks. */
@@ -44,95 +47,89 @@ interface Entry {
   operation: Operation
 }
 
-const ABOUT_CURL =
-  'The `curl` commands run in a shell that has the key: `export MAYFLY_KEY=…`. A click selects a whole command. Replace ' +
-  'the ids in it with your own.'
-
 /** The page that a browser shows. */
 export function docsPage(document: Document): string {
-  const { title, description } = document.info
-  const taken = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
-  )
-  const sent = Object.values(document.webhooks).map(({ post }) => ({
-    method: 'POST',
-    path: null,
-    operation: post,
-  }))
-  const entries: Entry[] = [...taken, ...sent]
-  // The other family's operations are the same ones.
-  const groups = document.tags.filter(({ name }) => name !== 'Emails')
-  const within = (tag: string) => entries.filter(({ operation }) => operation.tags.includes(tag))
+  const { info, components } = document
+  const title = escaped(info.title)
+  const entries: Entry[] = [
+    ...Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({
+        method: method.toUpperCase(),
+        path,
+        operation,
+      })),
+    ),
+    ...Object.values(document.webhooks).map(({ post }) => ({ method: 'POST', path: null, operation: post })),
+  ]
+  const groups = document.tags
+    // Each operation of this tag is another name for one of the others.
+    .filter(({ name }) => name !== 'Emails')
+    .map((tag) => ({ ...tag, entries: entries.filter(({ operation }) => operation.tags.includes(tag.name)) }))
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(title)} API</title>
+<title>${title} API</title>
 <style>${STYLE}</style>
 </head>
 <body>
-<h1>${escaped(title)} API</h1>
-${paragraphs(description)}
+<h1>${title} API</h1>
+${paragraphs(info.description)}
 <p><a href="openapi.json">openapi.json</a> is this page for programs.</p>
-${paragraphs(document.components.securitySchemes.apiKey.description)}
+${paragraphs(components.securitySchemes.apiKey.description)}
 ${paragraphs(ABOUT_CURL)}
 <nav>
-${groups.map(({ name }) => contents(name, within(name))).join('\n')}
+${lines(groups, (group) => contents(group.name, group.entries))}
 <p><a href="#errors">Errors</a> · <a href="#headers">Headers</a> · <a href="#schemas">Schemas</a></p>
 </nav>
-${groups
-  .map(
-    ({ name, description }) => `<h2 id="${anchor(name)}">${escaped(name)}</h2>
-<p>${inline(description)}</p>
-${within(name)
-  .map((entry) => operationPart(entry, document))
-  .join('\n')}`,
-  )
-  .join('\n')}
+${lines(
+  groups,
+  (group) => `<h2 id="${anchor(group.name)}">${escaped(group.name)}</h2>
+<p>${inline(group.description)}</p>
+${lines(group.entries, (entry) => operationPart(entry, document))}`,
+)}
 <h2 id="errors">Errors</h2>
 ${errorTable()}
 <h2 id="headers">Headers</h2>
 <p>Those of the first three come with every answer, those of the rate limits with every answer to a valid key.</p>
-${headerTable(document)}
+${table(
+  Object.entries(components.headers).map(([name, { description, schema }]) => [
+    `<code>${name}</code>`,
+    described(description, schema),
+  ]),
+)}
 <h2 id="schemas">Schemas</h2>
-${Object.entries(document.components.schemas)
-  .map(([name, schema]) => schemaPart(name, schema))
-  .join('\n')}
+${lines(Object.entries(components.schemas), ([name, schema]) => schemaPart(name, schema))}
 </body>
 </html>
 `
 }
 
-/** In place of a path. */
-const TO_WEBHOOK = 'to the URL of a webhook'
-
 function contents(tag: string, entries: readonly Entry[]): string {
-  const rows = entries.map(
-    ({ method, path, operation }) =>
-      `<li><a href="#${operation.operationId}">${escaped(operation.summary)}</a> <span class="faint">${method} ${escaped(path ?? TO_WEBHOOK)}</span></li>`,
-  )
-  return `<p><a href="#${anchor(tag)}">${escaped(tag)}</a></p>\n<ul>\n${rows.join('\n')}\n</ul>`
+  return `<p><a href="#${anchor(tag)}">${escaped(tag)}</a></p>
+<ul>
+${lines(
+  entries,
+  ({ method, path, operation }) =>
+    `<li><a href="#${operation.operationId}">${escaped(operation.summary)}</a> <span class="faint">${method} ${escaped(path ?? TO_WEBHOOK)}</span></li>`,
+)}
+</ul>`
 }
 
 function operationPart({ method, path, operation }: Entry, document: Document): string {
-  const curl = path === null ? '' : escaped(curlCommand(method, path, operation, document))
-  const scopes = operation.security.flatMap(({ apiKey }) => apiKey)
-  const key =
-    path === null
-      ? 'Sent by Mayfly.'
-      : scopes.length === 0
-        ? 'No key is needed.'
-        : `Scope ${scopes.map((scope) => `\`${scope}\``).join(' or ')}.`
-  const body = operation.requestBody?.content['application/json']
-  return `<section id="${operation.operationId}">
-<h3>${escaped(operation.summary)}</h3>
+  const { operationId, summary, description, security, parameters, requestBody } = operation
+  const scopes = security.flatMap(({ apiKey }) => apiKey).map((scope) => `\`${scope}\``)
+  const key = scopes.length === 0 ? 'No key is needed.' : `Scope ${scopes.join(' or ')}.`
+  const body = requestBody?.content['application/json'].schema
+  return `<section id="${operationId}">
+<h3>${escaped(summary)}</h3>
 <p class="path"><span class="method">${method}</span>${path === null ? TO_WEBHOOK : `<code>${escaped(path)}</code>`}</p>
-<p class="faint">${inline(key)}</p>
-${operation.description === undefined ? '' : paragraphs(operation.description)}
-${curl === '' ? '' : `<pre class="curl">${curl}</pre>`}
-${operation.parameters.length === 0 ? '' : `<h4>Parameters</h4>\n${parameterTable(operation)}`}
-${body === undefined ? '' : `<h4>Body</h4>\n<p class="faint">${schemaText(body.schema)}</p>\n${formPart(resolved(body.schema, document))}`}
+<p class="faint">${inline(path === null ? 'Sent by Mayfly.' : key)}</p>
+${description === undefined ? '' : paragraphs(description)}
+${path === null ? '' : `<pre class="curl">${escaped(curlCommand(method, path, operation, document))}</pre>`}
+${parameters.length === 0 ? '' : `<h4>Parameters</h4>\n${parameterTable(operation)}`}
+${body === undefined ? '' : `<h4>Body</h4>\n<p class="faint">${schemaText(body)}</p>\n${formPart(resolved(body, document))}`}
 <h4>Answers</h4>
 ${answerTable(operation, document)}
 </section>`
@@ -140,60 +137,43 @@ ${answerTable(operation, document)}
 
 function parameterTable({ parameters }: Operation): string {
   return table(
-    parameters.map(({ name, in: place, required, description, schema }) => [
+    parameters.map(({ name, in: location, required, description, schema }) => [
       `<code>${escaped(name)}</code>`,
-      `${place}${required === true && place !== 'path' ? ', required' : ''}`,
-      `<p>${inline(description)}</p><p class="faint">${schemaText(schema)}</p>`,
+      `${location}${required === true && location !== 'path' ? ', required' : ''}`,
+      described(description, schema),
     ]),
   )
 }
 
 /** The properties of an object, or the alternatives of a body. */
-function formPart(schema: SchemaJson): string {
-  return schema.anyOf === undefined ? propertyTable(schema) : `<p>${schemaText({ anyOf: schema.anyOf })}</p>`
-}
-
-function propertyTable({ properties = {}, required = [] }: SchemaJson): string {
+function formPart({ anyOf, properties = {}, required = [] }: SchemaJson): string {
+  if (anyOf !== undefined) return `<p>${schemaText({ anyOf })}</p>`
   return table(
     Object.entries(properties).map(([name, schema]) => [
       `<code>${escaped(name)}</code>`,
       required.includes(name) ? '' : 'optional',
-      `<p>${inline(schema.description ?? '')}</p><p class="faint">${schemaText(schema)}</p>`,
+      described(schema.description ?? '', schema),
     ]),
   )
 }
 
-function answerTable({ responses }: Operation, document: Document): string {
-  const rows = Object.entries(responses).map(([status, response]) => {
-    if ('$ref' in response) {
-      const codes = nameIn(response.$ref).split('_or_')
-      return [status, codes.map((code) => `<a href="#${code}"><code>${code}</code></a>`).join(', ')]
-    }
-    const [content] = Object.entries(response.content ?? {})
-    const [type, schema] = content === undefined ? ['', {}] : [content[0], content[1].schema]
-    const names = Object.keys(response.headers).filter((name) => !EVERYWHERE.has(name))
-    const headers = names.map((name) => `<code>${name}</code>: ${inline(headerText(name, document))}`)
-    return [
-      status,
-      `<p>${inline(response.description)}</p><p class="faint">${type === 'application/json' ? schemaText(schema) : escaped(type)}</p>${headers.map((line) => `<p>${line}</p>`).join('')}`,
-    ]
-  })
-  return table(rows)
-}
-
-/** Headers that need no word with each operation. */
+/** Headers that are not listed with each operation. */
 const EVERYWHERE = new Set<string>([...COMMON_HEADERS, ...RATE_LIMIT_HEADERS])
 
-function headerText(name: string, { components }: Document): string {
-  return components.headers[name]?.description ?? ''
-}
-
-function headerTable({ components }: Document): string {
+function answerTable({ responses }: Operation, { components }: Document): string {
   return table(
-    Object.entries(components.headers).map(([name, { description, schema }]) => [
-      `<code>${name}</code>`,
-      `<p>${inline(description)}</p><p class="faint">${schemaText(schema)}</p>`,
-    ]),
+    Object.entries(responses).map(([status, response]) => {
+      if ('$ref' in response) {
+        const codes = nameIn(response.$ref).split('_or_')
+        return [status, codes.map((code) => `<a href="#${code}"><code>${code}</code></a>`).join(', ')]
+      }
+      const [[type, { schema }] = ['', { schema: {} }]] = Object.entries(response.content ?? {})
+      const headers = Object.keys(response.headers)
+        .filter((name) => !EVERYWHERE.has(name))
+        .map((name) => `<p><code>${name}</code>: ${inline(components.headers[name]?.description ?? '')}</p>`)
+      const form = type === 'application/json' ? schemaText(schema) : escaped(type)
+      return [status, `<p>${inline(response.description)}</p><p class="faint">${form}</p>${headers.join('')}`]
+    }),
   )
 }
 
@@ -211,24 +191,29 @@ function errorTable(): string {
 }
 
 function schemaPart(name: string, schema: SchemaJson): string {
+  const { description = '', examples = [] } = schema
+  const blocks = lines(examples, (each) => `<pre>${escaped(JSON.stringify(each, null, 2))}</pre>`)
   return `<section id="${name}">
 <h3>${name}</h3>
-<p>${inline(schema.description ?? '')}</p>
-${formPart(schema)}${example(schema)}
+<p>${inline(description)}</p>
+${formPart(schema)}${examples.length === 0 ? '' : `<details><summary>Example</summary>${blocks}</details>`}
 </section>`
 }
 
-function example({ examples = [] }: SchemaJson): string {
-  if (examples.length === 0) return ''
-  const blocks = examples.map((each) => `<pre>${escaped(JSON.stringify(each, null, 2))}</pre>`)
-  return `<details><summary>Example</summary>${blocks.join('\n')}</details>`
+function described(description: string, schema: SchemaJson): string {
+  return `<p>${inline(description)}</p><p class="faint">${schemaText(schema)}</p>`
 }
 
 function table(rows: readonly (readonly string[])[]): string {
-  const lines = rows.map((cells) => `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`)
-  return `<table>\n${lines.join('\n')}\n</table>`
+  return `<table>
+${lines(rows, (cells) => `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`)}
+</table>`
 }
 
-function anchor(name: string): string {
-  return `tag-${name.toLowerCase()}`
+function lines<Item>(items: readonly Item[], line: (item: Item) => string): string {
+  return items.map(line).join('\n')
+}
+
+function anchor(tag: string): string {
+  return `tag-${tag.toLowerCase()}`
 }

@@ -1,13 +1,31 @@
-import { Controller, Get, Query, Res } from '@nestjs/common'
+import { Controller, Get, Query, Res, type Type as Class } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { Produces } from '../http/media.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
-import { ApiDocument } from './api-document.js'
 import { Describe } from './describe.js'
-import { CONTENT_SECURITY_POLICY } from './docs-page.js'
+import { CONTENT_SECURITY_POLICY, docsPage } from './docs-page.js'
+import { describeApi } from './document.js'
 
-/** What the API says of itself. */
+/** The OpenAPI document as JSON and as a page. Made at the first request: only then is the public URL known. */
+export class ApiDocument {
+  private made: { json: string; page: string } | null = null
+
+  constructor(
+    private readonly controllers: readonly Class[],
+    private readonly publicUrl: () => string,
+  ) {}
+
+  read(): { json: string; page: string } {
+    if (this.made === null) {
+      const document = describeApi(this.controllers, this.publicUrl())
+      this.made = { json: JSON.stringify(document), page: docsPage(document) }
+    }
+    return this.made
+  }
+}
+
+/** Serves the OpenAPI document. */
 @Controller()
 export class DocsController {
   constructor(private readonly api: ApiDocument) {}
@@ -21,7 +39,7 @@ export class DocsController {
   })
   openApi(@Query() _query: NoParameters, @Res({ passthrough: true }) reply: FastifyReply) {
     void reply.type('application/json; charset=utf-8')
-    return this.api.json
+    return this.api.read().json
   }
 
   @Get('docs')
@@ -35,6 +53,6 @@ export class DocsController {
   })
   docs(@Query() _query: NoParameters, @Res({ passthrough: true }) reply: FastifyReply) {
     void reply.type('text/html; charset=utf-8').header('content-security-policy', CONTENT_SECURITY_POLICY)
-    return this.api.page
+    return this.api.read().page
   }
 }

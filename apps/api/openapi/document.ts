@@ -1,54 +1,14 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Type } from '@nestjs/common'
-import { PROBLEM_CODES, PROBLEMS, type ProblemCode } from '../http/problems.js'
+import { idPattern } from '#libs/domain/ids/typeid.js'
+import { WEBHOOK_EVENT_TYPES, type WebhookEventType } from '#libs/domain/webhook/events.js'
+import { EVENT_BODIES } from '../events/event-schemas.js'
+import { RESPONSE_HEADERS } from '../http/headers.js'
+import { PROBLEM_CODES } from '../http/problems.js'
 import { TAGS } from './describe.js'
-import { bodyOf, propertiesOf } from './dto-schema.js'
-import { COMMON_HEADERS, RATE_LIMIT_HEADERS, REQUEST_HEADERS, RESPONSE_HEADERS } from '../http/headers.js'
-import { NamedSchemas } from './named-schemas.js'
-import type { Document, Operation, Parameter, ResponseJson } from './openapi-json.js'
-import { parameterOf } from './path-parameters.js'
-import { headerRef, Problem, problemResponse, problemResponseName } from './problem-schemas.js'
-import { routesOf, type Route } from './routes.js'
-import { describeSent } from './sent-events.js'
-
-/** The second name of all that is under /v1/inboxes. */
-const OTHER_FAMILY = '/v1/emails'
-
-/** The OpenAPI document of some controllers. Throws if one of their handlers is not wholly described. */
-export function describeApi(controllers: readonly Type[], publicUrl: string): Document {
-  const schemas = new NamedSchemas()
-  schemas.name(Problem)
-  const paths: Document['paths'] = {}
-  const responses = new Map<string, ResponseJson>()
-  for (const code of PROBLEM_CODES) responses.set(code, problemResponse([code], publicUrl))
-  for (const route of routesOf(controllers)) {
-    const operation = describeRoute(route, schemas, (codes) => {
-      const name = problemResponseName(codes)
-      if (!responses.has(name)) responses.set(name, problemResponse(codes, publicUrl))
-      return { $ref: `#/components/responses/${name}` }
-    })
-    paths[route.path] = { ...paths[route.path], [route.method]: operation }
-  }
-  const webhooks = describeSent(schemas)
-  return {
-    openapi: '3.1.1',
-    info: INFO,
-    servers: [{ url: publicUrl }],
-    tags: [...Object.entries(TAGS), EMAILS].map(([name, description]) => ({ name, description })),
-    paths,
-    webhooks,
-    components: {
-      schemas: schemas.all(),
-      responses: Object.fromEntries(responses),
-      headers: RESPONSE_HEADERS,
-      securitySchemes: { apiKey: API_KEY },
-    },
-  }
-}
-
-const EMAILS = [
-  'Emails',
-  'Another name for inboxes: each operation does what the one named in its `x-alias-of` does, with links under `/v1/emails`.',
-] as const
+import type { Document, Operation, Parameter } from './openapi-json.js'
+import { routesOf } from './operations.js'
+import { groupByStatus, problemResponse, responseName } from './problem-responses.js'
 
 const INFO = {
   title: 'Mayfly',
@@ -66,6 +26,12 @@ const INFO = {
   license: { name: 'MIT', identifier: 'MIT' },
 }
 
+const ALL_TAGS = {
+  ...TAGS,
+  Emails:
+    'Another name for inboxes: each operation does what the one named in its `x-alias-of` does, with links under `/v1/emails`.',
+}
+
 const API_KEY = {
   type: 'http',
   scheme: 'bearer',
@@ -75,110 +41,100 @@ const API_KEY = {
     '`operator`, all accounts. An operation takes a key with any one of the scopes that its security names.',
 }
 
-function describeRoute(
-  route: Route,
-  schemas: NamedSchemas,
-  refuse: (codes: readonly ProblemCode[]) => { $ref: string },
-): Operation {
-  const { description, path, scopes } = route
-  const isOther = path.startsWith(OTHER_FAMILY)
+/** The OpenAPI document of some controllers. Throws if one of their handlers is not wholly described. */
+export function describeApi(controllers: readonly Type[], publicUrl: string): Document {
+  const routes = routesOf(controllers)
+  const paths: Document['paths'] = {}
+  for (const { path, method, operation } of routes) paths[path] = { ...paths[path], [method]: operation }
+  const single = PROBLEM_CODES.flatMap((code) => groupByStatus([code]))
+  const groups = [...single, ...routes.flatMap(({ problems }) => problems)]
+  return withNamedSchemas({
+    openapi: '3.1.1',
+    info: INFO,
+    servers: [{ url: publicUrl }],
+    tags: Object.entries(ALL_TAGS).map(([name, description]) => ({ name, description })),
+    paths,
+    webhooks: Object.fromEntries(WEBHOOK_EVENT_TYPES.map((type) => [type, { post: sentOperation(type) }])),
+    components: {
+      schemas: {},
+      responses: Object.fromEntries(
+        groups.map((group) => [responseName(group), problemResponse(group, publicUrl)]),
+      ),
+      headers: RESPONSE_HEADERS,
+      securitySchemes: { apiKey: API_KEY },
+    },
+  })
+}
+
+const SENT: Record<WebhookEventType, { id: string; summary: string }> = {
+  'message.received': { id: 'messageReceived', summary: 'Mail has come in' },
+  'message.deleted': { id: 'messageDeleted', summary: 'A message was deleted' },
+  'inbox.expired': { id: 'inboxExpired', summary: 'An inbox has expired' },
+  'inbox.deleted': { id: 'inboxDeleted', summary: 'An inbox was deleted' },
+}
+
+const SENT_HEADERS = [
+  sentHeader(
+    'webhook-id',
+    idPattern('dlv'),
+    'The delivery: the same for each of its attempts, and for replays.',
+  ),
+  sentHeader('webhook-timestamp', '^[0-9]+$', 'Unix seconds of the attempt.'),
+  sentHeader(
+    'webhook-signature',
+    '^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)?$',
+    '`v1,` and the base64 of HMAC-SHA256 over id, timestamp and body with full stops in between; during a rotation ' +
+      'two of them, with a space in between.',
+  ),
+]
+
+function sentHeader(name: string, pattern: string, description: string): Parameter {
+  return { name, in: 'header', required: true, description, schema: { type: 'string', pattern } }
+}
+
+/** The request that an event sends to webhooks. */
+function sentOperation(type: WebhookEventType): Operation {
+  const { id, summary } = SENT[type]
+  const schema: object = EVENT_BODIES[type]
   return {
-    operationId: isOther ? description.id.replace(/Inbox(es)?/, otherName) : description.id,
-    ...(isOther ? { 'x-alias-of': description.id } : {}),
-    tags: [isOther ? EMAILS[0] : description.tag],
-    summary: description.summary,
-    ...(description.description === undefined ? {} : { description: description.description }),
-    security: (scopes ?? []).map((scope) => ({ apiKey: [scope] })),
-    parameters: parametersOf(route),
-    ...requestBody(route, schemas),
+    operationId: id,
+    tags: ['Webhooks'],
+    summary,
+    description:
+      `What webhooks are sent of \`${type}\`, at least once and in no promised order, signed as Standard Webhooks ` +
+      'has it.',
+    security: [],
+    parameters: SENT_HEADERS,
+    requestBody: { required: true, content: { 'application/json': { schema } } },
     responses: {
-      [route.status]: successOf(route, schemas),
-      ...Object.fromEntries(byStatus(problemsOf(route)).map(([status, codes]) => [status, refuse(codes)])),
+      '2XX': { description: 'It was taken.', headers: {} },
+      '410': { description: 'It is taken no longer: the webhook is disabled.', headers: {} },
+      default: { description: 'It is tried again later.', headers: {} },
     },
   }
 }
 
-function otherName(name: string): string {
-  return name === 'Inboxes' ? 'Emails' : 'Email'
-}
-
-function parametersOf(route: Route): Parameter[] {
-  const { path, query, description } = route
-  const takes = [...(description.takes ?? []), ...(isRepeatable(route) ? (['Idempotency-Key'] as const) : [])]
-  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => parameterOf(path, name))
-  const inQuery = query === null ? [] : propertiesOf(query)
-  return [
-    ...inPath,
-    ...inQuery.map(({ name, description, isRequired, schema }) => ({
-      name,
-      in: 'query' as const,
-      ...(isRequired ? { required: true } : {}),
-      description,
-      schema,
-    })),
-    ...takes.map((name) => ({ name, in: 'header' as const, ...REQUEST_HEADERS[name] })),
-  ]
-}
-
-function requestBody({ body }: Route, schemas: NamedSchemas): Pick<Operation, 'requestBody'> {
-  const described = body === null ? null : bodyOf(body, schemas)
-  if (described === null) return {}
-  const { isRequired: required, schema } = described
-  return { requestBody: { required, content: { 'application/json': { schema } } } }
-}
-
-function successOf(route: Route, schemas: NamedSchemas): ResponseJson {
-  const { description, produces, scopes } = route
-  const { answer } = description
-  const limits = scopes === null ? [] : RATE_LIMIT_HEADERS
-  const replayed = isRepeatable(route) ? (['Idempotent-Replayed'] as const) : []
-  const headers = [...COMMON_HEADERS, ...(answer.headers ?? []), ...replayed, ...limits] as const
-  return {
-    description: answer.description,
-    headers: Object.fromEntries(headers.map((name) => [name, headerRef(name)])),
-    content: { [produces ?? '*/*']: { schema: schemas.name(answer.schema) } },
+/**
+ * Moves each schema that has an `$id` to the components, and puts a reference in its place. A `$ref` may hold such a
+ * schema itself. Throws if two schemas have one name.
+ */
+function withNamedSchemas(document: Document): Document {
+  const named = new Map<string, unknown>()
+  const replace = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(replace)
+    if (typeof value !== 'object' || value === null) return value
+    const { $id: name, ...members } = value as Record<string, unknown>
+    // typebox keeps its own notes under keys with a tilde.
+    const entries = Object.entries(members).filter(([key]) => !key.startsWith('~'))
+    const schema = Object.fromEntries(entries.map(([key, member]) => [key, replace(member)]))
+    if (typeof schema.$ref === 'object') Object.assign(schema, schema.$ref)
+    if (typeof name !== 'string') return schema
+    if (!isDeepStrictEqual(named.get(name) ?? schema, schema))
+      throw new Error(`two schemas have the name ${name}`)
+    named.set(name, schema)
+    return { $ref: `#/components/schemas/${name}` }
   }
-}
-
-/** What an operation may fail with: what all of its kind may, and what it says of itself. */
-function problemsOf(route: Route): ProblemCode[] {
-  const { method, path, scopes, produces, description } = route
-  const codes = new Set<ProblemCode>(['invalid-request', 'internal-error', 'shutting-down'])
-  const add = (when: boolean, ...more: ProblemCode[]) => {
-    if (when) for (const code of more) codes.add(code)
-  }
-  add(produces !== null, 'not-acceptable')
-  add(path.includes('{'), 'not-found')
-  add(
-    scopes !== null,
-    'missing-api-key',
-    'invalid-api-key',
-    'revoked-api-key',
-    'plan-lacks-api-access',
-    'missing-scope',
-  )
-  add(scopes !== null, 'catching-up', 'log-unavailable', 'read-model-unavailable')
-  add(scopes !== null, 'rate-limited')
-  add(description.takes?.includes('Mayfly-Inbox-Password') === true, ...PASSWORD_PROBLEMS)
-  add(isRepeatable(route), 'idempotency-key-in-use', 'idempotency-key-reused')
-  add(method !== 'get', 'malformed-json', 'body-too-large', 'unsupported-media-type', 'busy')
-  add(true, ...(description.problems ?? []))
-  return PROBLEM_CODES.filter((code) => codes.has(code))
-}
-
-/** Whether it takes an Idempotency-Key. */
-function isRepeatable({ method, scopes }: Route): boolean {
-  return method === 'post' && scopes !== null
-}
-
-const PASSWORD_PROBLEMS = [
-  'inbox-password-required',
-  'inbox-password-invalid',
-  'too-many-password-attempts',
-] as const satisfies ProblemCode[]
-
-function byStatus(codes: readonly ProblemCode[]): [status: string, codes: ProblemCode[]][] {
-  return Object.entries(Object.groupBy(codes, (code) => String(PROBLEMS[code].status))).map(
-    ([status, some = []]) => [status, some],
-  )
+  const { components, ...rest } = replace(document) as Document
+  const schemas = Object.fromEntries([...named].toSorted(([one], [other]) => one.localeCompare(other)))
+  return { ...rest, components: { ...components, schemas } } as Document
 }

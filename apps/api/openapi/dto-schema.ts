@@ -1,135 +1,127 @@
 import type { Type } from '@nestjs/common'
+import { Reflector } from '@nestjs/core'
 import { getMetadataStorage } from 'class-validator'
-import { aboutOf, bodyDescriptionOf } from './describe.js'
-import type { NamedSchemas } from './named-schemas.js'
-import type { SchemaJson } from './openapi-json.js'
+import { type BodyDescription, DescribeBody, descriptionOf } from './describe.js'
+import type { Operation, Parameter, SchemaJson } from './openapi-json.js'
 
-export interface PropertySchema {
+/** A property of a body, or a parameter of a query. */
+interface Property {
   name: string
   description: string
   isRequired: boolean
-  /** Of a body: null counts as nothing. */
+  /** Null counts as left out. */
   takesNull: boolean
   schema: SchemaJson
 }
 
-type Rule = (...constraints: unknown[]) => Record<string, unknown>
-
-/** What class-validator's rules are in JSON Schema. Of another rule, what `Says` adds must tell all. */
-const RULES: Readonly<Record<string, Rule>> = {
+/** class-validator's rules as JSON Schema. A property with another rule has its schema in `Says`. */
+const RULES: Readonly<Record<string, (constraint: unknown) => object>> = {
   isString: () => ({ type: 'string' }),
   isBoolean: () => ({ type: 'boolean' }),
   isInt: () => ({ type: 'integer' }),
   isArray: () => ({ type: 'array' }),
   min: (minimum) => ({ minimum }),
   max: (maximum) => ({ maximum }),
-  minLength: (minLength) => ({ minLength }),
   maxLength: (maxLength) => ({ maxLength }),
   isIn: (values) => ({ type: 'string', enum: values }),
-  equals: (value) => ({ const: value }),
   matches: (pattern) => ({ type: 'string', pattern: sourceOf(pattern) }),
   arrayMinSize: (minItems) => ({ minItems }),
   arrayMaxSize: (maxItems) => ({ maxItems }),
-  arrayNotEmpty: () => ({ minItems: 1 }),
   arrayUnique: () => ({ uniqueItems: true }),
-  // JSON Schema knows no others than whole characters.
+  // JSON Schema has no other strings.
   isWellFormed: () => ({}),
 }
 
-/** The properties that a class takes, from its rules. Throws if one is not described, or by rules unknown here. */
-export function propertiesOf(metatype: Type): PropertySchema[] {
-  const rules = getMetadataStorage().getTargetValidationMetadatas(metatype, '', false, false)
-  const names = [...new Set(rules.map(({ propertyName }) => propertyName))]
-  const defaults = new metatype() as Readonly<Record<string, unknown>>
-  return names.map((name) => {
-    const about = aboutOf(metatype.prototype as object, name)
-    if (about === undefined) throw new Error(`${metatype.name}.${name} does not say what it is for`)
-    const conditions: Condition[] = []
-    const schema: Record<string, unknown> = {}
-    const items: Record<string, unknown> = {}
-    for (const rule of rules.filter(({ propertyName }) => propertyName === name)) {
-      // class-validator leaves them out where a rule has none.
-      const constraints = (rule.constraints as unknown[] | undefined) ?? []
-      if (rule.type === 'conditionalValidation') {
-        conditions.push(constraints[0] as Condition)
-        continue
-      }
-      const known = RULES[rule.name ?? '']
-      if (known === undefined && Object.keys(about.schema).length === 0) {
-        throw new Error(`${metatype.name}.${name} has the rule ${rule.name}, which says nothing of its form`)
-      }
-      Object.assign(rule.each ? items : schema, known?.(...constraints))
-    }
-    const whole = {
-      ...schema,
-      ...(Object.keys(items).length === 0 ? {} : { items }),
-      ...about.schema,
-      ...(defaults[name] === undefined ? {} : { default: defaults[name] }),
-    }
-    return {
-      name,
-      description: about.description,
-      isRequired: isChecked(conditions, name, undefined) && defaults[name] === undefined,
-      takesNull: !isChecked(conditions, name, null),
-      schema: whole,
-    }
-  })
+/** The parameters of a query, from the rules of its class. Throws as `propertiesOf` does. */
+export function queryParameters(metatype: Type): Parameter[] {
+  return propertiesOf(metatype).map(({ name, isRequired, description, schema }) => ({
+    name,
+    in: 'query',
+    ...(isRequired ? { required: true } : {}),
+    description,
+    schema,
+  }))
 }
 
-/** A body, its schema named after its class; null for a class without properties. */
-export function bodyOf(
-  metatype: Type,
-  schemas: NamedSchemas,
-): { isRequired: boolean; schema: SchemaJson } | null {
+/** A body, from the rules of its class; none if the class has no properties. Throws as `propertiesOf` does. */
+export function requestBody(metatype: Type): Pick<Operation, 'requestBody'> {
   const properties = propertiesOf(metatype)
-  if (properties.length === 0) return null
-  const { description, example, minProperties, variants } = bodyDescriptionOf(metatype)
-  const whole = { $id: metatype.name, description, examples: [example] }
-  const object = (only: readonly PropertySchema[], required: readonly string[]): SchemaJson => ({
+  if (properties.length === 0) return {}
+  const about = new Reflector().get<BodyDescription | undefined>(DescribeBody.KEY, metatype)
+  if (about === undefined) throw new Error(`${metatype.name} has no description`)
+  const { description, example, minProperties, variants } = about
+  const object = (own: readonly Property[], required: readonly string[]) => ({
     type: 'object',
-    properties: Object.fromEntries(
-      only.map((property) => [property.name, propertySchema(property, schemas)]),
-    ),
-    ...(required.length === 0 ? {} : { required: [...required] }),
+    properties: Object.fromEntries(own.map((property) => [property.name, bodyProperty(property)])),
+    ...(required.length === 0 ? {} : { required }),
     ...(minProperties === undefined ? {} : { minProperties }),
     additionalProperties: false,
   })
-  if (variants === undefined) {
-    const required = properties.filter(({ isRequired }) => isRequired).map(({ name }) => name)
-    const schema = schemas.name({ ...whole, ...object(properties, required) })
-    return { isRequired: required.length > 0 || minProperties !== undefined, schema }
-  }
+  const required = properties.filter(({ isRequired }) => isRequired).map(({ name }) => name)
   // Each variant is a whole object: generators ignore alternatives of `required` alone.
-  const special = new Set(Object.values(variants).flatMap(({ required }) => required))
-  const anyOf = Object.entries(variants).map(([$id, { description, required }]) => {
-    const own = properties.filter(({ name }) => required.includes(name) || !special.has(name))
-    return { $id, description, ...object(own, required) }
+  const excluding = new Set(Object.values(variants ?? {}).flatMap((variant) => variant.required))
+  const anyOf = Object.entries(variants ?? {}).map(([$id, variant]) => {
+    const own = properties.filter(({ name }) => variant.required.includes(name) || !excluding.has(name))
+    return { $id, description: variant.description, ...object(own, variant.required) }
   })
-  return { isRequired: true, schema: schemas.name({ ...whole, anyOf }) }
-}
-
-function propertySchema(
-  { description, takesNull, schema }: PropertySchema,
-  schemas: NamedSchemas,
-): SchemaJson {
-  const { default: preset, ...named } = schemas.name(schema)
-  return {
-    // openapi-typescript makes a property with a `default` a required one.
-    description:
-      preset === undefined ? description : `${description} Default: \`${JSON.stringify(preset)}\`.`,
-    ...(takesNull ? orNull(named) : named),
+  const schema: object = {
+    $id: metatype.name,
+    description,
+    examples: [example],
+    ...(variants === undefined ? object(properties, required) : { anyOf }),
   }
+  const isRequired = required.length > 0 || minProperties !== undefined || variants !== undefined
+  return { requestBody: { required: isRequired, content: { 'application/json': { schema } } } }
 }
 
-type Condition = (object: object, value: unknown) => boolean
-
-function isChecked(conditions: readonly Condition[], name: string, value: unknown): boolean {
-  return conditions.every((condition) => condition({ [name]: value }, value))
+/** Throws if a property has no description, or a rule that is not in `RULES` and no schema. */
+function propertiesOf(metatype: Type): Property[] {
+  const storage = getMetadataStorage()
+  const rules = storage.getTargetValidationMetadatas(metatype, '', false, false)
+  const defaults = new metatype() as Readonly<Record<string, unknown>>
+  return Object.entries(storage.groupByPropertyName(rules)).map(([name, own]) => {
+    const about = descriptionOf(metatype, name)
+    if (about === undefined) throw new Error(`${metatype.name}.${name} has no description`)
+    const conditions: ((object: object, value: unknown) => boolean)[] = []
+    const [schema, items]: [object, object] = [{}, {}]
+    for (const { type, name: rule = '', constraints, each } of own) {
+      // class-validator leaves `constraints` out if a rule has none.
+      const [constraint] = (constraints as [unknown] | undefined) ?? []
+      const known = RULES[rule]
+      if (type === 'conditionalValidation') conditions.push(constraint as (typeof conditions)[number])
+      else if (known !== undefined) Object.assign(each ? items : schema, known(constraint))
+      else if (Object.keys(about.schema).length === 0)
+        throw new Error(`${metatype.name}.${name} has the rule ${rule}, which has no JSON Schema`)
+    }
+    const isChecked = (value: unknown) => conditions.every((holds) => holds({ [name]: value }, value))
+    const preset = defaults[name]
+    return {
+      name,
+      description: about.description,
+      isRequired: isChecked(undefined) && preset === undefined,
+      takesNull: !isChecked(null),
+      schema: {
+        ...schema,
+        ...(Object.keys(items).length === 0 ? {} : { items }),
+        ...about.schema,
+        ...(preset === undefined ? {} : { default: preset }),
+      },
+    }
+  })
 }
 
-function orNull(schema: SchemaJson): SchemaJson {
-  if (schema.$ref !== undefined) return { anyOf: [schema, { type: 'null' }] }
-  return typeof schema.type === 'string' ? { ...schema, type: [schema.type, 'null'] } : schema
+/** The default is in the description: openapi-typescript makes a property with a `default` a required one. */
+function bodyProperty({ description, takesNull, schema }: Property): object {
+  const { default: preset, ...own } = schema
+  const text = preset === undefined ? description : `${description} Default: \`${JSON.stringify(preset)}\`.`
+  if ('$id' in own) {
+    return { description: text, ...(takesNull ? { anyOf: [own, { type: 'null' }] } : { $ref: own }) }
+  }
+  return {
+    description: text,
+    ...own,
+    ...(takesNull && own.type !== undefined ? { type: [own.type, 'null'].flat() } : {}),
+  }
 }
 
 function sourceOf(pattern: unknown): string {

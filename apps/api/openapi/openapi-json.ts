@@ -1,13 +1,13 @@
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 
-/** As much of OpenAPI 3.1 as is made here. */
+/** The part of OpenAPI 3.1 that the document uses. */
 export interface Document {
   openapi: '3.1.1'
   info: { title: string; version: string; summary: string; description: string; license: object }
   servers: { url: string }[]
   tags: { name: string; description: string }[]
   paths: Record<string, Partial<Record<Method, Operation>>>
-  /** What is posted to others, by the name of the event. */
+  /** The requests that Mayfly sends, by the name of the event. */
   webhooks: Record<string, { post: Operation }>
   components: {
     schemas: Record<string, SchemaJson>
@@ -15,12 +15,6 @@ export interface Document {
     headers: Record<string, HeaderJson>
     securitySchemes: { apiKey: { type: string; scheme: string; description: string } }
   }
-}
-
-export interface HeaderJson {
-  description: string
-  required: boolean
-  schema: SchemaJson
 }
 
 export interface Operation {
@@ -34,7 +28,7 @@ export interface Operation {
   security: { apiKey: string[] }[]
   parameters: Parameter[]
   requestBody?: { required: boolean; content: { 'application/json': { schema: SchemaJson } } }
-  responses: Record<string, ResponseJson | { $ref: string }>
+  responses: Record<string, ResponseJson | Reference>
 }
 
 export interface Parameter {
@@ -47,13 +41,22 @@ export interface Parameter {
 
 export interface ResponseJson {
   description: string
-  headers: Record<string, HeaderJson | { $ref: string }>
+  headers: Record<string, HeaderJson | Reference>
   content?: Record<string, { schema: SchemaJson; examples?: object }>
 }
 
-/** As much of JSON Schema as the document makes use of. */
-export interface SchemaJson {
-  $ref?: string
+export interface HeaderJson {
+  description: string
+  required: boolean
+  schema: SchemaJson
+}
+
+export interface Reference {
+  $ref: string
+}
+
+/** The part of JSON Schema that the document uses. */
+export interface SchemaJson extends Partial<Reference> {
   type?: string | string[]
   anyOf?: SchemaJson[]
   items?: SchemaJson
@@ -74,4 +77,14 @@ export interface SchemaJson {
   maxItems?: number
   minProperties?: number
   maxProperties?: number
+}
+
+/** The name that a reference ends with. */
+export function nameIn(reference: string): string {
+  return reference.slice(reference.lastIndexOf('/') + 1)
+}
+
+/** References to headers by their names. */
+export function headerRefs(names: readonly string[]): Record<string, Reference> {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }

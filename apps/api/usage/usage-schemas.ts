@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { MAX_BUCKETS } from '#libs/ports/usage/timeline.js'
-import { Count, OrNull, Time } from '../openapi/schema-parts.js'
+import { Count, OrNull, Time } from '../openapi/describe.js'
 
 export const totals = {
   requests: Count('Requests that were answered.'),

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { REPLAY_STATES } from '#libs/domain/webhook/replay.js'
-import { Count, IdOf, Time } from '../openapi/schema-parts.js'
+import { Count, IdOf, Time } from '../openapi/describe.js'
 
 export const ReplaySchema = Type.Object(
   {

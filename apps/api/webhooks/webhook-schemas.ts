@@ -4,7 +4,7 @@ import {
   type DisabledReason,
   type WebhookEventType,
 } from '#libs/domain/webhook/events.js'
-import { IdOf, OrNull, Time } from '../openapi/schema-parts.js'
+import { IdOf, OrNull, Time } from '../openapi/describe.js'
 
 const REASONS = ['by-request', 'gone', 'failing'] as const satisfies DisabledReason[]
 

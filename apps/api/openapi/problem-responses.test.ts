@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { PROBLEM_CODES } from '../http/problems.js'
-import { renderProblems } from './problem-table.js'
+import { renderProblems } from './problem-responses.js'
 
 const cellsOf = (table: string) =>
   table

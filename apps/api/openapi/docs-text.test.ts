@@ -1,4 +1,4 @@
-import { schemaText } from './schema-text.js'
+import { schemaText } from './docs-text.js'
 
 describe('A schema in words', () => {
   it('shows by examples what its pattern takes', () => {

@@ -1,0 +1,112 @@
+import { type Document, nameIn, type Operation, type SchemaJson } from './openapi-json.js'
+
+/** Text in HTML. */
+export function escaped(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
+}
+
+/** Markdown of one line with `code`, in HTML. */
+export function inline(text: string): string {
+  return escaped(text).replaceAll(/`([^`]*)`/g, '<code>$1</code>')
+}
+
+/** Markdown of paragraphs, in HTML. */
+export function paragraphs(text: string): string {
+  const all = text.split('\n\n').map((paragraph) => `<p>${inline(paragraph)}</p>`)
+  return all.join('\n')
+}
+
+/** The schema that a reference leads to; any other schema itself. */
+export function resolved(schema: SchemaJson, { components }: Document): SchemaJson {
+  return schema.$ref === undefined ? schema : (components.schemas[nameIn(schema.$ref)] ?? {})
+}
+
+/** A schema in a few words of HTML: `string, at most 200 characters`. Named schemas are links. */
+export function schemaText(schema: SchemaJson): string {
+  const { minimum, maximum, minLength, maxLength, maxItems, maxProperties, examples = [] } = schema
+  const words = [
+    typeText(schema),
+    rangeText(minimum, maximum, ''),
+    rangeText(minLength, maxLength, ' characters'),
+    rangeText(undefined, maxItems, ' times'),
+    rangeText(undefined, maxProperties, ' pairs'),
+    schema.default === undefined ? '' : `default <code>${escaped(JSON.stringify(schema.default))}</code>`,
+    examples.length === 0 ? '' : `such as ${examples.map(code).join(', ')}`,
+  ]
+  return words.filter(Boolean).join(', ')
+}
+
+function typeText(schema: SchemaJson): string {
+  const { $ref, anyOf, items, type = 'anything', format, properties, additionalProperties } = schema
+  if ($ref !== undefined) return `<a href="#${nameIn($ref)}">${nameIn($ref)}</a>`
+  if (anyOf !== undefined) return anyOf.map(typeText).join(' or ')
+  if (schema.const !== undefined) return code(schema.const)
+  if (schema.enum !== undefined) return schema.enum.map(code).join(' or ')
+  if (items !== undefined) return `list of ${schemaText(items)}`
+  if (typeof additionalProperties === 'object') return `object of ${typeText(additionalProperties)}s`
+  if (format === 'date-time') return 'time'
+  const text = [type].flat().join(' or ')
+  if (properties === undefined) return text
+  const each = Object.entries(properties).map(([name, own]) => `${code(name)} (${schemaText(own)})`)
+  return `${text} with ${each.join(', ')}`
+}
+
+function rangeText(least: number | undefined, most: number | undefined, unit: string): string {
+  if (least !== undefined && most !== undefined) return `${least} to ${most}${unit}`
+  if (least !== undefined) return `at least ${least}${unit}`
+  return most === undefined ? '' : `at most ${most}${unit}`
+}
+
+function code(value: unknown): string {
+  return `<code>${escaped(typeof value === 'string' ? value : JSON.stringify(value))}</code>`
+}
+
+/**
+ * A command that sends an operation's request with the examples of the document. The shell takes the key from
+ * `MAYFLY_KEY`. Throws if a body has no example.
+ */
+export function curlCommand(method: string, path: string, operation: Operation, document: Document): string {
+  const url = `${document.servers[0]?.url ?? ''}${examplePath(path, operation)}`
+  const lines = [['curl', ...curlFlags(method, operation), quoted(url)].join(' ')]
+  if (operation.security.length > 0) lines.push('-H "Authorization: Bearer $MAYFLY_KEY"')
+  if (operation.requestBody !== undefined) {
+    const { schema } = operation.requestBody.content['application/json']
+    const [example] = resolved(schema, document).examples ?? []
+    if (example === undefined) throw new Error(`the body of ${operation.operationId} has no example`)
+    lines.push("-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(example))}`)
+  }
+  return lines.join(' \\\n  ')
+}
+
+/** A stream is printed as it comes, a file is saved under its own name. */
+function curlFlags(method: string, { responses }: Operation): string[] {
+  if (method !== 'GET') return ['-X', method]
+  const contents = Object.values(responses).flatMap((response) =>
+    'content' in response ? Object.entries(response.content ?? {}) : [],
+  )
+  if (contents.some(([type]) => type === 'text/event-stream')) return ['-N']
+  return contents.some(([, { schema }]) => schema.format === 'binary') ? ['-OJ'] : []
+}
+
+/** A path and query with an example of each required parameter. */
+function examplePath(path: string, { parameters }: Operation): string {
+  const query = new URLSearchParams()
+  let filled = path
+  for (const { name, in: location, schema } of parameters.filter(({ required }) => required)) {
+    const [example = schema.minimum] = schema.examples ?? schema.enum ?? []
+    for (const value of [example].flat()) {
+      const text = typeof value === 'string' ? value : JSON.stringify(value)
+      if (location === 'path') filled = filled.replace(`{${name}}`, text)
+      if (location === 'query') query.append(name, text)
+    }
+  }
+  return query.size === 0 ? filled : `${filled}?${query.toString()}`
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}

@@ -1,0 +1,172 @@
+import { RequestMethod, type Type } from '@nestjs/common'
+import {
+  HTTP_CODE_METADATA,
+  METHOD_METADATA,
+  PARAMTYPES_METADATA,
+  PATH_METADATA,
+  ROUTE_ARGS_METADATA,
+} from '@nestjs/common/constants.js'
+import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js'
+import { MetadataScanner, Reflector } from '@nestjs/core'
+import { idPattern } from '#libs/domain/ids/typeid.js'
+import { scopesOf } from '../access/scope.guard.js'
+import { COMMON_HEADERS, RATE_LIMIT_HEADERS, REQUEST_HEADERS } from '../http/headers.js'
+import { producedBy } from '../http/media.js'
+import { PROBLEM_CODES, type ProblemCode } from '../http/problems.js'
+import { routeTemplate } from '../http/route-template.js'
+import { Describe, type Description } from './describe.js'
+import { queryParameters, requestBody } from './dto-schema.js'
+import { headerRefs, type Method, type Operation, type Parameter, type SchemaJson } from './openapi-json.js'
+import { groupByStatus, type ProblemGroup, responseName } from './problem-responses.js'
+
+/** One way to call a handler. */
+export interface Route {
+  method: Method
+  /** As `routeTemplate` spells it. */
+  path: string
+  operation: Operation
+  problems: ProblemGroup[]
+}
+
+/** Every route of some controllers, from the metadata of Nest's decorators. Throws if one is not wholly described. */
+export function routesOf(controllers: readonly Type[]): Route[] {
+  const scanner = new MetadataScanner()
+  return controllers.flatMap((controller) => {
+    const prototype = controller.prototype as Record<string, Handler>
+    return scanner.getAllMethodNames(prototype).flatMap((name) => {
+      const handler = prototype[name]
+      if (handler === undefined || !Reflect.hasMetadata(METHOD_METADATA, handler)) return []
+      const bases = [Reflect.getMetadata(PATH_METADATA, controller) as string | string[]].flat()
+      const tail = Reflect.getMetadata(PATH_METADATA, handler) as string
+      return bases.map((base) => routeOf(controller, name, handler, `${base}/${tail}`))
+    })
+  })
+}
+
+type Handler = Parameters<typeof scopesOf>[1]
+
+/** A second name of everything under /v1/inboxes. */
+const ALIAS = '/v1/emails'
+
+function routeOf(controller: Type, name: string, handler: Handler, registered: string): Route {
+  const reflector = new Reflector()
+  const about = reflector.get<Description | undefined>(Describe.KEY, handler)
+  if (about === undefined) throw new Error(`${controller.name}.${name} has no description`)
+  const requestMethod = Reflect.getMetadata(METHOD_METADATA, handler) as RequestMethod
+  const method = RequestMethod[requestMethod].toLowerCase() as Method
+  const path = routeTemplate(`/${registered.split('/').filter(Boolean).join('/')}`)
+  const isAlias = path.startsWith(ALIAS)
+  const scopes = scopesOf(reflector, handler)
+  const produces = producedBy(reflector, handler)
+  const status = Reflect.getMetadata(HTTP_CODE_METADATA, handler) as number | undefined
+  const query = argumentClass(controller, name, RouteParamtypes.QUERY)
+  const body = argumentClass(controller, name, RouteParamtypes.BODY)
+  const { id, tag, summary, description, answer, takes = [] } = about
+  const isRepeatable = method === 'post' && scopes !== null
+  const requestHeaders = [...takes, ...(isRepeatable ? (['Idempotency-Key'] as const) : [])]
+  const responseHeaders = [
+    ...COMMON_HEADERS,
+    ...(answer.headers ?? []),
+    ...(isRepeatable ? ['Idempotent-Replayed'] : []),
+    ...(scopes === null ? [] : RATE_LIMIT_HEADERS),
+  ]
+  const problems = groupByStatus([
+    ...PROBLEMS_OF.anyRequest,
+    ...(produces === null ? [] : PROBLEMS_OF.mediaType),
+    ...(path.includes('{') ? PROBLEMS_OF.pathParameter : []),
+    ...(scopes === null ? [] : PROBLEMS_OF.key),
+    ...(takes.includes('Mayfly-Inbox-Password') ? PROBLEMS_OF.password : []),
+    ...(isRepeatable ? PROBLEMS_OF.idempotencyKey : []),
+    ...(method === 'get' ? [] : PROBLEMS_OF.body),
+    ...(about.problems ?? []),
+  ])
+  const operation: Operation = {
+    operationId: isAlias ? id.replace('Inboxes', 'Emails').replace('Inbox', 'Email') : id,
+    ...(isAlias ? { 'x-alias-of': id } : {}),
+    tags: [isAlias ? 'Emails' : tag],
+    summary,
+    ...(description === undefined ? {} : { description }),
+    security: (scopes ?? []).map((scope) => ({ apiKey: [scope] })),
+    parameters: [
+      ...pathParameters(registered),
+      ...(query === null ? [] : queryParameters(query)),
+      ...requestHeaders.map((header) => ({
+        name: header,
+        in: 'header' as const,
+        ...REQUEST_HEADERS[header],
+      })),
+    ],
+    ...(body === null ? {} : requestBody(body)),
+    responses: {
+      [status ?? (method === 'post' ? 201 : 200)]: {
+        description: answer.description,
+        headers: headerRefs(responseHeaders),
+        content: { [produces ?? '*/*']: { schema: answer.schema } },
+      },
+      ...Object.fromEntries(
+        problems.map((group) => [group.status, { $ref: `#/components/responses/${responseName(group)}` }]),
+      ),
+    },
+  }
+  return { method, path, operation, problems }
+}
+
+/** The class of a handler's query or body; null if it takes none. */
+function argumentClass(controller: Type, name: string, kind: RouteParamtypes): Type | null {
+  const classes = Reflect.getMetadata(PARAMTYPES_METADATA, controller.prototype as object, name) as Type[]
+  const taken = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as
+    Record<string, { index: number }> | undefined
+  const [, argument] = Object.entries(taken ?? {}).find(([key]) => key.startsWith(`${kind}:`)) ?? []
+  return argument === undefined ? null : (classes[argument.index] ?? null)
+}
+
+/** The parameters of a path, by the names that they are registered under. */
+const PATH_PARAMETERS: Readonly<Record<string, { description: string; schema: SchemaJson }>> = {
+  inboxId: idLike('inb_01jd6b8w0mf2ja3yz5c7e9g1hk', 'The id of an inbox.'),
+  messageId: idLike('msg_01jd6b90cxf2jb8yqv4t6m2n0p', 'The id of a message in that inbox.'),
+  accountId: idLike('acc_01jd6axq2ve9r5t1y3n7m4k8c6', 'The id of an account.'),
+  keyId: idLike('key_01jd6aycj4e7p8s9v1w3x5z7b2', 'The id of a key of the account.'),
+  webhookId: idLike('whk_01jd6b2k8nf3gq6r9t2w5y8z1c', 'The id of a webhook.'),
+  deliveryId: idLike('dlv_01jd6b90czf2jb8z0w6s8p1q3r', 'The id of a delivery of the webhook.'),
+  replayId: idLike('rpl_01jd6b9t3mf2ka7xw5v1n8q4se', 'The id of a replay of the webhook.'),
+  index: { description: "The attachment's `index`.", schema: { type: 'integer', minimum: 0 } },
+  code: { description: "A problem's `code`.", schema: { type: 'string', enum: PROBLEM_CODES } },
+}
+
+function idLike(example: string, description: string) {
+  return {
+    description,
+    schema: { type: 'string', pattern: idPattern(example.slice(0, 3)), examples: [example] },
+  }
+}
+
+/** Throws if a parameter has no description. */
+function pathParameters(registered: string): Parameter[] {
+  const names = [...routeTemplate(registered).matchAll(/\{(\w+)\}/g)]
+  return [...registered.matchAll(/:(\w+)/g)].map(([, name = ''], index) => {
+    const described = PATH_PARAMETERS[name]
+    if (described === undefined) throw new Error(`the path parameter ${name} has no description`)
+    return { name: names[index]?.[1] ?? name, in: 'path', required: true, ...described }
+  })
+}
+
+/** The problems that every operation of a kind may answer. */
+const PROBLEMS_OF = {
+  anyRequest: ['invalid-request', 'internal-error', 'shutting-down'],
+  mediaType: ['not-acceptable'],
+  pathParameter: ['not-found'],
+  key: [
+    'missing-api-key',
+    'invalid-api-key',
+    'revoked-api-key',
+    'plan-lacks-api-access',
+    'missing-scope',
+    'catching-up',
+    'log-unavailable',
+    'read-model-unavailable',
+    'rate-limited',
+  ],
+  password: ['inbox-password-required', 'inbox-password-invalid', 'too-many-password-attempts'],
+  idempotencyKey: ['idempotency-key-in-use', 'idempotency-key-reused'],
+  body: ['malformed-json', 'body-too-large', 'unsupported-media-type', 'busy'],
+} as const satisfies Record<string, readonly ProblemCode[]>
