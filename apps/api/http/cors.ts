@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { REQUEST_HEADERS, RESPONSE_HEADERS } from './headers.js'
 
 /*
  * Which pages of other origins a browser lets use the API (Fetch, section 3.3, https://fetch.spec.whatwg.org). Requests
@@ -6,32 +7,15 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
  */
 
 const METHODS = 'GET, HEAD, POST, PATCH, DELETE'
-const REQUEST_HEADERS = [
+const ALLOWED_HEADERS = listOf([
   'Authorization',
   'Content-Type',
-  'Idempotency-Key',
-  'Last-Event-ID',
-  'Mayfly-Inbox-Password',
   'X-Request-Id',
-]
-const ANSWER_HEADERS = [
-  'Allow',
-  'Content-Disposition',
-  'Deprecation',
-  'Idempotent-Replayed',
-  'Link',
-  'Location',
-  'Mayfly-Cursor',
-  'RateLimit',
-  'RateLimit-Policy',
-  'Retry-After',
-  'Sunset',
-  'WWW-Authenticate',
-  'X-RateLimit-Limit',
-  'X-RateLimit-Remaining',
-  'X-RateLimit-Reset',
-  'X-Request-Id',
-]
+  ...Object.keys(REQUEST_HEADERS),
+])
+/** Browsers always show `Cache-Control`, and apply `X-Content-Type-Options` themselves. */
+const { 'Cache-Control': _cache, 'X-Content-Type-Options': _type, ...SHOWN } = RESPONSE_HEADERS
+const EXPOSED_HEADERS = listOf(['Deprecation', 'Sunset', ...Object.keys(SHOWN)])
 /** Seconds for which a browser need not ask again. */
 const MAX_AGE = 600
 
@@ -51,7 +35,7 @@ export class Cors {
     if (origin === undefined || !(isAny || this.origins.has(origin))) return false
     void reply.headers({
       'access-control-allow-origin': isAny ? '*' : origin,
-      'access-control-expose-headers': ANSWER_HEADERS.join(', '),
+      'access-control-expose-headers': EXPOSED_HEADERS,
     })
     return true
   }
@@ -65,9 +49,13 @@ export class Cors {
   answerPreflight(reply: FastifyReply): FastifyReply {
     const headers = {
       'access-control-allow-methods': METHODS,
-      'access-control-allow-headers': REQUEST_HEADERS.join(', '),
+      'access-control-allow-headers': ALLOWED_HEADERS,
       'access-control-max-age': String(MAX_AGE),
     }
     return reply.code(204).headers(headers).send()
   }
+}
+
+function listOf(names: readonly string[]): string {
+  return names.toSorted().join(', ')
 }
