@@ -4,9 +4,8 @@ import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address/remote-address.js'
-import { note } from './access-log.js'
 import { setSafeHeaders } from './headers.js'
-import { endWithProblem, PROBLEM_TYPE, problemBody } from './problem-answer.js'
+import { endWithProblem, sendProblem } from './problem-answer.js'
 import { invalid, Problem } from './problems.js'
 import type { RefusalLines } from './refusal-lines.js'
 
@@ -44,12 +43,7 @@ export function answerFrameworkErrors({ publicUrl, welcome, admit }: UnreadableP
       () => unreadable,
       (error: unknown) => (error instanceof Problem ? error : unreadable),
     )
-    note(request, { problem: problem.code })
-    await reply
-      .code(problem.status)
-      .headers(problem.options.headers ?? {})
-      .type(PROBLEM_TYPE)
-      .send(problemBody(problem, request.id, publicUrl()))
+    await sendProblem(problem, request, reply, publicUrl())
   }
   return (_: Error, request: FastifyRequest, reply: FastifyReply): void => void answer(request, reply)
 }

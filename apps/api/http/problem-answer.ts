@@ -1,13 +1,29 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { note } from './access-log.js'
 import { SAFE_HEADERS } from './headers.js'
 import { PROBLEMS, type Problem } from './problems.js'
 
 /** Problem details (RFC 9457). */
-export const PROBLEM_TYPE = 'application/problem+json'
+const PROBLEM_TYPE = 'application/problem+json'
 
-/** A problem's body; `publicUrl` is what its type begins with. */
-export function problemBody({ code, options }: Problem, requestId: string, publicUrl: string): string {
+/** Answers a request with a problem. `publicUrl` is what its type begins with. */
+export async function sendProblem(
+  problem: Problem,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  publicUrl: string,
+): Promise<void> {
+  note(request, { problem: problem.code })
+  await reply
+    .code(problem.status)
+    .headers(problem.options.headers ?? {})
+    .type(PROBLEM_TYPE)
+    .send(problemBody(problem, request.id, publicUrl))
+}
+
+function problemBody({ code, options }: Problem, requestId: string, publicUrl: string): string {
   const { status, title, fix } = PROBLEMS[code]
   const { detail, errors, members = {} } = options
   const problem = {

@@ -8,10 +8,9 @@ import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
 import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
 import { UsageUnavailableError } from '#libs/ports/usage/usage-store.js'
-import { note } from './access-log.js'
 import { pathOf } from './link.js'
 import { methodNotAllowed, type MethodTable } from './method-table.js'
-import { PROBLEM_TYPE, problemBody } from './problem-answer.js'
+import { sendProblem } from './problem-answer.js'
 import { Problem, unavailable } from './problems.js'
 
 /** Answers every error as problem details (RFC 9457); what nobody expected is logged once and not shown. */
@@ -27,13 +26,8 @@ export class ProblemFilter implements ExceptionFilter {
     const request = http.getRequest<FastifyRequest>()
     const reply = http.getResponse<FastifyReply>()
     const problem = this.problemOf(error, request)
-    note(request, { problem: problem.code })
     if (problem.code === 'internal-error') request.log.error({ err: error }, 'a request failed')
-    await reply
-      .code(problem.status)
-      .headers(problem.options.headers ?? {})
-      .type(PROBLEM_TYPE)
-      .send(problemBody(problem, request.id, this.publicUrl()))
+    await sendProblem(problem, request, reply, this.publicUrl())
   }
 
   private problemOf(error: unknown, request: FastifyRequest): Problem {
