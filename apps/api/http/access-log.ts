@@ -6,9 +6,9 @@ import type { ApiRequestServed } from '#libs/domain/usage/usage-events.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
 import type { StreamOutcome } from '../events/event-stream.js'
+import { routeTemplate } from './method-table.js'
 import type { ProblemCode } from './problems.js'
 import type { Refused, RefusalLines } from './refusal-lines.js'
-import { routeTemplate } from './route-template.js'
 
 /** The status in the log and in metrics of a request whose client left before the answer was through, as nginx has it. */
 const HUNG_UP = 499

@@ -2,7 +2,6 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import createRouter, { type HTTPMethod } from 'find-my-way'
 import type { CanActivate, ExecutionContext } from '@nestjs/common'
 import { Problem } from './problems.js'
-import { routeTemplate } from './route-template.js'
 import { pathOf } from './link.js'
 
 const METHODS: HTTPMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
@@ -85,4 +84,17 @@ export class MethodGuard implements CanActivate {
     if (isOther) throw methodNotAllowed(request.method, allowed)
     return true
   }
+}
+
+/**
+ * A route as the contract spells it, from the path that it is registered under: `/v1/inboxes/:inboxId/messages/:messageId`
+ * is `/v1/inboxes/{id}/messages/{message_id}`. The first id of a path is `id`, each further one is named for its resource.
+ */
+export function routeTemplate(path: string): string {
+  let ids = 0
+  return path.replaceAll(/:(\w+)/g, (_, name: string) => {
+    if (!name.endsWith('Id')) return `{${name}}`
+    ids += 1
+    return ids === 1 ? '{id}' : `{${name.slice(0, -2)}_id}`
+  })
 }
