@@ -7,7 +7,7 @@ import {
   type AccountLimits,
 } from '#libs/domain/account/plan.js'
 import { UNIT_MS } from '#libs/domain/inbox/lifespan.js'
-import { IfGiven } from '../http/if-given.js'
+import { IfGiven } from '../http/dto-values.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 import { durationPattern } from '../http/durations.js'
 import { IsName, NAME_SCHEMA } from './name.js'

@@ -7,11 +7,10 @@ import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { Describe } from '../openapi/describe.js'
-import { offsetPageOf } from '../http/offset-page.js'
+import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { Event } from './history-schemas.js'
-import { IsCursor, IsLimit, IsOrder } from '../http/list-parameters.js'
 
 /** The query of GET /v1/inboxes/{id}/history. */
 class ListHistory {

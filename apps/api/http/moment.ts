@@ -1,3 +1,5 @@
+import { ValidateBy } from 'class-validator'
+
 const TIME = '([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?'
 const ZONE = '([Zz]|[+-]([01]\\d|2[0-3]):[0-5]\\d)'
 
@@ -22,4 +24,25 @@ export function readMoment(text: string): Date {
   const moment = parseMoment(text)
   if (moment === null) throw new TypeError(`not a moment: ${text}`)
   return moment
+}
+
+/** A moment as JSON Schema. */
+export const MOMENT_SCHEMA = {
+  type: 'string',
+  pattern: `^${MOMENT_FORM}$`,
+  examples: ['2026-11-21T08:00:00Z'],
+}
+
+/** What is accepted as a moment, for the message of a fault. */
+export const MOMENT_RULE = 'a moment as RFC 3339 has it: "2026-11-21T08:00:00Z"'
+
+/** A moment (RFC 3339), read by `parseMoment`. */
+export function IsMoment(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isMoment',
+    validator: {
+      validate: (value) => typeof value === 'string' && parseMoment(value) !== null,
+      defaultMessage: () => `$property must be ${MOMENT_RULE}`,
+    },
+  })
 }

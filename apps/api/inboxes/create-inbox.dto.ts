@@ -1,7 +1,7 @@
 import { IsBoolean, IsOptional, IsString, MaxLength, ValidateBy } from 'class-validator'
 import { LONGEST_RETENTION } from '#libs/domain/account/plan.js'
 import { parseLifespan, UNIT_MS } from '#libs/domain/inbox/lifespan.js'
-import { IfGiven } from '../http/if-given.js'
+import { IfGiven } from '../http/dto-values.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 import { durationPattern } from '../http/durations.js'
 import { InboxLabels, IsLabels } from './labels.js'

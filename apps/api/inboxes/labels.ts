@@ -1,7 +1,7 @@
 import { applyDecorators } from '@nestjs/common'
 import { ArrayMaxSize, IsArray, Matches, ValidateBy } from 'class-validator'
 import Type from 'typebox'
-import { Repeatable } from '../http/query-values.js'
+import { Repeatable } from '../http/dto-values.js'
 
 const MAX_LABELS = 16
 /** A colon parts name and value in queries; `__proto__` is no name that every store and client keeps. */
@@ -49,14 +49,12 @@ const FILTER = /^[^:]{1,64}:[\s\S]{0,128}$/u
 
 /** `label` of a query, once or several times: what is looked for has all of them. */
 export function AreLabelFilters(): PropertyDecorator {
-  const rules = [
-    Repeatable(),
-    IsArray({ message: 'label must be given' }),
-    ArrayMaxSize(MAX_LABELS, { message: `label may come ${MAX_LABELS} times` }),
+  return applyDecorators(
     Matches(FILTER, { each: true, message: 'label must be <name>:<value>' }),
-  ]
-  // As decorators that stand below each other are applied.
-  return applyDecorators(...rules.toReversed())
+    ArrayMaxSize(MAX_LABELS, { message: `label may come ${MAX_LABELS} times` }),
+    IsArray({ message: 'label must be given' }),
+    Repeatable(),
+  )
 }
 
 /** The pairs that a query's labels are. */

@@ -1,6 +1,6 @@
 import { IsIn, IsOptional } from 'class-validator'
 import { Says } from '../openapi/describe.js'
-import { IsCursor, IsLimit, IsOrder } from '../http/list-parameters.js'
+import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { AreLabelFilters } from './labels.js'
 
 /** The query of GET /v1/inboxes. */

@@ -1,7 +1,7 @@
 import { IsBoolean, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator'
 import { Says } from '../openapi/describe.js'
-import { IsCursor, IsLimit, IsOrder } from '../http/list-parameters.js'
-import { FromDigits, FromTrueOrFalse } from '../http/query-values.js'
+import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
+import { FromDigits, FromTrueOrFalse } from '../http/dto-values.js'
 
 const MAX_CHARACTERS = 1_000
 

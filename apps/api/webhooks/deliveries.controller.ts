@@ -7,12 +7,11 @@ import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { NoParameters } from '../http/no-parameters.dto.js'
-import { offsetPageOf } from '../http/offset-page.js'
+import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
 import { Describe, Says } from '../openapi/describe.js'
 import { Deliveries } from './deliveries.service.js'
 import { DeliverySchema } from './delivery-schemas.js'
 import { CHANGING, LOOKING, Webhooks } from './webhooks.service.js'
-import { IsCursor, IsLimit, IsOrder } from '../http/list-parameters.js'
 
 /** The query of GET /v1/webhooks/{id}/deliveries. */
 class ListDeliveries {

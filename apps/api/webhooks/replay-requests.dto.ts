@@ -1,7 +1,8 @@
+import { applyDecorators } from '@nestjs/common'
 import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsBoolean, Matches } from 'class-validator'
 import { idPattern } from '#libs/domain/ids/typeid.js'
-import { IfGiven } from '../http/if-given.js'
-import { IsMoment, MOMENT_SCHEMA } from '../http/is-moment.js'
+import { IfGiven } from '../http/dto-values.js'
+import { IsMoment, MOMENT_SCHEMA } from '../http/moment.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 
 /** As many as a page of them has. */
@@ -43,14 +44,11 @@ export class RequestReplay {
 }
 
 function AreDeliveryIds(): PropertyDecorator {
-  const rules = [
-    Matches(new RegExp(idPattern('dlv')), { each: true, message: IDS }),
-    ArrayUnique({ message: IDS }),
-    ArrayMaxSize(MAX_DELIVERIES, { message: IDS }),
-    ArrayMinSize(1, { message: IDS }),
+  return applyDecorators(
     IsArray({ message: IDS }),
-  ]
-  return (target, property) => {
-    for (const rule of rules.toReversed()) rule(target, property)
-  }
+    ArrayMinSize(1, { message: IDS }),
+    ArrayMaxSize(MAX_DELIVERIES, { message: IDS }),
+    ArrayUnique({ message: IDS }),
+    Matches(new RegExp(idPattern('dlv')), { each: true, message: IDS }),
+  )
 }

@@ -1,10 +1,10 @@
+import { applyDecorators } from '@nestjs/common'
 import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsIn, ValidateBy } from 'class-validator'
 import { WEBHOOK_EVENT_TYPES, type StartFrom, type WebhookEventType } from '#libs/domain/webhook/events.js'
 import { faultOfUrl, MAX_URL_CHARACTERS, URL_FORM } from '#libs/domain/webhook/url.js'
 import { GRACE_SCHEMA, IsGrace } from '../http/durations.js'
-import { IfGiven } from '../http/if-given.js'
-import { MOMENT_RULE } from '../http/is-moment.js'
-import { MOMENT_FORM, parseMoment, readMoment } from '../http/moment.js'
+import { IfGiven } from '../http/dto-values.js'
+import { MOMENT_FORM, MOMENT_RULE, parseMoment, readMoment } from '../http/moment.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 
 const URL_SCHEMA = {
@@ -96,16 +96,13 @@ function IsEndpoint(): PropertyDecorator {
 }
 
 function AreEvents(): PropertyDecorator {
-  const rules = [
-    IsIn(WEBHOOK_EVENT_TYPES, { each: true, message: EVENTS }),
-    ArrayUnique({ message: EVENTS }),
-    ArrayMaxSize(WEBHOOK_EVENT_TYPES.length, { message: EVENTS }),
-    ArrayMinSize(1, { message: EVENTS }),
+  return applyDecorators(
     IsArray({ message: EVENTS }),
-  ]
-  return (target, property) => {
-    for (const rule of rules.toReversed()) rule(target, property)
-  }
+    ArrayMinSize(1, { message: EVENTS }),
+    ArrayMaxSize(WEBHOOK_EVENT_TYPES.length, { message: EVENTS }),
+    ArrayUnique({ message: EVENTS }),
+    IsIn(WEBHOOK_EVENT_TYPES, { each: true, message: EVENTS }),
+  )
 }
 
 function IsStart(): PropertyDecorator {

@@ -1,4 +1,5 @@
 import { Transform } from 'class-transformer'
+import { ValidateIf } from 'class-validator'
 
 /** Reads a whole number in digits; anything else stays as it is, for the validation to refuse. */
 export function FromDigits(): PropertyDecorator {
@@ -17,4 +18,9 @@ export function FromTrueOrFalse(): PropertyDecorator {
 /** A parameter that may come once or several times, as an array. */
 export function Repeatable(): PropertyDecorator {
   return Transform(({ value }: { value: unknown }) => (typeof value === 'string' ? [value] : value))
+}
+
+/** A property that may be left out. Null, which IsOptional lets pass, is checked by its rules. */
+export function IfGiven(): PropertyDecorator {
+  return ValidateIf((_, value) => value !== undefined)
 }
