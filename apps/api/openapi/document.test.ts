@@ -1,0 +1,144 @@
+import { Body, Controller, Get, Patch, Query, type Type as Class } from '@nestjs/common'
+import { IsIn, IsOptional, IsString, ValidateBy } from 'class-validator'
+import Type from 'typebox'
+import { IfGiven } from '../http/dto-values.js'
+import { Describe, DescribeBody, type Description, Says } from './describe.js'
+import { describeApi } from './document.js'
+
+const Thing = Type.Object({ size: Type.Integer() }, { $id: 'Thing', description: 'A thing.' })
+
+const described = (schema: Description['answer']['schema'] = Thing): Description => ({
+  id: 'getThing',
+  tag: 'Operations',
+  summary: 'Read a thing',
+  answer: { description: 'It.', schema },
+})
+
+const documentOf = (controller: Class) => describeApi([controller], 'http://127.0.0.1')
+
+describe('the document of a controller', () => {
+  it('has its operation, by the rules of the classes that check query and body', () => {
+    class Find {
+      @Says('What it is like.')
+      @IsOptional()
+      @IsIn(['large', 'small'])
+      like?: 'large' | 'small'
+    }
+
+    @DescribeBody({ description: 'A change.', example: { name: 'one' } })
+    class Change {
+      @Says('For people.')
+      @IsOptional()
+      @IsString()
+      name?: string | null
+
+      @Says('Its twin.', Thing)
+      @IfGiven()
+      @ValidateBy({ name: 'isThing', validator: { validate: () => true } })
+      twin?: object
+    }
+
+    @Controller('things')
+    class Things {
+      @Patch(':inboxId')
+      @Describe(described())
+      change(@Body() _body: Change, @Query() _query: Find) {
+        return null
+      }
+    }
+
+    const { paths, components } = documentOf(Things)
+    const operation = paths['/things/{id}']?.patch
+    expect(operation?.parameters).toMatchObject([
+      { name: 'id', in: 'path', required: true },
+      { name: 'like', in: 'query', schema: { type: 'string', enum: ['large', 'small'] } },
+    ])
+    expect(operation?.requestBody).toEqual({
+      required: false,
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Change' } } },
+    })
+    expect(components.schemas.Change?.properties).toEqual({
+      name: { description: 'For people.', type: ['string', 'null'] },
+      twin: { description: 'Its twin.', $ref: '#/components/schemas/Thing' },
+    })
+    expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining(['Change', 'Problem', 'Thing']))
+    expect(operation?.responses['200']).toMatchObject({
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Thing' } } },
+    })
+  })
+})
+
+describe('no document is made', () => {
+  it('of a handler without a description', () => {
+    @Controller()
+    class Things {
+      @Get('things')
+      list() {
+        return null
+      }
+    }
+    expect(() => documentOf(Things)).toThrow('Things.list has no description')
+  })
+
+  it('of a parameter without a description', () => {
+    class Find {
+      @IsString()
+      name!: string
+    }
+    expect(() => documentOf(taking(Find))).toThrow('Find.name has no description')
+  })
+
+  it('of a rule that has no form in JSON Schema', () => {
+    class Find {
+      @Says('What it is called.')
+      @ValidateBy({ name: 'isNice', validator: { validate: () => true } })
+      name!: string
+    }
+    expect(() => documentOf(taking(Find))).toThrow('Find.name has the rule isNice')
+  })
+
+  it('of a path parameter without a description', () => {
+    @Controller('things')
+    class Things {
+      @Get(':thingId')
+      @Describe(described())
+      get() {
+        return null
+      }
+    }
+    expect(() => documentOf(Things)).toThrow('thingId has no description')
+  })
+
+  it('of two schemas with one name', () => {
+    @Controller()
+    class Things {
+      @Get('one')
+      @Describe(described())
+      one() {
+        return null
+      }
+
+      @Get('other')
+      @Describe(described(Type.Object({}, { $id: 'Thing', description: 'Another thing.' })))
+      other() {
+        return null
+      }
+    }
+    expect(() => documentOf(Things)).toThrow('two schemas have the name Thing')
+  })
+})
+
+/** A controller whose handler takes a query. */
+function taking(query: Class): Class {
+  @Controller('things')
+  class Things {
+    @Get()
+    @Describe(described())
+    list(_query: unknown) {
+      return null
+    }
+  }
+  Reflect.defineMetadata('design:paramtypes', [query], Things.prototype, 'list')
+  Query()(Things.prototype, 'list', 0)
+  return Things
+}
