@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
+import { DueClaims } from '#libs/ports/read-model/due-claims.js'
 import type { DueDeliveries, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import type { DeliveryRow } from '#libs/ports/read-model/views.js'
 import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
@@ -16,7 +17,7 @@ import type { Outcomes } from './outcomes.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
 export interface DispatcherOptions {
-  deliveries: DueDeliveries
+  deliveries: Pick<DueDeliveries, 'dueWebhooks' | 'claimOf'>
   webhooks: Pick<WebhookQueries, 'webhook'>
   attempts: Pick<Attempts, 'make'>
   outcomes: Pick<Outcomes, 'isLogAway' | 'giveUp'>
@@ -45,6 +46,7 @@ export class Dispatcher {
   private readonly bell = new Doorbell()
   private readonly underWay = new Set<DeliveryId>()
   private readonly slots: AttemptSlots
+  private readonly due: DueClaims
   private readonly circuits = new Circuits()
   private readonly accounts = new LRUCache<WebhookId, AccountId>({ max: MAX_REMEMBERED })
   /** How many attempts of a delivery this process has made: the views may not show the last one when its lease ends. */
@@ -54,6 +56,7 @@ export class Dispatcher {
   private loop: Promise<void> = Promise.resolve()
 
   constructor(private readonly options: DispatcherOptions) {
+    this.due = new DueClaims(options.deliveries)
     this.slots = new AttemptSlots(options.mostAttempts, options.mostOfWebhook)
   }
 
@@ -92,7 +95,7 @@ export class Dispatcher {
 
   /** Whether more may be due, and there is capacity for it. */
   private async claim(): Promise<boolean> {
-    const { deliveries, outcomes, mostAttempts, mostOfWebhook, leaseMs, now } = this.options
+    const { outcomes, mostAttempts, mostOfWebhook, leaseMs, now } = this.options
     if (outcomes.isLogAway) return false
     const { limit: offered, capacityOf } = this.slots.offer()
     const limit = Math.min(offered, mostAttempts - this.underWay.size)
@@ -103,7 +106,7 @@ export class Dispatcher {
       const owned = await Promise.all(ids.map((id) => this.ownedBy(id)))
       return owned.map((webhook) => (webhook === null ? 1 : capacityOf(webhook, mostOf(webhook.id))))
     }
-    const rows = await deliveries.claimDue({ now: at, leaseMs, limit, capacityOf: capacitiesOf })
+    const rows = await this.due.claim({ now: at, leaseMs, limit, capacityOf: capacitiesOf })
     for (const row of rows) if (!this.isKnown(row)) void this.attempt(row.delivery)
     return rows.length === limit && this.slots.free > 0 && this.underWay.size < mostAttempts
   }

@@ -7,7 +7,8 @@ import {
   requested,
   webhookIdIn,
 } from './delivery-follower.contract.js'
-import type { DeliveryListQuery, DueClaim } from './queries.js'
+import { DueClaims, type DueClaim } from './due-claims.js'
+import type { DeliveryListQuery } from './queries.js'
 import type { ReadModelHarness } from './read-model-harness.contract.js'
 
 const id = webhookIdIn(1)
@@ -16,10 +17,12 @@ const elsewhere = webhookIdIn(2)
 
 export function describeDeliveryQueries(made: () => ReadModelHarness): void {
   let follower: DeliveryFollower
+  let claims: DueClaims
 
   beforeEach(async () => {
     for (const partition of [0, 2, 3]) await DeliveryFollower.begin(made().store, partition)
     follower = await DeliveryFollower.begin(made().store, 1)
+    claims = new DueClaims(made().deliveries)
   })
 
   const list = async (query: Partial<DeliveryListQuery> = {}) => {
@@ -32,7 +35,7 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
     Promise.resolve(webhookIds.map(capacityOf))
   const claim = async (atMs: number, claimed: Partial<DueClaim> = {}) => {
     const all = { now: moment(atMs), leaseMs: 60_000, limit: 100, capacityOf: capacitiesOf(() => 100) }
-    const rows = await made().deliveries.claimDue({ ...all, ...claimed })
+    const rows = await claims.claim({ ...all, ...claimed })
     return rows.map(({ delivery }) => delivery.id).sort()
   }
   const health = async (webhookId: WebhookId) => (await made().store.webhookHealth([webhookId]))[0]

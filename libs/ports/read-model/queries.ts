@@ -152,21 +152,15 @@ export interface DeliveryQueries {
   listDeliveries(query: DeliveryListQuery): Promise<DeliveryRow[]>
 }
 
-export interface DueClaim {
-  now: Date
-  /** For so long no other caller is given what this one is; it is to tell by then how each attempt went. */
-  leaseMs: number
-  limit: number
-  /** How many more deliveries of each of these webhooks may be claimed. */
-  capacityOf: (webhookIds: readonly WebhookId[]) => Promise<readonly number[]>
-}
-
+/** Due deliveries among many processes: each is leased by one of them at a time. */
 export interface DueDeliveries {
   /**
-   * Deliveries whose attempt is due, those of each webhook earliest first, and leases them. Nothing of partitions
-   * that are catching up: what is due there may long have been delivered.
+   * Webhooks with deliveries whose attempt may be due, in pages, a webhook maybe twice. None of partitions that are
+   * catching up: what is due there may have been delivered long ago.
    */
-  claimDue(claim: DueClaim): Promise<DeliveryRow[]>
+  dueWebhooks(now: Date): AsyncIterable<readonly WebhookId[]>
+  /** Leases due deliveries of a webhook, earliest first; none of a partition that is catching up. */
+  claimOf(webhookId: WebhookId, claim: { now: Date; leaseMs: number; limit: number }): Promise<DeliveryRow[]>
   /** When the attempt is due, or was, that has been for longest or comes next, under way or not; null for none. */
   earliestDue(): Promise<Date | null>
   /** Forgets deliveries asked for before then that are over; resolves with how many. */

@@ -1,11 +1,6 @@
 import type { DeliveryId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { DeliveryKey } from '#libs/ports/read-model/projection-store.js'
-import type {
-  DeliveryListQuery,
-  DeliveryQueries,
-  DueClaim,
-  DueDeliveries,
-} from '#libs/ports/read-model/queries.js'
+import type { DeliveryListQuery, DeliveryQueries, DueDeliveries } from '#libs/ports/read-model/queries.js'
 import type { DeliveryRow } from '#libs/ports/read-model/views.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import { isCatchingUpWith } from './catching-up.js'
@@ -14,13 +9,10 @@ import type { DueWebhookKey, Tables } from './tables.js'
 
 const FIRST_WEBHOOK = 'whk_' as WebhookId
 const BEHIND_WEBHOOKS = 'whk_~' as WebhookId
-/** Webhooks that a claim is shared out among, earliest first: it looks through no more of them. */
-const MAX_IN_TURN = 1_000
-const ASKED_AT_ONCE = 100
+const WEBHOOKS_AT_ONCE = 100
 
 export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
   private readonly leases = new Leases()
-  private readonly turns = new Turns()
 
   constructor(private readonly tables: Tables) {}
 
@@ -35,22 +27,32 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     return Promise.resolve(rows)
   }
 
-  async claimDue({ now, leaseMs, limit, capacityOf }: DueClaim): Promise<DeliveryRow[]> {
-    if (isCatchingUpWith(this.tables, 'webhook-events')) return []
+  // The port's readers await; this one has nothing to wait for.
+  // eslint-disable-next-line @typescript-eslint/require-await
+  async *dueWebhooks(now: Date): AsyncIterable<readonly WebhookId[]> {
+    if (isCatchingUpWith(this.tables, 'webhook-events')) return
+    const end: DueWebhookKey = [now.getTime(), BEHIND_WEBHOOKS]
+    let start: DueWebhookKey = [0, FIRST_WEBHOOK]
+    for (;;) {
+      // A page begins with the last key of the one before: a read must not stay open while others write.
+      const keys = [...this.tables.dueWebhooks.getKeys({ start, end, limit: WEBHOOKS_AT_ONCE })]
+      yield keys.map(([, id]) => id)
+      const last = keys.at(-1)
+      if (last === undefined || keys.length < WEBHOOKS_AT_ONCE) return
+      start = last
+    }
+  }
+
+  claimOf(
+    webhookId: WebhookId,
+    { now, leaseMs, limit }: { now: Date; leaseMs: number; limit: number },
+  ): Promise<DeliveryRow[]> {
+    if (isCatchingUpWith(this.tables, 'webhook-events')) return Promise.resolve([])
     const nowMs = now.getTime()
     this.leases.forgetOver(nowMs)
-    const due = await this.dueWithCapacity(nowMs, capacityOf)
-    const some = this.turns.inTurn(due, ({ id }) => id).slice(0, limit)
-    const claimed: DeliveryRow[] = []
-    for (const [index, { id, most }] of some.entries()) {
-      const share = Math.ceil((limit - claimed.length) / (some.length - index))
-      const wanted = Math.min(share, most)
-      const rows = this.dueOf(id, nowMs, wanted)
-      this.turns.had(id, rows.length === wanted)
-      for (const { delivery } of rows) this.leases.take(delivery, nowMs + leaseMs)
-      claimed.push(...rows)
-    }
-    return claimed
+    const rows = this.dueOf(webhookId, nowMs, limit)
+    for (const { delivery } of rows) this.leases.take(delivery, nowMs + leaseMs)
+    return Promise.resolve(rows)
   }
 
   earliestDue(): Promise<Date | null> {
@@ -60,35 +62,6 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
 
   removeOld(before: Date): Promise<number> {
     return removeOldDeliveries(this.tables, before)
-  }
-
-  private dueWebhooks(untilMs: number): Iterable<DueWebhookKey> {
-    return this.tables.dueWebhooks.getKeys({ start: [0, FIRST_WEBHOOK], end: [untilMs, BEHIND_WEBHOOKS] })
-  }
-
-  private async dueWithCapacity(
-    nowMs: number,
-    capacityOf: DueClaim['capacityOf'],
-  ): Promise<{ id: WebhookId; most: number }[]> {
-    const found: { id: WebhookId; most: number }[] = []
-    let ids: WebhookId[] = []
-    const ask = async () => {
-      const capacities = await capacityOf(ids)
-      found.push(
-        ...ids.map((id, index) => ({ id, most: capacities[index] ?? 0 })).filter(({ most }) => most > 0),
-      )
-      ids = []
-    }
-    for (const [, id] of this.dueWebhooks(nowMs)) {
-      ids.push(id)
-      if (ids.length < ASKED_AT_ONCE) continue
-      await ask()
-      if (found.length >= MAX_IN_TURN) return found
-      // Whatever else the process does goes on in between.
-      await new Promise(setImmediate)
-    }
-    await ask()
-    return found
   }
 
   private dueOf(webhookId: WebhookId, untilMs: number, most: number): DeliveryRow[] {
@@ -142,28 +115,5 @@ class Leases {
       if (untilMs > nowMs) return
       this.leases.delete(id)
     }
-  }
-}
-
-/** Beyond it all are as new. */
-const MAX_REMEMBERED = 50_000
-
-/** Whose turn it is where more is due than is claimed at once. */
-class Turns {
-  private readonly lastOf = new Map<WebhookId, number>()
-  private turn = 0
-
-  /** Those first that had no turn for longest; among those that had none, in the order in which they came. */
-  inTurn<Due>(due: readonly Due[], idOf: (each: Due) => WebhookId): Due[] {
-    const lastOf = (each: Due) => this.lastOf.get(idOf(each)) ?? 0
-    return due.toSorted((one, other) => lastOf(one) - lastOf(other))
-  }
-
-  /** One that has had all that was due to it is as new when there is something again. */
-  had(id: WebhookId, isMoreDue: boolean): void {
-    if (this.lastOf.size >= MAX_REMEMBERED) this.lastOf.clear()
-    this.turn += 1
-    if (isMoreDue) this.lastOf.set(id, this.turn)
-    else this.lastOf.delete(id)
   }
 }

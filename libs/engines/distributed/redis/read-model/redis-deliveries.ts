@@ -3,12 +3,7 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import type { DeliveryId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { DeliveryKey } from '#libs/ports/read-model/projection-store.js'
 import { isOver } from '#libs/ports/read-model/old-deliveries.js'
-import type {
-  DeliveryListQuery,
-  DeliveryQueries,
-  DueClaim,
-  DueDeliveries,
-} from '#libs/ports/read-model/queries.js'
+import type { DeliveryListQuery, DeliveryQueries, DueDeliveries } from '#libs/ports/read-model/queries.js'
 import type { DeliveryRow } from '#libs/ports/read-model/views.js'
 import { idsIn } from './hash-ids.js'
 import type { ViewKeys } from './keys.js'
@@ -21,16 +16,9 @@ const TOPIC = 'webhook-events'
 const WEBHOOKS_AT_ONCE = 500
 const REMOVED_AT_ONCE = 500
 
-interface DueWebhook {
-  webhookId: WebhookId
-  /** How many of its deliveries may be claimed. */
-  most: number
-}
-
 /** Deliveries among many processes: who leases one in its partition's script has it. Leases end by the callers' clocks. */
 export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
   private readonly rows: RowReader
-  private turn = 0
 
   constructor(
     private readonly client: RedisClient,
@@ -67,16 +55,31 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
     }
   }
 
-  async claimDue(claim: DueClaim): Promise<DeliveryRow[]> {
-    const { limit } = claim
-    const partitions = this.partitionsInTurn()
-    const due = (await Promise.all(partitions.map((partition) => this.dueIn(partition, claim)))).flat()
-    const some = due.slice(0, limit)
-    const each = Math.max(Math.floor(limit / Math.max(some.length, 1)), 1)
-    const claimed = await Promise.all(
-      some.map(({ webhookId, most }) => this.claimOf(webhookId, claim, Math.min(each, most))),
-    )
-    return claimed.flat()
+  /** The first pages of all partitions at once, then their second ones. */
+  async *dueWebhooks(now: Date): AsyncIterable<readonly WebhookId[]> {
+    let partitions = this.keys.everyPartition()
+    for (let seen = 0; partitions.length > 0; seen += WEBHOOKS_AT_ONCE) {
+      const pages = await Promise.all(partitions.map((partition) => this.dueIn(partition, now, seen)))
+      yield pages.flat()
+      partitions = partitions.filter((_, index) => pages[index]?.length === WEBHOOKS_AT_ONCE)
+    }
+  }
+
+  async claimOf(
+    webhookId: WebhookId,
+    { now, leaseMs, limit }: { now: Date; leaseMs: number; limit: number },
+  ): Promise<DeliveryRow[]> {
+    const { client, keys } = this
+    const partition = keys.partitionOf(webhookId)
+    const all = [
+      keys.slot({ topic: TOPIC, partition }),
+      keys.dueWebhooks(partition),
+      keys.dueDeliveries(webhookId),
+      keys.deliveries(webhookId),
+    ]
+    const args = [webhookId, now.getTime(), now.getTime() + leaseMs, limit]
+    const rows = (await reach(() => CLAIM_DUE.runForBytes(client, all, args))) as (Buffer | null)[]
+    return rows.flatMap((bytes) => (bytes === null ? [] : [decodeDelivery(bytes)]))
   }
 
   async earliestDue(): Promise<Date | null> {
@@ -140,43 +143,9 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
     )
   }
 
-  /** Each begins now and then: where more is due than may be claimed, none comes always last. */
-  private partitionsInTurn(): number[] {
-    const all = this.keys.everyPartition()
-    this.turn = (this.turn + 1) % all.length
-    return [...all.slice(this.turn), ...all.slice(0, this.turn)]
-  }
-
-  /** Webhooks of a partition that have capacity for more, as many as one claim may need. */
-  private async dueIn(partition: number, { now, limit, capacityOf }: DueClaim): Promise<DueWebhook[]> {
+  private async dueIn(partition: number, now: Date, seen: number): Promise<WebhookId[]> {
     const keys = [this.keys.slot({ topic: TOPIC, partition }), this.keys.dueWebhooks(partition)]
-    const found: DueWebhook[] = []
-    for (let seen = 0; found.length < limit; seen += WEBHOOKS_AT_ONCE) {
-      const args = [now.getTime(), seen, WEBHOOKS_AT_ONCE]
-      const some = (await reach(() => DUE_WEBHOOKS.run(this.client, keys, args))) as WebhookId[]
-      const capacities = await capacityOf(some)
-      const due = some.map((webhookId, index) => ({ webhookId, most: capacities[index] ?? 0 }))
-      found.push(...due.filter(({ most }) => most > 0))
-      if (some.length < WEBHOOKS_AT_ONCE) break
-    }
-    return found.slice(0, limit)
-  }
-
-  private async claimOf(
-    webhookId: WebhookId,
-    { now, leaseMs }: DueClaim,
-    most: number,
-  ): Promise<DeliveryRow[]> {
-    const { client, keys } = this
-    const partition = keys.partitionOf(webhookId)
-    const all = [
-      keys.slot({ topic: TOPIC, partition }),
-      keys.dueWebhooks(partition),
-      keys.dueDeliveries(webhookId),
-      keys.deliveries(webhookId),
-    ]
-    const args = [webhookId, now.getTime(), now.getTime() + leaseMs, most]
-    const rows = (await reach(() => CLAIM_DUE.runForBytes(client, all, args))) as (Buffer | null)[]
-    return rows.flatMap((bytes) => (bytes === null ? [] : [decodeDelivery(bytes)]))
+    const args = [now.getTime(), seen, WEBHOOKS_AT_ONCE]
+    return (await reach(() => DUE_WEBHOOKS.run(this.client, keys, args))) as WebhookId[]
   }
 }
