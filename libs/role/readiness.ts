@@ -1,7 +1,6 @@
-import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { measureWholeBacklog } from '#libs/ports/read-model/backlog.js'
-import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
+import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/deadline.js'
 
 export interface Readiness {
@@ -29,10 +28,7 @@ export async function measureReadiness(
     const mustWait = isCatchingUp && !WORK_THE_BACKLOG_OFF.has(role)
     return { status: mustWait ? 'catching-up' : 'ready', backlog }
   } catch (error) {
-    const isAway = [LogUnavailableError, ReadModelUnavailableError, DeadlineError].some(
-      (kind) => error instanceof kind,
-    )
-    if (isAway) return { status: 'unavailable' }
+    if (error instanceof UnavailableError || error instanceof DeadlineError) return { status: 'unavailable' }
     throw error
   }
 }

@@ -1,11 +1,8 @@
-import { KeyVaultUnavailableError } from '#libs/ports/key-vault/key-vault.js'
-import { BudgetExhaustedError } from '#libs/runtime/fair-share/budget.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
 import type { HistoryEntry } from '#libs/ports/read-model/history.js'
 import type { Doorbell } from '#libs/ports/signals/doorbell.js'
 import type { RequestBudgets } from '../http/budgets.js'
-import { Problem } from '../http/problems.js'
+import { isTransient, Problem } from '../http/problems.js'
 import { COMMENT, eventText, RETRY } from './event-stream-text.js'
 import { PAGE, type InboxFeed } from './inbox-feed.js'
 
@@ -74,7 +71,7 @@ export async function* eventChunks(
     } catch (error) {
       if (isOver()) return undefined
       if (error instanceof Problem && error.status < 500) return 'key-refused'
-      if (!isPassing(error)) throw error
+      if (!isTransient(error)) throw error
       waitMs = LOOK_AGAIN_MS
     }
     const nowMs = performance.now()
@@ -101,11 +98,4 @@ export async function* eventChunks(
 
 function isEnd({ type }: HistoryEntry): boolean {
   return type === 'InboxDeleted' || type === 'InboxExpired'
-}
-
-/** What is over by itself: views or log out of reach, or catching up. */
-function isPassing(error: unknown): boolean {
-  if (error instanceof Problem) return error.status === 503
-  if (error instanceof BudgetExhaustedError) return true
-  return error instanceof ReadModelUnavailableError || error instanceof KeyVaultUnavailableError
 }

@@ -1,3 +1,4 @@
+import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
 import type { ResponseHeader } from './headers.js'
 
 /**
@@ -211,6 +212,11 @@ export class Problem extends Error {
   get status(): number {
     return PROBLEMS[this.code].status
   }
+}
+
+/** Whether the same work may succeed later: what it needs is unavailable, or too busy. */
+export function isTransient(error: unknown): error is Error {
+  return error instanceof UnavailableError || (error instanceof Problem && error.status === 503)
 }
 
 /** In seconds: about the time in which views catch up and logs come back. */

@@ -1,15 +1,12 @@
 import { Injectable } from '@nestjs/common'
-import { BudgetExhaustedError } from '#libs/runtime/fair-share/budget.js'
-import { KeyVaultUnavailableError } from '#libs/ports/key-vault/key-vault.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { inboxChannel } from '#libs/ports/read-model/inbox-channel.js'
-import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
 import { type InboxId, isId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import type { Principal } from '../access/authenticator.js'
 import { type MailRead, RequestBudgets } from '../http/budgets.js'
 import { readMessageCursor } from '../http/cursor.js'
-import { Problem } from '../http/problems.js'
+import { isTransient } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Instance } from '../instance.js'
 import { noInbox, type OpenInbox } from '../inboxes/inboxes.service.js'
@@ -78,7 +75,7 @@ export class MessageWait {
     let unsubscribe: (() => void) | null = null
     try {
       for (;;) {
-        const seen: Waited | Error = await this.look(waiting, waited, wait).catch(ifItMayPass)
+        const seen: Waited | Error = await this.look(waiting, waited, wait).catch(ifTransient)
         if (!(seen instanceof Error)) waited = seen
         if (waited?.message != null) return waited
         if (wait.end === 'shutting-down') throw shuttingDown()
@@ -148,11 +145,9 @@ function positionIn(inboxId: InboxId, { cursor }: WaitForMessage): number {
   return cursor === undefined ? 0 : readMessageCursor(inboxId, cursor).from
 }
 
-/** What may be over before the timeout is; throws anything else. */
-function ifItMayPass(error: unknown): Error {
-  if (error instanceof ReadModelUnavailableError || error instanceof KeyVaultUnavailableError) return error
-  if (error instanceof BudgetExhaustedError) return error
-  if (error instanceof Problem && error.code === 'catching-up') return error
+/** An error that may be over before the timeout is; throws any other. */
+function ifTransient(error: unknown): Error {
+  if (isTransient(error)) return error
   throw error
 }
 

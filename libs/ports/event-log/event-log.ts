@@ -1,3 +1,4 @@
+import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
 import type { SourceTopic, TopicName } from './topics.js'
 
 /** A record as it stands on the log: CloudEvents attributes as headers, the event's data as the value. */
@@ -154,6 +155,6 @@ export class NotAssignedError extends Error {
 }
 
 /** The log did not take a record, or may have: it is out of reach, full, or closing. */
-export class LogUnavailableError extends Error {
+export class LogUnavailableError extends UnavailableError {
   override readonly name = 'LogUnavailableError'
 }

@@ -1,3 +1,4 @@
+import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
 /** A request that its client may send again: named by a digest, told apart from another by its fingerprint. */
 export interface Repeatable {
   /** Digest of whose it is and what its client calls it. */
@@ -43,7 +44,7 @@ export interface IdempotencyStore {
   close(): Promise<void>
 }
 
-export class IdempotencyUnavailableError extends Error {
+export class IdempotencyUnavailableError extends UnavailableError {
   override readonly name = 'IdempotencyUnavailableError'
 }
 

@@ -1,3 +1,4 @@
+import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { SecretKey } from './seal.js'
 
@@ -18,7 +19,7 @@ export interface KeyVault {
 }
 
 /** A key is not, or not known to be, durable: the vault is out of reach or full. */
-export class KeyVaultUnavailableError extends Error {
+export class KeyVaultUnavailableError extends UnavailableError {
   override readonly name = 'KeyVaultUnavailableError'
 }
 

@@ -1,3 +1,4 @@
+import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { WrappedKey } from './master-key.js'
 
@@ -78,6 +79,6 @@ export interface KeyView {
 }
 
 /** The view does not answer, or can't now; what it was asked to do may have been done. */
-export class KeyViewUnavailableError extends Error {
+export class KeyViewUnavailableError extends UnavailableError {
   override readonly name = 'KeyViewUnavailableError'
 }

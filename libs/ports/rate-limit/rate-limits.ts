@@ -1,3 +1,4 @@
+import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
 /** So many in each window, which begins with the first that is taken and is over at once. */
 export interface RatePolicy {
   /** Letters, digits and dashes; counts of different names know nothing of each other. */
@@ -34,6 +35,6 @@ export interface RateLimits {
 }
 
 /** The counts are out of reach for now. What was to be taken may have been. */
-export class RateLimitsUnavailableError extends Error {
+export class RateLimitsUnavailableError extends UnavailableError {
   override readonly name = 'RateLimitsUnavailableError'
 }

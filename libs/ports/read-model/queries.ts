@@ -1,3 +1,4 @@
+import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
@@ -14,7 +15,7 @@ import type { DeliveryRow, InboxRow, MessageRow } from './views.js'
  * The views are out of reach for now: every method of the store and of the queries rejects with it, soon. What was
  * asked for may have been done.
  */
-export class ReadModelUnavailableError extends Error {
+export class ReadModelUnavailableError extends UnavailableError {
   override readonly name: string = 'ReadModelUnavailableError'
 }
 

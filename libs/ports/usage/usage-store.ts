@@ -1,9 +1,10 @@
+import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { TimelineBucket } from './timeline.js'
 import type { EncodedRows } from './usage-rows.js'
 
 /** Usage figures are out of reach for now: every method rejects with it, soon. What was asked for may have been done. */
-export class UsageUnavailableError extends Error {
+export class UsageUnavailableError extends UnavailableError {
   override readonly name = 'UsageUnavailableError'
 }
 

@@ -1,3 +1,4 @@
+import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
 /** Gives back what was taken. To call it twice does no harm. */
 export type Release = () => void
 
@@ -13,7 +14,7 @@ export interface BudgetOptions {
 }
 
 /** What was asked for did not become free in time. */
-export class BudgetExhaustedError extends Error {
+export class BudgetExhaustedError extends UnavailableError {
   override readonly name = 'BudgetExhaustedError'
 }
 
