@@ -29,14 +29,17 @@ interface BatchCodec<Event, Recording> {
   keyOf(event: Event): string
 }
 
-/** Whatever stands in a foreign record, what is said of it is short. */
-const MOST_REASON_CHARS = 500
+/** A reason may quote a record that something else wrote. */
+const MAX_REASON_CHARS = 500
 const MISPLACED = 'it stands under a key, or in a partition, that is not its own'
 
+/** Consumers in one process may be given the same records: the first one decodes them for all. */
+const decodedRecords = new WeakMap<StoredRecord, unknown>()
+
 /**
- * The events of a batch of a topic with so many partitions, in order, up to the first one from a newer version; throws
- * NewerSchemaError if the batch begins with that. Undecodable is also what has no place here, under another key than
- * its event's or in another partition than its key's: its order among the events of its subject can't be told.
+ * The events of a batch, in order, up to the first one that a newer version wrote; throws NewerSchemaError if the batch
+ * begins with that. A record under another key than its event's, or in another partition than its key's, counts as
+ * undecodable: its order among the events of its subject is unknown. `partitions` is how many the topic has.
  */
 export function decodeBatch<Event, Recording extends { event: Event } = Recorded<Event>>(
   codec: BatchCodec<Event, Recording>,
@@ -45,29 +48,35 @@ export function decodeBatch<Event, Recording extends { event: Event } = Recorded
 ): DecodedBatch<Event, Recording> {
   const events: DecodedBatch<Event, Recording>['events'] = []
   const undecodable: DecodedBatch<Event, Recording>['undecodable'] = []
-  const ownKeys = new Set<string>()
   for (const record of batch.records) {
     const { offset } = record
-    const decoded = codec.decode(record)
+    let decoded = decodedRecords.get(record) as Decoded<Event, Recording> | undefined
+    if (decoded === undefined) {
+      decoded = decodeInPlace(codec, record, batch.partition, partitions)
+      decodedRecords.set(record, decoded)
+    }
     if (decoded.kind === 'newer') {
       if (offset === batch.from) throw new NewerSchemaError(batch, offset, decoded.type, decoded.version)
       return { events, undecodable, next: offset, outcome: { seekTo: offset } }
     }
-    if (decoded.kind === 'undecodable') {
-      undecodable.push({ record, reason: decoded.reason.slice(0, MOST_REASON_CHARS) })
-    } else if (hasItsPlace(record.key, codec.keyOf(decoded.recorded.event))) {
-      events.push({ offset, recorded: decoded.recorded })
-    } else {
-      undecodable.push({ record, reason: MISPLACED })
-    }
+    if (decoded.kind === 'event') events.push({ offset, recorded: decoded.recorded })
+    else undecodable.push({ record, reason: decoded.reason })
   }
   return { events, undecodable, next: batch.next, outcome: 'done' }
+}
 
-  function hasItsPlace(key: string, own: string): boolean {
-    if (key !== own) return false
-    if (ownKeys.has(key)) return true
-    if (partitionOf(key, partitions) !== batch.partition) return false
-    ownKeys.add(key)
-    return true
+function decodeInPlace<Event, Recording extends { event: Event }>(
+  codec: BatchCodec<Event, Recording>,
+  record: StoredRecord,
+  partition: number,
+  partitions: number,
+): Decoded<Event, Recording> {
+  const decoded = codec.decode(record)
+  if (decoded.kind === 'undecodable') {
+    return { kind: 'undecodable', reason: decoded.reason.slice(0, MAX_REASON_CHARS) }
   }
+  if (decoded.kind === 'newer') return decoded
+  const isInPlace =
+    record.key === codec.keyOf(decoded.recorded.event) && partitionOf(record.key, partitions) === partition
+  return isInPlace ? decoded : { kind: 'undecodable', reason: MISPLACED }
 }

@@ -55,6 +55,19 @@ describe('LMDB event log', () => {
     harness.log = await harness.open()
     await harness.close()
   })
+
+  it('reads every record, whether it is still in memory or in the file alone', async () => {
+    const harness = await makeLog()
+    const texts = Array.from({ length: 12 }, (_, n) => `${n}`.repeat(1 << 20))
+    for (const text of texts) await harness.log.append('inbox-events', record(keyIn(1), text))
+    const { end } = await rangeOf(harness.log, 'inbox-events', 1)
+    for (let first = 0; first < end; first++) {
+      const rest = await recordsOf(harness.log, { topic: 'inbox-events', partition: 1, first, end })
+      expect(rest.map(({ offset }) => offset)).toEqual([...texts.keys()].slice(first))
+      expect(rest.map(textOf).every((text, n) => text === texts[first + n])).toBe(true)
+    }
+    await harness.close()
+  })
 })
 
 describe('LMDB event log: retention', () => {

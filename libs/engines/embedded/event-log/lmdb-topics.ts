@@ -10,6 +10,7 @@ import type {
 import { partitionCount, type TopicName } from '#libs/ports/event-log/topics.js'
 import type { CommittedOffsets } from './committed-offsets.js'
 import { rowForm, type Row } from './row-form.js'
+import { Tail } from './tail.js'
 
 export interface Append extends Partition {
   record: LogRecord
@@ -25,15 +26,20 @@ type RowKey = [partition: number, offset: number]
 const RECORD_OVERHEAD_BYTES = 512
 const PRUNE_CHUNK = 1_000
 
-/** What a record with that value takes, about. */
+/** About how many bytes a record with that value takes. */
 export function sizeWith(value: Uint8Array): number {
   return value.length + RECORD_OVERHEAD_BYTES
+}
+
+function sizeOfAll(records: readonly StoredRecord[]): number {
+  return records.reduce((sum, { value }) => sum + sizeWith(value), 0)
 }
 
 /** The records of every topic in one file, by partition and offset. */
 export class LmdbTopics {
   private readonly databases = new Map<TopicName, Database<Row, RowKey>>()
   private readonly ranges = new Map<TopicName, PartitionRange[]>()
+  private readonly tail = new Tail()
 
   constructor(
     private readonly root: RootDatabase<unknown, string>,
@@ -60,43 +66,55 @@ export class LmdbTopics {
     return range
   }
 
-  /** Resolves with where they are, once all of them are durable. Calls must follow each other. */
+  /** Resolves with their positions once all of them are durable. Only one call may be under way. */
   async append(appends: readonly Append[], at: Date): Promise<Position[]> {
-    const ends = new Map<PartitionRange, number>()
-    const positions = appends.map(({ topic, partition }) => {
+    const added = new Map<PartitionRange, StoredRecord[]>()
+    const rows = appends.map(({ topic, partition, record }) => {
       const range = this.rangeOf({ topic, partition })
-      const offset = ends.get(range) ?? range.end
-      ends.set(range, offset + 1)
-      return { topic, partition, offset }
+      const records = added.get(range) ?? []
+      const stored = { ...record, offset: range.end + records.length }
+      records.push(stored)
+      added.set(range, records)
+      return { topic, partition, stored }
     })
     const t = at.getTime()
     await commit(this.root, () => {
-      for (const [index, { topic, partition, record }] of appends.entries()) {
-        const offset = positions[index]?.offset ?? 0
-        const row = { t, k: record.key, h: record.headers, v: record.value }
-        this.databaseOf(topic).putSync([partition, offset], row)
+      for (const { topic, partition, stored } of rows) {
+        const row = { t, k: stored.key, h: stored.headers, v: stored.value }
+        this.databaseOf(topic).putSync([partition, stored.offset], row)
       }
     })
-    for (const [range, end] of ends) range.end = end
-    return positions
+    for (const [range, records] of added) {
+      range.end += records.length
+      this.tail.add(range, records, sizeOfAll(records))
+    }
+    return rows.map(({ topic, partition, stored }) => ({ topic, partition, offset: stored.offset }))
   }
 
-  /** From an offset on; one at least where there is one, whatever its size. */
-  read({ topic, partition }: Partition, from: number, { maxItems, maxBytes }: ReadBounds): StoredRecord[] {
+  /** The records from an offset on: at least one if there is one, whatever its size. */
+  read(partition: Partition, from: number, { maxItems, maxBytes }: ReadBounds): StoredRecord[] {
+    const range = this.rangeOf(partition)
+    // Retention may have removed from the file what is still in memory.
+    const recent = from < range.first ? null : this.tail.read(range, from, maxItems)
     const records: StoredRecord[] = []
     let bytes = 0
-    const { end } = this.rangeOf({ topic, partition })
-    const rows = this.databaseOf(topic).getRange({
-      start: [partition, from],
-      end: [partition, end],
-      limit: maxItems,
-    })
-    for (const { key, value: row } of rows) {
-      bytes += sizeWith(row.v)
+    for (const record of recent ?? this.stored(range, from, maxItems)) {
+      bytes += sizeWith(record.value)
       if (records.length > 0 && bytes > maxBytes) break
-      records.push({ offset: key[1], key: row.k, headers: row.h, value: Buffer.from(row.v) })
+      records.push(record)
     }
     return records
+  }
+
+  private *stored(
+    { topic, partition, end }: PartitionRange,
+    from: number,
+    limit: number,
+  ): Generator<StoredRecord> {
+    const bounds = { start: [partition, from] as RowKey, end: [partition, end] as RowKey, limit }
+    for (const { key, value: row } of this.databaseOf(topic).getRange(bounds)) {
+      yield { offset: key[1], key: row.k, headers: row.h, value: Buffer.from(row.v) }
+    }
   }
 
   /** Removes a few that were appended before a time; resolves with whether there may be more of them. */
