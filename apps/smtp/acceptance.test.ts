@@ -111,7 +111,7 @@ describe('acceptance', () => {
     expect(outcome).toBe(REFUSALS.recipientsChanged)
     expect(appends).toBe(0)
     const changed = { type: 'MailRefused', reason: 'recipients-changed', code: 451 }
-    const { reason, responseCode: code } = REFUSALS.inboxEnded
+    const { reason, code } = REFUSALS.inboxEnded
     expect(usage).toMatchObject([{ type: 'MailRefused', reason, code }, changed, changed])
   })
 })

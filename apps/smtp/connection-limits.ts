@@ -22,6 +22,7 @@ export interface RemoteHost extends Sharer {
 
 export interface Admitted {
   host: RemoteHost
+  /** To be called once the connection is gone. */
   leave: Leave
 }
 

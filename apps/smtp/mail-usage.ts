@@ -46,7 +46,7 @@ export class MailUsage {
     )
   }
 
-  refused(inbox: Inbox, senderKey: SenderKey | null, { reason, responseCode: code }: Refusal): void {
+  refused(inbox: Inbox, senderKey: SenderKey | null, { reason, code }: Refusal): void {
     this.usage.record(
       { type: 'MailRefused', ...aboutOf(inbox, senderKey), reason, code, refusedAt: this.now() },
       inbox,

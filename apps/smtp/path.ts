@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { isIPv4, isIPv6 } from 'node:net'
+import { type Refusal, REFUSALS } from './replies.js'
 
 /** The reverse-path of MAIL FROM or the forward-path of RCPT TO. */
 export interface Path {
@@ -20,15 +21,19 @@ const MAX_ADDRESS_BYTES = 254
 const COMMAND = /^(?:MAIL FROM|RCPT TO): *</i
 /** Hosts to go through, which are to be ignored (RFC 5321, sections 3.3 and 4.1.1.3, appendix C). */
 const SOURCE_ROUTE = /^@[^\s,:@"<>]+(?:,@[^\s,:@"<>]+)*:/
+const BEYOND_ASCII = /[\u0080-\uffff]/
 const UNQUOTED = /^[^\s()<>[\]:;@\\,"]+$/u
 const LABEL = /^[a-z0-9_\u0080-\u{10ffff}-]{1,255}$/iu
 /** C1 controls, invisible characters and bidirectional controls (UAX #9): an address with one looks like another. */
 const UNSEEN = /[\u0080-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/
 
-/** Reads MAIL FROM or RCPT TO; null if the syntax is wrong (RFC 5321, sections 4.1.1.2 and 4.1.1.3; RFC 6531). */
-export function readPathCommand(command: Buffer): PathCommand | null {
-  if (!isUtf8(command)) return null
-  const line = command.toString('utf8')
+/**
+ * Reads MAIL FROM or RCPT TO, given in latin1; null if the syntax is wrong (RFC 5321, sections 4.1.1.2 and 4.1.1.3;
+ * RFC 6531).
+ */
+export function readPathCommand(command: string): PathCommand | null {
+  const line = asUtf8(command)
+  if (line === null) return null
   const begun = COMMAND.exec(line)
   if (begun === null) return null
   const from = begun[0].length
@@ -43,8 +48,14 @@ export function readPathCommand(command: Buffer): PathCommand | null {
 
 /** Whether an address needs SMTPUTF8 (RFC 6531, section 3.4). */
 export function isInternational({ address }: Path): boolean {
-  for (let at = 0; at < address.length; at += 1) if (address.charCodeAt(at) > 0x7f) return true
-  return false
+  return BEYOND_ASCII.test(address)
+}
+
+/** Null if the bytes are not UTF-8. */
+function asUtf8(latin1: string): string | null {
+  if (!BEYOND_ASCII.test(latin1)) return latin1
+  const bytes = Buffer.from(latin1, 'latin1')
+  return isUtf8(bytes) ? bytes.toString() : null
 }
 
 /** Where the closing bracket stands, which a local part in quotes may hold too. */
@@ -101,4 +112,47 @@ function isDomain(domain: string): boolean {
   return domain
     .split('.')
     .every((label) => LABEL.test(label) && !label.startsWith('-') && !label.endsWith('-'))
+}
+
+/** What MAIL FROM says beside the address. */
+export interface MailParameters {
+  /** SIZE (RFC 1870); null if there is none. */
+  declaredBytes: number | null
+  /** SMTPUTF8 (RFC 6531). */
+  isInternational: boolean
+}
+
+/**
+ * Reads the parameters of MAIL FROM: those of the extensions that EHLO offers, each once. Any other is refused
+ * with 555 (RFC 5321, section 4.1.1.11), since a mail would then be treated otherwise than the client asked for.
+ */
+export function readMailParameters(
+  texts: readonly string[],
+  { maxBytes, offersAuth }: { maxBytes: number; offersAuth: boolean },
+): MailParameters | Refusal {
+  const seen = new Set<string>()
+  const read: MailParameters = { declaredBytes: null, isInternational: false }
+  for (const text of texts) {
+    const [keyword = '', ...rest] = text.split('=')
+    const value = rest.length === 0 ? null : rest.join('=')
+    const name = keyword.toUpperCase()
+    if (seen.has(name)) return REFUSALS.wrongParameter
+    seen.add(name)
+    if (name === 'SIZE') {
+      if (value === null || !/^\d{1,20}$/.test(value)) return REFUSALS.wrongParameter
+      read.declaredBytes = Number(value)
+    } else if (name === 'BODY') {
+      // BINARYMIME needs CHUNKING (RFC 3030), which is not offered.
+      if (value === null || !/^(7BIT|8BITMIME)$/i.test(value)) return REFUSALS.wrongParameter
+    } else if (name === 'SMTPUTF8') {
+      if (value !== null) return REFUSALS.wrongParameter
+      read.isInternational = true
+    } else if (name === 'AUTH' && offersAuth) {
+      // Who submitted the mail first (RFC 4954, section 5), which nothing here depends on.
+      if (value === null || value === '') return REFUSALS.wrongParameter
+    } else {
+      return REFUSALS.unknownParameter
+    }
+  }
+  return (read.declaredBytes ?? 0) > maxBytes ? REFUSALS.tooLarge : read
 }

@@ -1,16 +1,17 @@
 import { domainToASCII } from 'node:url'
 import { addressReached, type Address } from '#libs/domain/inbox/address.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
+import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import { measureBacklog, type Backlog } from '#libs/ports/read-model/backlog.js'
 import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { SenderKey } from './smtp-auth.js'
-import type { BacklogWatch } from './backlog-watch.js'
 import type { MailUsage } from './mail-usage.js'
 import { Networks } from '#libs/runtime/remote-address/remote-address.js'
 import type { Refusal } from './replies.js'
-import { inboxEndedAt, foreignRecipient, REFUSALS } from './replies.js'
+import { inboxEndedAt, foreignRecipient, type MaybeLater, REFUSALS } from './replies.js'
 
 /** Who sends a mail. */
 export interface Client {
@@ -43,17 +44,18 @@ export class Recipients {
     this.discardFrom = new Networks(discardFrom ?? [])
   }
 
-  /** Null if mail may come, whoever it is for. */
-  async refusalOfMail(): Promise<Refusal | null> {
+  /** Null if mail may come, whoever it is for. Never rejects. */
+  refusalOfMail(): MaybeLater<Refusal | null> {
     const { backlog, settings } = this.options
-    return this.orUnavailable(async () => {
-      const { records } = backlog.recent() ?? (await backlog.measure())
-      return records > settings.maxBacklog ? REFUSALS.behind : null
-    })
+    const refusalAt = ({ records }: Backlog) => (records > settings.maxBacklog ? REFUSALS.behind : null)
+    const recent = backlog.recent()
+    return recent === null
+      ? this.orUnavailable(async () => refusalAt(await backlog.measure()))
+      : refusalAt(recent)
   }
 
-  /** The inbox that a RCPT TO reaches, DISCARDED, or why it is refused. */
-  async resolve(recipient: string, client: Client): Promise<Inbox | typeof DISCARDED | Refusal> {
+  /** The inbox that a RCPT TO reaches, DISCARDED, or why it is refused. Never rejects. */
+  resolve(recipient: string, client: Client): MaybeLater<Inbox | typeof DISCARDED | Refusal> {
     const { mailDomain, unknownRecipients } = this.options.settings
     const address = addressReached(recipient, mailDomain)
     if (address !== null) return this.orUnavailable(() => this.look(address, client.senderKey))
@@ -107,4 +109,36 @@ export function refusalOf(inbox: Inbox, now: Date): Refusal | null {
   const current = asOf(inbox, now)
   if (current.state !== 'active') return inboxEndedAt(current)
   return current.messageCount >= current.maxMessages ? REFUSALS.inboxFull : null
+}
+
+const FRESH_MS = 250
+
+/** How far the views are behind, measured for many mails at once. */
+export class BacklogWatch {
+  private last: { backlog: Backlog; measuredAtMs: number } | null = null
+  private measuring: Promise<Backlog> | null = null
+
+  constructor(
+    private readonly log: Pick<EventLog, 'topology'>,
+    private readonly queries: Pick<InboxQueries, 'progress'>,
+  ) {}
+
+  /** At most a quarter of a second old; null if it has to be measured. */
+  recent(): Backlog | null {
+    const { last } = this
+    return last !== null && performance.now() - last.measuredAtMs < FRESH_MS ? last.backlog : null
+  }
+
+  /** Measured now; who asks meanwhile shares the answer. */
+  measure(): Promise<Backlog> {
+    this.measuring ??= this.measureOnce().finally(() => (this.measuring = null))
+    return this.measuring
+  }
+
+  private async measureOnce(): Promise<Backlog> {
+    const measuredAtMs = performance.now()
+    const backlog = await measureBacklog(this.log, this.queries, 'inbox-events')
+    this.last = { backlog, measuredAtMs }
+    return backlog
+  }
 }

@@ -33,20 +33,34 @@ export type RefusalReason =
   | 'shutting-down'
   | 'internal-error'
 
-/**
- * An expected answer in the form that smtp-server takes it. The text begins with its enhanced status code (RFC
- * 3463). Made once for each reason: an Error's stack costs more than the look-up that leads to it.
- */
-export class Refusal extends Error {
-  override readonly name = 'Refusal'
+/** An expected answer. Its text begins with the enhanced status code (RFC 3463), if the reply has one. */
+export class Refusal {
+  /** As it goes over the wire. */
+  readonly line: string
 
   constructor(
     readonly reason: RefusalReason,
-    readonly responseCode: number,
+    readonly code: number,
     text: string,
+    /** Whether the session ends with it. */
+    readonly isLast = code === 421,
   ) {
-    super(text)
+    this.line = `${code} ${text}\r\n`
   }
+}
+
+/** What is said to a line of the client. */
+export type Answer = string | Refusal
+
+/** A value that is known at once, or a promise of it. */
+export type MaybeLater<Value> = Value | Promise<Value>
+
+/** Goes on with a value: at once if it is known, so that most commands are answered without a promise. */
+export function whenKnown<Value, Result>(
+  value: MaybeLater<Value>,
+  goOn: (value: Value) => MaybeLater<Result>,
+): MaybeLater<Result> {
+  return value instanceof Promise ? value.then(goOn) : goOn(value)
 }
 
 /** Every refusal of the edge; API.md, section SMTP. */
@@ -93,6 +107,16 @@ export const REFUSALS = {
     500,
     '5.5.2 commands are printable ASCII and end in CRLF (RFC 5321, 2.3.8)',
   ),
+  unknownCommand: new Refusal('protocol-error', 500, '5.5.2 Error: command not recognized'),
+  httpRequest: new Refusal('protocol-error', 421, '4.4.2 HTTP requests not allowed'),
+  // Replies to HELO and EHLO have no enhanced status code (RFC 2034, section 4).
+  wrongHelo: new Refusal('protocol-error', 501, 'Error: Syntax: HELO hostname'),
+  wrongEhlo: new Refusal('protocol-error', 501, 'Error: syntax: EHLO hostname'),
+  wrongHostname: new Refusal('protocol-error', 501, 'Error: Bad hostname syntax'),
+  needsHello: new Refusal('protocol-error', 503, '5.5.1 Error: send HELO/EHLO first'),
+  wrongVrfy: new Refusal('protocol-error', 501, '5.5.4 Error: Syntax: VRFY address'),
+  wrongStartTls: new Refusal('protocol-error', 501, '5.5.4 Error: syntax: STARTTLS'),
+  tlsActive: new Refusal('protocol-error', 503, '5.5.1 Error: TLS already active'),
   wrongSender: new Refusal('protocol-error', 501, '5.1.7 wrong syntax: MAIL FROM:<address> [parameters]'),
   wrongRecipient: new Refusal('protocol-error', 501, '5.1.3 wrong syntax: RCPT TO:<address>'),
   nestedMail: new Refusal('protocol-error', 503, '5.5.1 there is a MAIL FROM already'),
@@ -107,6 +131,13 @@ export const REFUSALS = {
   ),
   authNotOffered: new Refusal('not-offered', 502, '5.5.1 AUTH is not offered; send without it'),
   authNeedsTls: new Refusal('tls-required', 538, '5.7.11 AUTH needs TLS, since the password is an API key'),
+  authenticatedAlready: new Refusal('protocol-error', 503, '5.5.1 Error: No identity changes permitted'),
+  unknownMechanism: new Refusal('protocol-error', 504, '5.5.4 Error: Unrecognized authentication type'),
+  wrongAuthPlain: new Refusal('protocol-error', 501, '5.5.4 Error: syntax: AUTH PLAIN token'),
+  wrongAuthLogin: new Refusal('protocol-error', 501, '5.5.4 Error: syntax: AUTH LOGIN'),
+  authAborted: new Refusal('protocol-error', 501, '5.5.4 Authentication aborted'),
+  wrongCredentials: new Refusal('protocol-error', 501, '5.5.4 Error: invalid userdata'),
+  missingUsername: new Refusal('protocol-error', 501, '5.5.4 Error: missing username'),
   invalidCredentials: new Refusal('invalid-credentials', 535, '5.7.8 the password is not a valid API key'),
   authUnavailable: new Refusal('auth-unavailable', 454, '4.7.0 the API key cannot be checked now, try again'),
   startTlsNotOffered: new Refusal(
@@ -119,10 +150,12 @@ export const REFUSALS = {
     'not-offered',
     502,
     '5.5.1 BDAT is not offered, and its bytes are not read',
+    true,
   ),
   tlsRequired: new Refusal('tls-required', 530, '5.7.0 Must issue a STARTTLS command first'),
   commandTooLong: new Refusal('command-too-long', 500, '5.5.2 the command line is too long'),
   timeout: new Refusal('timeout', 421, '4.4.2 that took too long'),
+  idle: new Refusal('timeout', 421, '4.4.2 Timeout - closing connection'),
   shuttingDown: new Refusal('shutting-down', 421, '4.3.2 shutting down'),
   internalError: new Refusal('internal-error', 451, '4.3.0 internal error'),
 } as const
@@ -139,30 +172,37 @@ export function foreignRecipient(mailDomain: string): Refusal {
   return new Refusal('unknown-recipient', 550, text)
 }
 
-const REASONS: ReadonlyMap<string, RefusalReason> = new Map(
-  Object.values(REFUSALS).map(({ message, reason }) => [message, reason]),
-)
-
-/** The reason for a reply that smtp-server sends: one of the texts above, which it was given, or its own. */
-export function reasonOf(code: number, text: string): RefusalReason {
-  const reason = REASONS.get(text)
-  if (reason !== undefined) return reason
-  if (code === 421 && text.startsWith('Timeout')) return 'timeout'
-  return 'protocol-error'
+/** Whoever talks before the greeting does not wait for answers (RFC 5321, section 4.3.1). */
+export function talkedTooSoon(mailDomain: string): Refusal {
+  return new Refusal('protocol-error', 421, `${mailDomain} You talk too soon`)
 }
+
+/** The replies of a session that goes on. */
+export const REPLIES = {
+  senderAccepted: '250 2.1.0 Accepted\r\n',
+  recipientAccepted: '250 2.1.5 Accepted\r\n',
+  startMail: '354 End data with <CR><LF>.<CR><LF>\r\n',
+  flushed: '250 2.0.0 Flushed\r\n',
+  ok: '250 2.0.0 OK\r\n',
+  help: '214 2.0.0 See https://tools.ietf.org/html/rfc5321 for details\r\n',
+  notVerified: '252 2.1.5 Try to send something. No promises though\r\n',
+  readyForTls: '220 2.0.0 Ready to start TLS\r\n',
+  authenticated: '235 2.7.0 Authentication successful\r\n',
+  bye: '221 2.0.0 Bye\r\n',
+} as const
 
 const MAX_REPLY_BYTES = 512
 
 /**
- * The text after 250: the ids of the mail's records, in the order of its recipients, as many as fit in a reply line
+ * The reply to an accepted mail: the ids of its records, in the order of its recipients, as many as fit in a reply line
  * (RFC 5321, section 4.5.3.1.5).
  */
-export function acceptedText(messageIds: readonly string[]): string {
-  if (messageIds.length === 0) return '2.0.0 discarded: no recipient has an inbox here'
-  let text = '2.0.0'
+export function mailAccepted(messageIds: readonly string[]): string {
+  if (messageIds.length === 0) return '250 2.0.0 discarded: no recipient has an inbox here\r\n'
+  let text = '250 2.0.0'
   for (const id of messageIds) {
-    if ('250 '.length + text.length + 1 + id.length + '\r\n'.length > MAX_REPLY_BYTES) break
+    if (text.length + 1 + id.length + '\r\n'.length > MAX_REPLY_BYTES) break
     text += ` ${id}`
   }
-  return text
+  return `${text}\r\n`
 }

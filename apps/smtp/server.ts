@@ -1,28 +1,20 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { SMTPServer } from 'smtp-server'
-import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { Acceptance, IncomingMail } from './acceptance.js'
 import type { SmtpAuth } from './smtp-auth.js'
 import type { ServerCertificate } from './certificate.js'
-import { Connection } from './connection.js'
-import type { ConnectionContext } from './connection-context.js'
 import type { ConnectionLimits } from './connection-limits.js'
 import type { MailUsage } from './mail-usage.js'
 import type { Journal } from './journal.js'
-import { readProxySource } from './proxied-socket.js'
+import { readProxySource } from './proxy-header.js'
 import type { Recipients } from './recipients.js'
 import { Networks, plainAddress } from '#libs/runtime/remote-address/remote-address.js'
 import { REFUSALS, type Refusal } from './replies.js'
-import {
-  connectionLimits,
-  serverOptions,
-  sessionLimits,
-  sweepEveryMs,
-  unknownRecipients,
-} from './server-settings.js'
-import type { UnknownRecipients } from './unknown-recipients.js'
+import { connectionLimits, serverOptions, sweepEveryMs, unknownRecipients } from './server-settings.js'
+import { Session, type SessionContext } from './session.js'
+import type { UnknownRecipients } from './session-bounds.js'
 
 export interface EdgeServerOptions {
   settings: Settings
@@ -38,25 +30,25 @@ export interface EdgeServerOptions {
 const REFUSED_AT_ONCE = 64
 const REFUSED_LINGER_MS = 1_000
 
-/** smtp-server with Mayfly's sessions in it. */
+/** Listens with smtp-server, which also keeps the TLS context, and has a session of its own for each connection. */
 export class EdgeServer extends SMTPServer {
   /** The second port, with implicit TLS (RFC 8314, section 3.3). */
   readonly tlsServer: Server
-  private readonly open = new Set<Connection>()
+  private readonly open = new Set<Session>()
   /** Sockets whose balancer has not said yet whom they are from. */
   private readonly unnamed = new Set<Socket>()
   private readonly underWay = new Set<Promise<unknown>>()
   private readonly limits: ConnectionLimits
   private readonly unknown: UnknownRecipients
   private readonly balancers: Networks
-  private readonly context: ConnectionContext
+  private readonly context: SessionContext
   private readonly sweeping: NodeJS.Timeout
   private isDraining = false
 
   constructor(private readonly edge: EdgeServerOptions) {
-    const { settings, certificate, auth } = edge
-    super(serverOptions(settings, certificate, auth))
-    this.tlsServer = createServer((socket) => this.take(socket, true))
+    const { settings, certificate } = edge
+    super(serverOptions(certificate))
+    this.tlsServer = createServer({ noDelay: true }, (socket) => this.take(socket, true))
     this.limits = connectionLimits(settings)
     this.unknown = unknownRecipients(settings)
     this.balancers = new Networks(settings.smtpProxyFrom ?? [])
@@ -64,14 +56,10 @@ export class EdgeServer extends SMTPServer {
       server.maxConnections = settings.smtpMaxConnections + REFUSED_AT_ONCE
     }
     this.context = {
-      ...sessionLimits(settings),
-      journal: edge.journal,
-      auth,
-      usage: edge.usage,
-      refusalOfMail: () => edge.recipients.refusalOfMail(),
-      resolve: (mailbox, client) => edge.recipients.resolve(mailbox, client),
+      ...edge,
       accept: (mail) => this.accept(mail),
       onRelease: (host) => this.limits.forgetIdle(host),
+      secureContext: () => this.secureContext.get('*'),
     }
     this.on('error', (error) => edge.journal.connectionBroke(error))
     this.sweeping = setInterval(() => this.sweep(), sweepEveryMs(settings)).unref()
@@ -91,7 +79,7 @@ export class EdgeServer extends SMTPServer {
     }
     if (this.balancers.has(plainAddress(socket.remoteAddress)))
       void this.connectProxied(socket, isImplicitTls)
-    else this.admit(socket, {}, isImplicitTls)
+    else this.admit(socket, plainAddress(socket.remoteAddress), isImplicitTls)
   }
 
   /** Resolves once every connection is closed and every mail under way settled, at the latest after `withinMs`. */
@@ -103,10 +91,10 @@ export class EdgeServer extends SMTPServer {
       ),
     )
     for (const socket of this.unnamed) socket.destroy()
-    for (const connection of this.open) connection.drain()
+    for (const session of this.open) session.drain()
     const { promise: expired, resolve: expire } = Promise.withResolvers<undefined>()
     const timer = setTimeout(() => {
-      for (const connection of this.open) connection.destroy()
+      for (const session of this.open) session.destroy()
       expire(undefined)
     }, withinMs)
     await Promise.race([expired, closed.then(() => Promise.all(this.underWay))])
@@ -125,7 +113,7 @@ export class EdgeServer extends SMTPServer {
       return
     }
     this.unnamed.add(socket)
-    const source = await readProxySource(socket, this.context.handshakeTimeoutMs)
+    const source = await readProxySource(socket, this.edge.settings.smtpHandshakeTimeoutMs)
     this.unnamed.delete(socket)
     leave()
     if (source === 'malformed' || source === 'late') {
@@ -136,28 +124,27 @@ export class EdgeServer extends SMTPServer {
     } else if (this.isDraining) {
       this.turnAway(socket, REFUSALS.shuttingDown)
     } else if (!socket.destroyed) {
-      const remote = source === null ? {} : { remoteAddress: source.address, remotePort: source.port }
-      this.admit(socket, remote, isImplicitTls)
+      this.admit(socket, source?.address ?? plainAddress(socket.remoteAddress), isImplicitTls)
     }
   }
 
-  private admit(socket: Socket, options: SMTPConnectionOptions, isImplicitTls: boolean): void {
-    const address = plainAddress(options.remoteAddress ?? socket.remoteAddress)
-    const admitted = this.limits.admit(address, () => connection.giveUp())
+  private admit(socket: Socket, remoteAddress: string, isImplicitTls: boolean): void {
+    const admitted = this.limits.admit(remoteAddress, () => session.giveUp())
     if (typeof admitted === 'string') {
       const isOften = admitted === 'too-often'
       const refusal = isOften ? REFUSALS.tooManyConnectionsPerMinute : REFUSALS.tooManyConnections
-      this.turnAway(socket, refusal, address)
+      this.turnAway(socket, refusal, remoteAddress)
       return
     }
-    const peer = { ...admitted, isImplicitTls, guesses: this.unknown.session(admitted.host.group) }
-    const connection: Connection = new Connection(this, socket, options, peer, this.context, (gone) =>
-      this.left(gone),
-    )
-    this.connections.add(connection)
-    this.open.add(connection)
-    connection.on('error', (error) => this.edge.journal.connectionBroke(error))
-    connection.init()
+    const { host } = admitted
+    const leave = () => {
+      this.open.delete(session)
+      admitted.leave()
+      this.edge.journal.connectionsAre(this.limits.count)
+    }
+    const peer = { host, leave, remoteAddress, isImplicitTls, guesses: this.unknown.session(host.group) }
+    const session = new Session(socket, peer, this.context)
+    this.open.add(session)
     this.edge.journal.connectionsAre(this.limits.count)
   }
 
@@ -170,16 +157,10 @@ export class EdgeServer extends SMTPServer {
     return accepted.finally(() => this.underWay.delete(accepted))
   }
 
-  private left(connection: Connection): void {
-    this.open.delete(connection)
-    connection.peer.leave()
-    this.edge.journal.connectionsAre(this.limits.count)
-  }
-
   private sweep(): void {
     const nowMs = performance.now()
     const { isCrowded } = this.limits
-    for (const connection of this.open) connection.enforceDeadlines(nowMs, isCrowded)
+    for (const session of this.open) session.enforceDeadlines(nowMs, isCrowded)
   }
 
   private turnAway(
@@ -187,9 +168,9 @@ export class EdgeServer extends SMTPServer {
     refusal: Refusal,
     remoteAddress = plainAddress(socket.remoteAddress),
   ): void {
-    const { responseCode, message, reason } = refusal
-    this.edge.journal.refused({ id: '', remoteAddress }, reason, responseCode)
-    socket.end(`${responseCode} ${message}\r\n`)
+    const { code, line, reason } = refusal
+    this.edge.journal.refused({ id: '', remoteAddress }, reason, code)
+    socket.end(line)
     // Read on, so that what the client sent meanwhile does not reset the connection before it saw the answer.
     socket.resume()
     const linger = setTimeout(() => socket.destroy(), REFUSED_LINGER_MS)

@@ -1,14 +1,11 @@
+import { LRUCache } from 'lru-cache'
+import type { Settings } from '#libs/runtime/config/settings.js'
 import type { RefusalReason } from './replies.js'
 
-export interface SessionBoundsOptions {
-  /** Faulty commands, and commands that deliver nothing, since the session's start or its last accepted mail. */
-  maxErrors: number
-  maxIdleCommands: number
-  /** The same in time. */
-  sessionTimeoutMs: number
-  /** In place of the one above while few connections are left. A mail that has begun extends it, once. */
-  crowdedTimeoutMs: number
-}
+export type SessionBoundsSettings = Pick<
+  Settings,
+  'smtpMaxErrors' | 'smtpMaxIdleCommands' | 'smtpSessionTimeoutMs' | 'smtpCrowdedTimeoutMs'
+>
 
 const MAX_REFUSALS = 2_000
 
@@ -20,19 +17,19 @@ export class SessionBounds {
   private progressAtMs = performance.now()
   private begunAtMs: number | null = null
 
-  constructor(private readonly options: SessionBoundsOptions) {}
+  constructor(private readonly settings: SessionBoundsSettings) {}
 
   /** Whether a command that adds no recipient may still come. */
   mayCommand(): boolean {
     this.idleCommands += 1
-    return this.idleCommands <= this.options.maxIdleCommands
+    return this.idleCommands <= this.settings.smtpMaxIdleCommands
   }
 
   /** Whether the session may go on behind a refusal. */
   mayGoOn(reason: RefusalReason): boolean {
     if (reason === 'protocol-error' || reason === 'invalid-credentials') this.errors += 1
     this.refusals += 1
-    return this.errors < this.options.maxErrors && this.refusals < MAX_REFUSALS
+    return this.errors < this.settings.smtpMaxErrors && this.refusals < MAX_REFUSALS
   }
 
   /** Only the first mail since the last accepted one counts. */
@@ -50,10 +47,80 @@ export class SessionBounds {
 
   /** Whether the session has gone too long without a mail to stay open while few connections are left. */
   isOverCrowdedTimeout(nowMs: number): boolean {
-    return nowMs - (this.begunAtMs ?? this.progressAtMs) > this.options.crowdedTimeoutMs
+    return nowMs - (this.begunAtMs ?? this.progressAtMs) > this.settings.smtpCrowdedTimeoutMs
   }
 
   hasStalled(nowMs: number): boolean {
-    return nowMs - this.progressAtMs > this.options.sessionTimeoutMs
+    return nowMs - this.progressAtMs > this.settings.smtpSessionTimeoutMs
+  }
+}
+
+export interface UnknownRecipientsOptions {
+  /** Of one session, past which it is cut. */
+  most: number
+  /** Of one remote address within ten minutes, past which its sessions have no allowance left. */
+  mostPerAddress: number
+  /** The longest time by which an answer is held back; 0 for none. */
+  longestDelayMs: number
+}
+
+interface Count {
+  unknown: number
+}
+
+const WINDOW_MS = 600_000
+/** Remote addresses that are remembered; one that is forgotten begins anew. */
+const MAX_REMEMBERED = 20_000
+
+/**
+ * Makes guessing recipients slow. Unknown ones count, and each known one makes up for one of them: mail of which
+ * the larger part has a recipient is never held back, whatever its amount.
+ */
+export class UnknownRecipients {
+  private readonly byAddress = new LRUCache<string, Count>({ max: MAX_REMEMBERED, ttl: WINDOW_MS })
+
+  constructor(private readonly options: UnknownRecipientsOptions) {}
+
+  /** For a session; the group is what counts as its remote address. */
+  session(group: string): SessionGuesses {
+    return new SessionGuesses(this.options, (change) => this.count(group, change))
+  }
+
+  /** Whether the address has spent its allowance. */
+  private count(group: string, change: number): boolean {
+    const count = this.byAddress.get(group) ?? { unknown: 0 }
+    count.unknown = Math.max(count.unknown + change, 0)
+    if (change > 0 && !this.byAddress.has(group)) this.byAddress.set(group, count)
+    return count.unknown > this.options.mostPerAddress
+  }
+}
+
+export class SessionGuesses {
+  private unknown = 0
+
+  constructor(
+    private readonly options: UnknownRecipientsOptions,
+    private readonly countForAddress: (change: number) => boolean,
+  ) {}
+
+  known(): void {
+    this.unknown = Math.max(this.unknown - 1, 0)
+    this.countForAddress(-1)
+  }
+
+  /**
+   * How long the answer is to be held back, in milliseconds; null if the session is to be cut. Answers come at
+   * once for the first tenth of the allowance, then later and later up to the longest delay, which half of it meets.
+   */
+  guessed(): number | null {
+    const { most, longestDelayMs } = this.options
+    const isSpent = this.countForAddress(1)
+    this.unknown += 1
+    // An address without allowance has the last tenth of a session's.
+    if (this.unknown > (isSpent ? most / 10 : most)) return null
+    if (isSpent) return longestDelayMs
+    const free = most / 10
+    const held = Math.min(Math.max(this.unknown - free, 0) / (most * 0.4), 1)
+    return Math.round(longestDelayMs * held)
   }
 }

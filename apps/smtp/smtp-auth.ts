@@ -7,7 +7,9 @@ import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountQueries } from '#libs/ports/read-model/queries.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
-import { REFUSALS, type Refusal } from './replies.js'
+import { type Answer, type MaybeLater, Refusal, REFUSALS, REPLIES } from './replies.js'
+
+const CONTROL = /[\0-\x1f\x7f-\x9f]/
 
 /** The API key that a client authenticated with. */
 export interface SenderKey {
@@ -71,10 +73,13 @@ export class SmtpAuth {
    * The key that mail of this session is attributed to; null if the session has none, or it was revoked since. Looked
    * up for each mail, so that revoking a key takes effect in open sessions. Never rejects.
    */
-  async senderKey(user: AuthenticatedUser | null): Promise<SenderKey | Refusal | null> {
-    if (user === null || user === 'anyone') return null
+  senderKey(user: AuthenticatedUser | null): Promise<SenderKey | Refusal | null> | null {
+    return user === null || user === 'anyone' ? null : this.keyInForce(user.secretHash)
+  }
+
+  private async keyInForce(secretHash: string): Promise<SenderKey | Refusal | null> {
     try {
-      return await this.find(user.secretHash)
+      return await this.find(secretHash)
     } catch (error) {
       if (error instanceof ViewsCatchingUpError) return null
       this.options.onError(error)
@@ -90,6 +95,90 @@ export class SmtpAuth {
     const { id: keyId, accountId, environment } = known.key
     return { keyId, accountId, environment }
   }
+}
+
+/** A step of an AUTH command: what the client is asked next, or the password that it has sent. */
+type AuthStep = { ask: string; respond: (response: string) => AuthStep } | { password: string } | Refusal
+
+/** The AUTH commands of a session. */
+export class AuthExchange {
+  /** Null before the client has authenticated. */
+  user: AuthenticatedUser | null = null
+  /** Takes the next line, which is a response and no command. */
+  private respond: ((line: string) => AuthStep) | null = null
+
+  constructor(private readonly auth: Pick<SmtpAuth, 'authenticate'>) {}
+
+  /** Whether a response is awaited. */
+  get isUnderWay(): boolean {
+    return this.respond !== null
+  }
+
+  begin(command: string): MaybeLater<Answer> {
+    return this.user === null ? this.take(firstStep(command)) : REFUSALS.authenticatedAlready
+  }
+
+  goOn(line: string): MaybeLater<Answer> {
+    return this.respond === null ? REFUSALS.unknownCommand : this.take(this.respond(line))
+  }
+
+  private take(step: AuthStep): MaybeLater<Answer> {
+    this.respond = null
+    if (step instanceof Refusal) return step
+    if ('ask' in step) {
+      this.respond = step.respond
+      return step.ask
+    }
+    return this.auth.authenticate(step.password).then((user) => {
+      if (user instanceof Refusal) return user
+      this.user = user
+      return REPLIES.authenticated
+    })
+  }
+}
+
+/**
+ * The first step of `AUTH PLAIN` or `AUTH LOGIN` (RFC 4616, draft-murchison-sasl-login), with or without an initial
+ * response. A response of `*` gives it up (RFC 4954, section 4). Usernames mean nothing and are only checked.
+ */
+function firstStep(command: string): AuthStep {
+  const [, mechanism = '', initial, ...more] = command.trim().split(/ +/)
+  switch (mechanism.toUpperCase()) {
+    case 'PLAIN':
+      if (more.length > 0) return REFUSALS.wrongAuthPlain
+      return initial === undefined ? ask('', readPlain) : readPlain(initial)
+    case 'LOGIN':
+      if (more.length > 0) return REFUSALS.wrongAuthLogin
+      return initial === undefined ? ask('Username:', readUsername) : readUsername(initial)
+    default:
+      return REFUSALS.unknownMechanism
+  }
+}
+
+function ask(prompt: string, read: (response: string) => AuthStep): AuthStep {
+  const respond = (line: string) => {
+    const response = line.trim()
+    return response === '*' ? REFUSALS.authAborted : read(response)
+  }
+  return { ask: `334 ${Buffer.from(prompt).toString('base64')}\r\n`, respond }
+}
+
+function readPlain(response: string): AuthStep {
+  const [authorized = '', username = '', password, ...more] = decode(response).split('\0')
+  if (password === undefined || more.length > 0) return REFUSALS.wrongCredentials
+  // Some clients send their username as the identity to act for, and no other.
+  return CONTROL.test(authorized) || CONTROL.test(username) ? REFUSALS.wrongCredentials : { password }
+}
+
+function readUsername(response: string): AuthStep {
+  const username = decode(response)
+  if (username === '') return REFUSALS.missingUsername
+  if (CONTROL.test(username)) return REFUSALS.wrongCredentials
+  return ask('Password:', (password) => ({ password: decode(password) }))
+}
+
+function decode(base64: string): string {
+  return Buffer.from(base64, 'base64').toString()
 }
 
 /** The sender's key if it shares the inbox's account and environment, else null. */

@@ -1,145 +1,256 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import type { InboxId } from '#libs/domain/ids/typeid.js'
-import type { Recipient } from './acceptance.js'
-import type { SenderKey } from './smtp-auth.js'
-import { isInternational, type Path, readPathCommand } from './path.js'
-import { type Client, DISCARDED } from './recipients.js'
-import { Refusal, REFUSALS } from './replies.js'
+import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
+import type { Envelope } from '#libs/mail/message.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
+import type { IncomingMail, Recipient } from './acceptance.js'
+import type { RemoteHost } from './connection-limits.js'
+import type { Journal, SessionMark } from './journal.js'
+import { MailData } from './mail-data.js'
+import type { MailUsage } from './mail-usage.js'
+import {
+  isInternational,
+  type MailParameters,
+  type Path,
+  readMailParameters,
+  readPathCommand,
+} from './path.js'
+import { DISCARDED, type Recipients } from './recipients.js'
+import {
+  type Answer,
+  mailAccepted,
+  type MaybeLater,
+  Refusal,
+  REFUSALS,
+  REPLIES,
+  whenKnown,
+} from './replies.js'
+import type { SessionBounds, SessionGuesses } from './session-bounds.js'
+import type { AuthExchange, SenderKey, SmtpAuth } from './smtp-auth.js'
 
 export interface TransactionContext {
-  maxMessageBytes: number
-  maxRecipients: number
-  offersAuth: boolean
-  hasRoomFor: (bytes: number) => boolean
-  remoteAddress: string
-  refusalOfMail: () => Promise<Refusal | null>
-  /** The API key that the client is authenticated with at the moment. */
-  senderKey: () => Promise<SenderKey | Refusal | null>
-  resolve: (mailbox: string, client: Client) => Promise<Inbox | typeof DISCARDED | Refusal>
+  settings: Pick<Settings, 'maxMessageBytes' | 'smtpMaxRecipients' | 'smtpDataTimeoutMs'>
+  auth: Pick<SmtpAuth, 'isOff' | 'senderKey'>
+  recipients: Pick<Recipients, 'refusalOfMail' | 'resolve'>
+  journal: Journal
+  usage: Pick<MailUsage, 'refused'>
+  /** Never rejects. */
+  accept: (mail: IncomingMail) => Promise<MessageId[] | Refusal>
+  /** A mail has given its memory back, maybe after its connection was closed. */
+  onRelease: (host: RemoteHost) => void
+}
+
+/** The session whose mail it is. */
+export interface MailSession extends SessionMark {
+  readonly peer: { host: RemoteHost; guesses: SessionGuesses }
+  readonly bounds: SessionBounds
+  readonly auth: Pick<AuthExchange, 'user'>
+  readonly helo: string | null
+  readonly tls: Envelope['tls']
+}
+
+interface Sender {
+  path: Path
+  parameters: MailParameters
+  key: SenderKey | null
+}
+
+interface MailUnderWay {
+  data: MailData
+  trace: Omit<Envelope, 'rcptTo'>
+  startedAtMs: number
+  isComplete: boolean
 }
 
 /** Of one mail in one inbox: each tag of an address is a recipient of its own. */
 const MAX_COPIES = 10
 
-/** A mail's envelope as MAIL FROM and RCPT TO make it (RFC 5321, section 3.3). */
+/**
+ * The mails of a session, one after the other (RFC 5321, section 3.3): the envelope as MAIL FROM and RCPT TO make it, then
+ * what DATA brings, from its first byte to its answer.
+ */
 export class Transaction {
-  private sender: { path: Path; parameters: MailParameters; key: SenderKey | null } | null = null
+  private sender: Sender | null = null
   private readonly byMailbox = new Map<string, Recipient>()
   private readonly discarded = new Set<string>()
   private readonly copies = new Map<InboxId, number>()
+  private mail: MailUnderWay | null = null
+  private departing: AbortController | null = null
 
-  constructor(private readonly context: TransactionContext) {}
+  constructor(
+    private readonly context: TransactionContext,
+    private readonly session: MailSession,
+  ) {}
 
-  get mailFrom(): string {
-    return this.sender?.path.address ?? ''
+  /** Whether DATA was begun and is not answered yet. */
+  get isReceiving(): boolean {
+    return this.mail !== null
   }
 
-  get declaredBytes(): number | null {
-    return this.sender?.parameters.declaredBytes ?? null
+  /** Whether a mail has taken too long since DATA. */
+  isOverdue(nowMs: number): boolean {
+    return this.mail !== null && nowMs - this.mail.startedAtMs > this.context.settings.smtpDataTimeoutMs
   }
 
-  get senderKey(): SenderKey | null {
-    return this.sender?.key ?? null
+  /** Forgets the envelope, so that another may begin. */
+  reset(): void {
+    this.sender = null
+    this.byMailbox.clear()
+    this.discarded.clear()
+    this.copies.clear()
   }
 
-  get recipients(): Recipient[] {
-    return [...this.byMailbox.values()]
-  }
-
-  /** Of other domains: their mail is accepted and dropped. */
-  get discardedCount(): number {
-    return this.discarded.size
-  }
-
-  get recipientCount(): number {
-    return this.byMailbox.size + this.discarded.size
-  }
-
-  /** Checks MAIL FROM; null if the mail may come. */
-  async begin(command: Buffer): Promise<Refusal | null> {
+  /** MAIL FROM. */
+  begin(command: string): MaybeLater<Answer> {
     const read = readPathCommand(command)
     if (read === null) return REFUSALS.wrongSender
     if (this.sender !== null) return REFUSALS.nestedMail
+    const { settings, auth, recipients } = this.context
     const { path } = read
-    const { maxMessageBytes: maxBytes, offersAuth } = this.context
-    const parameters = readMailParameters(read.parameters, { maxBytes, offersAuth })
+    const limits = { maxBytes: settings.maxMessageBytes, offersAuth: !auth.isOff }
+    const parameters = readMailParameters(read.parameters, limits)
     if (parameters instanceof Refusal) return parameters
     if (isInternational(path) && !parameters.isInternational) return REFUSALS.needsSmtpUtf8
-    if (!this.context.hasRoomFor(parameters.declaredBytes ?? 0)) return REFUSALS.memoryFull
-    const refusal = await this.context.refusalOfMail()
-    if (refusal !== null) return refusal
-    const key = await this.context.senderKey()
-    if (key instanceof Refusal) return key
-    this.sender = { path, parameters, key }
-    return null
+    const { peer, bounds } = this.session
+    if (!peer.host.memory.hasRoomFor(parameters.declaredBytes ?? 0)) return REFUSALS.memoryFull
+    return whenKnown(recipients.refusalOfMail(), (refusal) => {
+      if (refusal !== null) return refusal
+      return whenKnown(auth.senderKey(this.session.auth.user), (key) => {
+        if (key instanceof Refusal) return key
+        this.sender = { path, parameters, key }
+        bounds.mailBegan()
+        return REPLIES.senderAccepted
+      })
+    })
   }
 
-  /** Handles RCPT TO. */
-  async add(command: Buffer): Promise<Refusal | 'added' | 'discarded' | 'repeated'> {
+  /** RCPT TO. */
+  add(command: string): MaybeLater<Answer> {
     const read = readPathCommand(command)
     if (read === null || read.path.address === '') return REFUSALS.wrongRecipient
-    if (this.sender === null) return REFUSALS.needsMail
+    const { sender } = this
+    if (sender === null) return REFUSALS.needsMail
     // DSN (RFC 3461) is not offered, and nothing else knows a parameter of RCPT TO.
     if (read.parameters.length > 0) return REFUSALS.unknownParameter
     const { address, mailbox } = read.path
-    if (isInternational(read.path) && !this.sender.parameters.isInternational) return REFUSALS.needsSmtpUtf8
+    if (isInternational(read.path) && !sender.parameters.isInternational) return REFUSALS.needsSmtpUtf8
     const key = mailbox.toLowerCase()
     const isRepeated = this.byMailbox.has(key) || this.discarded.has(key)
-    if (!isRepeated && this.recipientCount >= this.context.maxRecipients) return REFUSALS.tooManyRecipients
-    const { remoteAddress } = this.context
-    const inbox = await this.context.resolve(mailbox, { remoteAddress, senderKey: this.sender.key })
-    if (inbox instanceof Refusal) return inbox
-    if (inbox === DISCARDED) {
-      this.discarded.add(key)
-      return isRepeated ? 'repeated' : 'discarded'
+    const { settings, recipients } = this.context
+    const count = this.byMailbox.size + this.discarded.size
+    if (!isRepeated && count >= settings.smtpMaxRecipients) return REFUSALS.tooManyRecipients
+    const client = { remoteAddress: this.session.remoteAddress, senderKey: sender.key }
+    return whenKnown(recipients.resolve(mailbox, client), (found) => {
+      if (found instanceof Refusal) return this.withoutRecipient(found)
+      if (found === DISCARDED) this.discarded.add(key)
+      else if (!this.addCopy(found, isRepeated)) return REFUSALS.tooManyTags
+      else this.byMailbox.set(key, { inbox: found, rcptTo: address })
+      // A repeated recipient does not advance the mail.
+      if (isRepeated)
+        return this.session.bounds.mayCommand() ? REPLIES.recipientAccepted : REFUSALS.tooManyCommands
+      if (found !== DISCARDED) this.session.peer.guesses.known()
+      return REPLIES.recipientAccepted
+    })
+  }
+
+  /** DATA: where the mail's bytes go, or why it may not come. */
+  receive(): MailData | Refusal {
+    if (this.byMailbox.size + this.discarded.size === 0) return REFUSALS.needsRecipient
+    const { peer, helo, remoteAddress, tls } = this.session
+    const { sender, context } = this
+    const limits = {
+      maxBytes: context.settings.maxMessageBytes,
+      declaredBytes: sender?.parameters.declaredBytes ?? null,
     }
-    const copies = (this.copies.get(inbox.id) ?? 0) + (isRepeated ? 0 : 1)
-    if (copies > MAX_COPIES) return REFUSALS.tooManyTags
-    this.copies.set(inbox.id, copies)
-    this.byMailbox.set(key, { inbox, rcptTo: address })
-    return isRepeated ? 'repeated' : 'added'
+    const data = MailData.begin(limits, peer.host.memory)
+    if (data === null) return this.refuse(REFUSALS.memoryFull)
+    const trace = { mailFrom: sender?.path.address ?? '', helo: helo ?? '', remoteAddress, tls }
+    this.mail = { data, trace, startedAtMs: performance.now(), isComplete: false }
+    peer.host.incoming.add(data)
+    return data
+  }
+
+  /** Accepts or refuses the mail, which has come to its end; then another may begin. Never rejects. */
+  async finish(): Promise<string | Refusal> {
+    const { mail, context } = this
+    if (mail === null) throw new Error('no mail has come')
+    const { host } = this.session.peer
+    mail.isComplete = true
+    host.incoming.delete(mail.data)
+    const outcome = await this.outcomeOf(mail)
+    mail.data.release()
+    context.onRelease(host)
+    this.mail = null
+    this.reset()
+    if (outcome instanceof Refusal) return outcome
+    this.session.bounds.delivered()
+    return mailAccepted(outcome)
+  }
+
+  /**
+   * To be called when the connection has closed. Returns whether a mail was being received. A mail that is complete is
+   * still accepted if it need not wait.
+   */
+  abandon(): boolean {
+    this.departing?.abort()
+    if (this.mail?.isComplete !== false) return false
+    const { data } = this.mail
+    this.session.peer.host.incoming.delete(data)
+    data.release()
+    return true
+  }
+
+  private async outcomeOf({ data, trace, startedAtMs }: MailUnderWay): Promise<MessageId[] | Refusal> {
+    const content = data.content()
+    if (content.state !== 'whole') return this.refuse(REFUSAL_OF_CONTENT[content.state])
+    const { journal, settings, accept } = this.context
+    const { raw } = content
+    const recipients = [...this.byMailbox.values()]
+    const discarded = this.discarded.size
+    this.departing ??= new AbortController()
+    const receivedAtMs = performance.now()
+    const mail: IncomingMail = {
+      raw,
+      trace,
+      recipients,
+      senderKey: this.sender?.key ?? null,
+      deadlineMs: startedAtMs + settings.smtpDataTimeoutMs,
+      departure: this.departing.signal,
+    }
+    const outcome = recipients.length === 0 ? [] : await accept(mail)
+    if (outcome instanceof Refusal) return outcome
+    if (discarded > 0) journal.recipientsDiscarded(this.session, discarded, raw.length)
+    if (recipients.length > 0) {
+      const acceptMs = performance.now() - receivedAtMs
+      journal.mailAccepted(this.session, mail, outcome, { receiveMs: receivedAtMs - startedAtMs, acceptMs })
+    }
+    return outcome
+  }
+
+  /** Counts a recipient for its inbox. Returns false if that has too many of this mail. */
+  private addCopy({ id }: Inbox, isRepeated: boolean): boolean {
+    const copies = (this.copies.get(id) ?? 0) + (isRepeated ? 0 : 1)
+    if (copies <= MAX_COPIES) this.copies.set(id, copies)
+    return copies <= MAX_COPIES
+  }
+
+  /** Guessing is made slow, and has an end. */
+  private withoutRecipient(refusal: Refusal): MaybeLater<Answer> {
+    if (refusal.reason !== 'unknown-recipient') return refusal
+    const delayMs = this.session.peer.guesses.guessed()
+    if (delayMs === null) return REFUSALS.tooManyUnknown
+    return delayMs === 0 ? refusal : pause(delayMs, refusal, { ref: false })
+  }
+
+  private refuse(refusal: Refusal): Refusal {
+    const senderKey = this.sender?.key ?? null
+    for (const { inbox } of this.byMailbox.values()) this.context.usage.refused(inbox, senderKey, refusal)
+    return refusal
   }
 }
 
-/** What MAIL FROM says beside the address. */
-interface MailParameters {
-  /** SIZE (RFC 1870); null if there is none. */
-  declaredBytes: number | null
-  /** SMTPUTF8 (RFC 6531). */
-  isInternational: boolean
-}
-
-/**
- * Reads the parameters of MAIL FROM: those of the extensions that EHLO offers, each once. Any other is refused
- * with 555 (RFC 5321, section 4.1.1.11), since a mail would then be treated otherwise than the client asked for.
- */
-function readMailParameters(
-  texts: readonly string[],
-  { maxBytes, offersAuth }: { maxBytes: number; offersAuth: boolean },
-): MailParameters | Refusal {
-  const seen = new Set<string>()
-  const read: MailParameters = { declaredBytes: null, isInternational: false }
-  for (const text of texts) {
-    const [keyword = '', ...rest] = text.split('=')
-    const value = rest.length === 0 ? null : rest.join('=')
-    const name = keyword.toUpperCase()
-    if (seen.has(name)) return REFUSALS.wrongParameter
-    seen.add(name)
-    if (name === 'SIZE') {
-      if (value === null || !/^\d{1,20}$/.test(value)) return REFUSALS.wrongParameter
-      read.declaredBytes = Number(value)
-    } else if (name === 'BODY') {
-      // BINARYMIME needs CHUNKING (RFC 3030), which is not offered.
-      if (value === null || !/^(7BIT|8BITMIME)$/i.test(value)) return REFUSALS.wrongParameter
-    } else if (name === 'SMTPUTF8') {
-      if (value !== null) return REFUSALS.wrongParameter
-      read.isInternational = true
-    } else if (name === 'AUTH' && offersAuth) {
-      // Who submitted the mail first (RFC 4954, section 5), which nothing here depends on.
-      if (value === null || value === '') return REFUSALS.wrongParameter
-    } else {
-      return REFUSALS.unknownParameter
-    }
-  }
-  return (read.declaredBytes ?? 0) > maxBytes ? REFUSALS.tooLarge : read
-}
+const REFUSAL_OF_CONTENT = {
+  'too-large': REFUSALS.tooLarge,
+  'memory-full': REFUSALS.memoryFull,
+  'bare-line-break': REFUSALS.bareLineBreak,
+} as const

@@ -1,10 +1,12 @@
+import { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { CommandStream } from './command-stream.js'
 import { MailData } from './mail-data.js'
 import { MemoryBudget } from './memory-budget.js'
+import { SessionStream } from './session-stream.js'
 
 const MIB = 2 ** 20
 const CHUNKS = 40
+const nothing = () => undefined
 
 describe('the streams of large mails', () => {
   it.each([{ count: 1 }, { count: 8 }, { count: 30 }])(
@@ -15,10 +17,20 @@ describe('the streams of large mails', () => {
       for (let opened = 0; opened < count; opened += 1) {
         const data = MailData.begin({ maxBytes: MIB, declaredBytes: null }, budget)
         if (data === null) throw new Error('no memory')
-        const stream = new CommandStream()
-        stream.receive({ data, onEnd: () => undefined, onEndless: () => undefined })
-        stream.write(Buffer.alloc(65 * 1024, 'a'))
-        for (let written = 0; written < CHUNKS; written += 1) stream.write('a', () => (read += 1))
+        const socket = new Socket()
+        const stream = new SessionStream(socket, {
+          onLine: () => null,
+          onMail: () => Promise.resolve(),
+          onEndless: nothing,
+          onSecure: nothing,
+          onHandshakeFailed: nothing,
+          onError: nothing,
+          onClose: nothing,
+        })
+        stream.receive(data)
+        socket.push(Buffer.alloc(65 * 1024, 'a'))
+        for (let written = 0; written < CHUNKS; written += 1) socket.push(Buffer.from('a'))
+        socket.on('data', ({ length }: Buffer) => (read += length === 1 ? 1 : 0))
       }
       while (read < count * CHUNKS) {
         const before = read

@@ -1,0 +1,297 @@
+import { randomUUID } from 'node:crypto'
+import type { Socket } from 'node:net'
+import type { SecureContext } from 'node:tls'
+import type { Envelope } from '#libs/mail/message.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
+import type { Admitted } from './connection-limits.js'
+import { type Answer, type MaybeLater, Refusal, REFUSALS, REPLIES, talkedTooSoon } from './replies.js'
+import { SessionBounds, type SessionGuesses } from './session-bounds.js'
+import { SessionStream, type StreamEvents } from './session-stream.js'
+import { AuthExchange, type SmtpAuth } from './smtp-auth.js'
+import { type MailSession, Transaction, type TransactionContext } from './transaction.js'
+
+/** What all sessions of an edge share. */
+export interface SessionContext extends TransactionContext {
+  settings: Settings
+  auth: Pick<SmtpAuth, 'isOff' | 'offer' | 'authenticate' | 'senderKey'>
+  secureContext: () => SecureContext | undefined
+}
+
+/** Who is at the other end of a connection. */
+export interface Peer extends Admitted {
+  remoteAddress: string
+  /** Whether TLS comes first, before the greeting. */
+  isImplicitTls: boolean
+  guesses: SessionGuesses
+}
+
+/** RFC 3207, section 4: what a server that demands TLS answers without it. */
+const WITHOUT_TLS = new Set(['NOOP', 'EHLO', 'STARTTLS', 'QUIT'])
+const AFTER_HELLO = new Set(['MAIL', 'RCPT', 'DATA', 'AUTH'])
+/** Their addresses may be beyond ASCII (RFC 6531, sections 3.3 and 3.7.4). */
+const INTERNATIONAL = new Set(['MAIL', 'RCPT', 'VRFY', 'EXPN'])
+const PRINTABLE = /^[\x20-\x7e]*$/
+const PRINTABLE_OR_BEYOND_ASCII = /^[\x20-\x7e\x80-\xff]*$/
+/** A web page can have a browser send one to any port. */
+const HTTP_REQUEST = /^(OPTIONS|GET|HEAD|POST|PUT|DELETE|TRACE|CONNECT) \/.* HTTP\/\d\.\d$/i
+const OFFERED = '250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n'
+const MAX_HOSTNAME_BYTES = 300
+/** In which a client closes its side after the last reply, or reads why its session was closed for another. */
+const LINGER_MS = 5_000
+const GIVEN_UP_LINGER_MS = 1_000
+
+/**
+ * One SMTP session (RFC 5321): greets, answers one command after the other, and ends. Everything that a client may do has
+ * an end, in number and in time, whatever trickles in.
+ */
+export class Session implements StreamEvents, MailSession {
+  readonly id = randomUUID()
+  readonly remoteAddress: string
+  readonly auth: AuthExchange
+  readonly bounds: SessionBounds
+  /** What the client said at HELO or EHLO; null before. */
+  helo: string | null = null
+  private readonly transaction: Transaction
+  private readonly stream: SessionStream
+  private isGreeted = false
+  private isDraining = false
+  /** Whether a command or a whole mail is being worked on. */
+  private isAnswering = false
+
+  constructor(
+    socket: Socket,
+    readonly peer: Peer,
+    private readonly context: SessionContext,
+  ) {
+    this.remoteAddress = peer.remoteAddress
+    this.auth = new AuthExchange(context.auth)
+    this.bounds = new SessionBounds(context.settings)
+    this.transaction = new Transaction(context, this)
+    this.stream = new SessionStream(socket, this)
+    if (peer.isImplicitTls) this.stream.startTls(context.secureContext())
+    else this.greet()
+  }
+
+  get tls(): Envelope['tls'] {
+    return this.stream.tls
+  }
+
+  /** A turn of the event loop shows who talks instead of waiting (RFC 5321, section 4.3.1). */
+  private greet(): void {
+    setImmediate(() => {
+      this.isGreeted = true
+      this.give(`220 ${this.context.settings.mailDomain} ESMTP Mayfly\r\n`)
+    })
+  }
+
+  onLine(line: string): Promise<void> | null {
+    try {
+      const answer = this.answerTo(line)
+      if (answer instanceof Promise) return this.giveLater(answer)
+      this.give(answer)
+    } catch (error) {
+      this.give(this.failed(error))
+    }
+    return null
+  }
+
+  private answerTo(line: string): MaybeLater<Answer | null> {
+    if (!this.isGreeted) return talkedTooSoon(this.context.settings.mailDomain)
+    if (this.auth.isUnderWay) return HTTP_REQUEST.test(line) ? REFUSALS.httpRequest : this.auth.goOn(line)
+    const end = line.indexOf(' ')
+    const name = (end < 0 ? line : line.slice(0, end)).toUpperCase()
+    // RCPT and DATA bring a mail further.
+    if (name !== 'RCPT' && name !== 'DATA' && !this.bounds.mayCommand()) return REFUSALS.tooManyCommands
+    return this.refusalOf(name, line) ?? this.carryOut(name, line)
+  }
+
+  /** Why a command may not be sent now, whatever it says. */
+  private refusalOf(name: string, line: string): Refusal | null {
+    const { smtpRequireTls, smtpTls } = this.context.settings
+    // What follows BDAT is content (RFC 3030): it must not be taken for commands.
+    if (name === 'BDAT') return REFUSALS.chunkingNotOffered
+    const allowed = INTERNATIONAL.has(name) ? PRINTABLE_OR_BEYOND_ASCII : PRINTABLE
+    if (!allowed.test(line)) return REFUSALS.notPlain
+    if (smtpRequireTls && this.tls === null && !WITHOUT_TLS.has(name)) return REFUSALS.tlsRequired
+    if (name === 'STARTTLS' && smtpTls === 'off') return REFUSALS.startTlsNotOffered
+    if (name === 'AUTH' && this.authOffer !== 'offered') {
+      return this.authOffer === 'off' ? REFUSALS.authNotOffered : REFUSALS.authNeedsTls
+    }
+    // It would tell who has an inbox (RFC 5321, section 7.3).
+    if (name === 'EXPN') return REFUSALS.expnNotOffered
+    return this.helo === null && AFTER_HELLO.has(name) ? REFUSALS.needsHello : null
+  }
+
+  private carryOut(name: string, line: string): MaybeLater<Answer | null> {
+    switch (name) {
+      case 'EHLO':
+      case 'HELO':
+        return this.hello(name, line)
+      case 'STARTTLS':
+        return this.startTls(line)
+      case 'AUTH':
+        return this.auth.begin(line)
+      case 'MAIL':
+        return this.transaction.begin(line)
+      case 'RCPT':
+        return this.transaction.add(line)
+      case 'DATA':
+        return this.receive()
+      case 'RSET':
+        this.transaction.reset()
+        return REPLIES.flushed
+      case 'NOOP':
+        return REPLIES.ok
+      case 'HELP':
+        return REPLIES.help
+      case 'VRFY':
+        return /^VRFY +[^ ]/i.test(line) ? REPLIES.notVerified : REFUSALS.wrongVrfy
+      case 'QUIT':
+        this.give(REPLIES.bye)
+        this.close()
+        return null
+      default:
+        return HTTP_REQUEST.test(line) ? REFUSALS.httpRequest : REFUSALS.unknownCommand
+    }
+  }
+
+  private hello(name: 'EHLO' | 'HELO', line: string): Answer {
+    const [, hostname, ...more] = line.trim().split(/ +/)
+    if (hostname === undefined || more.length > 0) {
+      return name === 'EHLO' ? REFUSALS.wrongEhlo : REFUSALS.wrongHelo
+    }
+    if (hostname.length > MAX_HOSTNAME_BYTES) return REFUSALS.wrongHostname
+    this.helo = hostname.toLowerCase()
+    this.transaction.reset()
+    const { mailDomain, smtpTls, maxMessageBytes } = this.context.settings
+    if (name === 'HELO') return `250 ${mailDomain}\r\n`
+    const auth = this.authOffer === 'offered' && this.auth.user === null ? '250-AUTH PLAIN LOGIN\r\n' : ''
+    const startTls = smtpTls !== 'off' && this.tls === null ? '250-STARTTLS\r\n' : ''
+    return `250-${mailDomain}\r\n${OFFERED}${auth}${startTls}250 SIZE ${maxMessageBytes}\r\n`
+  }
+
+  private startTls(line: string): Answer | null {
+    if (line.trim().includes(' ')) return REFUSALS.wrongStartTls
+    if (this.tls !== null) return REFUSALS.tlsActive
+    this.give(REPLIES.readyForTls)
+    this.stream.startTls(this.context.secureContext())
+    return null
+  }
+
+  /** What the client said before is forgotten (RFC 3207, section 4.2). */
+  onSecure(): void {
+    this.helo = null
+    this.auth.user = null
+    this.transaction.reset()
+    if (!this.isGreeted) this.greet()
+  }
+
+  onHandshakeFailed(): void {
+    this.context.journal.refused(this, 'handshake-failed', null)
+  }
+
+  private receive(): Answer {
+    const data = this.transaction.receive()
+    if (data instanceof Refusal) return data
+    this.stream.receive(data)
+    return REPLIES.startMail
+  }
+
+  async onMail(): Promise<void> {
+    await this.giveLater(this.transaction.finish())
+    if (this.isDraining && !this.stream.isClosed) this.refuse(REFUSALS.shuttingDown)
+  }
+
+  onEndless(refusal: Refusal): void {
+    this.refuse(refusal)
+    this.close()
+  }
+
+  onError(error: Error): void {
+    this.context.journal.connectionBroke(error)
+  }
+
+  onClose(): void {
+    if (this.transaction.abandon()) this.context.journal.refused(this, 'disconnected', null)
+    this.peer.leave()
+  }
+
+  /** Closes the session with 421, after the mail under way if there is one. */
+  drain(): void {
+    this.isDraining = true
+    if (!this.transaction.isReceiving) this.refuse(REFUSALS.shuttingDown)
+  }
+
+  /** Closes the session for one of another address, unless it is being worked on. Returns whether it did. */
+  giveUp(): boolean {
+    if (this.isAnswering) return false
+    if (!this.stream.isClosed) this.refuse(REFUSALS.tooManyConnections)
+    this.stream.close(GIVEN_UP_LINGER_MS)
+    return true
+  }
+
+  /** Closes the session if the client, or a mail under way, has taken too long. */
+  enforceDeadlines(nowMs: number, isCrowded: boolean): void {
+    if (this.stream.isClosed) {
+      if (nowMs > this.stream.destroyAtMs) this.destroy()
+      return
+    }
+    const refusal = this.overdue(nowMs, isCrowded)
+    if (refusal !== null) this.refuse(refusal)
+  }
+
+  private overdue(nowMs: number, isCrowded: boolean): Refusal | null {
+    const { smtpCommandTimeoutMs: timeoutMs, smtpHandshakeTimeoutMs } = this.context.settings
+    const { receivedAtMs, repliedAtMs, handshakeSinceMs } = this.stream
+    if (handshakeSinceMs !== null) {
+      return nowMs - handshakeSinceMs > smtpHandshakeTimeoutMs ? REFUSALS.timeout : null
+    }
+    if (this.transaction.isOverdue(nowMs)) return REFUSALS.timeout
+    if (this.isAnswering) return null
+    const isIdle = nowMs - Math.max(receivedAtMs, repliedAtMs) > timeoutMs
+    if (this.transaction.isReceiving) return isIdle ? REFUSALS.idle : null
+    if (isCrowded && this.bounds.isOverCrowdedTimeout(nowMs)) return REFUSALS.closedWhileCrowded
+    if (isIdle) return REFUSALS.idle
+    return nowMs - repliedAtMs > timeoutMs || this.bounds.hasStalled(nowMs) ? REFUSALS.timeout : null
+  }
+
+  destroy(): void {
+    this.stream.destroy()
+  }
+
+  private get authOffer(): ReturnType<SmtpAuth['offer']> {
+    return this.context.auth.offer({ isSecure: this.tls !== null, remoteAddress: this.remoteAddress })
+  }
+
+  private give(answer: Answer | null): void {
+    if (answer instanceof Refusal) this.refuse(answer)
+    else if (answer !== null) this.stream.reply(answer)
+  }
+
+  private async giveLater(promise: Promise<Answer | null>): Promise<void> {
+    this.isAnswering = true
+    const answer = await promise.catch((error: unknown) => this.failed(error))
+    this.isAnswering = false
+    this.give(answer)
+  }
+
+  private failed(error: unknown): Refusal {
+    this.context.journal.failed(error)
+    return REFUSALS.internalError
+  }
+
+  private refuse(refusal: Refusal): void {
+    const { reason, code, line, isLast } = refusal
+    this.context.journal.refused(this, reason, code)
+    if (!this.bounds.mayGoOn(reason) && code !== 421) {
+      this.refuse(REFUSALS.tooManyErrors)
+      return
+    }
+    this.stream.reply(line)
+    if (isLast) this.close()
+  }
+
+  private close(): void {
+    this.stream.close(Math.min(LINGER_MS, this.context.settings.smtpCommandTimeoutMs))
+  }
+}
