@@ -109,10 +109,13 @@ export class SessionStream {
   close(lingerMs: number): void {
     this.destroyAtMs = Math.min(this.destroyAtMs, performance.now() + lingerMs)
     if (this.isClosed) return
-    this.writeReplies()
     this.stopReading()
-    if (this.handshakeSinceMs !== null) this.socket.destroy()
-    else this.socket.end().resume()
+    if (this.handshakeSinceMs === null) {
+      this.writeReplies()
+      this.socket.end().resume()
+    } else {
+      this.socket.destroy()
+    }
   }
 
   destroy(): void {

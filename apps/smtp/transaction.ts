@@ -75,6 +75,7 @@ export class Transaction {
   private readonly discarded = new Set<string>()
   private readonly copies = new Map<InboxId, number>()
   private mail: MailUnderWay | null = null
+  /** Aborted when the client leaves while its mail is accepted. */
   private departing: AbortController | null = null
 
   constructor(
@@ -192,9 +193,11 @@ export class Transaction {
    * still accepted if it need not wait.
    */
   abandon(): boolean {
+    if (this.mail === null) return false
+    // Not for each connection that closes: what an abort makes costs more than the rest of it.
     this.departing?.abort()
-    if (this.mail?.isComplete !== false) return false
-    const { data } = this.mail
+    const { data, isComplete } = this.mail
+    if (isComplete) return false
     this.session.peer.host.incoming.delete(data)
     data.release()
     return true
