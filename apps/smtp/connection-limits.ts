@@ -1,18 +1,18 @@
 import { LRUCache } from 'lru-cache'
 import { SharedSlots, type Leave } from '#libs/runtime/fair-share/shared-slots.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
 import { addressGroup } from '#libs/runtime/remote-address/remote-address.js'
-import { BudgetShare, type MemoryBudget, type Sharer } from './memory-budget.js'
+import { BudgetShare, MemoryBudget, type Sharer } from './memory-budget.js'
 
-export interface ConnectionLimitsOptions {
-  /** Connections open at once, in all and from one remote address. */
-  most: number
-  mostPerAddress: number
-  /** Connections begun within a minute from one remote address; 0 for any number. */
-  mostPerMinute: number
-  /** Of all mail, and the bytes that one remote address may hold of it. */
-  memory: MemoryBudget
-  mostBytesPerAddress: number
-}
+export type ConnectionLimitsSettings = Pick<
+  Settings,
+  | 'smtpMaxConnections'
+  | 'smtpMaxConnectionsPerAddress'
+  | 'smtpMaxConnectionsPerMinute'
+  | 'smtpMemoryBytes'
+  | 'smtpMemoryPercentPerAddress'
+  | 'maxMessageBytes'
+>
 
 /** A remote address and what it holds at the moment. */
 export interface RemoteHost extends Sharer {
@@ -40,9 +40,12 @@ export class ConnectionLimits {
   private readonly hosts = new Map<string, RemoteHost>()
   private readonly begun = new LRUCache<string, { count: number }>({ max: MAX_COUNTED, ttl: MINUTE_MS })
   private readonly slots: SharedSlots
+  /** Of all mail. */
+  private readonly memory: MemoryBudget
 
-  constructor(private readonly options: ConnectionLimitsOptions) {
-    this.slots = new SharedSlots(options.most)
+  constructor(private readonly settings: ConnectionLimitsSettings) {
+    this.slots = new SharedSlots(settings.smtpMaxConnections)
+    this.memory = new MemoryBudget(settings.smtpMemoryBytes)
   }
 
   get count(): number {
@@ -51,7 +54,7 @@ export class ConnectionLimits {
 
   /** Whether few slots are left, so that who has not shown yet that he delivers must hurry. */
   get isCrowded(): boolean {
-    return this.slots.taken * 5 > this.options.most * 4
+    return this.slots.taken * 5 > this.settings.smtpMaxConnections * 4
   }
 
   /**
@@ -60,9 +63,9 @@ export class ConnectionLimits {
    */
   admit(address: string, giveUp: () => boolean): Admitted | Denial {
     const group = addressGroup(address)
-    if (this.options.mostPerMinute > 0 && !this.mayBegin(group)) return 'too-often'
+    if (!this.mayBegin(group)) return 'too-often'
     const host = this.hosts.get(group) ?? this.hostOf(group)
-    if (host.connections >= this.options.mostPerAddress) return 'too-many'
+    if (host.connections >= this.settings.smtpMaxConnectionsPerAddress) return 'too-many'
     const leave = this.slots.take([group], giveUp)
     if (leave === null) return 'too-many'
     host.connections += 1
@@ -94,15 +97,19 @@ export class ConnectionLimits {
   }
 
   private mayBegin(group: string): boolean {
+    const { smtpMaxConnectionsPerMinute: max } = this.settings
+    if (max === 0) return true
     const begun = this.begun.get(group) ?? { count: 0 }
     if (begun.count === 0) this.begun.set(group, begun)
     begun.count += 1
-    return begun.count <= this.options.mostPerMinute
+    return begun.count <= max
   }
 
   private hostOf(group: string): RemoteHost {
-    const { memory, mostBytesPerAddress } = this.options
-    const share = new BudgetShare(mostBytesPerAddress, memory, () => this.hosts.values())
-    return { group, memory: share, incoming: new Set(), connections: 0 }
+    const { smtpMemoryBytes, smtpMemoryPercentPerAddress, maxMessageBytes } = this.settings
+    // At least a mail of the largest size, while its buffer doubles, whatever the percentage says.
+    const bytes = Math.max((smtpMemoryBytes / 100) * smtpMemoryPercentPerAddress, 2 * maxMessageBytes)
+    const memory = new BudgetShare(bytes, this.memory, () => this.hosts.values())
+    return { group, memory, incoming: new Set(), connections: 0 }
   }
 }

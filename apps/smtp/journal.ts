@@ -20,10 +20,14 @@ const SECOND_MS = 1_000
 export class Journal {
   private second = { beganAtMs: 0, refusals: 0 }
 
+  private readonly metrics: ReturnType<typeof metricsIn>
+
   constructor(
     private readonly logger: Logger,
-    private readonly metrics: SmtpMetrics,
-  ) {}
+    registry: Registry,
+  ) {
+    this.metrics = metricsIn(registry)
+  }
 
   mailAccepted(
     { id, remoteAddress }: SessionMark,
@@ -31,7 +35,9 @@ export class Journal {
     messageIds: readonly MessageId[],
     { receiveMs, acceptMs }: { receiveMs: number; acceptMs: number },
   ): void {
-    this.metrics.mailAccepted(raw.length, acceptMs)
+    this.metrics.accepted.inc()
+    this.metrics.bytes.inc(raw.length)
+    this.metrics.acceptSeconds.observe(acceptMs / 1000)
     this.logger.info(
       {
         connectionId: id,
@@ -50,13 +56,14 @@ export class Journal {
 
   /** Recipients of other domains, whose copy of a mail was accepted and dropped. */
   recipientsDiscarded({ id, remoteAddress }: SessionMark, recipients: number, bytes: number): void {
-    this.metrics.recipientsDiscarded(recipients)
+    this.metrics.discarded.inc(recipients)
     this.logger.info({ connectionId: id, remoteAddress, recipients, bytes }, 'recipients discarded')
   }
 
   /** Any answer 4yz or 5yz; `code` is null if the client had left. */
   refused({ id, remoteAddress }: SessionMark, reason: RefusalReason, code: number | null): void {
-    this.metrics.refusedFor(reason)
+    this.metrics.refused.inc({ reason })
+    if (reason === 'partial-append') this.metrics.partial.inc()
     const isOurs = reason === 'partial-append' || reason === 'log-unavailable' || reason === 'internal-error'
     if (!isOurs && !this.mayTell()) return
     this.logger[isOurs ? 'warn' : 'info']({ connectionId: id, remoteAddress, reason, code }, 'refused')
@@ -84,7 +91,7 @@ export class Journal {
   }
 
   connectionsAre(count: number): void {
-    this.metrics.connectionsAre(count)
+    this.metrics.connections.set(count)
   }
 }
 
@@ -93,72 +100,45 @@ function round(ms: number): number {
 }
 
 /** What the SMTP edge counts. Labels are bounded: reasons are those of replies.ts. */
-export class SmtpMetrics {
-  private readonly accepted: Counter
-  private readonly refused: Counter<'reason'>
-  private readonly discarded: Counter
-  private readonly bytes: Counter
-  private readonly partial: Counter
-  private readonly acceptSeconds: Histogram
-  private readonly connections: Gauge
-
-  constructor(registry: Registry) {
-    const registers = [registry]
-    this.accepted = new Counter({
+function metricsIn(registry: Registry) {
+  const registers = [registry]
+  return {
+    accepted: new Counter({
       name: 'mayfly_mails_accepted_total',
       help: 'Mails answered with 250, each counted once whatever its recipients.',
       registers,
-    })
-    this.refused = new Counter({
+    }),
+    refused: new Counter({
       name: 'mayfly_mails_refused_total',
       help: 'Commands and mails answered with 4yz or 5yz, by reason.',
       labelNames: ['reason'],
       registers,
-    })
-    this.discarded = new Counter({
+    }),
+    discarded: new Counter({
       name: 'mayfly_recipients_discarded_total',
       help: 'Recipients of other domains whose mail was accepted and dropped (MAYFLY_UNKNOWN_RECIPIENTS).',
       registers,
-    })
-    this.bytes = new Counter({
+    }),
+    bytes: new Counter({
       name: 'mayfly_mail_accepted_bytes_total',
       help: 'Bytes of accepted mails.',
       registers,
-    })
-    this.partial = new Counter({
+    }),
+    partial: new Counter({
       name: 'mayfly_smtp_partial_appends_total',
       help: "Mails answered with 451 though some recipients' records are durable: a retry doubles those.",
       registers,
-    })
-    this.acceptSeconds = new Histogram({
+    }),
+    acceptSeconds: new Histogram({
       name: 'mayfly_mail_accept_seconds',
       help: "Time from a mail's last byte to its 250.",
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60],
       registers,
-    })
-    this.connections = new Gauge({
+    }),
+    connections: new Gauge({
       name: 'mayfly_smtp_connections',
       help: 'Open SMTP connections.',
       registers,
-    })
-  }
-
-  mailAccepted(bytes: number, acceptMs: number): void {
-    this.accepted.inc()
-    this.bytes.inc(bytes)
-    this.acceptSeconds.observe(acceptMs / 1000)
-  }
-
-  recipientsDiscarded(count: number): void {
-    this.discarded.inc(count)
-  }
-
-  refusedFor(reason: RefusalReason): void {
-    this.refused.inc({ reason })
-    if (reason === 'partial-append') this.partial.inc()
-  }
-
-  connectionsAre(count: number): void {
-    this.connections.set(count)
+    }),
   }
 }

@@ -1,20 +1,20 @@
+import { constants } from 'node:crypto'
 import { createServer, type Server, type Socket } from 'node:net'
-import { SMTPServer } from 'smtp-server'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { Acceptance, IncomingMail } from './acceptance.js'
 import type { SmtpAuth } from './smtp-auth.js'
 import type { ServerCertificate } from './certificate.js'
-import type { ConnectionLimits } from './connection-limits.js'
+import { ConnectionLimits } from './connection-limits.js'
 import type { MailUsage } from './mail-usage.js'
 import type { Journal } from './journal.js'
 import { readProxySource } from './proxy-header.js'
 import type { Recipients } from './recipients.js'
 import { Networks, plainAddress } from '#libs/runtime/remote-address/remote-address.js'
 import { REFUSALS, type Refusal } from './replies.js'
-import { connectionLimits, serverOptions, sweepEveryMs, unknownRecipients } from './server-settings.js'
 import { Session, type SessionContext } from './session.js'
-import type { UnknownRecipients } from './session-bounds.js'
+import { UnknownRecipients } from './session-bounds.js'
 
 export interface EdgeServerOptions {
   settings: Settings
@@ -29,6 +29,7 @@ export interface EdgeServerOptions {
 /** Sockets past the limit that are there to be told so. */
 const REFUSED_AT_ONCE = 64
 const REFUSED_LINGER_MS = 1_000
+const SWEEP_MS = 1_000
 
 /** Listens with smtp-server, which also keeps the TLS context, and has a session of its own for each connection. */
 export class EdgeServer extends SMTPServer {
@@ -49,8 +50,8 @@ export class EdgeServer extends SMTPServer {
     const { settings, certificate } = edge
     super(serverOptions(certificate))
     this.tlsServer = createServer({ noDelay: true }, (socket) => this.take(socket, true))
-    this.limits = connectionLimits(settings)
-    this.unknown = unknownRecipients(settings)
+    this.limits = new ConnectionLimits(settings)
+    this.unknown = new UnknownRecipients(settings)
     this.balancers = new Networks(settings.smtpProxyFrom ?? [])
     for (const server of [this.server, this.tlsServer]) {
       server.maxConnections = settings.smtpMaxConnections + REFUSED_AT_ONCE
@@ -176,4 +177,28 @@ export class EdgeServer extends SMTPServer {
     const linger = setTimeout(() => socket.destroy(), REFUSED_LINGER_MS)
     socket.once('close', () => clearTimeout(linger))
   }
+}
+
+/** What smtp-server is used for: listening, and the context of TLS. */
+function serverOptions(certificate: ServerCertificate | null): SMTPServerOptions {
+  return {
+    ...(certificate !== null && { cert: certificate.cert, key: certificate.key }),
+    minVersion: 'TLSv1.2',
+    // A client could ask for one handshake after the other (TLS 1.2).
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+    // A reply must not wait until the client has acknowledged the one before it.
+    noDelay: true,
+    logger: false,
+  }
+}
+
+/** Often enough for the shortest of the times that a session may take. */
+function sweepEveryMs(settings: Settings): number {
+  const shortestMs = Math.min(
+    settings.smtpCommandTimeoutMs,
+    settings.smtpCrowdedTimeoutMs,
+    settings.smtpHandshakeTimeoutMs,
+    settings.smtpSessionTimeoutMs,
+  )
+  return Math.min(SWEEP_MS, shortestMs / 4)
 }

@@ -55,14 +55,10 @@ export class SessionBounds {
   }
 }
 
-export interface UnknownRecipientsOptions {
-  /** Of one session, past which it is cut. */
-  most: number
-  /** Of one remote address within ten minutes, past which its sessions have no allowance left. */
-  mostPerAddress: number
-  /** The longest time by which an answer is held back; 0 for none. */
-  longestDelayMs: number
-}
+export type UnknownRecipientsSettings = Pick<
+  Settings,
+  'smtpMaxUnknownRecipients' | 'smtpMaxUnknownRecipientsPerAddress' | 'smtpUnknownRecipientDelayMs'
+>
 
 interface Count {
   unknown: number
@@ -79,11 +75,11 @@ const MAX_REMEMBERED = 20_000
 export class UnknownRecipients {
   private readonly byAddress = new LRUCache<string, Count>({ max: MAX_REMEMBERED, ttl: WINDOW_MS })
 
-  constructor(private readonly options: UnknownRecipientsOptions) {}
+  constructor(private readonly settings: UnknownRecipientsSettings) {}
 
   /** For a session; the group is what counts as its remote address. */
   session(group: string): SessionGuesses {
-    return new SessionGuesses(this.options, (change) => this.count(group, change))
+    return new SessionGuesses(this.settings, (change) => this.count(group, change))
   }
 
   /** Whether the address has spent its allowance. */
@@ -91,7 +87,7 @@ export class UnknownRecipients {
     const count = this.byAddress.get(group) ?? { unknown: 0 }
     count.unknown = Math.max(count.unknown + change, 0)
     if (change > 0 && !this.byAddress.has(group)) this.byAddress.set(group, count)
-    return count.unknown > this.options.mostPerAddress
+    return count.unknown > this.settings.smtpMaxUnknownRecipientsPerAddress
   }
 }
 
@@ -99,7 +95,7 @@ export class SessionGuesses {
   private unknown = 0
 
   constructor(
-    private readonly options: UnknownRecipientsOptions,
+    private readonly settings: UnknownRecipientsSettings,
     private readonly countForAddress: (change: number) => boolean,
   ) {}
 
@@ -113,7 +109,7 @@ export class SessionGuesses {
    * once for the first tenth of the allowance, then later and later up to the longest delay, which half of it meets.
    */
   guessed(): number | null {
-    const { most, longestDelayMs } = this.options
+    const { smtpMaxUnknownRecipients: most, smtpUnknownRecipientDelayMs: longestDelayMs } = this.settings
     const isSpent = this.countForAddress(1)
     this.unknown += 1
     // An address without allowance has the last tenth of a session's.

@@ -7,15 +7,15 @@ import { type Refusal, REFUSALS } from './replies.js'
 const LF = 0x0a
 /** RFC 5321, section 4.5.3.1.4: 512 octets, and more for the parameters of extensions. */
 const MAX_LINE_BYTES = 2_048
-/** Then others have their turn, and replies leave. */
+/** After that many, other sessions have their turn, and replies are sent. */
 const MAX_LINES_AT_ONCE = 100
-/** Large mails that read on in one turn of the event loop, 64 KiB each. */
+/** Large mails that are read on in one turn of the event loop, 64 KiB each. */
 const MAX_READING_ON = 8
 
 const turns: (() => void)[] = []
 
 /**
- * Lets large mails read on a few at a time. Node reads up to 2 MiB from a socket in one turn of the event loop, so a few
+ * Reads on large mails a few at a time. Node reads up to 2 MiB from a socket in one turn of the event loop, so a few
  * hundred connections could keep all others waiting for seconds.
  */
 function inTurn(readOn: () => void): void {
@@ -32,13 +32,13 @@ function takeTurns(): void {
 
 export interface StreamEvents {
   /**
-   * A line without its CRLF, or with a bare LF at its end, in latin1. What follows is read once the promise has resolved,
-   * or at once if there is none. The promise never rejects.
+   * Called with a line in latin1, without its CRLF or with its bare LF. What follows is read once the promise has
+   * resolved, or at once if there is none. The promise never rejects.
    */
   onLine: (line: string) => Promise<void> | null
-  /** The mail has come to its end. What follows is read once the promise has resolved. It never rejects. */
+  /** The mail is complete. What follows is read once the promise has resolved. It never rejects. */
   onMail: () => Promise<void>
-  /** A line, or a mail, is longer than any may be: nobody waits for its end. */
+  /** A line or a mail is longer than any may be, so its end is not awaited. */
   onEndless: (refusal: Refusal) => void
   /** The session goes on over TLS. */
   onSecure: () => void
@@ -49,11 +49,11 @@ export interface StreamEvents {
 }
 
 /**
- * The two directions of a session's socket: lines and the data of mails in, replies out.
+ * The socket of a session: lines and the data of mails come in, replies go out.
  *
- * A line is handed on once the one before it is answered, so what a client pipelines (RFC 2920) waits, and while it does
- * nothing more is read. A line that has no end when the connection ends is none. Replies of one turn of the event loop
- * leave together; while the client does not take them, nothing more is read either.
+ * A line is passed on once the one before it is answered, so pipelined commands (RFC 2920) wait. While they wait, and while
+ * the client does not read its replies, nothing more is read. Replies of one turn of the event loop are sent together. A
+ * line without an end when the connection ends is ignored.
  */
 export class SessionStream {
   /** When bytes last came, on the clock of `performance.now()`. */
@@ -67,13 +67,13 @@ export class SessionStream {
   isClosed = false
   /** When a socket that was closed is to be destroyed. */
   destroyAtMs = Infinity
-  /** What has come and was not read yet, the first of it from `at`. */
+  /** Chunks that have come and are not read yet, the first one from `at`. */
   private readonly waiting: Buffer[] = []
   private at = 0
   private begunLine = ''
   private mail: MailData | null = null
   private lines = 0
-  /** For how many reasons nothing is read at the moment. */
+  /** How many reasons there are to read nothing at the moment. */
   private holds = 0
   private replies = ''
   private readonly release = () => {
@@ -89,7 +89,7 @@ export class SessionStream {
     this.attach()
   }
 
-  /** What comes from now on, up to its end, is a mail. */
+  /** Takes what comes from now on for a mail, up to its end. */
   receive(mail: MailData): void {
     this.mail = mail
   }
@@ -102,9 +102,9 @@ export class SessionStream {
   }
 
   /**
-   * Ends the session behind its last reply. What the client still sends is discarded, so that it does not reset the
-   * connection before the client has read that reply. If the client does not close its side within the time, it is to be
-   * destroyed. In a handshake nothing can be said.
+   * Ends the connection after the last reply; in a TLS handshake, at once. What the client still sends is read and
+   * discarded, so that it does not reset the connection before the client has read that reply. `destroyAtMs` is when to
+   * destroy a connection whose client does not close its side.
    */
   close(lingerMs: number): void {
     this.destroyAtMs = Math.min(this.destroyAtMs, performance.now() + lingerMs)
@@ -128,14 +128,14 @@ export class SessionStream {
    */
   startTls(secureContext: SecureContext | undefined): void {
     const { socket } = this
-    socket.write(this.replies, 'latin1')
+    if (this.replies !== '') socket.write(this.replies, 'latin1')
     this.replies = ''
     this.discard()
     socket.removeAllListeners().pause()
-    // Whatever breaks the socket below is told by the one on top.
+    // Its errors are errors of the TLS socket too.
     socket.on('error', () => undefined)
     const secure = new TLSSocket(socket, { isServer: true, secureContext })
-    // From now on the socket on top is destroyed: to pull the one below away beneath a handshake ends the process.
+    // The TLS socket is the one to destroy: destroying the other in a handshake ends the process.
     this.socket = secure
     this.handshakeSinceMs = performance.now()
     const fail = (error: Error) => {
@@ -147,7 +147,7 @@ export class SessionStream {
       this.events.onError(error)
     }
     secure.on('error', fail)
-    // Not declared, and yet how Node tells of a handshake that failed on the server's side.
+    // Undocumented, but the only event for a handshake that fails on the server's side.
     secure.on('_tlsError', fail)
     secure.once('close', () => {
       fail(new Error('the connection ended in the TLS handshake'))
@@ -205,7 +205,7 @@ export class SessionStream {
     this.begunLine = ''
     const command = line.endsWith('\r\n') ? line.slice(0, -2) : line
     if (end === 0 && line.length <= MAX_LINE_BYTES + 1) {
-      // A CR at its end may belong to the line's end.
+      // One octet more: a CR that may belong to the line's end.
       this.begunLine = line
     } else if (command.length > MAX_LINE_BYTES) {
       this.events.onEndless(REFUSALS.commandTooLong)
@@ -244,7 +244,7 @@ export class SessionStream {
   private writeReplies(): void {
     const { replies, socket } = this
     this.replies = ''
-    // A client that has closed its side is not told any more.
+    // A client that has closed its side gets no more replies.
     if (replies === '' || !socket.writable || socket.write(replies, 'latin1')) return
     this.holds += 1
     socket.once('drain', this.release)

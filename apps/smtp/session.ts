@@ -36,13 +36,13 @@ const PRINTABLE_OR_BEYOND_ASCII = /^[\x20-\x7e\x80-\xff]*$/
 const HTTP_REQUEST = /^(OPTIONS|GET|HEAD|POST|PUT|DELETE|TRACE|CONNECT) \/.* HTTP\/\d\.\d$/i
 const OFFERED = '250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n'
 const MAX_HOSTNAME_BYTES = 300
-/** In which a client closes its side after the last reply, or reads why its session was closed for another. */
+/** The time that a client has to close its side after the last reply; less if another connection waits for the slot. */
 const LINGER_MS = 5_000
 const GIVEN_UP_LINGER_MS = 1_000
 
 /**
- * One SMTP session (RFC 5321): greets, answers one command after the other, and ends. Everything that a client may do has
- * an end, in number and in time, whatever trickles in.
+ * One SMTP session (RFC 5321): greets, answers one command after the other, and closes. Everything that a client may do is
+ * bounded, in number and in time, even if bytes keep arriving.
  */
 export class Session implements StreamEvents, MailSession {
   readonly id = randomUUID()
@@ -76,7 +76,7 @@ export class Session implements StreamEvents, MailSession {
     return this.stream.tls
   }
 
-  /** A turn of the event loop shows who talks instead of waiting (RFC 5321, section 4.3.1). */
+  /** A turn of the event loop later, which shows clients that do not wait for the greeting (RFC 5321, section 4.3.1). */
   private greet(): void {
     setImmediate(() => {
       this.isGreeted = true
@@ -100,7 +100,7 @@ export class Session implements StreamEvents, MailSession {
     if (this.auth.isUnderWay) return HTTP_REQUEST.test(line) ? REFUSALS.httpRequest : this.auth.goOn(line)
     const end = line.indexOf(' ')
     const name = (end < 0 ? line : line.slice(0, end)).toUpperCase()
-    // RCPT and DATA bring a mail further.
+    // All commands are idle ones but RCPT and DATA, which advance a mail.
     if (name !== 'RCPT' && name !== 'DATA' && !this.bounds.mayCommand()) return REFUSALS.tooManyCommands
     return this.refusalOf(name, line) ?? this.carryOut(name, line)
   }

@@ -15,7 +15,7 @@ import { Acceptance } from './acceptance.js'
 import { SmtpAuth } from './smtp-auth.js'
 import { Authenticator } from './authenticator.js'
 import { loadCertificate } from './certificate.js'
-import { Journal, SmtpMetrics } from './journal.js'
+import { Journal } from './journal.js'
 import { MailUsage } from './mail-usage.js'
 import { BacklogWatch, Recipients } from './recipients.js'
 import { EdgeServer } from './server.js'
@@ -92,7 +92,7 @@ async function listen(
   opened: AsyncDisposableStack,
 ): Promise<Omit<SmtpEdge, 'drain'>> {
   const { engine, settings, now } = options
-  const journal = new Journal(options.logger, new SmtpMetrics(options.registry))
+  const journal = new Journal(options.logger, options.registry)
   const onError = (error: unknown) => journal.failed(error)
   const exhausted = countExhausted(options.registry)
 
