@@ -1,7 +1,7 @@
 import { domainToASCII } from 'node:url'
 import { addressReached, type Address } from '#libs/domain/inbox/address.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { measureBacklog, type Backlog } from '#libs/ports/read-model/backlog.js'
 import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
@@ -49,16 +49,15 @@ export class Recipients {
     const { backlog, settings } = this.options
     const refusalAt = ({ records }: Backlog) => (records > settings.maxBacklog ? REFUSALS.behind : null)
     const recent = backlog.recent()
-    return recent === null
-      ? this.orUnavailable(async () => refusalAt(await backlog.measure()))
-      : refusalAt(recent)
+    if (recent !== null) return refusalAt(recent)
+    return backlog.measure().then(refusalAt, (error: unknown) => this.unavailable(error))
   }
 
   /** The inbox that a RCPT TO reaches, DISCARDED, or why it is refused. Never rejects. */
   resolve(recipient: string, client: Client): MaybeLater<Inbox | typeof DISCARDED | Refusal> {
     const { mailDomain, unknownRecipients } = this.options.settings
     const address = addressReached(recipient, mailDomain)
-    if (address !== null) return this.orUnavailable(() => this.look(address, client.senderKey))
+    if (address !== null) return this.look(address, client.senderKey)
     if (!isForeign(recipient, mailDomain)) return REFUSALS.unknownRecipient
     return unknownRecipients === 'discard' && this.mayDiscard(client) ? DISCARDED : this.foreign
   }
@@ -68,11 +67,15 @@ export class Recipients {
   }
 
   private async look(address: Address, senderKey: SenderKey | null): Promise<Inbox | Refusal> {
-    const found = await this.options.views.find('inbox-events', () => this.inboxAt(address))
-    if (found === null) return REFUSALS.unknownRecipient
-    const refusal = refusalOf(found, this.options.now())
-    if (refusal !== null) this.options.usage.refused(found, senderKey, refusal)
-    return refusal ?? found
+    try {
+      const found = await this.options.views.find('inbox-events', () => this.inboxAt(address))
+      if (found === null) return REFUSALS.unknownRecipient
+      const refusal = refusalOf(found, this.options.now())
+      if (refusal !== null) this.options.usage.refused(found, senderKey, refusal)
+      return refusal ?? found
+    } catch (error) {
+      return this.unavailable(error)
+    }
   }
 
   private async inboxAt(address: Address): Promise<Inbox | null> {
@@ -82,14 +85,10 @@ export class Recipients {
     return row?.inbox ?? null
   }
 
-  private async orUnavailable<Result>(look: () => Promise<Result>): Promise<Result | Refusal> {
-    try {
-      return await look()
-    } catch (error) {
-      if (error instanceof ViewsCatchingUpError) return REFUSALS.catchingUp
-      this.options.onError(error)
-      return REFUSALS.readModelUnavailable
-    }
+  private unavailable(error: unknown): Refusal {
+    if (error instanceof ViewsCatchingUpError) return REFUSALS.catchingUp
+    this.options.onError(error)
+    return REFUSALS.readModelUnavailable
   }
 }
 
@@ -119,7 +118,7 @@ export class BacklogWatch {
   private measuring: Promise<Backlog> | null = null
 
   constructor(
-    private readonly log: Pick<EventLog, 'topology'>,
+    private readonly log: LogLayout,
     private readonly queries: Pick<InboxQueries, 'progress'>,
   ) {}
 
