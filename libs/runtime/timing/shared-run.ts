@@ -27,13 +27,16 @@ export class SharedRun<Result> {
 
   private async begin(): Promise<Result> {
     await Promise.allSettled([this.underWay])
-    const early = this.begunAt + this.apartMs - performance.now()
-    // A timer leaves out parts of a millisecond.
-    if (early > 0) await pause(Math.ceil(early))
+    // A timer starts at the time that the event loop last looked at its clock, so it may fire too early.
+    while (this.earlyMs > 0) await pause(Math.ceil(this.earlyMs))
     this.next = null
-    this.begunAt = performance.now()
     const run = this.work()
+    this.begunAt = performance.now()
     this.underWay = run
     return run
+  }
+
+  private get earlyMs(): number {
+    return this.begunAt + this.apartMs - performance.now()
   }
 }
