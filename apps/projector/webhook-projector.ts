@@ -1,8 +1,7 @@
 import type { DecodedBatch } from '#libs/ports/event-log/decode-batch.js'
 import type { RecordBatch } from '#libs/ports/event-log/event-log.js'
 import type { ProjectionStore, StepOutcome } from '#libs/ports/read-model/projection-store.js'
-import { projectWebhookEvents } from '#libs/ports/read-model/webhook-projection.js'
-import { webhookRowsBefore } from '#libs/ports/read-model/webhook-rows.js'
+import { projectWebhookEvents, webhookRowsBefore } from '#libs/ports/read-model/webhook-projection.js'
 import type { WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
 
 /** Turns a run of a partition's deliveries and replays into one step of the views. */

@@ -6,8 +6,7 @@ import type { WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
 import { beginViews } from './beginning.js'
 import type { ProjectionStore, StepOutcome } from './projection-store.js'
 import { LOG_ID, PARTITIONS } from './read-model-harness.contract.js'
-import { projectWebhookEvents } from './webhook-projection.js'
-import { webhookRowsBefore } from './webhook-rows.js'
+import { projectWebhookEvents, webhookRowsBefore } from './webhook-projection.js'
 
 /** Milliseconds after the example's beginning, which lies in the past. */
 export function moment(ms: number): Date {

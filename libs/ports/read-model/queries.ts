@@ -8,7 +8,7 @@ import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { HistoryEntry } from './history.js'
-import type { DeliveryKey, MessageKey, ReplayKey } from './projection-store.js'
+import type { DeliveryKey, MessageKey, ProjectionStore, ReplayKey } from './projection-store.js'
 import type { DeliveryRow, InboxRow, MessageRow } from './views.js'
 
 /**
@@ -17,6 +17,16 @@ import type { DeliveryRow, InboxRow, MessageRow } from './views.js'
  */
 export class ReadModelUnavailableError extends UnavailableError {
   override readonly name: string = 'ReadModelUnavailableError'
+}
+
+/** The views of one engine: what writes them, and what reads them. */
+export interface ReadModel {
+  store: ProjectionStore
+  queries: InboxQueries & DueInboxes
+  accounts: AccountQueries
+  deliveries: DeliveryQueries & DueDeliveries
+  replays: ReplayQueries & ReplayLeases
+  webhooks: WebhookQueries
 }
 
 /** How far a partition's views have come. */
@@ -119,11 +129,26 @@ export interface WebhookQueries {
   webhooksFor(inboxes: readonly WebhookedInbox[]): Promise<Webhook[]>
 }
 
-/** What of an inbox says which webhooks are told of it. */
+/** What of an inbox decides which webhooks its events are delivered to. */
 export interface WebhookedInbox {
   inboxId: InboxId
   accountId: AccountId
   environment: string
+}
+
+/** The scopes of all webhooks of some inboxes: each inbox, and each environment, once. */
+export function scopesOf(inboxes: readonly WebhookedInbox[]): WebhookScope[] {
+  const scopes = new Map<string, WebhookScope>()
+  for (const { inboxId, accountId, environment } of inboxes) {
+    scopes.set(inboxId, { inboxId })
+    scopes.set(`${accountId} ${environment}`, { accountId, environment })
+  }
+  return [...scopes.values()]
+}
+
+/** The scope that a webhook is listed in. */
+export function scopeOf({ inboxId, accountId, environment }: Webhook): WebhookScope {
+  return inboxId === null ? { accountId, environment } : { inboxId }
 }
 
 export interface DueInboxes {

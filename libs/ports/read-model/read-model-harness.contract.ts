@@ -10,26 +10,11 @@ import { beginViews } from './beginning.js'
 import type { PlacedEvent } from './history.js'
 import { projectInboxEvents, rowsConcerned } from './inbox-projection.js'
 import type { ProjectionStore, Step, StepOutcome } from './projection-store.js'
-import type {
-  AccountQueries,
-  ReplayLeases,
-  DeliveryQueries,
-  DueDeliveries,
-  DueInboxes,
-  InboxQueries,
-  ReplayQueries,
-  WebhookQueries,
-} from './queries.js'
+import type { ReadModel } from './queries.js'
 import type { MessageContent } from './views.js'
 
 /** Empty views for one test, of inbox-events with PARTITIONS. */
-export interface ReadModelHarness {
-  store: ProjectionStore
-  queries: InboxQueries & DueInboxes
-  accounts: AccountQueries
-  deliveries: DeliveryQueries & DueDeliveries
-  replays: ReplayQueries & ReplayLeases
-  webhooks: WebhookQueries
+export interface ReadModelHarness extends ReadModel {
   close(): Promise<void>
 }
 

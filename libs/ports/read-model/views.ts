@@ -39,6 +39,11 @@ export interface DeliveryRow {
   offset: number
 }
 
+/** Whether a delivery was requested before then and has no attempt left to make. */
+export function isOver({ delivery }: DeliveryRow, before: Date): boolean {
+  return delivery.state !== 'pending' && delivery.requestedAt < before
+}
+
 /** How a webhook's deliveries have gone lately. */
 export interface WebhookHealth {
   webhookId: WebhookId

@@ -4,7 +4,7 @@ import { evolve as evolveDelivery, type Delivery } from '#libs/domain/webhook/de
 import type { ReplayEvent } from '#libs/domain/webhook/replay-events.js'
 import { countDelivery, evolve as evolveReplay, type Replay } from '#libs/domain/webhook/replay.js'
 import type { WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
-import type { DeliveryKey, ReplayKey } from './projection-store.js'
+import type { DeliveryKey, ProjectionStore, ReplayKey } from './projection-store.js'
 import type { Change, DeliveryRow, WebhookHealth } from './views.js'
 
 /** The rows that a run of events concerns, as they stood before it. */
@@ -20,22 +20,36 @@ export interface PlacedWebhookEvent {
   event: WebhookEvent
 }
 
-/** The rows that must be known to project a run of events, but for replays. */
-export function webhookRowsConcerned(events: readonly PlacedWebhookEvent[]): {
-  deliveryKeys: DeliveryKey[]
-  webhookIds: WebhookId[]
-} {
-  const byId = new Map(
-    events.flatMap(({ event }) => ('deliveryId' in event ? [[event.deliveryId, event] as const] : [])),
-  )
+/** Reads the rows that must be known to project a run of events. */
+export async function webhookRowsBefore(
+  store: Pick<ProjectionStore, 'deliveries' | 'replays' | 'webhookHealth'>,
+  events: readonly PlacedWebhookEvent[],
+): Promise<WebhookRows> {
   const webhookIds = new Set(events.map(({ event }) => event.webhookId))
-  return { deliveryKeys: [...byId.values()], webhookIds: [...webhookIds] }
+  const [found, health] = await Promise.all([
+    store.deliveries(deliveriesConcerned(events)),
+    store.webhookHealth([...webhookIds]),
+  ])
+  const deliveries = found.filter((row) => row !== null)
+  const replayKeys = replaysConcerned(events, deliveries)
+  const replays = replayKeys.length === 0 ? [] : await store.replays(replayKeys)
+  return {
+    deliveries: new Map(deliveries.map((row) => [row.delivery.id, row])),
+    replays: new Map(replays.flatMap((row) => (row === null ? [] : [[row.id, row]]))),
+    health: new Map(health.flatMap((row) => (row === null ? [] : [[row.webhookId, row]]))),
+  }
 }
 
-/** The replays whose rows must be known too: the events' own, and those that the deliveries concerned belong to. */
-export function replaysConcerned(
+function deliveriesConcerned(events: readonly PlacedWebhookEvent[]): DeliveryKey[] {
+  const found = new Map<DeliveryId, DeliveryKey>()
+  for (const { event } of events) if ('deliveryId' in event) found.set(event.deliveryId, event)
+  return [...found.values()]
+}
+
+/** The replays of the events themselves, and those that the deliveries belong to. */
+function replaysConcerned(
   events: readonly PlacedWebhookEvent[],
-  deliveries: Iterable<DeliveryRow>,
+  deliveries: readonly DeliveryRow[],
 ): ReplayKey[] {
   const found = new Map<ReplayId, ReplayKey>()
   for (const { event } of events) {

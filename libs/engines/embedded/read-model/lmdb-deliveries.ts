@@ -1,15 +1,16 @@
 import type { DeliveryId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { DeliveryKey } from '#libs/ports/read-model/projection-store.js'
 import type { DeliveryListQuery, DeliveryQueries, DueDeliveries } from '#libs/ports/read-model/queries.js'
-import type { DeliveryRow } from '#libs/ports/read-model/views.js'
+import { commit } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import { isOver, type DeliveryRow } from '#libs/ports/read-model/views.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
-import { isCatchingUpWith } from './catching-up.js'
-import { dueRangeOf, removeOldDeliveries } from './delivery-changes.js'
-import type { DueWebhookKey, Tables } from './tables.js'
+import { dueRangeOf, removeDelivery, removeWebhookHealth } from './changes.js'
+import { isCatchingUpWith, offsetRange, type DueWebhookKey, type Tables } from './tables.js'
 
 const FIRST_WEBHOOK = 'whk_' as WebhookId
 const BEHIND_WEBHOOKS = 'whk_~' as WebhookId
 const WEBHOOKS_AT_ONCE = 100
+const REMOVED_AT_ONCE = 500
 
 export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
   private readonly leases = new Leases()
@@ -20,11 +21,13 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     return Promise.resolve(this.tables.deliveries.get([webhookId, deliveryId]) ?? null)
   }
 
-  listDeliveries(query: DeliveryListQuery): Promise<DeliveryRow[]> {
-    const rows = [...this.idsIn(query)].flatMap(
-      (id) => this.tables.deliveries.get([query.webhookId, id]) ?? [],
-    )
-    return Promise.resolve(rows)
+  listDeliveries({ webhookId, state, ...range }: DeliveryListQuery): Promise<DeliveryRow[]> {
+    const { deliveries, deliveryOrder, deliveryStates } = this.tables
+    const listed =
+      state === null
+        ? deliveryOrder.getRange(offsetRange([webhookId], range))
+        : deliveryStates.getRange(offsetRange([webhookId, state], range))
+    return Promise.resolve([...listed].flatMap(({ value }) => deliveries.get([webhookId, value]) ?? []))
   }
 
   // The port's readers await; this one has nothing to wait for.
@@ -60,8 +63,20 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     return Promise.resolve(first === undefined ? null : new Date(first[0]))
   }
 
-  removeOld(before: Date): Promise<number> {
-    return removeOldDeliveries(this.tables, before)
+  async removeOld(before: Date): Promise<number> {
+    let count = 0
+    for (const webhookId of [...this.tables.webhookHealth.getKeys({})]) {
+      let removed = REMOVED_AT_ONCE
+      while (removed === REMOVED_AT_ONCE) {
+        removed = await commit(this.tables.root, () => {
+          const old = oldestOf(this.tables, webhookId).filter((row) => isOver(row, before))
+          for (const row of old) removeDelivery(this.tables, row)
+          return old.length
+        })
+        count += removed
+      }
+    }
+    return count
   }
 
   private dueOf(webhookId: WebhookId, untilMs: number, most: number): DeliveryRow[] {
@@ -75,19 +90,34 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     }
     return rows
   }
+}
 
-  private *idsIn({ webhookId, state, order, from, to, limit }: DeliveryListQuery): Iterable<DeliveryId> {
-    const [start, end] = order === 'asc' ? [from, to] : [to - 1, from - 1]
-    const options = { limit, reverse: order === 'desc' }
-    const found =
-      state === null
-        ? this.tables.deliveryOrder.getRange({ start: [webhookId, start], end: [webhookId, end], ...options })
-        : this.tables.deliveryStates.getRange({
-            ...{ start: [webhookId, state, start], end: [webhookId, state, end] },
-            ...options,
-          })
-    for (const { value } of found) yield value
+/**
+ * Removes the deliveries of a partition's webhooks, and all else that they have, a little at a time. A webhook's health
+ * goes last: killed midway, the next process finds the rest.
+ */
+export async function removeWebhooksOf(tables: Tables, partition: number): Promise<void> {
+  const ids: WebhookId[] = []
+  for (const { key, value } of tables.webhookHealth.getRange({}))
+    if (value.partition === partition) ids.push(key)
+  for (const id of ids) {
+    let isMore = true
+    while (isMore) {
+      isMore = await commit(tables.root, () => {
+        const oldest = oldestOf(tables, id)
+        for (const row of oldest) removeDelivery(tables, row)
+        if (oldest.length === REMOVED_AT_ONCE) return true
+        removeWebhookHealth(tables, id)
+        return false
+      })
+    }
   }
+}
+
+function oldestOf(tables: Tables, webhookId: WebhookId): DeliveryRow[] {
+  const oldest = offsetRange([webhookId], { order: 'asc', from: 0, to: Infinity, limit: REMOVED_AT_ONCE })
+  const ids = tables.deliveryOrder.getRange(oldest)
+  return [...ids].flatMap(({ value }) => tables.deliveries.get([webhookId, value]) ?? [])
 }
 
 interface Lease {

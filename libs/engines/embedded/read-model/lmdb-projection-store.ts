@@ -14,7 +14,7 @@ import type {
 } from '#libs/ports/read-model/projection-store.js'
 import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '#libs/ports/read-model/views.js'
 import { applyChange, putContent, removeInbox } from './changes.js'
-import { removeDeliveries } from './delivery-changes.js'
+import { removeWebhooksOf } from './lmdb-deliveries.js'
 import { accountTablesOf, type SlotRow, type Tables } from './tables.js'
 
 /** Changes with what a row holds: views of another form are rebuilt from the log. */
@@ -105,7 +105,7 @@ export class LmdbProjectionStore implements ProjectionStore {
       return
     }
     if (topic === 'webhook-events') {
-      await removeDeliveries(this.tables, partition)
+      await removeWebhooksOf(this.tables, partition)
       return
     }
     const ids: InboxId[] = []

@@ -13,7 +13,7 @@ import type {
 } from '#libs/ports/read-model/queries.js'
 import type { HistoryEntry } from '#libs/ports/read-model/history.js'
 import type { InboxRow, MessageRow } from '#libs/ports/read-model/views.js'
-import type { DueKey, Tables } from './tables.js'
+import { idRange, offsetRange, type DueKey, type Tables } from './tables.js'
 
 const LEASE_MS = 10_000
 const LAST_ID = 'inb_~' as InboxId
@@ -64,21 +64,11 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
     return Promise.resolve(this.tables.messages.get([inboxId, messageId]) ?? null)
   }
 
-  listMessages({ inboxId, order, from, to, limit }: MessageRangeQuery): Promise<MessageRow[]> {
-    const rows: MessageRow[] = []
-    const range =
-      order === 'asc'
-        ? { start: [inboxId, from] as [InboxId, number], end: [inboxId, to] as [InboxId, number] }
-        : { start: [inboxId, to - 1] as [InboxId, number], end: [inboxId, from - 1] as [InboxId, number] }
-    for (const { value } of this.tables.messageIndex.getRange({
-      ...range,
-      limit,
-      reverse: order === 'desc',
-    })) {
-      const row = this.tables.messages.get([inboxId, value])
-      if (row !== undefined) rows.push(row)
-    }
-    return Promise.resolve(rows)
+  listMessages({ inboxId, ...range }: MessageRangeQuery): Promise<MessageRow[]> {
+    const listed = this.tables.messageIndex.getRange(offsetRange([inboxId], range))
+    return Promise.resolve(
+      [...listed].flatMap(({ value }) => this.tables.messages.get([inboxId, value]) ?? []),
+    )
   }
 
   body({ messageId }: MessageKey): Promise<Uint8Array | null> {
@@ -89,14 +79,8 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
     return Promise.resolve(this.tables.raws.get(messageId) ?? null)
   }
 
-  history({ inboxId, order, from, to, limit }: HistoryQuery): Promise<HistoryEntry[]> {
-    const [start, end] = order === 'asc' ? [from, to] : [to - 1, from - 1]
-    const entries = this.tables.history.getRange({
-      start: [inboxId, start],
-      end: [inboxId, end],
-      limit,
-      reverse: order === 'desc',
-    })
+  history({ inboxId, ...range }: HistoryQuery): Promise<HistoryEntry[]> {
+    const entries = this.tables.history.getRange(offsetRange([inboxId], range))
     return Promise.resolve([...entries].map(({ value }) => value))
   }
 
@@ -138,30 +122,16 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
     return merge(listed, query.order === 'asc' ? ascending : ascending.reverse(), query.order)
   }
 
-  private *listed({
-    accountId,
-    environment,
-    state,
-    labels,
-    order,
-    after,
-  }: InboxListQuery): Iterable<InboxId> {
+  private listed(query: InboxListQuery): Iterable<InboxId> {
+    const { accountId, environment, state, labels, order, after } = query
+    const list = { order, after, limit: Infinity }
     const [label] = labels
-    const [from, to] = order === 'asc' ? [after ?? FIRST_ID, LAST_ID] : [after ?? LAST_ID, FIRST_ID]
-    const options = { reverse: order === 'desc', exclusiveStart: true } as const
-    const scope = [accountId, environment, state] as const
-    const keys =
-      label === undefined
-        ? this.tables.listing.getKeys({ start: [...scope, from], end: [...scope, to], ...options })
-        : this.tables.labels.getKeys({
-            start: [...scope, ...label, from],
-            end: [...scope, ...label, to],
-            ...options,
-          })
-    for (const key of keys) {
-      const id = key.at(-1)
-      if (id !== undefined) yield id as InboxId
+    if (label === undefined) {
+      const range = idRange([accountId, environment, state], FIRST_ID, list)
+      return this.tables.listing.getKeys(range).map(([, , , id]) => id)
     }
+    const range = idRange([accountId, environment, state, ...label], FIRST_ID, list)
+    return this.tables.labels.getKeys(range).map(([, , , , , id]) => id)
   }
 }
 

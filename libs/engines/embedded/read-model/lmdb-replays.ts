@@ -2,9 +2,11 @@ import type { ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { ReplayKey } from '#libs/ports/read-model/projection-store.js'
 import type { ReplayLeases, ListQuery, ReplayQueries } from '#libs/ports/read-model/queries.js'
-import { isCatchingUpWith } from './catching-up.js'
-import { removeOldReplays } from './replay-changes.js'
-import { replayRangeOf, type ReplayRowKey, type Tables } from './tables.js'
+import { commit } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import { removeReplay } from './changes.js'
+import { idRange, isCatchingUpWith, type ReplayRowKey, type Tables } from './tables.js'
+
+const REMOVED_AT_ONCE = 500
 
 export class LmdbReplays implements ReplayQueries, ReplayLeases {
   /** From when on each may be claimed again. One process holds the folder, so nobody else need know of them. */
@@ -19,13 +21,9 @@ export class LmdbReplays implements ReplayQueries, ReplayLeases {
     return Promise.resolve(this.tables.replays.get([webhookId, replayId]) ?? null)
   }
 
-  listReplays(webhookId: WebhookId, { order, after, limit }: ListQuery<ReplayId>): Promise<Replay[]> {
-    const { start, end } = replayRangeOf(webhookId)
-    const [from, to] = order === 'asc' ? [start, end] : [end, start]
-    const options = { limit, reverse: order === 'desc', exclusiveStart: true }
-    const begin: typeof from = after === null ? from : [webhookId, after]
-    const found = this.tables.replays.getRange({ start: begin, end: to, ...options })
-    return Promise.resolve([...found].map(({ value }) => value))
+  listReplays(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]> {
+    const listed = this.tables.replays.getRange(idRange([webhookId], 'rpl_' as ReplayId, query))
+    return Promise.resolve([...listed].map(({ value }) => value))
   }
 
   claimReplay({ now, leaseMs }: { now: Date; leaseMs: number }): Promise<Replay | null> {
@@ -48,8 +46,16 @@ export class LmdbReplays implements ReplayQueries, ReplayLeases {
     return Promise.resolve()
   }
 
-  removeOldReplays(before: Date): Promise<number> {
-    return removeOldReplays(this.tables, before)
+  async removeOldReplays(before: Date): Promise<number> {
+    const { root, replays } = this.tables
+    const old: ReplayRowKey[] = []
+    for (const { key, value } of replays.getRange({})) if (value.requestedAt < before) old.push(key)
+    for (let at = 0; at < old.length; at += REMOVED_AT_ONCE) {
+      await commit(root, () => {
+        for (const key of old.slice(at, at + REMOVED_AT_ONCE)) removeReplay(this.tables, key)
+      })
+    }
+    return old.length
   }
 
   private nextFree(nowMs: number): ReplayRowKey | null {

@@ -1,24 +1,35 @@
-import type { ApiKey } from '#libs/domain/account/account.js'
-import type { Inbox } from '#libs/domain/inbox/inbox.js'
+import { REMOVED } from '#libs/domain/webhook/webhook.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import type { Delivery } from '#libs/domain/webhook/delivery.js'
-import type { Change, DeliveryRow, InboxRow, MessageRow } from '#libs/ports/read-model/views.js'
-import { isAsking, type Replay } from '#libs/domain/webhook/replay.js'
-import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
+import { indexChanges, type IndexEntry } from '#libs/ports/read-model/index-entries.js'
+import { scopeOf } from '#libs/ports/read-model/queries.js'
+import type { Change } from '#libs/ports/read-model/views.js'
 import { askingMember, keyListMember, webhookListMember, writeActiveKey } from './key-lists.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
 import { encodeHistoryEntry, encodeRow } from './rows.js'
-import { scopeOf } from '#libs/ports/read-model/webhook-scopes.js'
 import type { StepWrites } from './step-writes.js'
 
-/** The writes that one change asks for, content aside. */
+/** Adds the writes of one change: its row, then its index entries. Content is written before. */
 export function addChange(writes: StepWrites, keys: ViewKeys, change: Change): void {
+  addRow(writes, keys, change)
+  const { remove, put } = indexChanges(change)
+  for (const entry of remove) removeEntry(writes, keys, entry)
+  for (const entry of put) putEntry(writes, keys, entry)
+}
+
+export function dropMessages(writes: StepWrites, keys: ViewKeys, inboxId: InboxId): void {
+  writes.add('UNLINK', keys.messages(inboxId))
+  writes.add('UNLINK', keys.order(inboxId))
+}
+
+function addRow(writes: StepWrites, keys: ViewKeys, change: Change): void {
   switch (change.type) {
-    case 'put-inbox':
-      putInbox(writes, keys, change.row, change.previous)
+    case 'put-inbox': {
+      const { id } = change.row.inbox
+      writes.add('HSET', keys.inboxes(keys.partitionOf(id)), id, encodeRow(change.row))
       return
+    }
     case 'put-message':
-      putMessage(writes, keys, change.inboxId, change.row)
+      writes.add('HSET', keys.messages(change.inboxId), change.row.message.id, encodeRow(change.row))
       return
     case 'drop-messages':
       dropMessages(writes, keys, change.inboxId)
@@ -30,110 +41,108 @@ export function addChange(writes: StepWrites, keys: ViewKeys, change: Change): v
     }
     case 'put-account':
       writes.add('HSET', keys.accounts, change.account.id, encodeRow(change.account))
-      writes.add('ZADD', keys.accountList, 0, change.account.id)
       return
     case 'put-key':
-      putKey(writes, keys, change.key)
+      writes.add('HSET', keys.apiKeys, change.key.id, encodeRow(change.key))
       return
-    case 'put-delivery':
-      putDelivery(writes, keys, change.row, change.previous)
+    case 'put-delivery': {
+      const { id, webhookId } = change.row.delivery
+      writes.add('HSET', keys.deliveries(webhookId), id, encodeRow(change.row))
       return
-    case 'put-replay':
-      putReplay(writes, keys, change.replay, change.previous)
+    }
+    case 'put-replay': {
+      const { id, webhookId } = change.replay
+      writes.add('HSET', keys.replays(webhookId), id, encodeRow(change.replay))
       return
+    }
     case 'put-webhook-health': {
       const { webhookId } = change.health
       writes.add('HSET', keys.webhookHealth(keys.partitionOf(webhookId)), webhookId, encodeRow(change.health))
       return
     }
     case 'put-webhook':
-      putWebhook(writes, keys, change.webhook)
+      writes.add('HSET', keys.webhooks, change.webhook.id, encodeRow(change.webhook))
       return
     case 'remove-webhook':
-      removeWebhook(writes, keys, change.webhook)
+      writes.add('HSET', keys.webhooks, change.webhook.id, encodeRow(REMOVED))
       return
   }
 }
 
-export function dropMessages(writes: StepWrites, keys: ViewKeys, inboxId: InboxId): void {
-  writes.add('UNLINK', keys.messages(inboxId))
-  writes.add('UNLINK', keys.order(inboxId))
-}
-
-function putInbox(writes: StepWrites, keys: ViewKeys, row: InboxRow, previous: Inbox | null): void {
-  const { inbox } = row
-  const partition = keys.partitionOf(inbox.id)
-  writes.add('HSET', keys.inboxes(partition), inbox.id, encodeRow(row))
-  if (previous?.state === inbox.state) return
-  if (previous === null) {
-    writes.add('HSET', keys.addresses(partition), inbox.address, inbox.id)
-  } else {
-    writes.add('ZREM', keys.listing(partition), listScope(previous) + previous.id)
-    for (const member of labelMembers(previous)) writes.add('ZREM', keys.labels(partition), member)
-    writes.add('ZREM', keys.due(partition), previous.id)
-    writes.add('ZREM', keys.leases(partition), previous.id)
+function putEntry(writes: StepWrites, keys: ViewKeys, entry: IndexEntry): void {
+  const { key, field, value } = stored(keys, entry)
+  if (isInHash(entry)) writes.add('HSET', key, field, value)
+  // A lease stays.
+  else writes.add(entry.index === 'asking-replays' ? 'ZADD NX' : 'ZADD', key, value, field)
+  if (entry.index === 'due-deliveries') {
+    writes.add('ZADD LT', keys.dueWebhooks(keys.partitionOf(entry.webhookId)), value, entry.webhookId)
   }
-  writes.add('ZADD', keys.listing(partition), 0, listScope(inbox) + inbox.id)
-  for (const member of labelMembers(inbox)) writes.add('ZADD', keys.labels(partition), 0, member)
-  if (inbox.state === 'active') writes.add('ZADD', keys.due(partition), inbox.expiresAt.getTime(), inbox.id)
 }
 
-function putMessage(writes: StepWrites, keys: ViewKeys, inboxId: InboxId, row: MessageRow): void {
-  const { message, offset } = row
-  writes.add('HSET', keys.messages(inboxId), message.id, encodeRow(row))
-  if (message.state === 'present') writes.add('ZADD', keys.order(inboxId), offset, message.id)
-  else writes.add('ZREM', keys.order(inboxId), message.id)
-}
-
-function putKey(writes: StepWrites, keys: ViewKeys, key: ApiKey): void {
-  writes.add('HSET', keys.apiKeys, key.id, encodeRow(key))
-  writes.add('HSET', keys.keyHashes, key.secretHash, key.id)
-  writes.add('ZADD', keys.keyList, 0, keyListMember(key.accountId, key.id))
-  if (key.revokedAt === null) writes.add('ZADD', keys.activeKeys, 0, writeActiveKey(key))
-  else writes.add('ZREM', keys.activeKeys, writeActiveKey(key))
-}
-
-function putDelivery(writes: StepWrites, keys: ViewKeys, row: DeliveryRow, previous: Delivery | null): void {
-  const { id, webhookId, state, dueAt } = row.delivery
-  writes.add('HSET', keys.deliveries(webhookId), id, encodeRow(row))
-  if (previous === null) writes.add('ZADD', keys.deliveryOrder(webhookId), row.offset, id)
-  if (previous?.state !== state) {
-    if (previous !== null) writes.add('ZREM', keys.deliveriesIn(webhookId, previous.state), id)
-    writes.add('ZADD', keys.deliveriesIn(webhookId, state), row.offset, id)
+function removeEntry(writes: StepWrites, keys: ViewKeys, entry: IndexEntry): void {
+  const { key, field } = stored(keys, entry)
+  writes.add(isInHash(entry) ? 'HDEL' : 'ZREM', key, field)
+  if (entry.index === 'due-inboxes') {
+    writes.add('ZREM', keys.leases(keys.partitionOf(entry.inboxId)), entry.inboxId)
   }
-  if (dueAt === null) {
-    writes.add('ZREM', keys.dueDeliveries(webhookId), id)
-    return
+}
+
+function isInHash({ index }: IndexEntry): boolean {
+  return index === 'addresses' || index === 'key-hashes'
+}
+
+/** A field of a hash with its value, or a member of a sorted set with its score. */
+interface Stored {
+  key: string
+  field: string
+  value: string | number
+}
+
+function stored(keys: ViewKeys, entry: IndexEntry): Stored {
+  switch (entry.index) {
+    case 'addresses':
+      return at(keys.addresses(keys.partitionOf(entry.inboxId)), entry.address, entry.inboxId)
+    case 'listing':
+      return at(keys.listing(keys.partitionOf(entry.inbox.id)), listScope(entry.inbox) + entry.inbox.id)
+    case 'labels': {
+      const { inbox, name, value } = entry
+      return at(keys.labels(keys.partitionOf(inbox.id)), labelScope(inbox, name, value) + inbox.id)
+    }
+    case 'due-inboxes':
+      return at(keys.due(keys.partitionOf(entry.inboxId)), entry.inboxId, entry.expiresAt.getTime())
+    case 'messages':
+      return at(keys.order(entry.inboxId), entry.messageId, entry.offset)
+    case 'accounts':
+      return at(keys.accountList, entry.accountId)
+    case 'key-hashes':
+      return at(keys.keyHashes, entry.secretHash, entry.keyId)
+    case 'keys':
+      return at(keys.keyList, keyListMember(entry.key.accountId, entry.key.id))
+    case 'active-keys':
+      return at(keys.activeKeys, writeActiveKey(entry.key))
+    case 'webhooks':
+      return at(keys.webhookList, webhookListMember(scopeOf(entry.webhook), entry.webhook.id))
+    case 'active-webhooks':
+      return at(keys.activeWebhooks, webhookListMember(scopeOf(entry.webhook), entry.webhook.id))
+    case 'deliveries': {
+      const { delivery, offset } = entry.row
+      return at(keys.deliveryOrder(delivery.webhookId), delivery.id, offset)
+    }
+    case 'delivery-states': {
+      const { delivery, offset } = entry.row
+      return at(keys.deliveriesIn(delivery.webhookId, delivery.state), delivery.id, offset)
+    }
+    case 'due-deliveries':
+      return at(keys.dueDeliveries(entry.webhookId), entry.deliveryId, entry.dueAt.getTime())
+    case 'replays':
+      return at(keys.replayList(entry.replay.webhookId), entry.replay.id)
+    case 'asking-replays': {
+      const { id: replayId, webhookId } = entry.replay
+      return at(keys.askingReplays(keys.partitionOf(webhookId)), askingMember({ webhookId, replayId }))
+    }
   }
-  writes.add('ZADD', keys.dueDeliveries(webhookId), dueAt.getTime(), id)
-  writes.add('ZADD LT', keys.dueWebhooks(keys.partitionOf(webhookId)), dueAt.getTime(), webhookId)
 }
 
-function putReplay(writes: StepWrites, keys: ViewKeys, replay: Replay, previous: Replay | null): void {
-  const { id, webhookId } = replay
-  const asking = keys.askingReplays(keys.partitionOf(webhookId))
-  const member = askingMember({ webhookId, replayId: id })
-  writes.add('HSET', keys.replays(webhookId), id, encodeRow(replay))
-  if (previous === null) writes.add('ZADD', keys.replayList(webhookId), 0, id)
-  // One that is leased stays so.
-  if (isAsking(replay)) writes.add('ZADD NX', asking, 0, member)
-  else writes.add('ZREM', asking, member)
-}
-
-function putWebhook(writes: StepWrites, keys: ViewKeys, webhook: Webhook): void {
-  const member = webhookListMember(scopeOf(webhook), webhook.id)
-  writes.add('HSET', keys.webhooks, webhook.id, encodeRow(webhook))
-  writes.add('ZADD', keys.webhookList, 0, member)
-  if (webhook.state === 'active') writes.add('ZADD', keys.activeWebhooks, 0, member)
-  else writes.add('ZREM', keys.activeWebhooks, member)
-}
-
-function removeWebhook(writes: StepWrites, keys: ViewKeys, webhook: Webhook): void {
-  const member = webhookListMember(scopeOf(webhook), webhook.id)
-  writes.add('HSET', keys.webhooks, webhook.id, encodeRow(REMOVED))
-  for (const list of [keys.webhookList, keys.activeWebhooks]) writes.add('ZREM', list, member)
-}
-
-function labelMembers(inbox: Inbox): string[] {
-  return Object.entries(inbox.labels).map(([name, value]) => labelScope(inbox, name, value) + inbox.id)
+function at(key: string, field: string, value: string | number = 0): Stored {
+  return { key, field, value }
 }

@@ -3,7 +3,7 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import { answersOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
 import type { MessageContent } from '#libs/ports/read-model/views.js'
-import { idsIn } from './hash-ids.js'
+import { idsIn } from './lists.js'
 import type { ViewKeys } from './keys.js'
 import { reach, reachBulk, runsOf } from './reach.js'
 

@@ -3,6 +3,7 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { InboxListQuery } from '#libs/ports/read-model/queries.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
+import { pageOfIds } from './lists.js'
 import { reach, runsOf } from './reach.js'
 import type { RowReader } from './row-reader.js'
 
@@ -67,7 +68,9 @@ export class InboxLists {
     const share = Math.min(query.limit, Math.ceil((2 * query.limit) / partitions.length) + SPARE_IDS)
     const pages = await Promise.all(
       lists.flatMap((list) =>
-        partitions.map((partition) => this.page(list.key(partition), list.scope, query, share)),
+        partitions.map((partition) =>
+          pageOfIds(this.client, list.key(partition), list.scope, 'inb', { ...query, limit: share }),
+        ),
       ),
     )
     const comesBefore = (one: InboxId, other: InboxId) => (query.order === 'asc' ? one < other : one > other)
@@ -108,22 +111,6 @@ export class InboxLists {
       ),
     )
     return lengths.reduce((sum, length) => sum + length, 0)
-  }
-
-  private async page(
-    key: string,
-    scope: string,
-    { order, after }: InboxListQuery,
-    limit: number,
-  ): Promise<InboxId[]> {
-    const [first, last] = order === 'asc' ? [after ?? FIRST_ID, LAST_ID] : [after ?? LAST_ID, FIRST_ID]
-    const [from, to] = [`(${scope}${first}`, `(${scope}${last}`]
-    const members = await reach(() =>
-      order === 'asc'
-        ? this.client.zrange(key, from, to, 'BYLEX', 'LIMIT', 0, limit)
-        : this.client.zrange(key, from, to, 'BYLEX', 'REV', 'LIMIT', 0, limit),
-    )
-    return members.map((member) => member.slice(scope.length) as InboxId)
   }
 
   /** Of all accounts; null if there are more than MAX_DUE. */

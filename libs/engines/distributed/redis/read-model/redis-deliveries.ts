@@ -2,10 +2,9 @@ import { answersOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { DeliveryId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { DeliveryKey } from '#libs/ports/read-model/projection-store.js'
-import { isOver } from '#libs/ports/read-model/old-deliveries.js'
 import type { DeliveryListQuery, DeliveryQueries, DueDeliveries } from '#libs/ports/read-model/queries.js'
-import type { DeliveryRow } from '#libs/ports/read-model/views.js'
-import { idsIn } from './hash-ids.js'
+import { isOver, type DeliveryRow } from '#libs/ports/read-model/views.js'
+import { idsIn, pageByOffset } from './lists.js'
 import type { ViewKeys } from './keys.js'
 import { reach } from './reach.js'
 import { RowReader } from './row-reader.js'
@@ -32,27 +31,14 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
     return row ?? null
   }
 
-  /** What is forgotten between the look at the order and that at the rows is made up for by what follows it. */
-  async listDeliveries({
-    webhookId,
-    state,
-    order,
-    from,
-    to,
-    limit,
-  }: DeliveryListQuery): Promise<DeliveryRow[]> {
-    const { keys } = this
-    const key = state === null ? keys.deliveryOrder(webhookId) : keys.deliveriesIn(webhookId, state)
-    const found: DeliveryRow[] = []
-    for (let range = { from, to }; ;) {
-      const wanted = limit - found.length
-      const places = await this.placesIn(key, { order, ...range, limit: wanted })
-      const rows = await this.rows.deliveries(places.map(({ deliveryId }) => ({ webhookId, deliveryId })))
-      found.push(...rows.filter((row) => row !== null))
-      const last = places.at(-1)
-      if (last === undefined || places.length < wanted || found.length === limit) return found
-      range = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
-    }
+  listDeliveries({ webhookId, state, ...range }: DeliveryListQuery): Promise<DeliveryRow[]> {
+    const { client, keys } = this
+    const list = state === null ? keys.deliveryOrder(webhookId) : keys.deliveriesIn(webhookId, state)
+    return pageByOffset(client, list, range, async (ids) => {
+      const keys = ids.map((id) => ({ webhookId, deliveryId: id as DeliveryId }))
+      const rows = await this.rows.deliveries(keys)
+      return rows.filter((row) => row !== null)
+    })
   }
 
   /** The first pages of all partitions at once, then their second ones. */
@@ -124,23 +110,6 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
       await reach(() => answersOf(pipeline))
       count += old.length
     }
-  }
-
-  private async placesIn(
-    key: string,
-    { order, from, to, limit }: Pick<DeliveryListQuery, 'order' | 'from' | 'to' | 'limit'>,
-  ): Promise<{ deliveryId: DeliveryId; offset: number }[]> {
-    const { client } = this
-    const [first, last] = [String(from), `(${to}`]
-    const found = await reach(() =>
-      order === 'asc'
-        ? client.zrange(key, first, last, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
-        : client.zrange(key, last, first, 'BYSCORE', 'REV', 'LIMIT', 0, limit, 'WITHSCORES'),
-    )
-    // Each id is followed by its score.
-    return found.flatMap((id, index) =>
-      index % 2 === 0 ? [{ deliveryId: id as DeliveryId, offset: Number(found[index + 1]) }] : [],
-    )
   }
 
   private async dueIn(partition: number, now: Date, seen: number): Promise<WebhookId[]> {

@@ -15,6 +15,7 @@ import type { HistoryEntry } from '#libs/ports/read-model/history.js'
 import type { InboxRow, MessageRow } from '#libs/ports/read-model/views.js'
 import { InboxLists } from './inbox-lists.js'
 import type { ViewKeys } from './keys.js'
+import { pageByOffset } from './lists.js'
 import { reach, reachBulk } from './reach.js'
 import { RowReader } from './row-reader.js'
 import { decodeHistoryEntry, decodeMessage } from './rows.js'
@@ -76,18 +77,12 @@ export class RedisInboxQueries implements InboxQueries {
     return row
   }
 
-  /** What is deleted between the look at the order and that at the rows is made up for by what follows it. */
-  async listMessages({ inboxId, order, from, to, limit }: MessageRangeQuery): Promise<MessageRow[]> {
-    const found: MessageRow[] = []
-    for (let range = { from, to }; ;) {
-      const wanted = limit - found.length
-      const places = await this.placesIn({ inboxId, order, ...range, limit: wanted })
-      const rows = await this.rows.messages(places.map(({ messageId }) => ({ inboxId, messageId })))
-      found.push(...rows.flatMap((row) => (row?.message.state === 'present' ? [row] : [])))
-      const last = places.at(-1)
-      if (last === undefined || places.length < wanted || found.length === limit) return found
-      range = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
-    }
+  listMessages({ inboxId, ...range }: MessageRangeQuery): Promise<MessageRow[]> {
+    const list = this.keys.order(inboxId)
+    return pageByOffset(this.client, list, range, async (ids) => {
+      const rows = await this.rows.messages(ids.map((id) => ({ inboxId, messageId: id as MessageId })))
+      return rows.flatMap((row) => (row?.message.state === 'present' ? [row] : []))
+    })
   }
 
   body(key: MessageKey): Promise<Uint8Array | null> {
@@ -106,25 +101,6 @@ export class RedisInboxQueries implements InboxQueries {
         : this.client.zrangeBuffer(key, `(${to}`, String(from), 'BYSCORE', 'REV', 'LIMIT', 0, limit),
     )
     return found.map(decodeHistoryEntry)
-  }
-
-  private async placesIn({
-    inboxId,
-    order,
-    from,
-    to,
-    limit,
-  }: MessageRangeQuery): Promise<{ messageId: MessageId; offset: number }[]> {
-    const key = this.keys.order(inboxId)
-    const found = await reach(() =>
-      order === 'asc'
-        ? this.client.zrange(key, from, `(${to}`, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
-        : this.client.zrange(key, `(${to}`, String(from), 'BYSCORE', 'REV', 'LIMIT', 0, limit, 'WITHSCORES'),
-    )
-    // Each id is followed by its score.
-    return found.flatMap((id, index) =>
-      index % 2 === 0 ? [{ messageId: id as MessageId, offset: Number(found[index + 1]) }] : [],
-    )
   }
 
   /** Only of a message that is there: content comes before its message's row. */

@@ -1,23 +1,12 @@
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
-import type { ProjectionStore } from '#libs/ports/read-model/projection-store.js'
-import type {
-  AccountQueries,
-  ReplayLeases,
-  DeliveryQueries,
-  DueDeliveries,
-  DueInboxes,
-  InboxQueries,
-  ReplayQueries,
-  WebhookQueries,
-} from '#libs/ports/read-model/queries.js'
+import type { ReadModel } from '#libs/ports/read-model/queries.js'
 import { ViewKeys } from './keys.js'
-import { RedisAccountQueries } from './redis-account-queries.js'
+import { RedisAccounts } from './redis-accounts.js'
 import { RedisDeliveries } from './redis-deliveries.js'
 import { RedisDueInboxes } from './redis-due.js'
 import { RedisInboxQueries } from './redis-inbox-queries.js'
 import { RedisProjectionStore } from './redis-projection-store.js'
 import { RedisReplays } from './redis-replays.js'
-import { RedisWebhookQueries } from './redis-webhook-queries.js'
 
 /*
  * Relies on: Redis 7 that evicts nothing (`maxmemory-policy noeviction`), else views lose keys without saying so. A
@@ -37,20 +26,12 @@ export interface RedisReadModelOptions {
   partitions: number
 }
 
-export interface RedisReadModel {
-  store: ProjectionStore
-  queries: InboxQueries & DueInboxes
-  accounts: AccountQueries
-  deliveries: DeliveryQueries & DueDeliveries
-  replays: ReplayQueries & ReplayLeases
-  webhooks: WebhookQueries
-}
-
 /** Views in a Redis that was checked. What it holds shows when it is asked. */
-export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadModelOptions): RedisReadModel {
+export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadModelOptions): ReadModel {
   const keys = new ViewKeys(prefix, partitions)
   const inboxes = new RedisInboxQueries(client, bulk, keys)
   const due = new RedisDueInboxes(client, keys)
+  const accounts = new RedisAccounts(client, keys)
   return {
     store: new RedisProjectionStore(client, bulk, keys),
     queries: {
@@ -66,9 +47,9 @@ export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadMo
       leaseDue: (now, limit) => due.leaseDue(now, limit),
       countActive: () => due.countActive(),
     },
-    accounts: new RedisAccountQueries(client, keys),
+    accounts,
+    webhooks: accounts,
     deliveries: new RedisDeliveries(client, keys),
     replays: new RedisReplays(client, keys),
-    webhooks: new RedisWebhookQueries(client, keys),
   }
 }

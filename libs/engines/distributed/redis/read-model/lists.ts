@@ -1,0 +1,76 @@
+import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
+import type { ListQuery, MessageRangeQuery } from '#libs/ports/read-model/queries.js'
+import { reach } from './reach.js'
+
+/** A page of the ids in a sorted set that follow `scope` in its members. */
+export async function pageOfIds<Id extends string>(
+  client: RedisClient,
+  list: string,
+  scope: string,
+  prefix: string,
+  { order, after, limit }: ListQuery<Id>,
+): Promise<Id[]> {
+  const [first, last] = [`${prefix}_`, `${prefix}_~`]
+  const [from, to] = order === 'asc' ? [after ?? first, last] : [after ?? last, first]
+  const [start, stop] = [`(${scope}${from}`, `(${scope}${to}`]
+  const members = await reach(() =>
+    order === 'asc'
+      ? client.zrange(list, start, stop, 'BYLEX', 'LIMIT', 0, limit)
+      : client.zrange(list, start, stop, 'BYLEX', 'REV', 'LIMIT', 0, limit),
+  )
+  return members.map((member) => member.slice(scope.length) as Id)
+}
+
+/** The rows of those ids that a hash has. */
+export async function rowsOfIds(
+  client: RedisClient,
+  hash: string,
+  ids: readonly string[],
+): Promise<Buffer[]> {
+  if (ids.length === 0) return []
+  const rows = await reach(() => client.hmgetBuffer(hash, ...ids))
+  return rows.filter((row) => row !== null)
+}
+
+/**
+ * A page of rows whose ids are in a sorted set by offset. `rowsOf` reads rows by id, and leaves out those removed since
+ * their ids were read; the ids that follow make up for them.
+ */
+export async function pageByOffset<Row>(
+  client: RedisClient,
+  list: string,
+  { order, from, to, limit }: Omit<MessageRangeQuery, 'inboxId'>,
+  rowsOf: (ids: string[]) => Promise<Row[]>,
+): Promise<Row[]> {
+  const found: Row[] = []
+  for (let [first, end] = [from, to]; ;) {
+    const wanted = limit - found.length
+    const page = await reach(() =>
+      order === 'asc'
+        ? client.zrange(list, first, `(${end}`, 'BYSCORE', 'LIMIT', 0, wanted, 'WITHSCORES')
+        : client.zrange(list, `(${end}`, String(first), 'BYSCORE', 'REV', 'LIMIT', 0, wanted, 'WITHSCORES'),
+    )
+    // Each id is followed by its score.
+    const ids = page.filter((_, index) => index % 2 === 0)
+    found.push(...(await rowsOf(ids)))
+    if (ids.length < wanted || found.length === limit) return found
+    const last = Number(page.at(-1))
+    if (order === 'asc') first = last + 1
+    else end = last
+  }
+}
+
+/** The ids that a hash has rows of, about `count` at a time. One may come twice. */
+export async function* idsIn<Id extends string>(
+  client: RedisClient,
+  hash: string,
+  count: number,
+): AsyncGenerator<Id[]> {
+  let cursor = '0'
+  do {
+    const [next, fields] = await reach(() => client.hscan(hash, cursor, 'COUNT', count))
+    // Each id is followed by its row.
+    yield fields.filter((_, index) => index % 2 === 0) as Id[]
+    cursor = next
+  } while (cursor !== '0')
+}
