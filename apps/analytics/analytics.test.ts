@@ -16,7 +16,7 @@ import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
 import type { UsageBatch, UsageSink, UsageStore } from '#libs/ports/usage/usage-store.js'
 import { until } from '#test/harness/until.js'
 import { startAnalytics, type Analytics } from './analytics.js'
-import { writeRanges } from './ranges-note.js'
+import { writeRanges } from './batches-in-doubt.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
 const AT = new Date()

@@ -1,15 +1,14 @@
-import { Module } from '@nestjs/common'
+import { Module, Controller, UseFilters } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
-import type { CustomStrategy } from '@nestjs/microservices'
+import { type CustomStrategy, EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
-import { unlessAborted } from '#libs/runtime/timing/unless-aborted.js'
-import { GrowingPause } from '#libs/runtime/timing/pause.js'
+import { GrowingPause, unlessAborted } from '#libs/runtime/timing/waiting.js'
 import { WHY_NOT_COUNTED, type UsageStore } from '#libs/ports/usage/usage-store.js'
-import { EventLogStrategy } from '#libs/role/event-log-strategy.js'
+import { EventLogStrategy, PassErrorsOn, type HandedBatch } from '#libs/role/event-log-strategy.js'
 import { RoleConsumers } from '#libs/role/role-consumers.js'
-import { AnalyticsController, TopicSinks } from './analytics.controller.js'
+import type { BatchOutcome } from '#libs/ports/event-log/event-log.js'
 import { AnalyticsMetrics } from './analytics-metrics.js'
 import { COUNTED_TOPICS, type CountedTopic } from './event-rows.js'
 import { TopicSink } from './topic-sink.js'
@@ -129,5 +128,32 @@ async function whenPrepared(
   function told(error: unknown): false {
     logger.error({ err: error }, 'usage could not be counted: tried again')
     return false
+  }
+}
+
+/** Each topic's own way to the store. */
+export abstract class TopicSinks {
+  abstract readonly byTopic: Readonly<Record<CountedTopic, TopicSink>>
+}
+
+/** Takes batches of the log, in order per partition, and hands them to what gathers them. */
+@Controller()
+@UseFilters(PassErrorsOn)
+export class AnalyticsController {
+  constructor(private readonly sinks: TopicSinks) {}
+
+  @EventPattern('usage-events')
+  countUsage(@Payload() batch: HandedBatch): Promise<BatchOutcome> {
+    return this.sinks.byTopic['usage-events'].take(batch)
+  }
+
+  @EventPattern('inbox-events')
+  countInboxes(@Payload() batch: HandedBatch): Promise<BatchOutcome> {
+    return this.sinks.byTopic['inbox-events'].take(batch)
+  }
+
+  @EventPattern('webhook-events')
+  countDeliveries(@Payload() batch: HandedBatch): Promise<BatchOutcome> {
+    return this.sinks.byTopic['webhook-events'].take(batch)
   }
 }

@@ -1,5 +1,5 @@
 import { MAX_NOTE_BYTES } from '#libs/ports/event-log/event-log.js'
-import { MAX_RANGES, readRanges, writeRanges } from './ranges-note.js'
+import { MAX_RANGES, readRanges, writeRanges } from './batches-in-doubt.js'
 
 describe('a note of ranges', () => {
   it('has room for the most of them, whatever their offsets', () => {

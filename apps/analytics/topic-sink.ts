@@ -6,18 +6,15 @@ import type {
   StartPosition,
   StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
-import { appendDeadLetter } from '#libs/ports/event-log/dead-letter.js'
+import { appendDeadLetter } from '#libs/ports/event-log/decode-batch.js'
 import type { HandedBatch } from '#libs/role/event-log-strategy.js'
 import type { RoleConsumers } from '#libs/role/role-consumers.js'
-import { Doorbell } from '#libs/ports/signals/doorbell.js'
-import { GrowingPause } from '#libs/runtime/timing/pause.js'
-import { unlessAborted } from '#libs/runtime/timing/unless-aborted.js'
+import { Doorbell } from '#libs/ports/signals/signals.js'
+import { GrowingPause, unlessAborted } from '#libs/runtime/timing/waiting.js'
 import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch, UsageRange } from '#libs/ports/usage/usage-store.js'
-import { BatchesInDoubt, type BatchesInDoubtOptions } from './batches-in-doubt.js'
-import type { PartitionRows, CountedTopic } from './event-rows.js'
-import { countOf, GatheredRows } from './gathered-rows.js'
-import { MAX_RANGES, writeRanges } from './ranges-note.js'
+import { BatchesInDoubt, type BatchesInDoubtOptions, MAX_RANGES, writeRanges } from './batches-in-doubt.js'
+import { type PartitionRows, type CountedTopic, countOf, GatheredRows } from './event-rows.js'
 
 export interface TopicSinkOptions extends BatchesInDoubtOptions {
   log: BatchesInDoubtOptions['log'] & LogAppender

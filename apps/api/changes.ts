@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common'
-import { Recorder, type Attribution, type DomainEvent } from '#libs/ports/event-log/recorder.js'
+import { Recorder, type Attribution, type DomainEvent } from '#libs/ports/event-log/codecs.js'
 import { Views } from './http/views.js'
 
 /** Puts what a command has decided on the log. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { EXIT, Failure, failureOf, type ProblemJson } from './failure.js'
 
 export interface ApiOptions {
@@ -179,4 +179,17 @@ function requireVisibleCharacters(what: string, text: string): void {
 function nextCursor({ headers }: Response): string | null {
   const [, target = null] = /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '') ?? []
   return target === null ? null : new URL(target, 'http://any').searchParams.get('cursor')
+}
+
+/** Used by commands. Created when one runs, so that help and errors of the command line need no key. */
+export interface Session {
+  api(): ApiClient
+  /** Prints the result of a command: as JSON with --json, otherwise as text for people. */
+  print(result: unknown, inWords: () => string): void
+  /** Prints bytes or text unchanged, and nothing else. */
+  write(content: Uint8Array | string): void
+  /** The same for a stream, with backpressure. */
+  writeAll(content: AsyncIterable<Uint8Array>): Promise<void>
+  /** Whether the output is a terminal. */
+  readonly isTerminal: boolean
 }

@@ -9,10 +9,9 @@ import {
   type Filters,
 } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
-import { messageTable, messageText, type MessageJson } from './messages.js'
+import { waitCommand, messageTable, messageText, type MessageJson } from './messages.js'
 import { facts, table } from './printing.js'
-import type { Session } from './session.js'
-import { waitCommand } from './wait.js'
+import type { Session } from './api-client.js'
 
 interface InboxJson {
   id: string

@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander'
 import { wholeNumber } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
 import { facts, table } from './printing.js'
-import type { Session } from './session.js'
+import type { Session } from './api-client.js'
 
 interface KeyJson {
   id: string

@@ -1,4 +1,71 @@
+import { Option, type Command } from 'commander'
+import { inboxPath, passwordOption, seconds, withFilters, type Filters } from './arguments.js'
+import { Failure } from './failure.js'
+import type { Session } from './api-client.js'
 import { harmless, oneLine, table } from './printing.js'
+
+type WaitOptions = Filters & {
+  timeout: number
+  order: string
+  cursor?: string
+  code?: boolean
+  link?: boolean
+  password?: string
+}
+
+/** The longest wait of one request that the API allows. */
+const MAX_SECONDS_A_REQUEST = 55
+/** Time that a request may take in addition to its wait. */
+const GRACE_MS = 15_000
+
+/** `mayfly inbox wait` */
+export function waitCommand(inbox: Command, session: Session): void {
+  withFilters(inbox.command('wait'))
+    .description('wait for a message that matches: the oldest one present, or the next to arrive')
+    .argument('<inbox>', 'inbox id')
+    .option('--timeout <seconds>', 'how long to wait, at most 3600', seconds, 25)
+    .addOption(
+      new Option('--order <order>', 'take the oldest match (asc) or the newest (desc)')
+        .choices(['asc', 'desc'])
+        .default('asc'),
+    )
+    .option('--cursor <cursor>', 'only messages after this position, a Mayfly-Cursor')
+    .addOption(new Option('--code', 'wait for a one-time code, and print nothing else').conflicts('link'))
+    .option('--link', 'wait for a link, and print nothing else')
+    .addOption(passwordOption())
+    .action(async (inboxId: string, options: WaitOptions) => {
+      const message = await waitFor(session, `${inboxPath(inboxId)}/messages/wait`, options)
+      const [code] = message.codes
+      const [link] = message.links
+      if (options.code === true && code !== undefined) session.write(`${code.value}\n`)
+      else if (options.link === true && link !== undefined) session.write(`${link.href}\n`)
+      else session.print(message, () => messageText(message))
+    })
+}
+
+/** Repeats the wait from the same cursor until the timeout, so that the final problem covers all messages. */
+async function waitFor(session: Session, path: string, options: WaitOptions): Promise<MessageJson> {
+  const { timeout, code, link, password, ...query } = options
+  const wanted = {
+    ...(code === true ? { has_code: 'true' } : {}),
+    ...(link === true ? { has_link: 'true' } : {}),
+  }
+  const deadline = performance.now() + timeout * 1_000
+  for (;;) {
+    const left = Math.max(Math.ceil((deadline - performance.now()) / 1_000), 0)
+    const seconds = Math.min(left, MAX_SECONDS_A_REQUEST)
+    try {
+      return await session.api().get<MessageJson>(path, {
+        query: { ...query, ...wanted, timeout: String(seconds) },
+        password,
+        timeoutMs: seconds * 1_000 + GRACE_MS,
+      })
+    } catch (error) {
+      const isTimeout = error instanceof Failure && error.problem?.code === 'no-matching-message'
+      if (!isTimeout || left <= seconds) throw error
+    }
+  }
+}
 
 export interface MessageJson {
   id: string

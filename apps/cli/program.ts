@@ -1,14 +1,14 @@
 import type { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Command, Option } from 'commander'
+import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
+import { SETTINGS } from '#libs/runtime/config/settings.js'
+import type { Setting } from '#libs/runtime/config/setting.js'
 import { accountCommands } from './accounts.js'
-import { ApiClient } from './api-client.js'
+import { ApiClient, type Session } from './api-client.js'
 import { EXIT, Failure } from './failure.js'
 import { inboxCommands } from './inboxes.js'
 import { keyCommands } from './keys.js'
-import type { Session } from './session.js'
-import { configCommand } from './settings.js'
-import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { usageCommands } from './usage.js'
 
 interface GlobalOptions {
@@ -53,4 +53,21 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   usageCommands(program, session)
   configCommand(program, session)
   return program
+}
+
+/** `mayfly config`: all settings, from the code that reads them. It needs no server. */
+export function configCommand(program: Command, session: Session): void {
+  program
+    .command('config')
+    .description('print every setting of the server with its default and its meaning')
+    .action(() => {
+      const settings = Object.values<Setting<unknown>>(SETTINGS).map(({ variable, defaultText, help }) => ({
+        variable,
+        default: defaultText,
+        help,
+      }))
+      session.print(settings, () =>
+        settings.map((each) => `${each.variable}=${each.default ?? ''}\n    ${each.help}`).join('\n'),
+      )
+    })
 }

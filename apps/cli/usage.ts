@@ -2,11 +2,11 @@ import { open, rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { type Command, Option } from 'commander'
 import { EXPORT_FORMATS, EXPORT_TABLES, USAGE_INTERVALS } from '#libs/ports/usage/usage-store.js'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { label } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
 import { facts, table } from './printing.js'
-import type { Session } from './session.js'
+import type { Session } from './api-client.js'
 
 interface QuantilesJson {
   p50: number

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Recorder } from '#libs/ports/event-log/recorder.js'
+import type { Recorder } from '#libs/ports/event-log/codecs.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { DueInboxes, InboxQueries } from '#libs/ports/read-model/queries.js'

@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
-import { beforeDeadline } from '#libs/runtime/timing/deadline.js'
+import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
 
 /** A scraper does not wait long. */
 const COUNT_WITHIN_MS = 2_000

@@ -1,4 +1,4 @@
-import { FairQueue } from './fair-queue.js'
+import { FairQueue } from './parse-queue.js'
 
 const any = () => true
 

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '#test/harness/until.js'
 import { mintId } from '#libs/domain/ids/mint.js'
-import { JobWatch, type WatchedJob } from './job-watch.js'
+import { JobWatch, type WatchedJob, ParseJob } from './parse-job.js'
 import { ParseAllowance } from './parse-allowance.js'
-import { ParseJob } from './parse-job.js'
 import { smallMail, taskOf } from './parse-task.arbitrary.js'
-import { WaitingMail } from './waiting-mail.js'
+import { WaitingMail } from './parse-task.js'
 
 const PATIENCE_MS = 100
 /** What a small mail has beside. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { ParseJob } from './parse-job.js'
-import { WaitingMail } from './waiting-mail.js'
+import { WaitingMail } from './parse-task.js'
 
 function waiting(): WaitingMail {
   const whose = { accountId: mintId('acc'), inboxId: mintId('inb'), messageId: mintId('msg') }

@@ -1,13 +1,12 @@
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { bodyContext, sealJson, unsealMailNow } from '#libs/ports/key-vault/content.js'
 import { SealBrokenError, secretKey, type SecretKey } from '#libs/ports/key-vault/seal.js'
 import type { Envelope, ParsedMail } from '#libs/mail/message.js'
-import { parseHeader, parseNothing } from '#libs/mail/defeated.js'
-import { parseMail } from '#libs/mail/parse.js'
+import { parseMail, parseHeader, parseNothing } from '#libs/mail/parse.js'
 import type { Defeat, ParseOrder, ParseResult, ParseTask } from './parse-task.js'
-import { ThreadProgress, type ParseThreadData } from './thread-progress.js'
+import { ThreadProgress, type ParseThreadData } from './parse-thread.js'
 
 /** So long at most does a mail that has been read wait for those behind it. */
 const TELL_AFTER_MS = 25

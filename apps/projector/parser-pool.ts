@@ -1,13 +1,16 @@
 import type { AccountId, MessageId } from '#libs/domain/ids/typeid.js'
-import { JobWatch } from './job-watch.js'
-import { ParseAllowance, type ParseAllowanceOptions } from './parse-allowance.js'
-import { ordinaryMs } from './parse-budget.js'
-import { ParseJob } from './parse-job.js'
+import { JobWatch, ParseJob } from './parse-job.js'
+import { ParseAllowance, type ParseAllowanceOptions, ordinaryMs } from './parse-allowance.js'
 import { JOB_TASKS, ParseQueue } from './parse-queue.js'
-import type { Defeat, ParseResult, ParseTask } from './parse-task.js'
+import {
+  type Defeat,
+  type ParseResult,
+  type ParseTask,
+  WaitingMail,
+  type DefeatReason,
+} from './parse-task.js'
 import { isOutOfMemory, type ParseThread } from './parse-thread.js'
 import { ParseThreads, type ThreadKind } from './parse-threads.js'
-import { WaitingMail, type DefeatReason } from './waiting-mail.js'
 
 export interface ParserPoolOptions extends ParseAllowanceOptions {
   threads: number

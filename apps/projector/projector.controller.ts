@@ -2,8 +2,7 @@ import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import { accountEventCodec, inboxEventCodec, webhookEventCodec } from '#libs/ports/event-log/codecs.js'
-import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
-import { appendDeadLetter } from '#libs/ports/event-log/dead-letter.js'
+import { decodeBatch, type DecodedBatch, appendDeadLetter } from '#libs/ports/event-log/decode-batch.js'
 import type {
   BatchOutcome,
   LogAppender,
@@ -14,15 +13,72 @@ import type {
 } from '#libs/ports/event-log/event-log.js'
 import { PassErrorsOn, type HandedBatch } from '#libs/role/event-log-strategy.js'
 import { projectAccountEvent, sliceConcerned } from '#libs/ports/read-model/account-projection.js'
-import { beginViews } from '#libs/ports/read-model/beginning.js'
-import { inboxChannel } from '#libs/ports/read-model/inbox-channel.js'
-import type { ProjectionStore, StepOutcome } from '#libs/ports/read-model/projection-store.js'
-import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
+import {
+  type ProjectionStore,
+  type StepOutcome,
+  beginViews,
+} from '#libs/ports/read-model/projection-store.js'
+import { movedChannel, inboxChannel } from '#libs/ports/read-model/consistent-views.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
-import { WebhookProjector } from './webhook-projector.js'
+import { projectWebhookEvents, webhookRowsBefore } from '#libs/ports/read-model/webhook-projection.js'
+import type { WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { InboxProjector, stepsOf } from './inbox-projector.js'
-import { ShownMessages } from './shown-messages.js'
 import { ProjectorMetrics } from './projector-metrics.js'
+
+/** Turns a run of a partition's deliveries and replays into one step of the views. */
+export class WebhookProjector {
+  constructor(private readonly store: ProjectionStore) {}
+
+  /** Resolves once the views show the events, or the store has said that it stands elsewhere. */
+  async project(
+    { topic, partition, from }: RecordBatch,
+    { events: decoded, next: to }: DecodedBatch<WebhookEvent>,
+  ): Promise<StepOutcome> {
+    const events = decoded.map(({ offset, recorded: { event } }) => ({ offset, event }))
+    const changes = projectWebhookEvents(await webhookRowsBefore(this.store, events), events)
+    return this.store.apply({ topic, partition, from, to, changes, contents: [] })
+  }
+}
+
+export interface ShownMessagesOptions {
+  usage: Pick<UsageRecorder, 'record'>
+  queries: Pick<InboxQueries, 'progress'>
+  now: () => Date
+}
+
+/**
+ * Tells whoever counts usage when messages came into the views. Views that are built anew show what had been shown
+ * before: up to their target nothing is told.
+ */
+export class ShownMessages {
+  private readonly targets = new Map<number, number>()
+
+  constructor(private readonly options: ShownMessagesOptions) {}
+
+  /** To be called where a partition's views have been begun. */
+  async begin({ topic, partition }: Partition): Promise<void> {
+    if (topic !== 'inbox-events') return
+    const progress = await this.options.queries.progress({ topic, partition })
+    this.targets.set(partition, progress?.target ?? Infinity)
+  }
+
+  record({ partition }: Partition, events: DecodedBatch<InboxEvent>['events']): void {
+    const { usage, now } = this.options
+    const target = this.targets.get(partition) ?? Infinity
+    const shownAt = now()
+    for (const { offset, recorded } of events) {
+      const { event } = recorded
+      if (event.type !== 'MessageReceived' || event.inbox === null || offset < target) continue
+      const { inboxId, messageId, receivedAt, inbox } = event
+      const { labels } = inbox
+      const keyId = recorded.keyId ?? inbox.keyId
+      usage.record({ type: 'MessageShown', keyId, labels, inboxId, messageId, receivedAt, shownAt }, recorded)
+    }
+  }
+}
 
 /** What the projector works with, made by who composes it. */
 export abstract class ProjectorPorts {

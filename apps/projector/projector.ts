@@ -6,15 +6,18 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
-import { beginViews } from '#libs/ports/read-model/beginning.js'
+import { beginViews } from '#libs/ports/read-model/projection-store.js'
 import { EventLogStrategy } from '#libs/role/event-log-strategy.js'
 import { RoleConsumers } from '#libs/role/role-consumers.js'
-import { WebhookProjector } from './webhook-projector.js'
+import {
+  ProjectorController,
+  ProjectorPorts,
+  WebhookProjector,
+  ShownMessages,
+} from './projector.controller.js'
 import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
 import { ProjectorMetrics } from './projector-metrics.js'
-import { ProjectorController, ProjectorPorts } from './projector.controller.js'
-import { ShownMessages } from './shown-messages.js'
 import { ViewsWatch } from './views-watch.js'
 
 /*

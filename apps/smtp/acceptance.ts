@@ -4,7 +4,7 @@ import { packSource, sealMail, type PackedSource } from '#libs/ports/key-vault/c
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { SecretKey } from '#libs/ports/key-vault/seal.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
-import type { Recorder } from '#libs/ports/event-log/recorder.js'
+import type { Recorder } from '#libs/ports/event-log/codecs.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Envelope } from '#libs/mail/message.js'

@@ -3,8 +3,8 @@ import type { Sender } from '#libs/mail/authentication/authenticate.js'
 import { unverified } from '#libs/mail/authentication/unverified.js'
 import type { Authentication } from '#libs/mail/message.js'
 import { Budget, BudgetExhaustedError } from '#libs/runtime/fair-share/budget.js'
-import { addressGroup } from '#libs/runtime/remote-address/remote-address.js'
-import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/deadline.js'
+import { addressGroup } from '#libs/runtime/remote-address.js'
+import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
 import type { AuthenticateData, AuthenticateTask } from './authenticate-worker.js'
 
 export interface AuthenticatorOptions {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { MailData } from './mail-data.js'
-import { MemoryBudget } from './memory-budget.js'
+import { MemoryBudget } from './connection-limits.js'
 
 function begin(maxBytes = 1_000, declaredBytes: number | null = null, budget = new MemoryBudget(1 << 20)) {
   const data = MailData.begin({ maxBytes, declaredBytes }, budget)

@@ -1,4 +1,4 @@
-import type { Budget } from './memory-budget.js'
+import type { Budget } from './connection-limits.js'
 
 const CR = 0x0d
 const LF = 0x0a

@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6, type Socket, SocketAddress } from 'node:net'
-import { plainAddress } from '#libs/runtime/remote-address/remote-address.js'
+import { plainAddress } from '#libs/runtime/remote-address.js'
 
 /**
  * What a balancer says of the connection that it passes on. `source` is null if it says nothing: the connection

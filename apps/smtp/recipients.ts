@@ -7,9 +7,9 @@ import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-mod
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
+import { Networks } from '#libs/runtime/remote-address.js'
 import type { SenderKey } from './smtp-auth.js'
 import type { MailUsage } from './mail-usage.js'
-import { Networks } from '#libs/runtime/remote-address/remote-address.js'
 import type { Refusal } from './replies.js'
 import { inboxEndedAt, foreignRecipient, type MaybeLater, REFUSALS } from './replies.js'
 

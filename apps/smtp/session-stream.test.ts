@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { MailData } from './mail-data.js'
-import { MemoryBudget } from './memory-budget.js'
+import { MemoryBudget } from './connection-limits.js'
 import { SessionStream } from './session-stream.js'
 
 const MIB = 2 ** 20

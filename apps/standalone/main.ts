@@ -1,8 +1,7 @@
 import 'reflect-metadata'
 import { listeningFacts } from '#apps/smtp/smtp-edge.js'
 import { runProcess } from '#libs/runtime/process/run-process.js'
-import { startStandalone } from './standalone.js'
-import { welcomeText } from './welcome.js'
+import { startStandalone, welcomeText } from './standalone.js'
 
 await runProcess(async (context) => {
   const mayfly = await startStandalone({

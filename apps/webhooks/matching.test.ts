@@ -11,8 +11,7 @@ import {
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import { deliveryIdOf, notificationIdOf } from './delivery-id.js'
-import { notificationIn, wantsNotification } from './matching.js'
+import { notificationIn, wantsNotification, deliveryIdOf, notificationIdOf } from './matching.js'
 
 const { accountId, environment } = created
 const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))

@@ -8,7 +8,7 @@ import { asOf } from '#libs/domain/inbox/inbox.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import { ReadModelUnavailableError, type InboxQueries } from '#libs/ports/read-model/queries.js'
 import type { AccountId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-import type { DeliveryAbandoned } from '#libs/domain/webhook/delivery-events.js'
+import type { DeliveryAbandoned } from '#libs/domain/webhook/webhook-events.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 
 /** The path that links in what is told begin with. */

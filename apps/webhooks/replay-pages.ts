@@ -1,13 +1,12 @@
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
-import { partitionOf } from '#libs/ports/event-log/partitioner.js'
+import { partitionOf } from '#libs/ports/event-log/topics.js'
 import type { DeliveryQueries, InboxQueries } from '#libs/ports/read-model/queries.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { hasFailed, type Delivery } from '#libs/domain/webhook/delivery.js'
-import type { Notification } from '#libs/domain/webhook/notification.js'
-import type { ReplayPlace, ReplaySelection } from '#libs/domain/webhook/replay-events.js'
+import type { ReplayPlace, ReplaySelection, Notification } from '#libs/domain/webhook/webhook-events.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import { isFirstTelling } from './delivery-id.js'
+import { isFirstTelling } from './matching.js'
 
 /** What a replay is to tell in one step, and where it goes on; null: that was all. */
 export interface ReplayPage {

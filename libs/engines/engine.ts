@@ -19,6 +19,7 @@ import type {
 } from '#libs/ports/read-model/queries.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
 import type { UsageStore } from '#libs/ports/usage/usage-store.js'
+import type { TopicName } from '#libs/ports/event-log/topics.js'
 
 /** Every port, with the adapters of one engine behind them. */
 export interface Engine {
@@ -50,4 +51,16 @@ export interface EngineOptions {
   now: () => Date
   /** Told of faults in the background, each of which is tried again. */
   onError: (error: unknown, during: string) => void
+}
+
+const DAY_MS = 86_400_000
+
+/**
+ * How long a topic's records are kept; null for ever. Mail, use and dead letters stay for 90 days, three times the
+ * longest life of an inbox; accounts for ever; keys as long as they are the last of their inbox; what became of
+ * deliveries for 30 days, ten times as long as they are tried.
+ */
+export function retentionMs(topic: TopicName): number | null {
+  if (topic === 'account-events' || topic === 'inbox-keys') return null
+  return (topic === 'webhook-events' ? 30 : 90) * DAY_MS
 }

@@ -1,20 +1,18 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { isInForce } from '#libs/domain/account/account.js'
-import { drawSecret, prefixOf } from '#libs/domain/account/api-key.js'
+import { drawSecret, prefixOf, SCOPES } from '#libs/domain/account/api-key.js'
 import type { AccountEvent, ApiKeyIssued } from '#libs/domain/account/events.js'
 import { FIRST_PLAN } from '#libs/domain/account/plan.js'
-import { SCOPES } from '#libs/domain/account/scope.js'
 import { hashSecret } from '#libs/domain/account/secret-hash.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
-import { accountEventCodec } from '#libs/ports/event-log/codecs.js'
+import { accountEventCodec, Recorder } from '#libs/ports/event-log/codecs.js'
 import type { LogReader } from '#libs/ports/event-log/event-log.js'
-import { Recorder } from '#libs/ports/event-log/recorder.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { idFromBytes, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import type { Engine } from '#libs/engines/engine.js'
-import { StartError } from '#libs/runtime/process/start-error.js'
+import { StartError } from '#libs/runtime/errors.js'
 
 export interface FirstKeyOptions {
   engine: Pick<Engine, 'log' | 'inboxes' | 'accounts' | 'signals'>

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { anyEnvelope } from '#test/harness/envelope.js'
-import { readAttachment } from './mime/attachment.js'
+import { readAttachment } from './mime/mime.js'
 import type { ParsedMail } from './message.js'
 import { parseMail } from './parse.js'
 

@@ -10,7 +10,7 @@ import {
   type Partition,
 } from '#libs/ports/event-log/event-log.js'
 import type { SourceTopic } from '#libs/ports/event-log/topics.js'
-import { beforeDeadline } from '#libs/runtime/timing/deadline.js'
+import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
 
 export interface RoleConsumersOptions extends Pick<ConsumerSpec, 'startAt' | 'batchRecords'> {
   log: Pick<LogConsumers, 'consume'>

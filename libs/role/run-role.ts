@@ -1,6 +1,80 @@
-import { StartError } from '#libs/runtime/process/start-error.js'
-import { onEngine, type EngineContext } from './on-engine.js'
-import { runProcess, type Running } from '#libs/runtime/process/run-process.js'
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import type { Engine } from '#libs/engines/engine.js'
+import { openEngine } from '#libs/engines/open-engine.js'
+import { BUILD_INFO, engineName } from '#libs/runtime/process/build-info.js'
+import { faultLog } from '#libs/runtime/process/fault-log.js'
+import { measureAnonymousMemory, releaseUnusedMemory } from '#libs/runtime/process/resident-memory.js'
+import { type ProcessContext, runProcess, type Running } from '#libs/runtime/process/run-process.js'
+import { StartError } from '#libs/runtime/errors.js'
+import { startMetricsServer, measureReadiness } from './metrics-server.js'
+import { measureLag } from './role-consumers.js'
+
+export interface EngineContext extends ProcessContext {
+  engine: Engine
+  registry: Registry
+  /** What is deferred here is closed before the engine, in reverse order, each whatever became of the others. */
+  running: AsyncDisposableStack
+}
+
+/**
+ * Opens the engine and what every process serves beside its roles, and starts them on it. Resolves with what they
+ * gave and the way to close all; what had started is closed again where one can't.
+ */
+export async function onEngine<Started extends object>(
+  role: string,
+  context: ProcessContext,
+  start: (context: EngineContext) => Promise<Started>,
+): Promise<Started & { close(): Promise<void> }> {
+  const { settings, logger, now } = context
+  const running = new AsyncDisposableStack()
+  let life: 'starting' | 'running' | 'ending' = 'starting'
+  const close = () => {
+    life = 'ending'
+    return running.disposeAsync()
+  }
+  try {
+    const registry = new Registry()
+    collectDefaultMetrics({ register: registry })
+    measureAnonymousMemory(registry)
+    const { version, commit } = BUILD_INFO
+    new Gauge({
+      name: 'mayfly_build_info',
+      help: 'Always 1; its labels name the build and the engine.',
+      labelNames: ['version', 'commit', 'engine'],
+      registers: [registry],
+    }).set({ version, commit: commit ?? '', engine: engineName(settings) }, 1)
+    const engine = await openEngine({ settings, role, now, onError: faultLog(logger) })
+    running.defer(() => engine.close())
+    if (engine.disk !== null) measureDisk(engine.disk, registry)
+    measureLag(engine.log, registry)
+    if (settings.metricsPort !== null) {
+      const { httpHost: host, metricsPort: port } = settings
+      const readiness = async () =>
+        life === 'running' ? measureReadiness(role, engine) : ({ status: life } as const)
+      const server = await startMetricsServer({ registry, readiness, logger, host, port })
+      running.defer(() => void server.close())
+    }
+    const started = await start({ ...context, engine, registry, running })
+    running.defer(await releaseUnusedMemory(logger))
+    life = 'running'
+    return { ...started, close }
+  } catch (error) {
+    await close().catch((fault: unknown) => logger.error({ err: fault }, 'what had started did not close'))
+    throw error
+  }
+}
+
+/** Registers the free space of the embedded engine's disk. */
+function measureDisk(disk: NonNullable<Engine['disk']>, registry: Registry): void {
+  new Gauge({
+    name: 'mayfly_disk_room_bytes',
+    help: "Bytes that the data folder's disk may lose until nothing more is taken in.",
+    registers: [registry],
+    async collect() {
+      this.set(await disk.availableBytes().catch(() => Number.NaN))
+    },
+  })
+}
 
 /** A role under way. */
 export interface RunningRole {

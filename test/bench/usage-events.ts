@@ -1,7 +1,7 @@
 import { usageEventCodec } from '#libs/ports/event-log/codecs.js'
 import type { LogRecord } from '#libs/ports/event-log/event-log.js'
-import { idFromBytes, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import { mintId } from '#libs/domain/ids/mint.js'
+import { idFromBytes, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
 import { usageRow, type UsageRow } from '#libs/ports/usage/usage-rows.js'
 

@@ -2,10 +2,10 @@ import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
+import type { LogRecord } from '#libs/ports/event-log/event-log.js'
+import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { untilReady } from './answers.js'
 import { makeMailRecords, openLog, PARTITIONS } from './log-file.js'
-import type { LogRecord } from '#libs/ports/event-log/event-log.js'
-import { partitionOf } from '#libs/ports/event-log/partitioner.js'
 
 describe('a record of the log', () => {
   let mayfly: Mayfly

@@ -4,10 +4,10 @@ import { call, createInbox, mail, type InboxJson } from '#test/harness/client.js
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
+import { partitionOf } from '#libs/ports/event-log/topics.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { everyAnswer, untilReady } from './answers.js'
 import { makeMailRecords, openLog, PARTITIONS } from './log-file.js'
-import { partitionOf } from '#libs/ports/event-log/partitioner.js'
-import { mintId } from '#libs/domain/ids/mint.js'
 
 const MAILS = 4_000
 const INBOXES = 16

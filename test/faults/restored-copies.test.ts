@@ -4,11 +4,11 @@ import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test
 import { makeFolder, startRoles, type Roles } from '#test/harness/standalone.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
-import { untilReady } from './answers.js'
-import { eventsOf, makeMailRecords, openLog, openVault, PARTITIONS, recordOf } from './log-file.js'
-import { partitionOf } from '#libs/ports/event-log/partitioner.js'
+import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
+import { untilReady } from './answers.js'
+import { eventsOf, makeMailRecords, openLog, openVault, PARTITIONS, recordOf } from './log-file.js'
 
 const MINUTE_MS = 60_000
 const MARKER = 'marker-aexoothu'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { readAttachment } from '#libs/mail/mime/attachment.js'
+import { readAttachment } from '#libs/mail/mime/mime.js'
 import { defaultMailLimits, type MailLimits } from '#libs/mail/limits.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import { parseMail } from '#libs/mail/parse.js'

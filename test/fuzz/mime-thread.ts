@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import { parentPort, workerData } from 'node:worker_threads'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import fc from 'fast-check'
+import { messageOf } from '#libs/runtime/errors.js'
 import { checkMail } from './mime-laws.js'
 import { anySource } from './mime-sources.js'
 

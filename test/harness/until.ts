@@ -1,4 +1,4 @@
-import { GrowingPause } from '#libs/runtime/timing/pause.js'
+import { GrowingPause } from '#libs/runtime/timing/waiting.js'
 
 /** More and more rarely: looking takes time from what is waited for. */
 const LOOK_AGAIN = { firstMs: 10, mostMs: 50 }

@@ -10,7 +10,7 @@ import { LmdbKeyVault } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { makeSecretKey } from '#libs/ports/key-vault/seal.js'
 import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
-import { Recorder } from '#libs/ports/event-log/recorder.js'
+import { Recorder } from '#libs/ports/event-log/codecs.js'
 import { ADDRESS_BYTES, makeAddress, type Address } from '#libs/domain/inbox/address.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { projectInboxEvents, rowsConcerned } from '#libs/ports/read-model/inbox-projection.js'

@@ -1,7 +1,7 @@
-import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { issued, KEY_FACTS, opened, revoked, day } from '#libs/domain/account/given-when-then.js'
 import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
@@ -10,7 +10,7 @@ import { projectAccountEvent, sliceConcerned } from '#libs/ports/read-model/acco
 import { InProcessSignals } from '#libs/engines/embedded/signals/in-process-signals.js'
 import { until } from '#test/harness/until.js'
 import { Views } from '../http/views.js'
-import { KnownKeys } from './known-keys.js'
+import { KnownKeys } from './authenticator.js'
 
 const { secretHash } = KEY_FACTS
 const place = { topic: 'account-events', partition: 0 } as const

@@ -1,8 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { RatePolicies, RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
+import {
+  type RatePolicies,
+  type RatePolicy,
+  type RateLimits,
+  type RateVerdict,
+  RateLimitsUnavailableError,
+} from '#libs/ports/rate-limit/rate-limits.js'
 import { Problem } from '../http/problems.js'
 import { principalOf } from './authenticator.js'
-import { secondsUntil, type Throttle } from './throttle.js'
 
 export interface RequestLimitsOptions {
   throttle: Throttle
@@ -54,4 +59,38 @@ function rateLimited({ quota, windowSeconds }: RatePolicy, seconds: number): Pro
     detail: `The key has used its ${quota} requests in ${windowSeconds} s, and its burst: one passes again in ${seconds} s.`,
     headers: { 'retry-after': String(seconds) },
   })
+}
+
+export interface ThrottleOptions {
+  limits: RateLimits
+  /** Told of each time that nobody could tell. */
+  onUnavailable: (error: RateLimitsUnavailableError) => void
+}
+
+/** Rate limits that let pass what nobody can count: both methods then resolve with null, and with no verdict more. */
+export class Throttle {
+  constructor(private readonly options: ThrottleOptions) {}
+
+  consume(key: string, policies: RatePolicies): Promise<RateVerdict | null> {
+    return this.orNull(this.options.limits.consume(key, policies))
+  }
+
+  peek(key: string, policies: RatePolicies): Promise<RateVerdict | null> {
+    return this.orNull(this.options.limits.peek(key, policies))
+  }
+
+  private async orNull(asked: Promise<RateVerdict>): Promise<RateVerdict | null> {
+    try {
+      return await asked
+    } catch (error) {
+      if (!(error instanceof RateLimitsUnavailableError)) throw error
+      this.options.onUnavailable(error)
+      return null
+    }
+  }
+}
+
+/** Whole seconds after which the quota has certainly refilled, at least 1. */
+export function secondsUntil(refillsInMs: number): number {
+  return Math.max(Math.ceil(refillsInMs / 1_000), 1)
 }

@@ -7,7 +7,7 @@ import {
 } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
 import type { FastifyRequest } from 'fastify'
-import { allows, type Scope } from '#libs/domain/account/scope.js'
+import { allows, type Scope } from '#libs/domain/account/api-key.js'
 import { Problem } from '../http/problems.js'
 import { principalOf, type Principal } from './authenticator.js'
 

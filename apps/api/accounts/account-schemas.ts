@@ -1,4 +1,6 @@
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
+import type { Account as AccountState } from '#libs/domain/account/account.js'
+import type { Plan } from '#libs/domain/account/plan.js'
 import { KeyWithSecret } from '../keys/key-schemas.js'
 import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
 
@@ -54,3 +56,37 @@ export const AccountWithKey = Type.Object(
   },
   { $id: 'AccountWithKey', description: 'An account, with its new key, if one was issued.' },
 )
+
+export interface AccountFacts {
+  account: AccountState
+  /** As it is for this account; null if it is not configured. */
+  plan: Plan | null
+  /** Of the keys that are not revoked. */
+  environments: readonly string[]
+  maxMessageBytes: number
+}
+
+/** An account as the contract has it. */
+export function accountJson({
+  account,
+  plan,
+  environments,
+  maxMessageBytes,
+}: AccountFacts): Static<typeof Account> {
+  return {
+    id: account.id,
+    name: account.name,
+    plan: account.plan,
+    limits:
+      plan === null
+        ? null
+        : {
+            requests_per_minute: plan.requestsPerMinute,
+            retention: plan.retention.text,
+            max_message_bytes: maxMessageBytes,
+            max_messages: plan.maxMessages,
+          },
+    environments: [...environments],
+    created_at: account.openedAt.toISOString(),
+  }
+}

@@ -1,9 +1,9 @@
-import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { EVENT_NAMES } from '#libs/mail/json/event-names.js'
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
+import { EVENT_NAMES } from '#libs/mail/json/event-body.js'
 import { bodyContext, sealJson } from '#libs/ports/key-vault/content.js'
 import type { KeyLookup } from '#libs/ports/key-vault/key-vault.js'
 import { makeSecretKey } from '#libs/ports/key-vault/seal.js'
@@ -19,7 +19,7 @@ import {
   makeInbox,
   PARTITIONS,
 } from '#libs/ports/read-model/read-model-harness.contract.js'
-import { Doorbell } from '#libs/ports/signals/doorbell.js'
+import { Doorbell } from '#libs/ports/signals/signals.js'
 import { InProcessSignals } from '#libs/engines/embedded/signals/in-process-signals.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { Problem, unavailable } from '../http/problems.js'
@@ -29,8 +29,7 @@ import { FirstReadings } from '../messages/first-readings.js'
 import { MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { eventChunks } from './event-chunks.js'
-import { RETRY } from './event-stream-text.js'
-import { InboxFeed } from './inbox-feed.js'
+import { InboxFeed, RETRY } from './inbox-feed.js'
 
 const id = inboxIdIn(1)
 const key = makeSecretKey()

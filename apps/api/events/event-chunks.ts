@@ -1,10 +1,9 @@
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import type { HistoryEntry } from '#libs/ports/read-model/history.js'
-import type { Doorbell } from '#libs/ports/signals/doorbell.js'
+import type { Doorbell } from '#libs/ports/signals/signals.js'
 import type { RequestBudgets } from '../http/budgets.js'
 import { isTransient, Problem } from '../http/problems.js'
-import { COMMENT, eventText, RETRY } from './event-stream-text.js'
-import { PAGE, type InboxFeed } from './inbox-feed.js'
+import { PAGE, type InboxFeed, COMMENT, eventText, RETRY } from './inbox-feed.js'
 
 /** Why a stream is over: its inbox has ended, or its key may no longer read it. */
 export type EndOfEvents = 'inbox-ended' | 'key-refused'

@@ -1,4 +1,4 @@
-import { eventText } from './event-stream-text.js'
+import { eventText } from './inbox-feed.js'
 
 describe('the text of an event', () => {
   it('has a line for each part, and an empty one behind them', () => {

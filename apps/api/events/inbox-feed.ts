@@ -1,18 +1,16 @@
 import { Injectable } from '@nestjs/common'
-import { inboxEndBody, messageBody, messageDeletedBody } from '#libs/mail/json/event-body.js'
-import { EVENT_NAMES } from '#libs/mail/json/event-names.js'
+import { inboxEndBody, messageBody, messageDeletedBody, EVENT_NAMES } from '#libs/mail/json/event-body.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import type { HistoryEntry } from '#libs/ports/read-model/history.js'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { MailRead } from '../http/budgets.js'
-import { writeMessageCursor } from '../http/cursor.js'
+import { writeMessageCursor } from '../http/list-pages.js'
 import { Views } from '../http/views.js'
 import { Instance } from '../instance.js'
 import { comingToItsEnd } from '../inboxes/inboxes.service.js'
 import { FirstReadings } from '../messages/first-readings.js'
 import { MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
-import type { EventText } from './event-stream-text.js'
 
 /** Entries of the history at a time: they are small, and what they stand for is opened one by one. */
 export const PAGE = 50
@@ -118,4 +116,28 @@ export class InboxFeed {
     this.readings.note(inbox, [message])
     return text
   }
+}
+
+/*
+ * Server-sent events as the HTML standard has them (section 9.2, "Server-sent events"): an event is a run of lines
+ * that an empty one ends, and a line that begins with a colon is a comment.
+ */
+
+export const MEDIA_TYPE = 'text/event-stream'
+
+/** After so many milliseconds a client whose stream has ended comes again. */
+export const RETRY = 'retry: 2000\n\n'
+
+/** Shows a client, and what lies between, that the stream is still there. */
+export const COMMENT = ':\n\n'
+
+export interface EventText {
+  /** What a client gives back as `Last-Event-ID`; of one line, as the name and the data are. */
+  id: string
+  event: string
+  data: string
+}
+
+export function eventText({ id, event, data }: EventText): string {
+  return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`
 }

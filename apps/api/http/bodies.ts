@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { note } from './access-log.js'
 import { Problem } from './problems.js'
 

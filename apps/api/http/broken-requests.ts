@@ -3,11 +3,11 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import { addressGroup, plainAddress } from '#libs/runtime/remote-address/remote-address.js'
+import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 import { setSafeHeaders } from './headers.js'
-import { endWithProblem, sendProblem } from './problem-answer.js'
+import { endWithProblem, sendProblem } from './problem-filter.js'
 import { invalid, Problem } from './problems.js'
-import type { RefusalLines } from './refusal-lines.js'
+import type { RefusalLines } from './access-log.js'
 
 /** What is needed to answer where there is no request yet. */
 export interface BrokenRequestsOptions {

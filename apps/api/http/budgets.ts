@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Budget, type Release } from '#libs/runtime/fair-share/budget.js'
-import { addressGroup, plainAddress } from '#libs/runtime/remote-address/remote-address.js'
+import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { principalOf } from '../access/authenticator.js'
 import { callerOf } from '../access/scope.guard.js'

@@ -1,13 +1,12 @@
+import { crc32 } from 'node:zlib'
 import { applyDecorators } from '@nestjs/common'
 import { IsIn, IsInt, IsOptional, IsString, Max, Min } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isId, type Id, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { Says } from '../openapi/describe.js'
-import { readMessageCursor, writeMessageCursor } from './cursor.js'
 import { FromDigits } from './dto-values.js'
-import { linkNext } from './link.js'
-import { invalid } from './problems.js'
+import { invalid, type Place, type Problem } from './problems.js'
 
 /** `limit`: a whole number from 1. */
 export function IsLimit({ most }: { most: number }): PropertyDecorator {
@@ -106,4 +105,90 @@ function firstOf<Item>(
   const last = page.at(-1)
   if (found.length > limit && last !== undefined) linkNext(request, reply, cursorAfter(last))
   return page
+}
+
+/** A request's path, also where its target came in absolute form (RFC 9112, section 3.2.2). */
+export function pathOf({ url }: FastifyRequest): string {
+  return targetOf(url)[0]
+}
+
+/**
+ * Sets `Link` to the same list with another cursor (RFC 8288), in the family of the request's path. What else
+ * the query asks for stands as the client wrote it, so that every page is read alike.
+ */
+export function linkNext(request: FastifyRequest, reply: FastifyReply, cursor: string): void {
+  const [path, query] = targetOf(request.url)
+  const others = query.split('&').filter((pair) => pair !== '' && !/^cursor(=|$)/.test(decoded(pair)))
+  const target = `${path}?${[...others, `cursor=${cursor}`].join('&')}`
+  void reply.header('link', `<${target.replaceAll(/[<>"\\^`{|}]/g, encodeURIComponent)}>; rel="next"`)
+}
+
+/** The family that a request came by, `/v1/inboxes` or `/v1/emails`: links in its answer stay in it. */
+export function familyOf(request: FastifyRequest): string {
+  return request.routeOptions.url?.startsWith('/v1/emails') === true ? '/v1/emails' : '/v1/inboxes'
+}
+
+function targetOf(url: string): [path: string, query: string] {
+  const target = url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?]*/i, '')
+  const mark = target.indexOf('?')
+  return mark < 0 ? [target, ''] : [target.slice(0, mark), target.slice(mark + 1)]
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** Whose list a cursor goes through. */
+type Owner = InboxId | WebhookId
+
+/**
+ * A place among an inbox's messages, or a webhook's deliveries, as offsets of the partition. What a client gets is
+ * opaque, and is checked against whose it was given for.
+ */
+export interface MessageCursor {
+  /** The first offset to be looked at. */
+  from: number
+  /** The first one not to be looked at any more; null for the inbox's end. Only a descending page sets it. */
+  to: number | null
+  /** The inbox's end as the first page read it. */
+  end: number | null
+}
+
+const OFFSET_BYTES = 6
+const FIELDS = 3
+const NONE = 2 ** (8 * OFFSET_BYTES) - 1
+const LENGTH = FIELDS * OFFSET_BYTES + 4
+
+export function writeMessageCursor(owner: Owner, { from, to, end }: MessageCursor): string {
+  const bytes = Buffer.alloc(LENGTH)
+  const fields = [from, to ?? NONE, end ?? NONE]
+  for (const [index, field] of fields.entries()) bytes.writeUIntBE(field, index * OFFSET_BYTES, OFFSET_BYTES)
+  bytes.writeUInt32BE(sumOf(owner, bytes), LENGTH - 4)
+  return bytes.toString('base64url')
+}
+
+/** Throws invalid-request, naming the property or parameter, if the text is no cursor of this owner's. */
+export function readMessageCursor(
+  owner: Owner,
+  text: string,
+  place: Place = { parameter: 'cursor' },
+): MessageCursor {
+  const bytes = Buffer.from(text, 'base64url')
+  const isWhole = bytes.length === LENGTH && bytes.toString('base64url') === text
+  if (!isWhole || bytes.readUInt32BE(LENGTH - 4) !== sumOf(owner, bytes)) throw badCursor(place)
+  const field = (index: number): number => bytes.readUIntBE(index * OFFSET_BYTES, OFFSET_BYTES)
+  const optional = (index: number): number | null => (field(index) === NONE ? null : field(index))
+  return { from: field(0), to: optional(1), end: optional(2) }
+}
+
+function sumOf(owner: Owner, bytes: Buffer): number {
+  return crc32(bytes.subarray(0, LENGTH - 4), crc32(owner))
+}
+
+function badCursor(place: Place): Problem {
+  return invalid({ detail: 'the cursor is not from this list', ...place })
 }

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import createRouter, { type HTTPMethod } from 'find-my-way'
 import type { CanActivate, ExecutionContext } from '@nestjs/common'
 import { Problem } from './problems.js'
-import { pathOf } from './link.js'
+import { pathOf } from './list-pages.js'
 
 const METHODS: HTTPMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 

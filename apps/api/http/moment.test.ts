@@ -1,4 +1,4 @@
-import { parseMoment } from './moment.js'
+import { parseMoment } from './dto-values.js'
 
 describe('a moment', () => {
   test.each([

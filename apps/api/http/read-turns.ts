@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { Budget, type Release } from '#libs/runtime/fair-share/budget.js'
-import { addressGroup, plainAddress } from '#libs/runtime/remote-address/remote-address.js'
+import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 
 /** What the parser is given at once, at most. It ends where a request's headers do. */
 const PIECE_BYTES = 2 * 1024

@@ -8,8 +8,8 @@ import type { Settings } from '#libs/runtime/config/settings.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
 import { principalOf } from '../access/authenticator.js'
-import { watchRequest } from './access-log.js'
-import { setSafeHeaders } from './headers.js'
+import { watchRequest, RefusalLines } from './access-log.js'
+import { setSafeHeaders, Cors } from './headers.js'
 import type { Idempotency } from '../idempotency/idempotency.js'
 import { discardBody, MAX_BODY_BYTES, maxBodyBytes, SMALL_BODY_BYTES, takeJson } from './bodies.js'
 import {
@@ -20,15 +20,11 @@ import {
   requireHost,
 } from './broken-requests.js'
 import { LARGE_BYTES, type RequestBudgets } from './budgets.js'
-import { ConnectionTurns } from './connection-turns.js'
-import { Cors } from './cors.js'
-import { KeylessPace } from './keyless-pace.js'
+import { ConnectionTurns, KeylessPace, shareConnections } from './connection-limits.js'
 import { type MethodTable, MAX_PARAM_CHARACTERS } from './method-table.js'
 import { unavailable } from './problems.js'
 import { ReadTurns } from './read-turns.js'
 import type { StalledReaders } from './stalled-readers.js'
-import { RefusalLines } from './refusal-lines.js'
-import { shareConnections } from './shared-connections.js'
 
 /** Or sooner, where a request has less time in all. */
 const HEADERS_TIMEOUT_MS = 15_000

@@ -1,6 +1,6 @@
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
-import { partitionOf } from '#libs/ports/event-log/partitioner.js'
+import { partitionOf } from '#libs/ports/event-log/topics.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountQueries, InboxQueries } from '#libs/ports/read-model/queries.js'

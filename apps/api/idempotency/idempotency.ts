@@ -3,10 +3,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { IdempotencyStore, Repeatable, Run } from '#libs/ports/idempotency/idempotency-store.js'
 import { seal, secretKey, type SecretKey, unseal } from '#libs/ports/key-vault/seal.js'
 import { bearerSecretOf, type Principal, principalOf } from '../access/authenticator.js'
-import { setMinting } from '../access/minting.js'
+import { setMinting, seededMinting } from '../access/minting.js'
 import { bodyBytesOf } from '../http/bodies.js'
 import { invalid, Problem } from '../http/problems.js'
-import { seededMinting } from './seeded-minting.js'
 
 /*
  * POSTs with an Idempotency-Key. What a handler makes up is reserved before it runs, so that one whose process is killed

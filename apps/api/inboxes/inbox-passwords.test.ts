@@ -2,9 +2,9 @@ import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-
 import { RateLimitsUnavailableError, type RateLimits } from '#libs/ports/rate-limit/rate-limits.js'
 import { planNamed } from '#libs/domain/account/given-when-then.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import type { Principal } from '../access/authenticator.js'
 import { hashSecret } from '#libs/domain/account/secret-hash.js'
-import { Throttle } from '../access/throttle.js'
+import type { Principal } from '../access/authenticator.js'
+import { Throttle } from '../access/request-limits.js'
 import { Problem } from '../http/problems.js'
 import { InboxPasswords } from './inbox-passwords.js'
 

@@ -1,22 +1,26 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
+import type { Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js'
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { RequestBudgets } from '../http/budgets.js'
-import { writeMessageCursor } from '../http/cursor.js'
-import { pageOf } from '../http/list-pages.js'
+import { pageOf, familyOf, writeMessageCursor } from '../http/list-pages.js'
 import { Describe } from '../openapi/describe.js'
-import { familyOf } from '../http/link.js'
-import { CreateInbox } from './create-inbox.dto.js'
-import { deletedInboxJson, endedInboxJson, inboxJson } from './inbox-json.js'
-import { CreatedInbox, DeletedInbox, EndedInbox, Inbox } from './inbox-schemas.js'
+import { CreateInbox, ListInboxes } from './inbox-requests.dto.js'
+import {
+  CreatedInbox,
+  DeletedInbox,
+  EndedInbox,
+  Inbox,
+  deletedInboxJson,
+  endedInboxJson,
+  inboxJson,
+} from './inbox-schemas.js'
 import { comingToItsEnd, Inboxes, type OpenInbox } from './inboxes.service.js'
 import { readLabels } from './labels.js'
-import { ListInboxes } from './list-inboxes.dto.js'
-import { NoParameters } from '../http/no-parameters.dto.js'
-import type { Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js'
+import { NoParameters } from '../http/dto-values.js'
 
 /** An inbox's address book: made, listed, read, deleted. Both families of paths come here. */
 @Controller(['v1/inboxes', 'v1/emails'])

@@ -5,20 +5,26 @@ import type { SecretKey } from '#libs/ports/key-vault/seal.js'
 import { ADDRESS_BYTES, makeAddress } from '#libs/domain/inbox/address.js'
 import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
-import { asOf, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
+import {
+  asOf,
+  type ActiveInbox,
+  type EndedInbox,
+  type Inbox,
+  makePassword,
+  PASSWORD_BYTES,
+} from '#libs/domain/inbox/inbox.js'
 import { defaultLifespan, parseLifespan, type Lifespan } from '#libs/domain/inbox/lifespan.js'
-import { makePassword, PASSWORD_BYTES } from '#libs/domain/inbox/password.js'
 import type { InboxListQuery } from '#libs/ports/read-model/queries.js'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
-import type { Principal } from '../access/authenticator.js'
 import { hashSecret } from '#libs/domain/account/secret-hash.js'
+import type { Principal } from '../access/authenticator.js'
 import type { Minting } from '../access/minting.js'
 import { Changes } from '../changes.js'
 import { Instance } from '../instance.js'
 import { invalid, notFound, Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { OpenedMail } from '../messages/opened-mail.js'
-import type { CreateInbox } from './create-inbox.dto.js'
+import type { CreateInbox } from './inbox-requests.dto.js'
 import { InboxPasswords } from './inbox-passwords.js'
 
 /** An inbox that can be used, and where its messages end as of the reading. */

@@ -9,10 +9,9 @@ import {
   Matches,
   Min,
 } from 'class-validator'
-import { ENVIRONMENT } from '#libs/domain/account/api-key.js'
-import { SCOPES, type Scope } from '#libs/domain/account/scope.js'
-import { IsName, NAME_SCHEMA } from '../accounts/name.js'
-import { GRACE_SCHEMA, IsGrace } from '../http/durations.js'
+import { ENVIRONMENT, SCOPES, type Scope } from '#libs/domain/account/api-key.js'
+import { IsName, NAME_SCHEMA } from '../accounts/account-requests.dto.js'
+import { GRACE_SCHEMA, IsGrace } from '../http/dto-values.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 
 const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', ')}, each once`

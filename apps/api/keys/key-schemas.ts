@@ -1,5 +1,7 @@
-import Type from 'typebox'
-import { SCOPES, type Scope } from '#libs/domain/account/scope.js'
+import Type, { type Static } from 'typebox'
+import { SCOPES, type Scope } from '#libs/domain/account/api-key.js'
+import type { ApiKey } from '#libs/domain/account/account.js'
+import type { UsageTotals } from '#libs/ports/usage/usage-store.js'
 import { IdOf, OrNull, Time } from '../openapi/describe.js'
 import { totals } from '../usage/usage-schemas.js'
 
@@ -57,3 +59,37 @@ export const KeyWithSecret = Type.Object(
     ],
   },
 )
+
+/** What of a key's use is known elsewhere than in the key. */
+export interface KeyUses {
+  lastUsedAt: Date | null
+  /** Null if it can't be told just now. */
+  usage: UsageTotals | null
+}
+
+/** A key as the contract has it. */
+export function keyJson(key: ApiKey, { lastUsedAt, usage }: KeyUses): Static<typeof Key> {
+  return {
+    id: key.id,
+    name: key.name,
+    environment: key.environment,
+    scopes: [...key.scopes],
+    prefix: key.prefix,
+    created_at: key.issuedAt.toISOString(),
+    last_used_at: lastUsedAt?.toISOString() ?? null,
+    state: key.revokedAt === null ? 'active' : 'revoked',
+    rate_limit: key.rateLimit,
+    usage,
+  }
+}
+
+/** A key with a secret that is shown this once. */
+export interface NewKey {
+  key: ApiKey
+  secret: string
+  uses: KeyUses
+}
+
+export function newKeyJson({ key, secret, uses }: NewKey): Static<typeof KeyWithSecret> {
+  return { ...keyJson(key, uses), secret }
+}

@@ -5,11 +5,10 @@ import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
-import { NoParameters } from '../http/no-parameters.dto.js'
+import { NoParameters } from '../http/dto-values.js'
 import { Describe } from '../openapi/describe.js'
-import { keyJson, newKeyJson } from './key-json.js'
+import { Key, KeyWithSecret, keyJson, newKeyJson } from './key-schemas.js'
 import { IssueKey, RotateKey } from './key-requests.dto.js'
-import { Key, KeyWithSecret } from './key-schemas.js'
 import { Keys } from './keys.service.js'
 
 /** The keys of the caller's account, whatever their environment. */

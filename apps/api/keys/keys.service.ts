@@ -1,23 +1,20 @@
 import { Injectable } from '@nestjs/common'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
-import { drawSecret, prefixOf } from '#libs/domain/account/api-key.js'
-import { decide } from '#libs/domain/account/decide.js'
-import { parseGrace } from '#libs/domain/account/grace.js'
+import { drawSecret, prefixOf, parseGrace } from '#libs/domain/account/api-key.js'
+import { decide, type Refusal } from '#libs/domain/account/decide.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import type { ActiveKey, ListQuery } from '#libs/ports/read-model/queries.js'
 import { isId, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
-import type { Principal } from '../access/authenticator.js'
 import { hashSecret } from '#libs/domain/account/secret-hash.js'
-import { KnownKeys } from '../access/known-keys.js'
+import { type Principal, KnownKeys } from '../access/authenticator.js'
 import type { Minting } from '../access/minting.js'
 import { Plans } from '../access/plans.js'
 import { Changes } from '../changes.js'
 import { Instance } from '../instance.js'
-import { refused } from '../accounts/refused.js'
-import { notFound, Problem, unavailable } from '../http/problems.js'
+import { notFound, Problem, unavailable, invalid } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Usage } from '../usage/usage.service.js'
-import type { KeyUses, NewKey } from './key-json.js'
+import type { KeyUses, NewKey } from './key-schemas.js'
 import type { IssueKey, RotateKey } from './key-requests.dto.js'
 
 type KeyFacts = Pick<ApiKey, 'name' | 'environment' | 'scopes' | 'rateLimit'>
@@ -197,4 +194,38 @@ function mayHandOut(principal: Principal, scopes: readonly string[]): void {
     detail: 'Only a key of scope operator hands out secrets of that scope.',
     headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="operator"' },
   })
+}
+
+/** What a client is told of a refusal; `id` is the one that it asked for. */
+export function refused(refusal: Refusal, id: string): Problem {
+  switch (refusal.code) {
+    case 'unknown-account':
+      return notFound(`There is no account ${id.slice(0, 60)}.`)
+    case 'unknown-key':
+      return notFound(`There is no key ${id.slice(0, 60)}.`)
+    case 'limits-not-per-account':
+      return invalid({
+        detail: `the plan ${refusal.plan} has the same limits for every account`,
+        pointer: '/limits',
+      })
+    case 'plan-lacks-api-access':
+      return new Problem('plan-lacks-api-access', { detail: `The plan ${refusal.plan} has no API access.` })
+    case 'over-rate-limit':
+      return invalid({
+        detail: `rate_limit may be at most ${refusal.requestsPerMinute}, the account's requests per minute`,
+        pointer: '/rate_limit',
+      })
+    case 'too-many-keys':
+      return invalid({
+        detail: `an account may have ${refusal.most} keys that are not revoked: revoke one first`,
+        pointer: '',
+      })
+    case 'key-revoked':
+      return invalid({
+        detail: `the key was revoked at ${refusal.revokedAt.toISOString()}: issue another one`,
+        parameter: 'id',
+      })
+    case 'over-grace':
+      return invalid({ detail: `grace may be at most ${refusal.mostMs / 86_400_000}d`, pointer: '/grace' })
+  }
 }

@@ -1,4 +1,4 @@
-import { readAttachment } from '#libs/mail/mime/attachment.js'
+import { readAttachment } from '#libs/mail/mime/mime.js'
 
 export interface AttachmentRequest {
   raw: Uint8Array

@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer'
+import { StringDecoder } from 'node:string_decoder'
 import { Injectable } from '@nestjs/common'
 import { bodyContext, unsealJsonText, unsealMail } from '#libs/ports/key-vault/content.js'
 import type { SecretKey } from '#libs/ports/key-vault/seal.js'
@@ -5,11 +7,11 @@ import type { ActiveInbox, Message } from '#libs/domain/inbox/inbox.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import type { MessageRangeQuery } from '#libs/ports/read-model/queries.js'
 import { isId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
+import type { OpenedMessage, MessageJson } from '#libs/mail/json/message-json.js'
 import { notFound, Problem } from '../http/problems.js'
 import type { MailRead } from '../http/budgets.js'
 import { Views } from '../http/views.js'
 import { comingToItsEnd, hasEnded } from '../inboxes/inboxes.service.js'
-import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { OpenedMail } from './opened-mail.js'
 
 export type PresentMessage = Extract<Message, { state: 'present' }>
@@ -135,4 +137,28 @@ export class MessageReader {
 
 export function noMessage(id: string): Problem {
   return notFound(`There is no message ${id.slice(0, 60)} in this inbox.`)
+}
+
+/** Bytes of a source written at once, of base64's groups of three; in between other requests have their turn. */
+const PIECE = 3 * 128 * 1024
+
+/**
+ * A message with its source, as JSON in UTF-8: the source as a string, as it is where it is UTF-8, in base64 where not.
+ * Written piece by piece, since a source of many megabytes takes long.
+ */
+export async function messageWithRaw(message: MessageJson, raw: Buffer): Promise<Buffer> {
+  const encoding = isUtf8(raw) ? 'utf-8' : 'base64'
+  const decoder = new StringDecoder(encoding)
+  const pieces: Buffer[] = [Buffer.from(`${JSON.stringify(message).slice(0, -1)},"raw":"`)]
+  for (let at = 0; at < raw.length; at += PIECE) {
+    if (at > 0) await new Promise(setImmediate)
+    pieces.push(inString(decoder.write(raw.subarray(at, at + PIECE))))
+  }
+  pieces.push(inString(decoder.end()), Buffer.from(`","raw_encoding":"${encoding}"}`))
+  return Buffer.concat(pieces)
+}
+
+/** What stands between the quotation marks of a JSON string. */
+function inString(text: string): Buffer {
+  return Buffer.from(JSON.stringify(text).slice(1, -1))
 }

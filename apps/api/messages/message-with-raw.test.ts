@@ -2,7 +2,7 @@ import { messageJson } from '#libs/mail/json/message-json.js'
 import { parseMail } from '#libs/mail/parse.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
-import { messageWithRaw } from './message-with-raw.js'
+import { messageWithRaw } from './message-reader.js'
 
 async function messageOf() {
   const mail = await parseMail(Buffer.from('Subject: One\r\n\r\nHello'), anyEnvelope)

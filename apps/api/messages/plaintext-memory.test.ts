@@ -1,5 +1,5 @@
 import { inboxIdIn } from '#libs/ports/read-model/read-model-harness.contract.js'
-import { PlaintextMemory } from './plaintext-memory.js'
+import { PlaintextMemory } from './opened-mail.js'
 
 const [one, other] = [inboxIdIn(1), inboxIdIn(2)]
 const page = (text: string) => ({ text })

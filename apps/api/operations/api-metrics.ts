@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import { beforeDeadline } from '#libs/runtime/timing/deadline.js'
+import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
 
 /** Whoever scrapes does not wait for long. */
 const LOOK_WITHIN_MS = 2_000

@@ -7,7 +7,7 @@ import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { measureWholeBacklog } from '#libs/ports/read-model/backlog.js'
 import { Count, Describe } from '../openapi/describe.js'
 import { Produces } from '../http/media.js'
-import { NoParameters } from '../http/no-parameters.dto.js'
+import { NoParameters } from '../http/dto-values.js'
 import { notFound, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 

@@ -7,8 +7,7 @@ import {
   type ExportTable,
   type UsageInterval,
 } from '#libs/ports/usage/usage-store.js'
-import { IfGiven } from '../http/dto-values.js'
-import { IsMoment, MOMENT_SCHEMA } from '../http/moment.js'
+import { IfGiven, IsMoment, MOMENT_SCHEMA } from '../http/dto-values.js'
 import { AreLabelFilters } from '../inboxes/labels.js'
 import { Says } from '../openapi/describe.js'
 

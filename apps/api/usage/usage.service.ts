@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common'
-import { unlessAborted } from '#libs/runtime/timing/unless-aborted.js'
+import { unlessAborted } from '#libs/runtime/timing/waiting.js'
 import {
   INTERVAL_MS,
   UsageUnavailableError,
@@ -13,7 +13,7 @@ import {
 } from '#libs/ports/usage/usage-store.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Principal } from '../access/authenticator.js'
-import { readMoment } from '../http/moment.js'
+import { readMoment } from '../http/dto-values.js'
 import { invalid, unavailable } from '../http/problems.js'
 import { readLabels } from '../inboxes/labels.js'
 import { Instance } from '../instance.js'

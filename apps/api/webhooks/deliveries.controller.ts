@@ -6,7 +6,7 @@ import { type Delivery, DELIVERY_STATES } from '#libs/domain/webhook/delivery.js
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
-import { NoParameters } from '../http/no-parameters.dto.js'
+import { NoParameters } from '../http/dto-values.js'
 import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
 import { Describe, Says } from '../openapi/describe.js'
 import { Deliveries } from './deliveries.service.js'

@@ -1,8 +1,11 @@
 import Type from 'typebox'
 import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
-import { ABANDONED_FOR, type DeliveryAbandoned } from '#libs/domain/webhook/delivery-events.js'
+import {
+  ABANDONED_FOR,
+  type DeliveryAbandoned,
+  type Notification,
+} from '#libs/domain/webhook/webhook-events.js'
 import { WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
-import type { Notification } from '#libs/domain/webhook/notification.js'
 import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
 
 const Attempt = Type.Object(

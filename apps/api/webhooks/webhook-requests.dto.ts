@@ -1,10 +1,16 @@
 import { applyDecorators } from '@nestjs/common'
 import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsIn, ValidateBy } from 'class-validator'
 import { WEBHOOK_EVENT_TYPES, type StartFrom, type WebhookEventType } from '#libs/domain/webhook/events.js'
-import { faultOfUrl, MAX_URL_CHARACTERS, URL_FORM } from '#libs/domain/webhook/url.js'
-import { GRACE_SCHEMA, IsGrace } from '../http/durations.js'
-import { IfGiven } from '../http/dto-values.js'
-import { MOMENT_FORM, MOMENT_RULE, parseMoment, readMoment } from '../http/moment.js'
+import { faultOfUrl, MAX_URL_CHARACTERS, URL_FORM } from '#libs/domain/webhook/webhook.js'
+import {
+  IfGiven,
+  MOMENT_FORM,
+  MOMENT_RULE,
+  parseMoment,
+  readMoment,
+  GRACE_SCHEMA,
+  IsGrace,
+} from '../http/dto-values.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 
 const URL_SCHEMA = {

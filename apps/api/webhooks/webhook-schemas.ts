@@ -1,9 +1,10 @@
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import {
   WEBHOOK_EVENT_TYPES,
   type DisabledReason,
   type WebhookEventType,
 } from '#libs/domain/webhook/events.js'
+import type { Webhook as WebhookState } from '#libs/domain/webhook/webhook.js'
 import { IdOf, OrNull, Time } from '../openapi/describe.js'
 
 const REASONS = ['by-request', 'gone', 'failing'] as const satisfies DisabledReason[]
@@ -57,3 +58,30 @@ export const WebhookWithSecret = Type.Object(
     examples: [{ ...example, secret: 'whsec_plJ3nmyCDGBKInavdOK15jsl0qVkKJ9yMOxN4DRdWcE=' }],
   },
 )
+
+/** A webhook as the contract has it; `url` is its URL opened. */
+export function webhookJson(webhook: WebhookState, url: string): Static<typeof Webhook> {
+  return {
+    id: webhook.id,
+    url,
+    inbox_id: webhook.inboxId,
+    events: [...webhook.events],
+    state: webhook.state,
+    created_at: webhook.createdAt.toISOString(),
+    disabled_reason: webhook.disabledReason,
+  }
+}
+
+/** A webhook with the bytes that it signs with, which are shown this once. */
+export interface NewWebhook {
+  webhook: WebhookState
+  secret: Uint8Array
+}
+
+/** The secret as Standard Webhooks has it (section "Secret"): its prefix and base64. */
+export function newWebhookJson(
+  { webhook, secret }: NewWebhook,
+  url: string,
+): Static<typeof WebhookWithSecret> {
+  return { ...webhookJson(webhook, url), secret: `whsec_${Buffer.from(secret).toString('base64')}` }
+}

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common'
-import { parseGrace } from '#libs/domain/account/grace.js'
-import type { Scope } from '#libs/domain/account/scope.js'
+import { parseGrace, type Scope } from '#libs/domain/account/api-key.js'
 import type { WebhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import type {
@@ -29,7 +28,7 @@ import { invalid, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { noWebhook, refused } from './refused.js'
-import { newWebhookJson, webhookJson, type NewWebhook } from './webhook-json.js'
+import { newWebhookJson, webhookJson, type NewWebhook } from './webhook-schemas.js'
 import {
   readStart,
   type ChangeWebhook,

@@ -2,9 +2,8 @@ import { connect, isIP, isIPv6, type LookupFunction, type Socket } from 'node:ne
 import { connect as connectTls } from 'node:tls'
 import type { buildConnector } from 'undici'
 import { NOT_PUBLIC, type DestinationPolicy } from './destination.js'
-import { connectFault, tlsFault } from './faults.js'
+import { connectFault, tlsFault, AttemptFault } from './faults.js'
 import type { HostAddresses } from './host-addresses.js'
-import { AttemptFault } from './outcome.js'
 
 export interface ConnectorOptions {
   addresses: HostAddresses

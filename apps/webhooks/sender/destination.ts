@@ -1,6 +1,5 @@
-import { isIP } from 'node:net'
+import { isIP, BlockList, isIPv4, isIPv6 } from 'node:net'
 import type { PortRange } from '#libs/runtime/config/setting.js'
-import { isPublicAddress } from './special-addresses.js'
 
 export interface DestinationSettings {
   /** Whether any address and port may be sent to. */
@@ -79,4 +78,91 @@ function hostOf(hostname: string): string {
 
 function refused(reason: RefusedDestination['reason'], detail: string): RefusedDestination {
   return { kind: 'refused', reason, detail }
+}
+
+type Family = 'ipv4' | 'ipv6'
+interface SpecialRange {
+  network: string
+  what: string
+  /** What sets it apart. */
+  source: string
+}
+
+/** IANA IPv4 Special-Purpose Address Registry, multicast, and what clouds serve their machines from. */
+export const SPECIAL_IPV4: readonly SpecialRange[] = [
+  { network: '0.0.0.0/8', what: 'this network; 0.0.0.0 reaches the machine itself', source: 'RFC 791' },
+  { network: '10.0.0.0/8', what: 'private use', source: 'RFC 1918' },
+  { network: '100.64.0.0/10', what: "shared behind a provider's NAT", source: 'RFC 6598' },
+  { network: '127.0.0.0/8', what: 'loopback', source: 'RFC 1122' },
+  { network: '168.63.129.16/32', what: "Azure's services for its machines", source: 'Azure' },
+  { network: '169.254.0.0/16', what: 'link-local, where clouds serve credentials', source: 'RFC 3927' },
+  { network: '172.16.0.0/12', what: 'private use', source: 'RFC 1918' },
+  { network: '192.0.0.0/24', what: 'protocol assignments, DS-Lite, NAT64 discovery', source: 'RFC 6890' },
+  { network: '192.0.2.0/24', what: 'documentation', source: 'RFC 5737' },
+  { network: '192.31.196.0/24', what: 'AS112', source: 'RFC 7535' },
+  { network: '192.52.193.0/24', what: 'multicast tunnels (AMT)', source: 'RFC 7450' },
+  { network: '192.88.99.0/24', what: '6to4 relays', source: 'RFC 7526' },
+  { network: '192.168.0.0/16', what: 'private use', source: 'RFC 1918' },
+  { network: '192.175.48.0/24', what: 'AS112', source: 'RFC 7534' },
+  { network: '198.18.0.0/15', what: 'benchmarks', source: 'RFC 2544' },
+  { network: '198.51.100.0/24', what: 'documentation', source: 'RFC 5737' },
+  { network: '203.0.113.0/24', what: 'documentation', source: 'RFC 5737' },
+  { network: '224.0.0.0/4', what: 'multicast', source: 'RFC 5771' },
+  { network: '240.0.0.0/4', what: 'reserved, and broadcast', source: 'RFC 1112, RFC 919' },
+]
+
+/** The only addresses of IPv6 that lead through the Internet to one machine. */
+const GLOBAL_UNICAST: SpecialRange = {
+  network: '2000::/3',
+  what: 'global unicast',
+  source: 'RFC 4291, section 2.4',
+}
+
+/**
+ * IANA IPv6 Special-Purpose Address Registry and multicast. Those outside global unicast would be refused without
+ * standing here.
+ */
+export const SPECIAL_IPV6: readonly SpecialRange[] = [
+  { network: '::/128', what: 'unspecified; reaches the machine itself', source: 'RFC 4291' },
+  { network: '::1/128', what: 'loopback', source: 'RFC 4291' },
+  { network: '::/96', what: 'IPv4-compatible', source: 'RFC 4291, section 2.5.5.1' },
+  { network: '::ffff:0:0/96', what: 'IPv4-mapped', source: 'RFC 4291, section 2.5.5.2' },
+  { network: '::ffff:0:0:0/96', what: 'IPv4-translated', source: 'RFC 2765' },
+  { network: '64:ff9b::/96', what: 'NAT64', source: 'RFC 6052' },
+  { network: '64:ff9b:1::/48', what: 'NAT64 of a local network', source: 'RFC 8215' },
+  { network: '100::/64', what: 'discard', source: 'RFC 6666' },
+  { network: '100:0:0:1::/64', what: 'dummy', source: 'RFC 9780' },
+  { network: '2001::/23', what: 'protocol assignments: Teredo, ORCHID, AMT, benchmarks', source: 'RFC 2928' },
+  { network: '2001:db8::/32', what: 'documentation', source: 'RFC 3849' },
+  { network: '2002::/16', what: '6to4', source: 'RFC 3056' },
+  { network: '2620:4f:8000::/48', what: 'AS112', source: 'RFC 7534' },
+  { network: '3fff::/20', what: 'documentation', source: 'RFC 9637' },
+  { network: '5f00::/16', what: 'segment routing', source: 'RFC 9602' },
+  { network: 'fc00::/7', what: 'unique local', source: 'RFC 4193' },
+  { network: 'fe80::/10', what: 'link-local', source: 'RFC 4291' },
+  { network: 'fec0::/10', what: 'site-local', source: 'RFC 3879' },
+  { network: 'ff00::/8', what: 'multicast', source: 'RFC 4291' },
+]
+
+const specialIpv4 = listOf(SPECIAL_IPV4, 'ipv4')
+const specialIpv6 = listOf(SPECIAL_IPV6, 'ipv6')
+const globalUnicast = listOf([GLOBAL_UNICAST], 'ipv6')
+
+/**
+ * Whether an address, as the resolver or a URL's host writes it without brackets, leads to a machine on the Internet.
+ * One with a zone does not, nor what is no address.
+ */
+export function isPublicAddress(address: string): boolean {
+  if (isIPv4(address)) return !specialIpv4.check(address, 'ipv4')
+  if (!isIPv6(address) || address.includes('%')) return false
+  return globalUnicast.check(address, 'ipv6') && !specialIpv6.check(address, 'ipv6')
+}
+
+function listOf(ranges: readonly SpecialRange[], family: Family): BlockList {
+  const list = new BlockList()
+  for (const { network } of ranges) {
+    const [address = '', prefix] = network.split('/')
+    list.addSubnet(address, Number(prefix), family)
+  }
+  return list
 }

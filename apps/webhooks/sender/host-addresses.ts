@@ -1,8 +1,8 @@
 import { lookup } from 'node:dns/promises'
-import { DnsLookUps, type DnsAnswer } from '#libs/runtime/dns/dns-look-ups.js'
-import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/deadline.js'
+import { DnsLookUps, type DnsAnswer } from '#libs/runtime/dns-look-ups.js'
+import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
 import { knownAddresses } from './destination.js'
-import { AttemptFault } from './outcome.js'
+import { AttemptFault } from './faults.js'
 
 const KEPT_MS = 10_000
 /** A name may have any number; no more than these are tried. */

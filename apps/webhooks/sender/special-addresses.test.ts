@@ -1,4 +1,4 @@
-import { isPublicAddress, SPECIAL_IPV4, SPECIAL_IPV6 } from './special-addresses.js'
+import { isPublicAddress, SPECIAL_IPV4, SPECIAL_IPV6 } from './destination.js'
 
 describe('an address', () => {
   it.each([

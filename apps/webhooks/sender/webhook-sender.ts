@@ -3,10 +3,9 @@ import { LRUCache } from 'lru-cache'
 import { type Dispatcher, Pool } from 'undici'
 import { Connector } from './connector.js'
 import { type DestinationPolicy, type DestinationSettings, policyOf, readDestination } from './destination.js'
-import { Exchange, type ExchangeBounds, failed } from './exchange.js'
-import { GuardedClient } from './guarded-client.js'
+import { Exchange, type ExchangeBounds, failed, GuardedClient } from './exchange.js'
 import { HostAddresses } from './host-addresses.js'
-import { AttemptFault, type AttemptOutcome } from './outcome.js'
+import { AttemptFault, type AttemptOutcome } from './faults.js'
 
 export interface SenderBounds extends ExchangeBounds {
   lookUpMs: number

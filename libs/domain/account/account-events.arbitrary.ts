@@ -3,7 +3,7 @@ import { idFromBytes, type KeyId } from '#libs/domain/ids/typeid.js'
 import { anyRegistrationEvent, isCaused } from '#libs/domain/webhook/registration-events.arbitrary.js'
 import type { AccountEvent, AccountOpened } from './events.js'
 import { parseRetention, type AccountLimits } from './plan.js'
-import { SCOPES } from './scope.js'
+import { SCOPES } from './api-key.js'
 
 const anyDay = fc.integer({ min: 0, max: 3_000 }).map((days) => new Date(days * 86_400_000))
 const accountId = fc.constant(idFromBytes('acc', Buffer.alloc(16, 1)))

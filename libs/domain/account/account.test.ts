@@ -15,7 +15,7 @@ import {
   sliceFor,
 } from './given-when-then.js'
 import type { AccountEvent } from './events.js'
-import { allows } from './scope.js'
+import { allows } from './api-key.js'
 
 function keyAfter(...history: AccountEvent[]) {
   const key = replay([opened, issued, ...history]).keys.get(KEY_ID)

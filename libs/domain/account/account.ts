@@ -2,7 +2,7 @@ import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
 import type { AccountEvent, ApiKeyRotated } from './events.js'
 import type { AccountLimits } from './plan.js'
-import type { Scope } from './scope.js'
+import type { Scope } from './api-key.js'
 
 export interface Account {
   id: AccountId

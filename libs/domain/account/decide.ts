@@ -3,7 +3,7 @@ import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { isOnPlan, type AccountSlice } from './account.js'
 import type { AccountEvent } from './events.js'
 import type { AccountLimits, Plan } from './plan.js'
-import type { Scope } from './scope.js'
+import type { Scope } from './api-key.js'
 
 /** Keys of one account that are not revoked. */
 export const MAX_ACTIVE_KEYS = 1_000

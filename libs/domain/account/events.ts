@@ -16,7 +16,7 @@ import {
 import { REGISTRATION_EVENTS } from '#libs/domain/webhook/events.js'
 import type { Lifespan } from '#libs/domain/inbox/lifespan.js'
 import { parseRetention } from './plan.js'
-import { SCOPES } from './scope.js'
+import { SCOPES } from './api-key.js'
 
 const retention = kind(Type.String(), ({ text: written }: Lifespan) => written, readRetention)
 

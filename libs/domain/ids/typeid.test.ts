@@ -1,5 +1,5 @@
-import { idFromBytes, isId } from './typeid.js'
 import { mintId } from './mint.js'
+import { idFromBytes, isId } from './typeid.js'
 
 describe('TypeID', () => {
   test.each([

@@ -1,4 +1,5 @@
 import { accept, refuse, type Decision } from '#libs/domain/events/decision.js'
+import type { AccountId, InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type {
   PartitionEnd,
   RegistrationEvent,
@@ -8,9 +9,7 @@ import type {
   WebhookDisabled,
   WebhookEventType,
 } from './events.js'
-import type { AccountId, InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
-import { faultOfUrl } from './url.js'
-import { isAsChanged, REMOVED, type WebhookEntry } from './webhook.js'
+import { isAsChanged, REMOVED, type WebhookEntry, faultOfUrl } from './webhook.js'
 
 export const MAX_WEBHOOKS_OF_INBOX = 20
 /** For all its inboxes; those of single inboxes are counted with their inbox. */

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { ABANDONED_FOR, type AttemptFacts, type DeliveryEvent } from './delivery-events.js'
-import type { Notification } from './notification.js'
+import { ABANDONED_FOR, type AttemptFacts, type DeliveryEvent, type Notification } from './webhook-events.js'
 
 const anyTime = fc.integer({ min: 0, max: 3_000 }).map((days) => new Date(days * 86_400_000))
 const webhookId = fc.constant(idFromBytes('whk', Buffer.alloc(16, 1)))

@@ -1,6 +1,6 @@
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { anyDeliveryEvent } from './delivery-events.arbitrary.js'
-import type { DeliveryEvent, DeliveryRequested } from './delivery-events.js'
+import type { DeliveryEvent, DeliveryRequested } from './webhook-events.js'
 import { evolve, type Delivery } from './delivery.js'
 import { expectIdempotence } from './idempotence.contract.js'
 

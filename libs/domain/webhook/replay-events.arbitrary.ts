@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import type { ReplayEvent, ReplayPlace, ReplaySelection } from './replay-events.js'
+import type { ReplayEvent, ReplayPlace, ReplaySelection } from './webhook-events.js'
 
 const anyTime = fc.integer({ min: 0, max: 3_000 }).map((days) => new Date(days * 86_400_000))
 const anyOffset = fc.nat(1_000_000)

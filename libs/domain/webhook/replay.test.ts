@@ -2,7 +2,7 @@ import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Delivery } from './delivery.js'
 import { expectIdempotence } from './idempotence.contract.js'
 import { anyReplayEvent } from './replay-events.arbitrary.js'
-import type { ReplayEvent, ReplayPlace, ReplayRequested } from './replay-events.js'
+import type { ReplayEvent, ReplayPlace, ReplayRequested } from './webhook-events.js'
 import { countDelivery, evolve, isAsking, stateOf, type Replay } from './replay.js'
 
 const at = new Date(Date.UTC(2026, 0, 1))

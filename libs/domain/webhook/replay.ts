@@ -1,6 +1,6 @@
 import type { AccountId, ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Delivery } from './delivery.js'
-import type { ReplayEvent, ReplayPlace, ReplaySelection } from './replay-events.js'
+import type { ReplayEvent, ReplayPlace, ReplaySelection } from './webhook-events.js'
 
 export const REPLAY_STATES = ['running', 'completed', 'cancelled'] as const
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { MAX_ATTEMPTS, nextAttemptAt } from './schedule.js'
+import { MAX_ATTEMPTS, nextAttemptAt } from './delivery.js'
 
 const failedAt = new Date(Date.UTC(2026, 0, 1))
 

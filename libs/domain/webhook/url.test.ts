@@ -1,4 +1,4 @@
-import { faultOfUrl } from './url.js'
+import { faultOfUrl } from './webhook.js'
 
 const LONGEST = `https://ci.example/${'a'.repeat(2_048 - 19)}`
 

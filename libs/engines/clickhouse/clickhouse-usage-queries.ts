@@ -11,13 +11,13 @@ import {
   type UsageReport,
   type UsageReportQuery,
   type UsageTotals,
+  bucketMs,
+  timelineOf,
+  type BucketCounts,
 } from '#libs/ports/usage/usage-store.js'
-import { bucketMs, timelineOf, type BucketCounts } from '#libs/ports/usage/timeline.js'
-import { errorCode, orUnavailable } from './faults.js'
-import { figuresQuery, WITHIN_BOUNDS, type BoundQuery } from './figures-query.js'
-import { exportedFile } from './export-query.js'
-import type { StreamFile } from './file-streams.js'
-import { reportQuery, timelineQuery } from './report-query.js'
+import { errorCode, orUnavailable } from './clients.js'
+import { figuresQuery, WITHIN_BOUNDS, type BoundQuery, reportQuery, timelineQuery } from './figures-query.js'
+import { exportedFile, type StreamFile } from './export-query.js'
 
 /** A quantile of nothing is no number, which JSON has as null. */
 type Three = [number | null, number | null, number | null]

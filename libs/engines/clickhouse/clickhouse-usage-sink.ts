@@ -4,7 +4,7 @@ import type { ClickHouseClient } from '@clickhouse/client'
 import type { LimitFunction } from 'p-limit'
 import { USAGE_TABLES, type EncodedRows, type UsageTable } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch, UsageSink } from '#libs/ports/usage/usage-store.js'
-import { orUnavailable } from './faults.js'
+import { orUnavailable } from './clients.js'
 
 /*
  * Relies on: deduplication by token (`insert_deduplication_token`), in the tables and in those that their materialized

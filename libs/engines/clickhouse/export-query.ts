@@ -1,3 +1,9 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createReadStream, mkdirSync, rmSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ClickHouseClient } from '@clickhouse/client'
 import { USAGE_TABLES } from '#libs/ports/usage/usage-rows.js'
 import type { ExportFormat, ExportTable, UsageExportQuery } from '#libs/ports/usage/usage-store.js'
 import { QUANTILES } from './schema.js'
@@ -123,4 +129,45 @@ function eventsOf(table: keyof typeof USAGE_TABLES, format: ExportFormat): strin
 function inFile(name: string): string {
   const other = NAMES_IN_FILE[name]
   return other === undefined ? name : `${name} AS ${other}`
+}
+
+/** Gives a file's bytes as they are made; a server and chDB have ways of their own to it. */
+export type StreamFile = (file: ExportedFile, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
+
+/** A server gives the file while it makes it. */
+export function fromServer(client: ClickHouseClient): StreamFile {
+  return async ({ rows, format }, signal) => {
+    const { stream } = await client.exec({
+      query: `${rows.query} ${EXPORT_SETTINGS} FORMAT ${format}`,
+      query_params: rows.query_params,
+      abort_signal: signal,
+    })
+    return stream
+  }
+}
+
+/** chDB would hold the whole answer in memory: it writes it to a file, which goes once it has been read. */
+export function fromChdb(client: ClickHouseClient, folder: string): StreamFile {
+  // What a process that was killed has left.
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  return async ({ rows, format }, signal) => {
+    const path = join(folder, randomUUID())
+    try {
+      await client.command({
+        query: `INSERT INTO FUNCTION file({path:String}, '${format}') ${rows.query} ${EXPORT_SETTINGS}`,
+        query_params: { ...rows.query_params, path },
+      })
+      signal.throwIfAborted()
+    } catch (error) {
+      await rm(path, { force: true })
+      throw error
+    }
+    const file = createReadStream(path)
+    signal.addEventListener('abort', () => file.destroy(), { once: true })
+    // A file that is open can be read after it has gone from its folder.
+    await once(file, 'open')
+    await rm(path, { force: true })
+    return file
+  }
 }

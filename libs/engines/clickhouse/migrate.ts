@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ClickHouseClient } from '@clickhouse/client'
-import { errorCode } from './faults.js'
+import { errorCode } from './clients.js'
 import { MIGRATIONS } from './schema.js'
 
 /** As long as no migration takes: a lock that is older was left by a process that died. */

@@ -1,4 +1,4 @@
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf, StartError } from '#libs/runtime/errors.js'
 import { SETTINGS, type Settings } from '#libs/runtime/config/settings.js'
 import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
@@ -17,9 +17,7 @@ import { checkRedis, watchJoining } from '#libs/engines/distributed/redis/client
 import { onInterruption, openRedis } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { RedisSignals } from '#libs/engines/distributed/redis/signals/redis-signals.js'
 import { readPemFiles, type PemFile, type PemTexts } from '#libs/runtime/tls/pem-files.js'
-import type { Engine, EngineOptions } from '#libs/engines/engine.js'
-import { retentionMs } from '#libs/engines/retention.js'
-import { StartError } from '#libs/runtime/process/start-error.js'
+import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
 
 /** Every port on Kafka and Redis, which any number of processes share. Rejects with StartError if they can't be had. */
 export async function openDistributedEngine(options: EngineOptions): Promise<Engine> {

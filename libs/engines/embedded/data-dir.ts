@@ -9,9 +9,8 @@ import {
 } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf, StartError } from '#libs/runtime/errors.js'
 import { makeSecretKey } from '#libs/ports/key-vault/seal.js'
-import { StartError } from '#libs/runtime/process/start-error.js'
 
 /** A folder that one process at a time works in. */
 export interface DataDir {

@@ -14,10 +14,9 @@ import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-
 import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
 import { InProcessSignals } from '#libs/engines/embedded/signals/in-process-signals.js'
 import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf } from '#libs/runtime/errors.js'
+import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
 import { DataDirError, masterKeyText, takeDataDir } from './data-dir.js'
-import type { Engine, EngineOptions } from '#libs/engines/engine.js'
-import { retentionMs } from '#libs/engines/retention.js'
 
 /** Partitions of inbox-events: enough that one slow mail holds back few inboxes, few enough for large batches. */
 const PARTITIONS = 8

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { authenticate, type AuthenticateResult, type AuthStatus } from 'mailauth'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { cutToBytes } from '../limits.js'
 import type { Authentication, AuthenticationResult, Envelope } from '../message.js'
 import type { Resolve } from './mail-dns.js'

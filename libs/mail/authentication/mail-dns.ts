@@ -1,5 +1,5 @@
-import { DnsLookUps, type DnsAnswer } from '#libs/runtime/dns/dns-look-ups.js'
-import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/deadline.js'
+import { DnsLookUps, type DnsAnswer } from '#libs/runtime/dns-look-ups.js'
+import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
 
 /** RFC 7208 allows 10 for SPF, some of which ask twice; then the keys, and the walk for DMARC. */
 const MAX_QUERIES_OF_A_MAIL = 60

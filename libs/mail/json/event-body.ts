@@ -1,5 +1,5 @@
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-import { EVENT_NAMES } from './event-names.js'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { messageJson, type OpenedMessage } from './message-json.js'
 
 const MAX_BYTES = 256_000
@@ -52,3 +52,12 @@ export function inboxEndBody(type: 'inbox.deleted' | 'inbox.expired', time: Date
 function bodyText(type: Name, time: Date, data: object): string {
   return JSON.stringify({ type, timestamp: time.toISOString(), data })
 }
+
+/** What an inbox's events are called in its history, in its stream and to its webhooks. */
+export const EVENT_NAMES = {
+  InboxCreated: 'inbox.created',
+  MessageReceived: 'message.received',
+  MessageDeleted: 'message.deleted',
+  InboxExpired: 'inbox.expired',
+  InboxDeleted: 'inbox.deleted',
+} as const satisfies Record<InboxEvent['type'], string>

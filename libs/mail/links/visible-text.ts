@@ -1,8 +1,7 @@
 import { Parser } from 'htmlparser2'
 import { StyleReader, type Color, type StyleEffect } from './hidden-style.js'
-import { LinkCollector } from './html-links.js'
+import { LinkCollector, TextFlow } from './html-links.js'
 import type { Link } from '../message.js'
-import { TextFlow } from './text-flow.js'
 
 /** What a reader of an HTML mail sees, and what can be followed from there. */
 export interface HtmlContent {

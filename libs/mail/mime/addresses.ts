@@ -1,4 +1,4 @@
-import { endOfComment } from './comment.js'
+import { endOfComment } from './parameters.js'
 import { decodeWords } from './encoded-words.js'
 import type { Mailbox } from '../message.js'
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { Base64, decodeBase64 } from './base64.js'
+import { Base64, decodeBase64 } from './transfer-encodings.js'
 
 /** Cut after each of the given lengths in turn. */
 function cut(text: string, lengths: number[]): string[] {

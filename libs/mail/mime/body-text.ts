@@ -1,9 +1,8 @@
-import { decodeBase64 } from './base64.js'
+import { decodeBase64, decodeQuotedPrintable } from './transfer-encodings.js'
 import { decodeText } from './charset.js'
 import { replaceEach } from './long-text.js'
 import type { Warning } from '../message.js'
 import type { PartHeader } from './part-header.js'
-import { decodeQuotedPrintable } from './quoted-printable.js'
 
 const identities = new Set(['', '7bit', '8bit', 'binary', '7-bit', '8-bit', '7 bit', '8 bit'])
 /** HTML may name its charset in a meta element; the Encoding Standard's look-out for it is 1,024 bytes, mail has longer heads. */

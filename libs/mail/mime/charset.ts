@@ -1,7 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import iconv from 'iconv-lite'
 import { decodeIso2022Jp, decodeIso2022Kr } from './iso-2022.js'
-import { base64Values, NOT_BASE64 } from './base64.js'
+import { base64Values, NOT_BASE64 } from './transfer-encodings.js'
 
 export interface DecodedText {
   text: string

@@ -1,10 +1,9 @@
 import type { AttachmentStream, MessageText } from 'mailparser'
 import { readMailboxes } from './addresses.js'
 import { bodyText, encodingWarning } from './body-text.js'
-import { fieldText, showField, type Field } from './headers.js'
-import type { MailLimits } from '../limits.js'
+import { type PartHeader, fieldText, showField, type Field } from './part-header.js'
+import { type MailLimits, defaultMailLimits } from '../limits.js'
 import type { Attachment, Header, Mailbox, Warning } from '../message.js'
-import type { PartHeader } from './part-header.js'
 import { prepareSource } from './source.js'
 import { BodyPieces } from './splitter.js'
 import { AttachmentHeaders, TreeParser, type MimeNode } from './tree-parser.js'
@@ -190,4 +189,21 @@ function describeAttachment(part: AttachmentStream, index: number, warnings: War
 function distinct(warnings: Warning[]): Warning[] {
   const seen = new Map(warnings.map((warning) => [warning.code + warning.detail, warning]))
   return [...seen.values()]
+}
+
+/**
+ * One attachment's decoded bytes, by the index that `parseMail` gave it under the same limits; null if there is
+ * none. Rejects as `parseMail` does.
+ */
+export async function readAttachment(
+  raw: Buffer,
+  index: number,
+  limits: MailLimits = defaultMailLimits,
+): Promise<{ meta: Attachment; content: Buffer } | null> {
+  const pieces: Buffer[] = []
+  const attachments = await readAttachments(raw, limits, (at, piece) => {
+    if (at === index) pieces.push(piece)
+  })
+  const meta = attachments[index]
+  return meta === undefined ? null : { meta, content: Buffer.concat(pieces) }
 }

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { decodeQuotedPrintable } from './quoted-printable.js'
+import { decodeQuotedPrintable } from './transfer-encodings.js'
 
 const bodies: { send: string; expect: string }[] = [
   { send: 'Gr=C3=BC=c3=9fe', expect: 'Grüße' },

@@ -6,10 +6,9 @@
  */
 import { PassThrough, type Transform } from 'node:stream'
 import { MailParser, type Headers } from 'mailparser'
-import { Base64Decoder } from './base64.js'
+import { Base64Decoder, QuotedPrintableDecoder } from './transfer-encodings.js'
 import type { MailLimits } from '../limits.js'
 import { readPartHeader, type PartHeader } from './part-header.js'
-import { QuotedPrintableDecoder } from './quoted-printable.js'
 import { BodyPieces, correctDelimiters, type Chunk, type SplitPart, type Splitter } from './splitter.js'
 
 export interface MimeNode {

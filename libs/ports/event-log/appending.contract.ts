@@ -1,4 +1,4 @@
-import { appendDeadLetter } from './dead-letter.js'
+import { appendDeadLetter } from './decode-batch.js'
 import {
   keyIn,
   PARTITIONS,
@@ -9,7 +9,7 @@ import {
   type EventLogHarness,
 } from './event-log-harness.contract.js'
 import { LogUnavailableError, type LogRecord, type PartitionRange } from './event-log.js'
-import { partitionOf } from './partitioner.js'
+import { partitionOf } from './topics.js'
 
 export function describeAppending(made: () => EventLogHarness): void {
   it('gives each record a position, at which it can be read, byte for byte', async () => {

@@ -1,7 +1,6 @@
 import { Encoder } from 'cbor-x'
 import type Type from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
-import { asBuffer } from './as-buffer.js'
 import {
   object,
   readTime,
@@ -10,8 +9,9 @@ import {
   type Kind,
   type ValuesOf,
 } from '#libs/domain/events/declare.js'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { brand, type AccountId, type EventId, type KeyId } from '#libs/domain/ids/typeid.js'
+import { asBuffer } from './as-buffer.js'
 import type { LogRecord } from './event-log.js'
 
 /**

@@ -3,8 +3,11 @@ import { INBOX_EVENTS, type InboxEvent } from '#libs/domain/inbox/events.js'
 import { INBOX_KEY_EVENTS, type InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
 import { USAGE_EVENTS, type UsageEvent } from '#libs/domain/usage/usage-events.js'
 import { WEBHOOK_EVENTS, type WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
-import { EventCodec, OccurrenceCodec } from './cloud-event.js'
+import type { EventOf } from '#libs/domain/events/declare.js'
+import { mintId } from '#libs/domain/ids/mint.js'
+import { EventCodec, OccurrenceCodec, type Recorded } from './cloud-event.js'
 import type { LogTopic } from './topics.js'
+import type { LogAppender, Position } from './event-log.js'
 
 export const inboxEventCodec = new EventCodec<InboxEvent>(INBOX_EVENTS, ({ inboxId }) => inboxId)
 export const accountEventCodec = new EventCodec<AccountEvent>(ACCOUNT_EVENTS, ({ accountId }) => accountId)
@@ -35,3 +38,37 @@ export const CODECS = {
   'usage-events': usageEventCodec,
   'inbox-keys': inboxKeyEventCodec,
 } as const satisfies Record<LogTopic, object>
+
+/** Whom an event concerns and who caused it. */
+export type Attribution = Pick<Recorded<unknown>, 'accountId' | 'environment' | 'keyId'>
+
+export type DomainEvent = InboxEvent | AccountEvent | WebhookEvent
+
+/** Appends domain events to the log on behalf of one role. */
+export class Recorder {
+  constructor(
+    private readonly log: LogAppender,
+    private readonly source:
+      '/mayfly/api' | '/mayfly/smtp' | '/mayfly/lifecycle' | '/mayfly/webhooks' | '/mayfly/cli',
+    private readonly now: () => Date,
+  ) {}
+
+  /** Resolves with the event's position once it is durable. Rejects as `EventLog.append` does. */
+  record(event: DomainEvent, { accountId, environment, keyId }: Attribution): Promise<Position> {
+    const by = { id: mintId('evt'), time: this.now(), source: this.source, accountId, environment, keyId }
+    if (isOneOf(INBOX_EVENTS, event)) {
+      return this.log.append('inbox-events', inboxEventCodec.encode({ ...by, event }))
+    }
+    if (isOneOf(ACCOUNT_EVENTS, event)) {
+      return this.log.append('account-events', accountEventCodec.encode({ ...by, event }))
+    }
+    return this.log.append('webhook-events', webhookEventCodec.encode({ ...by, event }))
+  }
+}
+
+function isOneOf<Declarations extends object>(
+  declarations: Declarations,
+  event: DomainEvent,
+): event is DomainEvent & EventOf<Declarations> {
+  return Object.hasOwn(declarations, event.type)
+}

@@ -2,7 +2,7 @@ import { until } from '#test/harness/until.js'
 import { PARTITIONS, record, type EventLogHarness } from './event-log-harness.contract.js'
 import { appendTo, Arrivals, consumerOf } from './arrivals.contract.js'
 import type { PartitionRange } from './event-log.js'
-import { partitionOf } from './partitioner.js'
+import { partitionOf } from './topics.js'
 
 export function describeConsuming(made: () => EventLogHarness): void {
   it('brings all records, those of a partition in order, each once', async () => {

@@ -1,6 +1,6 @@
 import type { Decoded, Recorded } from './cloud-event.js'
-import type { BatchOutcome, RecordBatch, StoredRecord } from './event-log.js'
-import { partitionOf } from './partitioner.js'
+import type { BatchOutcome, RecordBatch, StoredRecord, LogAppender, Partition } from './event-log.js'
+import { deadLetterOf, partitionOf } from './topics.js'
 
 export interface DecodedBatch<Event, Recording = Recorded<Event>> {
   events: { offset: number; recorded: Recording }[]
@@ -79,4 +79,19 @@ function decodeInPlace<Event, Recording extends { event: Event }>(
   const isInPlace =
     record.key === codec.keyOf(decoded.recorded.event) && partitionOf(record.key, partitions) === partition
   return isInPlace ? decoded : { kind: 'undecodable', reason: MISPLACED }
+}
+
+/**
+ * Appends a copy of a record that can't be decoded to `<topic>.dead-letter`, with the reason and where it stands.
+ * Resolves once the copy is durable. Rejects as `append` does.
+ */
+export async function appendDeadLetter(
+  log: LogAppender,
+  { topic, partition }: Partition,
+  { key, headers, value, offset }: StoredRecord,
+  reason: string,
+): Promise<void> {
+  const origin = `${topic}/${partition}/${offset}`
+  const described = { ...headers, 'dead-letter-reason': reason, 'dead-letter-origin': origin }
+  await log.append(deadLetterOf(topic), { key, value, headers: described })
 }

@@ -1,6 +1,5 @@
 import type { EventLog, LogLayout, LogRecord, PartitionRange, StoredRecord } from './event-log.js'
-import { partitionOf } from './partitioner.js'
-import type { SourceTopic } from './topics.js'
+import { type SourceTopic, partitionOf } from './topics.js'
 
 /** A log of its own for one test, with PARTITIONS of inbox-events. */
 export interface EventLogHarness {

@@ -1,4 +1,4 @@
-import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
+import { UnavailableError } from '#libs/runtime/errors.js'
 import type { SourceTopic, TopicName } from './topics.js'
 
 /** A record as it stands on the log: CloudEvents attributes as headers, the event's data as the value. */

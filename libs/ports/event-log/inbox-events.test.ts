@@ -11,7 +11,7 @@ import {
 import { anyId, anyInboxEvent, anyTime } from '#libs/domain/inbox/inbox-events.arbitrary.js'
 import { anyAccountEvent } from '#libs/domain/account/account-events.arbitrary.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import type { DeliveryEvent } from '#libs/domain/webhook/delivery-events.js'
+import type { DeliveryEvent } from '#libs/domain/webhook/webhook-events.js'
 import { anyDeliveryEvent } from '#libs/domain/webhook/delivery-events.arbitrary.js'
 import { anyReplayEvent } from '#libs/domain/webhook/replay-events.arbitrary.js'
 import { accountEventCodec, inboxEventCodec, webhookEventCodec } from './codecs.js'

@@ -1,4 +1,4 @@
-import { GrowingPause } from '#libs/runtime/timing/pause.js'
+import { GrowingPause } from '#libs/runtime/timing/waiting.js'
 import type { ConsumerSpec, Partition, PartitionRange, Position, RecordBatch } from './event-log.js'
 
 /** What an engine gives of one partition to the loop that handles it. */

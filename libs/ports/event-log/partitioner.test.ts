@@ -1,4 +1,4 @@
-import { murmur2, partitionOf } from './partitioner.js'
+import { murmur2, partitionOf } from './topics.js'
 
 describe('partitioner', () => {
   // Vectors of Kafka's own UtilsTest.testMurmur2.

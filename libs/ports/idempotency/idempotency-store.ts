@@ -1,4 +1,4 @@
-import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
+import { UnavailableError } from '#libs/runtime/errors.js'
 /** A request that its client may send again: named by a digest, told apart from another by its fingerprint. */
 export interface Repeatable {
   /** Digest of whose it is and what its client calls it. */

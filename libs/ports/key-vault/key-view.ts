@@ -1,4 +1,4 @@
-import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
+import { UnavailableError } from '#libs/runtime/errors.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { WrappedKey } from './master-key.js'
 

@@ -1,11 +1,12 @@
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
 import type { LogAppender, LogReader } from '#libs/ports/event-log/event-log.js'
 import { inboxKeyEventCodec, MASTER_KEY_SUBJECT } from '#libs/ports/event-log/codecs.js'
-import { partitionOf } from '#libs/ports/event-log/partitioner.js'
-import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/deadline.js'
+import { partitionOf } from '#libs/ports/event-log/topics.js'
+import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
+import type { InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
 import { KeyFollower } from './key-follower.js'
 import { KeyForgottenError, KeyVaultUnavailableError, type KeyLookup, type KeyVault } from './key-vault.js'
 import type { KeyEntry, KeyStatement, KeyView } from './key-view.js'
@@ -13,7 +14,6 @@ import { KeysAtHand } from './keys-at-hand.js'
 import { MasterKeyMissingError, type MasterKeys, type WrappedKey } from './master-key.js'
 import { Pulse } from './pulse.js'
 import { makeSecretKey, type SecretKey } from './seal.js'
-import type { InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
 
 /*
  * Inbox keys on the compacted topic inbox-keys, viewed in a fast store. See docs/decisions/0010-inbox-keys-on-the-log.md

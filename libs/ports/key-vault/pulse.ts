@@ -1,4 +1,4 @@
-import { partitionOf } from '#libs/ports/event-log/partitioner.js'
+import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 import type { KeysHeartbeat } from '#libs/domain/inbox/key-events.js'
 

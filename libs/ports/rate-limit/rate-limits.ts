@@ -1,4 +1,4 @@
-import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
+import { UnavailableError } from '#libs/runtime/errors.js'
 /** So many in each window, which begins with the first that is taken and is over at once. */
 export interface RatePolicy {
   /** Letters, digits and dashes; counts of different names know nothing of each other. */

@@ -1,9 +1,7 @@
 import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Partition, PartitionRange, Position, LogLayout } from '#libs/ports/event-log/event-log.js'
-import { partitionOf } from '#libs/ports/event-log/partitioner.js'
-import type { ViewedTopic } from '#libs/ports/event-log/topics.js'
-import { Doorbell } from '#libs/ports/signals/doorbell.js'
-import type { Signals } from '#libs/ports/signals/signals.js'
+import { type ViewedTopic, partitionOf } from '#libs/ports/event-log/topics.js'
+import { type Signals, Doorbell } from '#libs/ports/signals/signals.js'
 import { isCatchingUp, ReadModelUnavailableError, type InboxQueries } from './queries.js'
 
 /** The views lack records that the log has: what they do not show may exist. */
@@ -136,4 +134,9 @@ function catchingUp(scope: ViewScope): ViewsCatchingUpError {
     ? 'What this inbox contains is not complete yet.'
     : INCOMPLETE[topicOf(scope)]
   return new ViewsCatchingUpError(text)
+}
+
+/** Signalled once the views show something new of an inbox: a message, a deletion, its end. */
+export function inboxChannel(inboxId: InboxId): string {
+  return `inbox:${inboxId}`
 }

@@ -1,10 +1,8 @@
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
-import { partitionOf } from '#libs/ports/event-log/partitioner.js'
+import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { idFromBytes, type DeliveryId, type WebhookId } from '#libs/domain/ids/typeid.js'
-import type { DeliveryEvent, DeliveryRequested } from '#libs/domain/webhook/delivery-events.js'
-import type { WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
-import { beginViews } from './beginning.js'
-import type { ProjectionStore, StepOutcome } from './projection-store.js'
+import type { WebhookEvent, DeliveryEvent, DeliveryRequested } from '#libs/domain/webhook/webhook-events.js'
+import { type ProjectionStore, type StepOutcome, beginViews } from './projection-store.js'
 import { LOG_ID, PARTITIONS } from './read-model-harness.contract.js'
 import { projectWebhookEvents, webhookRowsBefore } from './webhook-projection.js'
 

@@ -1,4 +1,4 @@
-import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
+import { UnavailableError } from '#libs/runtime/errors.js'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Partition } from '#libs/ports/event-log/event-log.js'

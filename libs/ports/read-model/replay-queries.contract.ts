@@ -1,5 +1,5 @@
 import { idFromBytes, type ReplayId, type WebhookId } from '#libs/domain/ids/typeid.js'
-import type { ReplayEvent, ReplayRequested, ReplaySelection } from '#libs/domain/webhook/replay-events.js'
+import type { ReplayEvent, ReplayRequested, ReplaySelection } from '#libs/domain/webhook/webhook-events.js'
 import { answered, DeliveryFollower, moment, requested, webhookIdIn } from './delivery-follower.contract.js'
 import type { ListQuery } from './queries.js'
 import type { ReadModelHarness } from './read-model-harness.contract.js'

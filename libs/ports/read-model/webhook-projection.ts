@@ -1,9 +1,7 @@
 import type { DeliveryId, ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
-import type { DeliveryEvent } from '#libs/domain/webhook/delivery-events.js'
+import type { WebhookEvent, DeliveryEvent, ReplayEvent } from '#libs/domain/webhook/webhook-events.js'
 import { evolve as evolveDelivery, type Delivery } from '#libs/domain/webhook/delivery.js'
-import type { ReplayEvent } from '#libs/domain/webhook/replay-events.js'
 import { countDelivery, evolve as evolveReplay, type Replay } from '#libs/domain/webhook/replay.js'
-import type { WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
 import type { DeliveryKey, ProjectionStore, ReplayKey } from './projection-store.js'
 import type { Change, DeliveryRow, WebhookHealth } from './views.js'
 

@@ -1,4 +1,4 @@
-import { Doorbell } from './doorbell.js'
+import { Doorbell } from './signals.js'
 
 const LONG_MS = 60_000
 

@@ -1,5 +1,4 @@
-import { Doorbell } from './doorbell.js'
-import type { Signals } from './signals.js'
+import { type Signals, Doorbell } from './signals.js'
 
 export interface SignalsHarness {
   /** Two holders of the same signals, as two instances of the service are; one and the same where there is one process. */

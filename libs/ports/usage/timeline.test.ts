@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { bucketMs, MAX_BUCKETS, timelineOf } from './timeline.js'
+import { bucketMs, MAX_BUCKETS, timelineOf } from './usage-store.js'
 
 const NOON = Date.parse('2026-11-21T12:00:00.000Z')
 const after = (ms: number) => new Date(NOON + ms)

@@ -9,7 +9,7 @@ import {
   type Plan,
   type PlanTable,
 } from '#libs/domain/account/plan.js'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { ConfigurationError, SETTINGS } from './settings.js'
 
 /** The plans in a file, or the built-in ones where there is none. Throws ConfigurationError with every fault at once. */

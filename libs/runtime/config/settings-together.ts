@@ -1,7 +1,5 @@
-import { CLICKHOUSE_SETTINGS } from './clickhouse-settings.js'
+import { KAFKA_SETTINGS, REDIS_SETTINGS, CLICKHOUSE_SETTINGS } from './distributed-settings.js'
 import { INSTALLATION_SETTINGS } from './installation-settings.js'
-import { KAFKA_SETTINGS } from './kafka-settings.js'
-import { REDIS_SETTINGS } from './redis-settings.js'
 import type { Environment } from './setting.js'
 import { REACH_SETTINGS } from './reach-settings.js'
 import { isLoopback, SMTP_SETTINGS } from './smtp-settings.js'

@@ -1,12 +1,10 @@
-import { messageOf } from '#libs/runtime/fault/message-of.js'
-import { CLICKHOUSE_SETTINGS } from './clickhouse-settings.js'
+import { messageOf } from '#libs/runtime/errors.js'
+import { KAFKA_SETTINGS, REDIS_SETTINGS, CLICKHOUSE_SETTINGS } from './distributed-settings.js'
 import { INSTALLATION_SETTINGS } from './installation-settings.js'
-import { KAFKA_SETTINGS } from './kafka-settings.js'
 import { MEMORY_SETTINGS, memoryDefaults, memoryNeeded } from './memory-settings.js'
 import { PARSE_SETTINGS } from './parse-settings.js'
 import { REACH_SETTINGS } from './reach-settings.js'
 import { READER_SETTINGS } from './reader-settings.js'
-import { REDIS_SETTINGS } from './redis-settings.js'
 import * as kind from './setting.js'
 import type { Environment, Setting } from './setting.js'
 import { faultsBetween } from './settings-together.js'
@@ -89,4 +87,12 @@ export class ConfigurationError extends Error {
   constructor(readonly faults: readonly string[]) {
     super(`the configuration is not right:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`)
   }
+}
+
+/** Every setting as a row of Markdown, in the order of the code. */
+export function renderSettings(): string {
+  const rows = Object.values<Setting<unknown>>(SETTINGS).map(
+    ({ variable, defaultText, help }) => `| ${variable} | ${defaultText ?? 'unset'} | ${help} |`,
+  )
+  return ['| variable | default | meaning |', '| --- | --- | --- |', ...rows].join('\n') + '\n'
 }

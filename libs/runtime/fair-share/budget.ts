@@ -1,4 +1,6 @@
-import { UnavailableError } from '#libs/runtime/fault/unavailable.js'
+import { Counter, type Registry } from 'prom-client'
+import { UnavailableError } from '#libs/runtime/errors.js'
+
 /** Gives back what was taken. To call it twice does no harm. */
 export type Release = () => void
 
@@ -149,4 +151,21 @@ export class Budget {
     if (held === 0) this.held.delete(owner)
     else this.held.set(owner, held)
   }
+}
+
+const NAME = 'mayfly_budget_exhausted_total'
+
+/** Returns how to count, by the budget's name, that somebody has waited too long for it. Roles may share a registry. */
+export function countExhausted(registry: Registry): (budget: string) => void {
+  const known = registry.getSingleMetric(NAME)
+  const counter =
+    known instanceof Counter
+      ? known
+      : new Counter({
+          name: NAME,
+          help: 'Pieces of work that waited too long for what accounts share, by the name of the budget.',
+          labelNames: ['budget'],
+          registers: [registry],
+        })
+  return (budget) => counter.inc({ budget })
 }

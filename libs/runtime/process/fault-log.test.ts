@@ -1,4 +1,4 @@
-import { ExpectedRetryError } from '#libs/runtime/fault/expected-retry.js'
+import { ExpectedRetryError } from '#libs/runtime/errors.js'
 import { faultLog } from './fault-log.js'
 
 describe('the log of faults in the background', () => {

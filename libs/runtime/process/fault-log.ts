@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
 import { LRUCache } from 'lru-cache'
-import { ExpectedRetryError } from '#libs/runtime/fault/expected-retry.js'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf, ExpectedRetryError } from '#libs/runtime/errors.js'
 
 /** What fails in the background may fail many times a second: a line for each would bury all others. */
 const SAME_AFTER_MS = 10_000

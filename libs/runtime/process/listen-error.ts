@@ -1,4 +1,4 @@
-import { StartError } from './start-error.js'
+import { StartError } from '#libs/runtime/errors.js'
 
 /** The variables that say where a server listens. */
 export interface ListenSettings {

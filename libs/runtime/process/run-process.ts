@@ -2,15 +2,14 @@ import { flushCompileCache } from 'node:module'
 import { constants } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import type { Logger } from 'pino'
+import pino, { type Logger } from 'pino'
 import {
   ConfigurationError,
   readSettings,
   type Settings,
   unknownVariables,
 } from '#libs/runtime/config/settings.js'
-import { makeLogger } from './logger.js'
-import { StartError } from './start-error.js'
+import { StartError } from '#libs/runtime/errors.js'
 
 export interface ProcessContext {
   settings: Settings
@@ -136,3 +135,29 @@ function endBy(signal: NodeJS.Signals): never {
 
 /** As shells tell of processes that a signal ended. */
 const FROM_SIGNALS = 128
+
+/** Log lines go to standard error: JSON, or colours on a terminal. What never belongs in one is cut out. */
+export async function makeLogger({ logLevel }: Pick<Settings, 'logLevel'>): Promise<Logger> {
+  const options = {
+    level: logLevel,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    redact: ['req.headers.authorization'],
+    serializers: { err: shownError },
+  }
+  if (!process.stderr.isTTY) return pino(options, pino.destination({ dest: 2, sync: false }))
+  const { default: pretty } = await import('pino-pretty')
+  return pino(options, pretty({ destination: 2, sync: true, translateTime: 'SYS:HH:MM:ss.l' }))
+}
+
+/**
+ * What a line shows of an error. Clients hang more on theirs: ioredis the command that failed with all its arguments,
+ * a password or a whole mail among them.
+ */
+function shownError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const { type, message, stack } = pino.stdSerializers.err(error)
+  const code = 'code' in error ? { code: error.code } : {}
+  const errors = error instanceof AggregateError ? { errors: error.errors.map(shownError) } : {}
+  return { type, message, stack, ...code, ...errors }
+}

@@ -1,4 +1,4 @@
-import { pauseUntilAborted } from './pause.js'
+import { pauseUntilAborted } from './waiting.js'
 
 export interface RepetitionOptions {
   /** Deals with its own errors; told by the signal that it is the last time. */

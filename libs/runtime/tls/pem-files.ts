@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { ConfigurationError } from '#libs/runtime/config/settings.js'
 
 /** A file that a setting names; null if the setting is not there. */

@@ -1,6 +1,6 @@
 import { tlsFault } from '#libs/runtime/tls/tls-fault.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import type { KafkaClientOptions } from './kafka-client.js'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
 
 const TLS_SETTINGS = {
   address: 'KAFKA_BROKERS',

@@ -1,4 +1,4 @@
-import { readFetched } from './fetched.js'
+import { readFetched } from './kafka-cluster.js'
 
 const context = { firstOffset: '10', lastOffsetDelta: 9 }
 

@@ -1,4 +1,4 @@
-import { Generation } from './generation.js'
+import { Generation } from './group-member.js'
 
 const member = (generation: number) => ({ memberId: 'a', generation })
 

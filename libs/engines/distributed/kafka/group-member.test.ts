@@ -1,4 +1,4 @@
-import { ExpectedRetryError } from '#libs/runtime/fault/expected-retry.js'
+import { ExpectedRetryError } from '#libs/runtime/errors.js'
 import { asExpectedRetry } from './group-member.js'
 
 /** As kafkajs makes them of a broker's answer. */

@@ -1,9 +1,9 @@
+import { createRequire } from 'node:module'
 import { Kafka, logLevel, type LogEntry } from 'kafkajs'
 import { LRUCache } from 'lru-cache'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
-import { beforeDeadline } from '#libs/runtime/timing/deadline.js'
-import { checkOnlyWhatIsPending } from './pending-check.js'
+import { messageOf } from '#libs/runtime/errors.js'
+import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
 
 checkOnlyWhatIsPending()
 
@@ -87,5 +87,27 @@ export async function within<Result>(ms: number, what: string, asked: Promise<Re
     return await beforeDeadline(ms, asked)
   } catch (cause) {
     throw new LogUnavailableError(`${what}: ${messageOf(cause)}`, { cause })
+  }
+}
+
+interface RequestQueue {
+  pending: readonly unknown[]
+  scheduleCheckPendingRequests(): void
+}
+
+/**
+ * kafkajs 2.2.4 looks every millisecond, on every connection, whether a request waits to be sent, for as long as the
+ * connection lasts (github.com/tulios/kafkajs/issues/1704), which costs a process with a few consumers some percent
+ * of a core and warns of a negative timeout. Afterwards it looks only while one waits.
+ */
+export function checkOnlyWhatIsPending(): void {
+  const { prototype } = createRequire(import.meta.url)('kafkajs/src/network/requestQueue/index.js') as {
+    prototype: RequestQueue
+  }
+  const schedule = Object.getOwnPropertyDescriptor(prototype, 'scheduleCheckPendingRequests')?.value as
+    ((this: RequestQueue) => void) | undefined
+  if (schedule === undefined) return
+  prototype.scheduleCheckPendingRequests = function (this: RequestQueue) {
+    if (this.pending.length > 0) schedule.call(this)
   }
 }

@@ -3,7 +3,7 @@ import { until } from '#test/harness/until.js'
 import { Arrivals, consumerOf } from '#libs/ports/event-log/arrivals.contract.js'
 import { PARTITIONS, record } from '#libs/ports/event-log/event-log-harness.contract.js'
 import type { ConsumerSpec, RecordBatch } from '#libs/ports/event-log/event-log.js'
-import { partitionOf } from '#libs/ports/event-log/partitioner.js'
+import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { makeLog } from './kafka-log-harness.contract.js'
 
 describeOn('kafka')('Kafka event log: consumers of one group', () => {

@@ -4,8 +4,7 @@ import {
   type StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
 import { ANSWER_WITHIN_MS, within } from './kafka-client.js'
-import type { KafkaCluster, Offsets } from './kafka-cluster.js'
-import type { Fetched } from './fetched.js'
+import type { KafkaCluster, Offsets, Fetched } from './kafka-cluster.js'
 
 const WAIT_MS = 100
 /** That many empty answers, one after the other, tell that compaction has left nothing up to the end. */

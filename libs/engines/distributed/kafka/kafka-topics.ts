@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import kafkajs, { type Admin } from 'kafkajs'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { isDeadLetter, partitionCount, type TopicName } from '#libs/ports/event-log/topics.js'
 
 /**

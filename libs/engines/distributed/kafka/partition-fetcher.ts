@@ -1,8 +1,7 @@
 import type { FollowingRecords } from '#libs/ports/event-log/partition-loop.js'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
-import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/pause.js'
-import type { Fetched } from './fetched.js'
-import type { KafkaCluster } from './kafka-cluster.js'
+import { messageOf } from '#libs/runtime/errors.js'
+import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
+import type { KafkaCluster, Fetched } from './kafka-cluster.js'
 import { isOutOfRange } from './kafka-reader.js'
 
 /** A reader of one partition that waits for records. */

@@ -2,12 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import kafkajs, { type Kafka, type Producer } from 'kafkajs'
 import { Batcher } from '#libs/ports/event-log/batcher.js'
 import { LogUnavailableError, type LogRecord, type Position } from '#libs/ports/event-log/event-log.js'
-import { partitionOf } from '#libs/ports/event-log/partitioner.js'
-import { partitionCount, type TopicName } from '#libs/ports/event-log/topics.js'
+import { partitionCount, type TopicName, partitionOf } from '#libs/ports/event-log/topics.js'
+import { asBuffer } from '#libs/ports/event-log/as-buffer.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { ANSWER_WITHIN_MS, within } from './kafka-client.js'
 import { REQUEST_BYTES } from './kafka-topics.js'
-import { asBuffer } from '#libs/ports/event-log/as-buffer.js'
-import { messageOf } from '#libs/runtime/fault/message-of.js'
 
 interface Append {
   record: LogRecord

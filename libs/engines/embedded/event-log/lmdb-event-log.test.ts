@@ -1,7 +1,7 @@
-import { appendDeadLetter } from '#libs/ports/event-log/dead-letter.js'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { appendDeadLetter } from '#libs/ports/event-log/decode-batch.js'
 import {
   keyIn,
   PARTITIONS,

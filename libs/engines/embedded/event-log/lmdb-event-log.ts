@@ -19,8 +19,13 @@ import {
 } from '#libs/ports/event-log/event-log.js'
 import { GroupConsumer } from '#libs/ports/event-log/group-consumer.js'
 import type { FollowingRecords, PartitionSource } from '#libs/ports/event-log/partition-loop.js'
-import { partitionOf } from '#libs/ports/event-log/partitioner.js'
-import { partitionCount, TOPICS, type SourceTopic, type TopicName } from '#libs/ports/event-log/topics.js'
+import {
+  partitionCount,
+  TOPICS,
+  type SourceTopic,
+  type TopicName,
+  partitionOf,
+} from '#libs/ports/event-log/topics.js'
 import { CommittedOffsets } from './committed-offsets.js'
 import { FreeDisk } from './free-disk.js'
 import { LmdbTopics, sizeWith, type Append } from './lmdb-topics.js'

@@ -9,8 +9,6 @@ import type {
 } from '#libs/ports/event-log/event-log.js'
 import { partitionCount, type TopicName } from '#libs/ports/event-log/topics.js'
 import type { CommittedOffsets } from './committed-offsets.js'
-import { rowForm, type Row } from './row-form.js'
-import { Tail } from './tail.js'
 
 export interface Append extends Partition {
   record: LogRecord
@@ -157,5 +155,81 @@ export class LmdbTopics {
     // A pruned partition may be empty and yet have an end.
     const pruned = this.committed.prunedTo(topic, partition)
     return { topic, partition, first: first?.[1] ?? pruned, end: last === undefined ? pruned : last[1] + 1 }
+  }
+}
+
+/** A record as it is stored, under short names. */
+export interface Row {
+  /** Milliseconds since 1970 at which the record was appended. */
+  t: number
+  k: string
+  h: LogRecord['headers']
+  /** Of a row that was read, the store's own memory: to be copied before the next one is read. */
+  v: Uint8Array
+}
+
+const EVENT = [
+  ...['ce_specversion', 'ce_id', 'ce_type', 'ce_source', 'ce_subject', 'ce_time', 'ce_schemaversion'],
+  'content-type',
+]
+const OF_ACCOUNT = [...EVENT, 'ce_accountid', 'ce_environment']
+
+/**
+ * The names of an object's properties that stand in a row as one byte: the place in this list. Rows on disk are read by
+ * it, so that nothing of it may change, and more may only follow. An object of other properties, or in another order, is
+ * stored with their names.
+ */
+const STRUCTURES = [['t', 'k', 'h', 'v'], EVENT, OF_ACCOUNT, [...OF_ACCOUNT, 'ce_keyid']]
+
+interface RowForm {
+  encoder: { structures: string[][]; maxSharedStructures: number; copyBuffers: false }
+}
+
+/**
+ * How lmdb's encoder, msgpackr, is to write rows: with the structures that it is given, and learns no more. Those that
+ * it learned would stand in the transaction that needed them first, and be lost with it if it failed. For one database:
+ * an encoder changes the lists.
+ *
+ * It does not copy values: its copies, each an ArrayBuffer of its own, take as long as the rest of reading.
+ */
+export function rowForm(): RowForm {
+  const structures = structuredClone(STRUCTURES)
+  return { encoder: { structures, maxSharedStructures: STRUCTURES.length, copyBuffers: false } }
+}
+
+const MAX_BYTES = 8 << 20
+
+/**
+ * The records that were appended last, in memory. Consumers that keep up are given these same objects: none of them reads
+ * the file, and what one has decoded the others need not decode again.
+ */
+export class Tail {
+  private readonly byPartition = new Map<PartitionRange, StoredRecord[]>()
+  /** What each `add` brought, oldest first. */
+  private readonly added: { range: PartitionRange; count: number; bytes: number }[] = []
+  private bytes = 0
+
+  /** Only durable records may be added, those of a partition in order and without a gap. */
+  add(range: PartitionRange, records: readonly StoredRecord[], bytes: number): void {
+    const held = this.byPartition.get(range) ?? []
+    held.push(...records)
+    this.byPartition.set(range, held)
+    this.added.push({ range, count: records.length, bytes })
+    this.bytes += bytes
+    while (this.bytes > MAX_BYTES) this.dropOldest()
+  }
+
+  /** The records from an offset on, up to a number of them; null if the offset is not in memory. */
+  read(range: PartitionRange, from: number, maxItems: number): StoredRecord[] | null {
+    const records = this.byPartition.get(range) ?? []
+    const start = from - (records[0]?.offset ?? Infinity)
+    return start < 0 ? null : records.slice(start, start + maxItems)
+  }
+
+  private dropOldest(): void {
+    const oldest = this.added.shift()
+    if (oldest === undefined) return
+    this.bytes -= oldest.bytes
+    this.byPartition.get(oldest.range)?.splice(0, oldest.count)
   }
 }

@@ -5,7 +5,7 @@ import type { Database, RootDatabase } from 'lmdb'
 import { closeLmdbFile, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { usageEventCodec } from '#libs/ports/event-log/codecs.js'
-import { rowForm, type Row } from './row-form.js'
+import { rowForm, type Row } from './lmdb-topics.js'
 
 let folder: string
 let root: RootDatabase<unknown, string>

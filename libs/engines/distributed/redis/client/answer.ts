@@ -1,5 +1,5 @@
 import type { ChainableCommander } from 'ioredis'
-import { beforeDeadline } from '#libs/runtime/timing/deadline.js'
+import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
 
 /** No request waits longer for one answer. */
 export const COMMAND_TIMEOUT_MS = 2_000

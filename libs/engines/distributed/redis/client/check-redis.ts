@@ -1,8 +1,7 @@
 import { Cluster, type Redis } from 'ioredis'
 import { answerOf } from './answer.js'
-import { reasonOf, refusalOf } from './connection-fault.js'
+import { reasonOf, refusalOf, RedisSetupError } from './connection-fault.js'
 import type { RedisClient } from './redis-client.js'
-import { RedisSetupError } from './setup-error.js'
 
 const LEAST_VERSION = 7
 

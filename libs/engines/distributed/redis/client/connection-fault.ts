@@ -1,4 +1,4 @@
-import { messageOf } from '#libs/runtime/fault/message-of.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { tlsFault } from '#libs/runtime/tls/tls-fault.js'
 
 const TLS_SETTINGS = {
@@ -44,4 +44,9 @@ export function refusalOf(error: unknown): string | null {
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join(', ')
   return messageOf(error)
+}
+
+/** Redis can't be used as it is: an operator's affair. The message says what to do. */
+export class RedisSetupError extends Error {
+  override readonly name = 'RedisSetupError'
 }

@@ -1,9 +1,8 @@
 import { isIP } from 'node:net'
 import { Cluster, Redis } from 'ioredis'
-import { beforeDeadline } from '#libs/runtime/timing/deadline.js'
+import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
 import { BULK_TIMEOUT_MS, COMMAND_TIMEOUT_MS } from './answer.js'
-import { connectionFault, reasonOf } from './connection-fault.js'
-import { RedisSetupError } from './setup-error.js'
+import { connectionFault, reasonOf, RedisSetupError } from './connection-fault.js'
 
 /*
  * How Mayfly connects to Redis. Relies on ioredis 6: a command without an answer is given up after `commandTimeout`,

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { answerOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
-import type { Script, ScriptArgument } from '#libs/engines/distributed/redis/client/script.js'
+import { Script, type ScriptArgument } from '#libs/engines/distributed/redis/client/script.js'
 import {
   IdempotencyUnavailableError,
   SEED_BYTES,
@@ -10,7 +10,6 @@ import {
   type Reservation,
   type Run,
 } from '#libs/ports/idempotency/idempotency-store.js'
-import { FINISH, RELEASE, RENEW, RESERVE } from './scripts.js'
 
 /*
  * Relies on Redis 7 with noeviction, scripts being atomic, and its clock, by which leases and records end. Nothing else
@@ -75,3 +74,55 @@ export class RedisIdempotencyStore implements IdempotencyStore {
     )
   }
 }
+
+/*
+ * Each works on one record, a hash, by the server's clock, and may be sent twice. A record without answer and lease is
+ * of a run that was released, or whose process is gone.
+ */
+
+/**
+ * Answers a state and what belongs to it: `run`, seed and first time; `in-use`; `reused`, the fingerprint; `stored`,
+ * the answer. Arguments: fingerprint, token, lease, how long to keep it, and for a new record seed and first time.
+ */
+export const RESERVE = new Script(`
+local seconds, micros = unpack(redis.call('TIME'))
+local now = seconds * 1000 + math.floor(micros / 1000)
+local fingerprint, seed, first, answer, token, lease =
+  unpack(redis.call('HMGET', KEYS[1], 'fingerprint', 'seed', 'first', 'answer', 'token', 'lease'))
+if fingerprint and fingerprint ~= ARGV[1] then return {'reused', fingerprint} end
+if answer then return {'stored', answer} end
+if lease and tonumber(lease) > now and token ~= ARGV[2] then return {'in-use'} end
+local ends = string.format('%.0f', now + tonumber(ARGV[3]))
+if fingerprint then
+  redis.call('HSET', KEYS[1], 'token', ARGV[2], 'lease', ends)
+  return {'run', seed, first}
+end
+redis.call('HSET', KEYS[1], 'fingerprint', ARGV[1], 'seed', ARGV[5], 'first', ARGV[6], 'token', ARGV[2], 'lease', ends)
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+return {'run', ARGV[5], ARGV[6]}
+`)
+
+/** Where the token is the run's that has the lease last. */
+const IF_OWN = `if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end`
+
+/** Arguments: token, lease. */
+export const RENEW = new Script(`${IF_OWN}
+local seconds, micros = unpack(redis.call('TIME'))
+local ends = seconds * 1000 + math.floor(micros / 1000) + tonumber(ARGV[2])
+redis.call('HSET', KEYS[1], 'lease', string.format('%.0f', ends))
+return 1
+`)
+
+/** Arguments: token, answer, how long to keep it. */
+export const FINISH = new Script(`${IF_OWN}
+redis.call('HSET', KEYS[1], 'answer', ARGV[2])
+redis.call('HDEL', KEYS[1], 'token', 'lease')
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1
+`)
+
+/** Arguments: token, `resumable` or `undone`. */
+export const RELEASE = new Script(`${IF_OWN}
+if ARGV[2] == 'undone' then return redis.call('UNLINK', KEYS[1]) end
+return redis.call('HDEL', KEYS[1], 'token', 'lease')
+`)

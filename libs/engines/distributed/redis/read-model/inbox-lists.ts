@@ -3,9 +3,8 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { InboxListQuery } from '#libs/ports/read-model/queries.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
-import { pageOfIds } from './lists.js'
-import { reach, runsOf } from './reach.js'
-import type { RowReader } from './row-reader.js'
+import { pageOfIds, reach, runsOf } from './lists.js'
+import type { RowReader } from './rows.js'
 
 const FIRST_ID = 'inb_'
 const LAST_ID = 'inb_~'

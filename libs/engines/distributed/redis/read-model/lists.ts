@@ -1,6 +1,10 @@
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
-import type { ListQuery, MessageRangeQuery } from '#libs/ports/read-model/queries.js'
-import { reach } from './reach.js'
+import {
+  type ListQuery,
+  type MessageRangeQuery,
+  ReadModelUnavailableError,
+} from '#libs/ports/read-model/queries.js'
+import { answerOf, BULK_TIMEOUT_MS } from '#libs/engines/distributed/redis/client/answer.js'
 
 /** A page of the ids in a sorted set that follow `scope` in its members. */
 export async function pageOfIds<Id extends string>(
@@ -73,4 +77,23 @@ export async function* idsIn<Id extends string>(
     yield fields.filter((_, index) => index % 2 === 0) as Id[]
     cursor = next
   } while (cursor !== '0')
+}
+
+/** One round trip. Rejects with ReadModelUnavailableError if no answer comes in time. */
+export function reach<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  return answerOf(ask, unavailable)
+}
+
+/** One round trip on the connection for bulk. */
+export function reachBulk<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  return answerOf(ask, unavailable, BULK_TIMEOUT_MS)
+}
+
+function unavailable(cause: unknown): ReadModelUnavailableError {
+  return new ReadModelUnavailableError('Redis is out of reach', { cause })
+}
+
+/** Runs of no more than `most` items, so that no round trip is large. */
+export function* runsOf<Item>(items: readonly Item[], most: number): Generator<Item[]> {
+  for (let at = 0; at < items.length; at += most) yield items.slice(at, at + most)
 }

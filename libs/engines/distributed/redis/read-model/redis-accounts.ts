@@ -11,10 +11,8 @@ import {
   type WebhookQueries,
   type WebhookScope,
 } from '#libs/ports/read-model/queries.js'
-import { keyListMember, readActiveKey, webhookListMember } from './key-lists.js'
-import type { ViewKeys } from './keys.js'
-import { pageOfIds, rowsOfIds } from './lists.js'
-import { reach, runsOf } from './reach.js'
+import { type ViewKeys, keyListMember, readActiveKey, webhookListMember } from './keys.js'
+import { pageOfIds, rowsOfIds, reach, runsOf } from './lists.js'
 import { decodeAccount, decodeApiKey, decodeWebhook } from './rows.js'
 import { ACTIVE_WEBHOOKS } from './scripts.js'
 

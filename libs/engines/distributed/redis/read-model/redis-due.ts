@@ -2,7 +2,7 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { DueInboxes } from '#libs/ports/read-model/queries.js'
 import type { ViewKeys } from './keys.js'
-import { reach } from './reach.js'
+import { reach } from './lists.js'
 import { LEASABLE, LEASE } from './scripts.js'
 
 const LEASE_MS = 10_000

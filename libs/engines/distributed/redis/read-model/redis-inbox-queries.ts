@@ -15,10 +15,8 @@ import type { HistoryEntry } from '#libs/ports/read-model/history.js'
 import type { InboxRow, MessageRow } from '#libs/ports/read-model/views.js'
 import { InboxLists } from './inbox-lists.js'
 import type { ViewKeys } from './keys.js'
-import { pageByOffset } from './lists.js'
-import { reach, reachBulk } from './reach.js'
-import { RowReader } from './row-reader.js'
-import { decodeHistoryEntry, decodeMessage } from './rows.js'
+import { pageByOffset, reach, reachBulk } from './lists.js'
+import { RowReader, decodeHistoryEntry, decodeMessage } from './rows.js'
 
 export class RedisInboxQueries implements InboxQueries {
   private readonly rows: RowReader

@@ -14,15 +14,12 @@ import type {
 } from '#libs/ports/read-model/projection-store.js'
 import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
 import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '#libs/ports/read-model/views.js'
-import { addChange } from './changes.js'
-import { Contents } from './contents.js'
-import { emptyInboxes, emptyWebhooks } from './emptying.js'
+import { addChange, StepWrites } from './changes.js'
+import { Contents, emptyInboxes, emptyWebhooks } from './contents.js'
 import type { ViewKeys } from './keys.js'
-import { reach, runsOf } from './reach.js'
-import { decodeAccount, decodeApiKey, decodeWebhook } from './rows.js'
-import { RowReader } from './row-reader.js'
+import { reach, runsOf } from './lists.js'
+import { RowReader, decodeAccount, decodeApiKey, decodeWebhook } from './rows.js'
 import { APPLY, BEGIN, ESTABLISH } from './scripts.js'
-import { StepWrites } from './step-writes.js'
 
 /** Changes with what a key holds: views of another form are rebuilt from the log. */
 const FORM = 2

@@ -18,8 +18,7 @@ import {
   requested,
   webhookIdIn,
 } from '#libs/ports/read-model/delivery-follower.contract.js'
-import { CONTENT_SLACK_MS, Contents } from './contents.js'
-import { emptyInboxes } from './emptying.js'
+import { CONTENT_SLACK_MS, Contents, emptyInboxes } from './contents.js'
 import { ViewKeys } from './keys.js'
 import { keysUnder, makeReadModel, type RedisHarness } from './redis-read-model-harness.contract.js'
 import { ESTABLISH } from './scripts.js'

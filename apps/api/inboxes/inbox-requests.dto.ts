@@ -1,10 +1,10 @@
-import { IsBoolean, IsOptional, IsString, MaxLength, ValidateBy } from 'class-validator'
+import { IsBoolean, IsOptional, IsString, MaxLength, ValidateBy, IsIn } from 'class-validator'
 import { LONGEST_RETENTION } from '#libs/domain/account/plan.js'
 import { parseLifespan, UNIT_MS } from '#libs/domain/inbox/lifespan.js'
-import { IfGiven } from '../http/dto-values.js'
+import { IfGiven, durationPattern } from '../http/dto-values.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
-import { durationPattern } from '../http/durations.js'
-import { InboxLabels, IsLabels } from './labels.js'
+import { InboxLabels, IsLabels, AreLabelFilters } from './labels.js'
+import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 
 /** The body of POST /v1/inboxes. */
 @DescribeBody({
@@ -63,4 +63,27 @@ function IsWellFormed(): PropertyDecorator {
       defaultMessage: () => '$property must be Unicode text: it holds half a surrogate pair',
     },
   })
+}
+
+/** The query of GET /v1/inboxes. */
+export class ListInboxes {
+  @Says('In which state they are.')
+  @IsIn(['active', 'deleted', 'expired'], { message: 'state must be active, deleted or expired' })
+  state: 'active' | 'deleted' | 'expired' = 'active'
+
+  @Says('`<name>:<value>` that they must have; of several all must hold.', {
+    examples: [['run:42']],
+  })
+  @IsOptional()
+  @AreLabelFilters()
+  label?: string[]
+
+  @IsLimit({ most: 1000 })
+  limit: number = 25
+
+  @IsOrder()
+  order: 'asc' | 'desc' = 'desc'
+
+  @IsCursor()
+  cursor?: string
 }
