@@ -1,47 +1,40 @@
-import type { Candidate } from './code-candidates.js'
-import { isYear } from './code-measures.js'
-import { isReply } from './code-quotes.js'
-import { CodeSource, type Surroundings } from './code-source.js'
-import { Subject } from './code-subject.js'
 import type { OneTimeCode } from '../message.js'
+import { confirmingWords, signInWords, strongWords, weakWords } from './code-words.js'
+import { handoverWords } from './instructions.js'
+import { appointmentWords, approvalWords, promotionWords, receiptWords } from './number-words.js'
+import { isReplySubject, searchedText } from './searched-text.js'
+import { isYear, lowerCase, placesIn, type Evidence, type Place } from './surroundings.js'
+import { Vocabulary } from './vocabulary.js'
 
 /** Characters of each of subject, text and visible text that are searched. */
 const maxSearched = 262_144
-/** Characters of each that tell what the mail is about. */
-const maxAbout = 4_096
-const leastConfidence = 0.3
+/** Characters of each that say what the mail is about. */
+const maxTopic = 4_096
+const minConfidence = 0.3
 
-/** One-time codes of a mail, best first. `visible` is what a reader sees of its HTML. */
+/**
+ * One-time codes of a mail, best first: what has the form of a code (`candidates.ts`) and is named as one by the
+ * words around it (`surroundings.ts`), unless the mail is about something else. `visible` is what a reader sees of
+ * its HTML.
+ */
 export function findCodes(
   subject: string | null,
   text: string | null,
   visible: string | null,
   maxCodes: number,
 ): OneTimeCode[] {
-  const isAnswer = isReply(subject)
-  const sources = [isAnswer ? null : subject, text, visible].map(
-    (source) => new CodeSource((source ?? '').slice(0, maxSearched), isAnswer),
-  )
-  const rated = sources.flatMap((source) => source.candidates.map((candidate) => ({ source, candidate })))
-  if (rated.length === 0) return []
-
-  let known: Subject | null = null
-  const about = (): Subject =>
-    (known ??= new Subject(sources.map(({ lower }) => lower.slice(0, maxAbout)).join('\n')))
-
+  const isReply = subject !== null && isReplySubject(subject)
+  const originals = [isReply ? '' : subject, text, visible].map((part) => (part ?? '').slice(0, maxSearched))
+  const searched = originals.map((part) => searchedText(part, isReply))
+  const topic = new Topic(searched)
   const best = new Map<string, OneTimeCode>()
-  for (const { source, candidate } of rated) {
-    const confidence = confidenceIn(candidate, source.surroundingsOf(candidate), about)
-    if (confidence < leastConfidence) continue
-    if (source.isOfApproval(candidate) && about().isReceipt) continue
-    const listed = best.get(candidate.value)
-    const code = {
-      value: candidate.value,
-      text: source.original.slice(candidate.start, candidate.end),
-      confidence,
+  for (const [index, part] of searched.entries()) {
+    for (const place of placesIn(part)) {
+      const { value, start, end } = place
+      const confidence = confidenceIn(place, topic)
+      if (confidence < Math.max(minConfidence, best.get(value)?.confidence ?? 0)) continue
+      best.set(value, { value, text: originals[index]?.slice(start, end) ?? '', confidence })
     }
-    if (listed === undefined) best.set(candidate.value, code)
-    else if (listed.confidence < confidence) Object.assign(listed, code)
   }
   return [...best.values()]
     .map((code) => ({ ...code, confidence: Math.round(Math.min(code.confidence, 0.99) * 100) / 100 }))
@@ -49,42 +42,83 @@ export function findCodes(
     .slice(0, maxCodes)
 }
 
-function confidenceIn(candidate: Candidate, near: Surroundings, about: () => Subject): number {
-  if (near.isRefused) return 0
-  const rating = rateForm(candidate, near)
-  if (rating > 0) {
-    if (near.isForHandover === true && !about().isHandover) return 0
-    // What everybody may use is a word or a round number: "enter the code 739 004 at checkout" is for one.
-    const isOfOne = near.isDirect && candidate.form === 'digits' && candidate.value.length >= 6
-    const isForAll = !near.isStrong && !isOfOne && about().isPromotion
-    return isForAll || about().isAppointment ? 0 : rating
+const topics = new Vocabulary({
+  code: strongWords,
+  confirming: [...weakWords, ...signInWords, ...confirmingWords],
+  promotion: promotionWords,
+  appointment: appointmentWords,
+})
+const receipts = new Vocabulary({ receipt: receiptWords })
+const handovers = new Vocabulary({ handover: handoverWords })
+const approvals = new Vocabulary({ approval: approvalWords })
+
+/** What a mail is about. */
+class Topic {
+  private read: string | null = null
+  private kinds: ReturnType<typeof topics.kindsIn> | null = null
+
+  constructor(private readonly parts: readonly string[]) {}
+
+  has(kind: 'code' | 'confirming' | 'promotion' | 'appointment'): boolean {
+    return (this.kinds ??= topics.kindsIn(this.text)).has(kind)
   }
-  if (!near.isAlone || candidate.form !== 'digits' || isYear(candidate.value)) return 0
-  if (about().isAboutCodes) return candidate.value.length >= 6 ? 0.65 : 0.5
-  return candidate.value.length === 6 ? 0.35 : 0
+
+  get text(): string {
+    return (this.read ??= lowerCase(this.parts.map((part) => part.slice(0, maxTopic)).join('\n')))
+  }
 }
 
-function rateForm(
-  { start, end, value, form }: Candidate,
-  { isDirect, isAlone, isStrong, confidence }: Surroundings,
+function confidenceIn(place: Place, topic: Topic): number {
+  const { evidence } = place
+  const confidence = evidence === null ? unnamed(place, topic) : ofForm(place, evidence)
+  if (confidence <= 0 || evidence === null) return confidence
+  if (evidence.isForHandover && handovers.kindsIn(topic.text).size === 0) return 0
+  if (topic.has('appointment') || isForEverybody(place, evidence, topic)) return 0
+  return isCardApproval(place, topic) ? 0 : confidence
+}
+
+/** Digits alone on a line: "493201" in a mail about signing in, or in a language that has no words here. */
+function unnamed({ isAlone, form, value }: Place, topic: Topic): number {
+  if (!isAlone || form !== 'digits' || isYear(value)) return 0
+  if (topic.has('code') || topic.has('confirming')) return value.length >= 6 ? 0.65 : 0.5
+  return value.length === 6 ? 0.35 : 0
+}
+
+/** Promotion codes are words or round numbers: "enter the code 739 004 at checkout" is for one reader. */
+function isForEverybody({ form, value }: Place, { isDirect, isStrong }: Evidence, topic: Topic): boolean {
+  const isForOne = isStrong || (isDirect && form === 'digits' && value.length >= 6)
+  return !isForOne && topic.has('promotion') && !topic.has('code')
+}
+
+/** "Auth code 604418" on the receipt of a card payment: nobody types it. */
+function isCardApproval({ lower, start }: Place, topic: Topic): boolean {
+  const before = lower.slice(Math.max(0, start - 60), start)
+  return approvals.kindsIn(before).size > 0 && receipts.kindsIn(topic.text).size > 0
+}
+
+/** The rarer a form is for codes, or the commoner for other things, the more has to be said of it. */
+function ofForm(
+  { form, start, end, value, isAlone }: Place,
+  { confidence, isDirect, isStrong }: Evidence,
 ): number {
   if (confidence === 0) return 0
+  const isClear = isDirect || isAlone
   switch (form) {
     case 'digits':
-      if (isYear(value) || isCalendarDate(value)) return isDirect || isAlone ? confidence - 0.2 : 0
+      if (isYear(value) || isCalendarDate(value)) return isClear ? confidence - 0.2 : 0
       // Years, house numbers and postcodes are of this length too.
-      if (!isAlone && !isDirect && value.length < 6) return confidence < 0.6 ? 0 : confidence - 0.15
+      if (!isClear && value.length < 6) return confidence < 0.6 ? 0 : confidence - 0.15
       return value.length === 6 ? confidence + 0.03 : confidence
     case 'capitals-and-digits':
-      return isDirect || isAlone ? confidence - 0.03 : 0
+      return isClear ? confidence - 0.03 : 0
     case 'letters-and-digits':
-      // The form of tokens, names of hosts and signatures, too.
+      // Tokens, host names and signatures have this form too.
       return isDirect || (isAlone && isStrong) ? confidence - 0.2 : 0
     case 'uneven-groups':
       return (isDirect && isStrong) || isAlone ? confidence - 0.2 : 0
     case 'capitals':
-      // Words in capitals are headings and buttons; only the form of a code tells one from them.
-      if (!(isDirect || isAlone) || !isUnlikeWord(value)) return 0
+      // Headings and buttons are words in capitals.
+      if (!isClear || !isUnlikeWord(value)) return 0
       return end - start > value.length ? confidence - 0.15 : confidence - 0.25
   }
 }

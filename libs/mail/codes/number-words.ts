@@ -1,182 +1,161 @@
-import { listed, together } from './vocabulary.js'
+import { words } from './vocabulary.js'
 
-/**
- * The words by which mails announce numbers that are no one-time codes, in the form of `code-words.ts`. Each
- * counts for the number right behind it.
- */
-const english = [
-  ...together(
-    listed(`
-        tracking, error, status, response, product, zip, postal, post, area, country, dialling, dialing,
-        source, bar, qr, uni, item, sort, swift, bank, style, dress, campaign, store, exit, return, http,
-        result, reason, booking, branch, tax, invite, invitation, referral, friend, colour, color,
-        customer, dealer, license, building, cost, charge, department, project, job, survey, vendor, supplier,
-        course, exam, module, programme
-      `),
-    [' code', '-code', 'code', ' codes'],
-  ),
-  ...listed(`
-    ^error, ^order, code page, invoice, receipt, ^ticket, ^case$, ^incident, ^request #, reference, ^ref$, ^ref.,
-    booking, reservation, tracking, shipment, parcel, package, ^lot$, ^batch, ^consignment
-  `),
-  ...together(['account ', 'acct ', 'card '], ['number', 'no', 'id', 'ending', '#']),
-  ...listed(`
-    ending in, ending with, ends in, ends with, customer, ^member, transaction, payment, ^total, ^amount,
-    balance, ^price, ^zip$, ^phone, ^tel$, ^tel., ^call$, ^fax, ^mobile, hotline, helpline, ^dial,
-    ^flight, ^sku$, ^mrn$, ^npi$, ^serial, license, licence, ^version, ^build, copyright, ©_, p.o. box,
-    po box, p. o. box, ^suite, ^ste$, ^apt$, ^room, ^door, ^gate$, ^seat, ^floor, ^port$, ^errno, ^line$,
-    ^issue, ^release, ^rfc$, ^vat$, ^vat_, ^company no, ^reg. no, registered, registration no, ^iban,
-    ^bic$, ^swift$, routing, ^policy, ^claim, ^permit, ^model, ^part no, ^quantity, ^qty$, ^mandate,
-    meeting id, conference id, webinar id, ^meter$, ^meter no, ^meter num, ^id:, ^id#, user id, ^extension, ^ext., ^po #
-  `),
-]
-
-const products = listed(`
-  ^produkt, ^produit, ^producto, ^produto, ^prodott, ^articol, ^artículo, ^artigo, ^tuote, ^ürün, ^товар,
-  ^vare, ^varu, ^termék, ^proizvod, ^izdel, προϊόν, 商品, 产品, 產品, 상품
+/** Words for saving money, and for what is open to all, as Wi-Fi is. Such mails are full of codes for everybody. */
+export const promotionWords = words(`
+  % off, %off, _off with code, discount, coupon, ^promo, voucher, gift card, gift code, presale, pre-sale,
+  for a free, redeem, reward code, offer code, at checkout, gutschein, rabat, aktionscode, réduction, ^remise,
+  code avantage, descuento, cupón, promocional, desconto, cupom, ^sconto, promozional, korting, kortings,
+  actiecode, alennus, etukoodi, ^slev, ^zľav, zniżk, promocyjn, kedvezmény, promóci, kampanj, kampagne, kupon,
+  reducere, ^referral, refer a friend, invite friends, invite your friends, invite a friend, freunde werben,
+  freunde einladen, parrain, invita a tus amigos, invita a un amigo, convide amigos, indique um amigo,
+  invita un amico, invita i tuoi amici, nodig vrienden uit, bjud in vänner, värva, inviter venner, kutsu kaver,
+  poleć znajom, zaproś znajom, doporuč, пригласи друз, приведи друг, запроси друз, arkadaşını davet, 邀请好友,
+  邀請好友, 友達を招待, 友達紹介, お友だち, 친구 초대, 추천인, ^save_, ^bonus code, έκπτωσ, εκπτωτικ, προσφορ,
+  profitez de, profitez d', profitez d’, aprovecha, aproveite, approfitta, profiteer van, wi-fi, wifi, wlan,
+  indirim, скидк, промокод, знижк, отстъпк, popust, الخصم, خصم, قسيمة, קופון, הנחה, تخفیف, छूट, कूपन, ส่วนลด,
+  giảm giá, khuyến mãi, diskon, kode promo, 优惠, 優惠, 折扣, クーポン, 割引, 쿠폰, 할인
 `)
 
-const western = [
-  // German
-  ...listed(`
+/** Words that name another kind of number, right before it. */
+export const otherNumberWords = words({
+  English: `
+    {tracking|error|status|response|product|zip|postal|post|area|country|dialling|dialing|source|bar|qr|uni|
+    item|sort|swift|bank|style|dress|campaign|store|exit|return|http|result|reason|booking|branch|tax|invite|
+    invitation|referral|friend|colour|color|customer|dealer|license|building|cost|charge|department|project|job|
+    survey|vendor|supplier|course|exam|module|programme}{_code|-code|code|_codes}, ^error, ^order, code page,
+    invoice, receipt, ^ticket, ^case$, ^incident, ^request #, reference, ^ref$, ^ref., booking, reservation,
+    tracking, shipment, parcel, package, ^lot$, ^batch, ^consignment,
+    {account_|acct_|card_}{number|no|id|ending|#}, ending in, ending with, ends in, ends with, customer,
+    ^member, transaction, payment, ^total, ^amount, balance, ^price, ^zip$, ^phone, ^tel$, ^tel., ^call$, ^fax,
+    ^mobile, hotline, helpline, ^dial, ^flight, ^sku$, ^mrn$, ^npi$, ^serial, license, licence, ^version,
+    ^build, copyright, ©_, p.o. box, po box, p. o. box, ^suite, ^ste$, ^apt$, ^room, ^door, ^gate$, ^seat,
+    ^floor, ^port$, ^errno, ^line$, ^issue, ^release, ^rfc$, ^vat$, ^vat_, ^company no, ^reg. no, registered,
+    registration no, ^iban, ^bic$, ^swift$, routing, ^policy, ^claim, ^permit, ^model, ^part no, ^quantity,
+    ^qty$, ^mandate, meeting id, conference id, webinar id, ^meter$, ^meter no, ^meter num, ^id:, ^id#, user id,
+    ^extension, ^ext., ^po #`,
+  Products: `
+    ^produkt, ^produit, ^producto, ^produto, ^prodott, ^articol, ^artículo, ^artigo, ^tuote, ^ürün, ^товар,
+    ^vare, ^varu, ^termék, ^proizvod, ^izdel, προϊόν, 商品, 产品, 產品, 상품`,
+  German: `
     bestell, rechnung, sendungs, vorgang, ^kunden, auftrag, ^plz$, ^blz$, telefon, kontonummer, kontonr,
-    aktenzeichen, steuernummer, mandatsref, vertrag, postfach, hrb, ust-id, artikel, art.-nr,
-    postleitzahl, mitglied, fehlercode, buchung, ticketnummer, zählernummer, durchwahl
-  `),
-  // French
-  ...listed(`
+    aktenzeichen, steuernummer, mandatsref, vertrag, postfach, hrb, ust-id, artikel, art.-nr, postleitzahl,
+    mitglied, fehlercode, buchung, ticketnummer, zählernummer, durchwahl`,
+  French: `
     commande, facture, ^colis, téléphone, ^tél, code postal, code article, code client, code erreur,
-    code de suivi, siret, siren, référence, ^réf, contrat, dossier, réservation, point relais,
-    numéro fiscal, numéro de compte, appelez, standard, ^billet, n° client
-  `),
-  // Spanish and Portuguese
-  ...listed(`
-    pedido, factura, fatura, teléfono, telefone, llám, código postal, código de rastreo,
-    código de seguimiento, código de rastreio, código de producto, código de barras, código de error,
-    seguimiento, ^envío, reserva, contrato, referencia, referência, cuenta n, ^nif, ^cif$, ^c.p., ^cp_,
-    ^cep, cnpj, ^cpf, protocolo, número de cliente, encomenda, entidade, ^rfc:, localizador, ^sac$,
-    código seguro de verificación, código do produto, código de cliente, código do cliente, ^importe, expediente
-  `),
-  // Italian, Romanian, Catalan
-  ...listed(`
+    code de suivi, siret, siren, référence, ^réf, contrat, dossier, réservation, point relais, numéro fiscal,
+    numéro de compte, appelez, standard, ^billet, n° client`,
+  'Spanish and Portuguese': `
+    pedido, factura, fatura, teléfono, telefone, llám, código postal, código de rastreo, código de seguimiento,
+    código de rastreio, código de producto, código de barras, código de error, seguimiento, ^envío, reserva,
+    contrato, referencia, referência, cuenta n, ^nif, ^cif$, ^c.p., ^cp_, ^cep, cnpj, ^cpf, protocolo,
+    número de cliente, encomenda, entidade, ^rfc:, localizador, ^sac$, código seguro de verificación,
+    código do produto, código de cliente, código do cliente, ^importe, expediente`,
+  'Italian, Romanian, Catalan': `
     ^ordin, fattura, codice postale, codice fiscale, codice cliente, codice prodotto, ^cap_, spedizione,
-    prenotazione, tracciamento, numero verde, telefono, p. iva, partita iva, pratica, comanda, comenzii,
-    ^awb, cod poștal, factur, ^cui, rezervare, comanda, bitllet
-  `),
-  // Dutch
-  ...listed(`
+    prenotazione, tracciamento, numero verde, telefono, p. iva, partita iva, pratica, comanda, comenzii, ^awb,
+    cod poștal, factur, ^cui, rezervare, bitllet`,
+  Dutch: `
     bestelling, bestelnummer, ordernummer, factuur, klantnummer, postcode, zaaknummer, telefoon, ^bel$,
-    bereikbaar op, kvk, reservering, rekening, dossiernummer, track & trace, referentie
-  `),
-  // The Nordic languages
-  ...listed(`
-    beställning, ordernummer, fakturanummer, faktura, kundnummer, kundnr, postnummer, ^ring,
-    artikelnummer, org.nr, org.-nr, kollinummer, bokning, ^ärende, ordrenummer, ^ordre, kundenr,
-    kontonummer, ^kid, målepunkt, ^tlf, forsendelse, pakkenummer, sagsnummer, saksnummer, ^cvr,
-    bestilling, sporings, tilaus, lasku, asiakasnumero, seuranta, postinumero, puhelin, ^soita, numeroon,
-    y-tunnus, viitenumero, lähetys, varaus, pöntun, kennitala
-  `),
-]
-
-const eastern = [
-  // Polish, Czech, Slovak, and the southern Slavic languages
-  ...listed(`
+    bereikbaar op, kvk, reservering, rekening, dossiernummer, track & trace, referentie`,
+  Nordic: `
+    beställning, ordernummer, fakturanummer, faktura, kundnummer, kundnr, postnummer, ^ring, artikelnummer,
+    org.nr, org.-nr, kollinummer, bokning, ^ärende, ordrenummer, ^ordre, kundenr, kontonummer, ^kid, målepunkt,
+    ^tlf, forsendelse, pakkenummer, sagsnummer, saksnummer, ^cvr, bestilling, sporings, tilaus, lasku,
+    asiakasnumero, seuranta, postinumero, puhelin, ^soita, numeroon, y-tunnus, viitenumero, lähetys, varaus,
+    pöntun, kennitala`,
+  'Slavic in Latin letters': `
     zamówien, przesyłk, kod pocztowy, rachunek, rachunku, ^nip, ^krs, ^regon, infolini, klienta, faktur,
-    rezerwac, zgłoszeni, list przewozowy, nr klienta, objednávk, zásilk, ^psč, ^ičo, variabilní,
-    variabilný, infolinka, rezervac, rezervač, rezerváci, reklamac, zákazníck, číslo účtu, faktúr, narudžb, račun,
-    pošiljk, ^oib, poštanski, naročil, tellimus, pasūtījum, užsakym, pašto kod, pasta indeks, postiindeks
-  `),
-  // Hungarian, Greek, Turkish
-  ...listed(`
-    rendelés, számla, irányítószám, ügyfélszám, csomagszám, foglalás, cégjegyzék, adószám, παραγγελ,
-    τιμολόγι, αποστολής, τηλ, τ.κ., κωδικός προϊόντος, κωδικός πελάτη, ^αφμ, κράτησ, ταχυδρομικός,
-    εξυπηρέτηση, sipariş, fatura, kargo, takip no, posta kodu, müşteri no, mersis, rezervasyon, bilet no,
-    ürün kodu, abone no, hizmetleri
-  `),
-  // Russian, Ukrainian, Bulgarian, Serbian
-  ...listed(`
-    заказ, счет, счёт, индекс, трек, накладн, ^инн, ^огрн, телефон, лицензи, договор, бронировани,
-    обращени, артикул, замовлен, рахун, ^ттн, індекс, договір, бронюванн, поръчк, фактур, товарителниц,
-    пощенски, ^еик, клиентски номер, резервац, наруџб, билет
-  `),
-  // Arabic, Persian, Hebrew
-  ...listed(`
-    الطلب, طلبك, التتبع, الشحنة, الرمز البريدي, رمز بريدي, فاتورة, الفاتورة, هاتف, اتصل, حجز, الحجز,
-    سفارش, کد پستی, کد رهگیری, پیگیری, فاکتور, تلفن, رزرو, مرسوله, المرجع, הזמנה, הזמנתך, משלוח, מיקוד,
-    חשבונית, טלפון, קוד מוצר, שירות לקוחות, ח.פ., כרטיס
-  `),
-  // South and South-East Asia
-  ...listed(`
-    ऑर्डर, पिन कोड, ट्रैकिंग, चालान, टोल फ्री, फ़ोन, बुकिंग, पीएनआर, शिकायत, অর্ডার, คำสั่งซื้อ, พัสดุ,
-    ไปรษณีย์, ใบแจ้งหนี้, โทร, หมายเลขการจอง, เลขที่, รหัสสินค้า, รหัสลูกค้า, đơn hàng, vận đơn, mã bưu,
-    hóa đơn, mã sản phẩm, mã khách, điện thoại, mst, tổng đài, đặt chỗ, mã đặt, pesanan, resi, kode pos,
-    faktur, tagihan, telepon, hubungi, kode produk, kode booking, pelanggan, poskod
-  `),
-  // Chinese, Japanese, Korean
-  ...listed(`
-    订单, 訂單, 运单, 運單, 快递, 物流, 邮编, 郵編, 郵遞區號, 邮政编码, 電話, 电话, 客服, 热线, 发票, 發票, 统一编号, 統一編號, 编号, 編號, 門市代碼, 商品代碼, 商品代码,
-    错误代码, 錯誤代碼, 备案, 预订, 門市, 注文, 郵便, 追跡, 問い合わせ, 問合せ, 請求, 予約, 受付番号, 会員番号, 商品コード, 商品番号, エラーコード, 伝票, お客様番号,
-    주문, 우편, 전화, 운송장, 송장, 고객센터, 예약, 청구, 사업자, 접수번호, 상품코드, 오류 코드, 회원번호
-  `),
-]
+    rezerwac, zgłoszeni, list przewozowy, nr klienta, objednávk, zásilk, ^psč, ^ičo, variabilní, variabilný,
+    infolinka, rezervac, rezervač, rezerváci, reklamac, zákazníck, číslo účtu, faktúr, narudžb, račun, pošiljk,
+    ^oib, poštanski, naročil, tellimus, pasūtījum, užsakym, pašto kod, pasta indeks, postiindeks`,
+  'Hungarian, Greek, Turkish': `
+    rendelés, számla, irányítószám, ügyfélszám, csomagszám, foglalás, cégjegyzék, adószám, παραγγελ, τιμολόγι,
+    αποστολής, τηλ, τ.κ., κωδικός προϊόντος, κωδικός πελάτη, ^αφμ, κράτησ, ταχυδρομικός, εξυπηρέτηση, sipariş,
+    fatura, kargo, takip no, posta kodu, müşteri no, mersis, rezervasyon, bilet no, ürün kodu, abone no,
+    hizmetleri`,
+  Cyrillic: `
+    заказ, счет, счёт, индекс, трек, накладн, ^инн, ^огрн, телефон, лицензи, договор, бронировани, обращени,
+    артикул, замовлен, рахун, ^ттн, індекс, договір, бронюванн, поръчк, фактур, товарителниц, пощенски, ^еик,
+    клиентски номер, резервац, наруџб, билет`,
+  'Arabic, Persian, Hebrew': `
+    الطلب, طلبك, التتبع, الشحنة, الرمز البريدي, رمز بريدي, فاتورة, الفاتورة, هاتف, اتصل, حجز, الحجز, سفارش,
+    کد پستی, کد رهگیری, پیگیری, فاکتور, تلفن, رزرو, مرسوله, المرجع, הזמנה, הזמנתך, משלוח, מיקוד, חשבונית, טלפון,
+    קוד מוצר, שירות לקוחות, ח.פ., כרטיס`,
+  'South and South-East Asian': `
+    ऑर्डर, पिन कोड, ट्रैकिंग, चालान, टोल फ्री, फ़ोन, बुकिंग, पीएनआर, शिकायत, অর্ডার, คำสั่งซื้อ, พัสดุ, ไปรษณีย์,
+    ใบแจ้งหนี้, โทร, หมายเลขการจอง, เลขที่, รหัสสินค้า, รหัสลูกค้า, đơn hàng, vận đơn, mã bưu, hóa đơn, mã sản phẩm,
+    mã khách, điện thoại, mst, tổng đài, đặt chỗ, mã đặt, pesanan, resi, kode pos, faktur, tagihan, telepon,
+    hubungi, kode produk, kode booking, pelanggan, poskod`,
+  'Chinese, Japanese, Korean': `
+    订单, 訂單, 运单, 運單, 快递, 物流, 邮编, 郵編, 郵遞區號, 邮政编码, 電話, 电话, 客服, 热线, 发票, 發票,
+    统一编号, 統一編號, 编号, 編號, 門市代碼, 商品代碼, 商品代码, 错误代码, 錯誤代碼, 备案, 预订, 門市, 注文,
+    郵便, 追跡, 問い合わせ, 問合せ, 請求, 予約, 受付番号, 会員番号, 商品コード, 商品番号, エラーコード, 伝票,
+    お客様番号, 주문, 우편, 전화, 운송장, 송장, 고객센터, 예약, 청구, 사업자, 접수번호, 상품코드, 오류 코드,
+    회원번호`,
+})
 
-/** Of what saves money, or is open to all as Wi-Fi is: such mails are full of codes that everybody may use. */
-export const promotionWords = listed(`
-    % off, %off, _off with code, discount, coupon, ^promo, voucher, gift card, gift code, presale, pre-sale, for a free, redeem, reward code,
-    offer code, at checkout, gutschein, rabat, aktionscode, réduction, ^remise, code avantage, descuento,
-    cupón, promocional, desconto, cupom, ^sconto, promozional, korting, kortings, actiecode, alennus,
-    etukoodi, ^slev, ^zľav, zniżk, promocyjn, kedvezmény, promóci, kampanj, kampagne, kupon, reducere, ^referral, refer a friend, invite friends, invite your friends, invite a friend, freunde werben, freunde einladen,
-    parrain, invita a tus amigos, invita a un amigo, convide amigos, indique um amigo, invita un amico, invita i tuoi amici, nodig vrienden uit,
-    bjud in vänner, värva, inviter venner, kutsu kaver, poleć znajom, zaproś znajom, doporuč, пригласи друз, приведи друг, запроси друз,
-    arkadaşını davet, 邀请好友, 邀請好友, 友達を招待, 友達紹介, お友だち, 친구 초대, 추천인, ^save_, ^bonus code, έκπτωσ, εκπτωτικ, προσφορ,
-    profitez de, profitez d', profitez d’, aprovecha, aproveite, approfitta, profiteer van, wi-fi, wifi, wlan,
-    indirim, скидк, промокод, знижк, отстъпк, popust, الخصم, خصم, قسيمة, קופון, הנחה, تخفیف, छूट, कूपन,
-    ส่วนลด, giảm giá, khuyến mãi, diskon, kode promo, 优惠, 優惠, 折扣, クーポン, 割引, 쿠폰, 할인
-  `)
+/** Longer than a word above, and without its meaning. */
+export const neutralWords = words(`
+  order to, ordering, error-free, ports$, support$
+`)
 
-/** By these the number is of another kind. */
-export const otherWords = [...english, ...products, ...western, ...eastern, ...promotionWords]
-
-/** Longer than a word above, and saying nothing. */
-export const neutralWords = ['order to', 'ordering', 'error-free', 'ports$', 'support$']
-
-/** Of what one has a place in, a meeting or a journey: its PINs and codes last as long as it does. */
-export const appointmentWords = listed(`
+/** Words for a meeting or a journey. Its PINs and codes last as long as it does. */
+export const appointmentWords = words(`
   meeting id, conference id, webinar id, join by phone, join the meeting, dial by your location,
   dial in by phone, one tap mobile, besprechungs-id, konferenz-id, id de réunion, id de la réunion,
   id de reunión, id de la reunión, id da reunião, id riunione, vergader-id, mötes-id, møde-id, møte-id,
-  kokoustunnus, identyfikator spotkania, toplantı kimliği, идентификатор конференции, 会议号, 會議 id,
-  会议 id, ミーティングid, ミーティング id, 회의 id,
-  confirmation number, itinerary, check-in, reservation confirmed, booking confirmed, booking number, booking reference, reservation number, boarding pass,
-  buchungsnummer, reservierungsnummer, numéro de réservation, référence de réservation,
-  número de reserva, código de reserva, numero di prenotazione, codice prenotazione, boekingsnummer,
-  reserveringsnummer, bokningsnummer, bookingnummer, bestillingsnummer, varausnumero, numer rezerwacji,
-  číslo rezervace, číslo rezervácie, foglalási szám, numărul rezervării, αριθμός κράτησης,
-  rezervasyon numaras, номер бронирования, номер брони, номер бронювання, رقم الحجز, पीएनआर,
-  หมายเลขการจอง, mã đặt chỗ, kode booking, 预订号, 預訂編號, 訂位代號, 予約番号, 예약번호
+  kokoustunnus, identyfikator spotkania, toplantı kimliği, идентификатор конференции, 会议号, 會議 id, 会议 id,
+  ミーティングid, ミーティング id, 회의 id, confirmation number, itinerary, check-in, reservation confirmed,
+  booking confirmed, booking number, booking reference, reservation number, boarding pass, buchungsnummer,
+  reservierungsnummer, numéro de réservation, référence de réservation, número de reserva, código de reserva,
+  numero di prenotazione, codice prenotazione, boekingsnummer, reserveringsnummer, bokningsnummer,
+  bookingnummer, bestillingsnummer, varausnumero, numer rezerwacji, číslo rezervace, číslo rezervácie,
+  foglalási szám, numărul rezervării, αριθμός κράτησης, rezervasyon numaras, номер бронирования, номер брони,
+  номер бронювання, رقم الحجز, पीएनआर, หมายเลขการจอง, mã đặt chỗ, kode booking, 预订号, 預訂編號, 訂位代號,
+  予約番号, 예약번호
 `)
 
-/** Of a code that is past its use. */
-export const pastWords = listed(`
-    has expired, have expired, had expired, is expired, no longer valid, no longer works, has been used,
-    was used, already used, is now invalid, abgelaufen, nicht mehr gültig, wurde verwendet, a expiré,
-    n'est plus valable, n’est plus valable, ha caducado, ha expirado, ya no es válido, expirou,
-    não é mais válido, è scaduto, non è più valido, is verlopen, niet meer geldig, har gått ut,
-    har löpt ut, er udløbet, har utløpt, er utløpt, on vanhentunut, wygasł, stracił ważność, vypršel,
-    vypršala, lejárt, a expirat, έληξε, süresi doldu, истёк, истек_, недействителен, більше не дійсний,
-    изтекъл, انتهت صلاحية, פג תוקף, منقضی, समाप्त हो गया, หมดอายุแล้ว, đã hết hạn, telah kedaluwarsa,
-    已过期, 已過期, 已失效, 期限が切れ, 有効期限切れ, 만료되었, 만료됐
-  `)
-
-/** Of a payment by card that was made. */
-export const receiptWords = listed(`
-  ^receipt, ^merchant, ^terminal, ^visa *, ^visa ••, mastercard *, mastercard ••, ^aid:, card ending, kassenbon, kartenzahlung, ^beleg, ^reçu, ticket de caisse,
-  ^recibo, ^comprobante, ^comprovante, scontrino, ricevuta, kassabon, kvitto, kvittering, kuitti, paragon, potwierdzenie płatności, účtenk, doklad o platb,
-  ^чек$, ^квитанц, nyugta, απόδειξη, ^fiş$, dekont, إيصال, קבלה, 收据, 收據, 领収, 領収, 영수증, struk
+/** Words that say that a code can no longer be used. */
+export const expiredWords = words(`
+  has expired, have expired, had expired, is expired, no longer valid, no longer works, has been used, was used,
+  already used, is now invalid, abgelaufen, nicht mehr gültig, wurde verwendet, a expiré, n'est plus valable,
+  n’est plus valable, ha caducado, ha expirado, ya no es válido, expirou, não é mais válido, è scaduto,
+  non è più valido, is verlopen, niet meer geldig, har gått ut, har löpt ut, er udløbet, har utløpt, er utløpt,
+  on vanhentunut, wygasł, stracił ważność, vypršel, vypršala, lejárt, a expirat, έληξε, süresi doldu, истёк,
+  истек_, недействителен, більше не дійсний, изтекъл, انتهت صلاحية, פג תוקף, منقضی, समाप्त हो गया, หมดอายุแล้ว,
+  đã hết hạn, telah kedaluwarsa, 已过期, 已過期, 已失效, 期限が切れ, 有効期限切れ, 만료되었, 만료됐
 `)
 
-/** Of its approval by the bank. */
-export const approvalWords = listed(`
-  ^auth, ^approval, ^appr, autorisierung, genehmigung, autorisation, autorización, autorização, autorizza, autoris, godkännande,
-  autoryzac, autoriza, авторизац, engedély, provizyon, onay, التفويض, אישור, 授权, 授權, 承認, 승인
+/** Words on the receipt of a card payment. */
+export const receiptWords = words(`
+  ^receipt, ^merchant, ^terminal, ^visa *, ^visa ••, mastercard *, mastercard ••, ^aid:, card ending, kassenbon,
+  kartenzahlung, ^beleg, ^reçu, ticket de caisse, ^recibo, ^comprobante, ^comprovante, scontrino, ricevuta,
+  kassabon, kvitto, kvittering, kuitti, paragon, potwierdzenie płatności, účtenk, doklad o platb, ^чек$,
+  ^квитанц, nyugta, απόδειξη, ^fiş$, dekont, إيصال, קבלה, 收据, 收據, 领収, 領収, 영수증, struk
+`)
+
+/** Words that name the approval of a payment by the bank. */
+export const approvalWords = words(`
+  ^auth, ^approval, ^appr, autorisierung, genehmigung, autorisation, autorización, autorização, autorizza,
+  autoris, godkännande, autoryzac, autoriza, авторизац, engedély, provizyon, onay, التفويض, אישור, 授权, 授權,
+  承認, 승인
+`)
+
+/** Units behind an amount, as regular expressions. */
+export const units = words(String.raw`
+  eur, euros?, usd, usdt, gbp, chf, inr, jpy, cny, rmb, brl, mxn, pln, czk, huf, sek, nok, dkk, ron, lei, bgn, лв,
+  tl, rub, uah, грн, btc, eth, kr, kč, zł, ft, руб, ₽, ₺, ₴, ₪, ₫, đ, ฿, บาท, 元, 円, 원, ر\.س, ریال, تومان, درهم,
+  points?, punkte, puntos, pontos, credits?, coins?, gems?, xp, miles?, stars?, users?, people, items?, members?,
+  subscribers?, customers?, followers?, views?, visits?, visitors?, steps?, lines?, words?, pages?, times?, years?,
+  tests?, passed, failed, events?, errors?, rows?, records?, requests?, messages?, emails?, commits?, files?,
+  min(?:ute)?s?, hours?, hrs?, days?, seconds?, sec, ms, stunden, tage, minuten, heures, jours, horas, días, dias,
+  ore, giorni, uhr, px, kb, mb, gb, tb, km, kg, g, lbs?, m², m2, sq, accounts?, devices?, products?, articles?, kwh,
+  wh, kcal, bytes?, pcs, stück, hz
+`)
+
+/** Whose number it is, right before it: "account 4482913", "user gamer42". */
+export const holderWords = words(`
+  account, acct, konto, kontos, compte, cuenta, conta, conto, rekening, konta, účtu, účet, hesap, hesabı, аккаунта,
+  аккаунту, акаунта, счета, user, username, benutzer, benutzername, utilisateur, usuario, usuário, utente,
+  gebruiker, användare, bruker, bruger, player, profile, profil, workspace, tenant
 `)

@@ -1,64 +1,40 @@
 /**
- * Finds the words of several lists in a text in one pass. A look at each character costs the same however many
- * words there are; none can make it go back.
+ * Finds the words of several lists in lower-cased text, in one pass: a tree of characters holds them all, so that
+ * a look at each place costs the same whatever their number. A word counts anywhere within another, because many
+ * languages build compounds; `^` and `$` bind it to the start or end of a word.
  */
 export class Vocabulary<Kind extends string> {
-  private readonly root = new Branch<Kind>()
-  /** Hashes of what words begin with, three characters or two: most places are passed over by this. */
+  private readonly root: Branch<Kind> = { words: [], next: new Map() }
+  /** Hashes of the first three characters of each word, or two: most places in a text are passed over by this. */
   private readonly beginnings = new Uint8Array(maxHash + 1)
 
   constructor(lists: Record<Kind, readonly string[]>) {
     for (const kind in lists) for (const word of lists[kind]) this.add(word, kind)
   }
 
-  /** In lower-cased text, the longest word at each place, in order of where they start. They may overlap. */
+  /** The longest word at each place, in order of where they start. They may overlap. */
   wordsIn(text: string): Found<Kind>[] {
     const found: Found<Kind>[] = []
-    this.visit(text, ({ kind, literal }, start) => {
-      found.push({ kind, start, end: start + literal.length })
-      return true
-    })
-    return found
-  }
-
-  /** Which lists have a word in the text. */
-  kindsIn(text: string): Set<Kind> {
-    const kinds = new Set<Kind>()
-    this.visit(text, ({ kind }) => {
-      kinds.add(kind)
-      return true
-    })
-    return kinds
-  }
-
-  isIn(text: string): boolean {
-    let isFound = false
-    this.visit(text, () => {
-      isFound = true
-      return false
-    })
-    return isFound
-  }
-
-  /** Goes on for as long as it is told to. */
-  private visit(text: string, see: (word: Word<Kind>, start: number) => boolean): void {
-    const { beginnings } = this
-    const last = text.length - 2
-    if (last < 0) return
     let first = text.charCodeAt(0)
     let second = text.charCodeAt(1)
-    for (let at = 0; at <= last; at++) {
-      const third = at < last ? text.charCodeAt(at + 2) : 0
+    for (let start = 0; start < text.length - 1; start++) {
+      const third = start + 2 < text.length ? text.charCodeAt(start + 2) : 0
       const mayBegin =
-        beginnings[hashOf(first, second, third)] === 1 ||
-        (first > lastAscii && beginnings[hashOf(first, second, 0)] === 1)
+        this.beginnings[hashOf(first, second, third)] === 1 ||
+        (first > lastAscii && this.beginnings[hashOf(first, second, 0)] === 1)
       if (mayBegin) {
-        const word = this.wordAt(text, at)
-        if (word !== null && !see(word, at)) return
+        const word = this.wordAt(text, start)
+        if (word !== null) found.push({ kind: word.kind, start, end: start + word.literal.length })
       }
       first = second
       second = third
     }
+    return found
+  }
+
+  /** The kinds of word that a text has. */
+  kindsIn(text: string): Set<Kind> {
+    return new Set(this.wordsIn(text).map(({ kind }) => kind))
   }
 
   private wordAt(text: string, start: number): Word<Kind> | null {
@@ -66,58 +42,47 @@ export class Vocabulary<Kind extends string> {
     let branch: Branch<Kind> | undefined = this.root
     for (let at = start; branch !== undefined; at++) {
       for (const word of branch.words) {
-        if (word.isBoundBefore && isPartOfWord(text, start - 1)) continue
-        if (word.isBoundBehind && isPartOfWord(text, at)) continue
+        if (word.isBoundBefore && isLetter(text, start - 1)) continue
+        if (word.isBoundBehind && isLetter(text, at)) continue
         longest = word
       }
-      branch = branch.branches.get(text.charCodeAt(at))
+      branch = branch.next.get(text.charCodeAt(at))
     }
     return longest
   }
 
   private add(pattern: string, kind: Kind): void {
-    const isBoundBefore = pattern.startsWith('^')
-    const isBoundBehind = pattern.endsWith('$')
-    const literal = pattern.slice(isBoundBefore ? 1 : 0, isBoundBehind ? -1 : undefined)
-    const first = literal.charCodeAt(0)
-    const least = first > lastAscii ? 2 : 3
-    if (literal.length < least) throw new Error(`A word of the vocabulary is too short: ${pattern}`)
-    const third = literal.length > 2 ? literal.charCodeAt(2) : 0
-    this.beginnings[hashOf(first, literal.charCodeAt(1), third)] = 1
+    const literal = pattern.replace(/^\^|\$$/g, '')
+    const [first, second, third = 0] = Array.from({ length: literal.length }, (_, at) =>
+      literal.charCodeAt(at),
+    )
+    if (first === undefined || second === undefined || (third === 0 && first <= lastAscii)) {
+      throw new Error(`A word of the vocabulary is too short: ${pattern}`)
+    }
+    this.beginnings[hashOf(first, second, third)] = 1
     let branch = this.root
-    for (let at = 0; at < literal.length; at++) branch = branch.grow(literal.charCodeAt(at))
-    branch.words.push({ literal, kind, isBoundBefore, isBoundBehind })
+    for (let at = 0; at < literal.length; at++) {
+      const character = literal.charCodeAt(at)
+      const next = branch.next.get(character) ?? { words: [], next: new Map() }
+      branch.next.set(character, next)
+      branch = next
+    }
+    const isBoundBefore = pattern.startsWith('^')
+    branch.words.push({ literal, kind, isBoundBefore, isBoundBehind: pattern.endsWith('$') })
   }
 }
 
-/** Of a tree of words, by their characters. */
-class Branch<Kind> {
-  readonly branches = new Map<number, Branch<Kind>>()
-  /** Those that end here. */
-  readonly words: Word<Kind>[] = []
-
-  grow(character: number): Branch<Kind> {
-    const known = this.branches.get(character)
-    if (known !== undefined) return known
-    const grown = new Branch<Kind>()
-    this.branches.set(character, grown)
-    return grown
-  }
-}
-
-const maxHash = 0xffff
-/** In ASCII words of two letters say too little. */
-const lastAscii = 0x7f
-
-function hashOf(first: number, second: number, third: number): number {
-  return (first * 7_919 + second * 331 + third * 5) & maxHash
-}
-
-/** A word as it stands in a text, from `start` to before `end`. */
+/** A word in a text, from `start` to before `end`. */
 export interface Found<Kind> {
   kind: Kind
   start: number
   end: number
+}
+
+interface Branch<Kind> {
+  /** Those that end here. */
+  words: Word<Kind>[]
+  next: Map<number, Branch<Kind>>
 }
 
 interface Word<Kind> {
@@ -127,21 +92,29 @@ interface Word<Kind> {
   isBoundBehind: boolean
 }
 
-/** Words between commas. An underscore stands for a space at the beginning or the end of one. */
-export function listed(words: string): string[] {
-  return words
-    .split(',')
-    .map((word) => word.trim().replaceAll('_', ' '))
-    .filter((word) => word !== '')
+const maxHash = 0xffff
+/** ASCII words of two letters say too little. */
+const lastAscii = 0x7f
+
+function hashOf(first: number, second: number, third: number): number {
+  return (first * 7_919 + second * 331 + third * 5) & maxHash
 }
 
-/** Every beginning with every ending. */
-export function together(beginnings: readonly string[], endings: readonly string[]): string[] {
-  return beginnings.flatMap((beginning) => endings.map((ending) => beginning + ending))
+function isLetter(text: string, at: number): boolean {
+  return /\p{L}/u.test(text.charAt(at))
 }
 
-const letter = /\p{L}/u
+/**
+ * Words between commas, possibly by language. `{login|access}{_code|_pin}` stands for every combination, and an
+ * underscore for a space at the beginning or the end.
+ */
+export function words(lists: string | Record<string, string>): string[] {
+  const all = typeof lists === 'string' ? lists : Object.values(lists).join(',')
+  return all.split(',').flatMap((word) => combinations(word.trim()).map((each) => each.replaceAll('_', ' ')))
+}
 
-function isPartOfWord(text: string, at: number): boolean {
-  return at >= 0 && letter.test(text.charAt(at))
+function combinations(word: string): string[] {
+  const [, before = '', choices, behind = ''] = /^([^{]*)\{([^}]*)\}(.*)$/s.exec(word) ?? []
+  if (choices === undefined) return [word]
+  return choices.split('|').flatMap((choice) => combinations(before + choice.trim() + behind))
 }
