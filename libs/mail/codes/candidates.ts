@@ -9,49 +9,50 @@ export interface Candidate {
 
 type CandidateForm = 'digits' | 'capitals-and-digits' | 'letters-and-digits' | 'uneven-groups' | 'capitals'
 
-const groupedDigits = /^(?:999-999|9999-9999|99-99-99|999-999-999|9(?:-9){3,7})$/
-const smallLetters = (length: number) => `(?=9*a)(?=a*9)[9a]{${length}}`
+const groupedDigits = /^(?:\d{3}-\d{3}|\d{4}-\d{4}|\d\d-\d\d-\d\d|\d{3}-\d{3}-\d{3}|\d(?:-\d){3,7})$/
 
-/** The forms of codes, first match first, as shapes: `9` is a digit, `A` a capital, `a` a small letter. */
-const forms: readonly (readonly [CandidateForm | null, RegExp])[] = [
+/** Two to four groups of one length. */
+function evenGroups(character: string, lengths: readonly number[], ahead = ''): RegExp {
+  const groups = lengths.map((length) => {
+    const each = `${ahead}${character}{${length}}`
+    return `${each}(?:-${each}){1,3}`
+  })
+  return new RegExp(`^(?:${groups.join('|')})$`)
+}
+
+/** The forms of codes; the first that matches counts. */
+const forms: readonly (readonly [CandidateForm | 'none', RegExp])[] = [
   // 493201
-  ['digits', /^9{4,8}$/],
+  ['digits', /^\d{4,8}$/],
   // 493-201, 49-32-01, 4-9-3-2-0-1
   ['digits', groupedDigits],
+  // A number too short or too long for a code
+  ['none', /^\d+$/],
   // G-493201: the prefix is not typed.
-  ['digits', /^A{1,2}-9{4,8}$/],
-  [null, /^A{1,2}-9+$/],
+  ['digits', /^[A-Z]{1,2}-\d{4,8}$/],
+  ['none', /^[A-Z]{1,2}-\d+$/],
+  // XXXX1234 is a masked card number, 15h40 a time.
+  ['none', /^(?:[xX]{2,}\d+|\d\dh\d\d)$/],
   // X7K9QP
-  ['capitals-and-digits', /^(?=A*9)(?=9*A)[9A]{4,10}$/],
-  // X7K-9QP, ABC-123
-  [
-    'capitals-and-digits',
-    /^(?=[A-]*9)(?:[9A]{3}(?:-[9A]{3}){1,3}|[9A]{4}(?:-[9A]{4}){1,3}|[9A]{5}(?:-[9A]{5}){1,3})$/,
-  ],
-  // x7k9qp, x7K9Qp
-  ['letters-and-digits', /^(?=[Aa]*9)(?=[9A]*a)[9Aa]{5,12}$/],
-  // h3k9-2mzp, as recovery codes are
-  [
-    'letters-and-digits',
-    new RegExp(`^(?:${[4, 5].map((n) => `${smallLetters(n)}(?:-${smallLetters(n)}){1,3}`).join('|')})$`),
-  ],
-  // Dates: 2026-11-21, 21-11-2026
-  [null, /^(?:9999-99?-99|99-99?-9999|9-99-9999)$/],
-  // X4-99-ZQ; articles and contracts have such numbers too.
-  ['uneven-groups', /^(?=[A-]*9)(?=[9A](?:-?[9A]){4,11}$)[9A]{1,5}(?:-[9A]{1,5}){1,3}$/],
-  // WXRKTZ
-  ['capitals', /^A{5,10}$/],
+  ['capitals-and-digits', /^(?=[A-Z]*\d)[A-Z\d]{4,10}$/],
   // WDJB-MJHT
-  ['capitals', /^(?:A{3}(?:-A{3}){1,3}|A{4}(?:-A{4}){1,3}|A{5}(?:-A{5}){1,3})$/],
+  ['capitals', evenGroups('[A-Z]', [3, 4, 5])],
+  // X7K-9QP, ABC-123
+  ['capitals-and-digits', evenGroups('[A-Z\\d]', [3, 4, 5])],
+  // x7k9qp, x7K9Qp
+  ['letters-and-digits', /^(?=[A-Za-z]*\d)[A-Za-z\d]{5,12}$/],
+  // 10am-11pm, 20cm-30cm
+  ['none', /(?:^|-)\d{1,3}(?:am|pm|st|nd|rd|th|min|hrs?|[kcm]?[mg]|[kmgt]b|px)(?:-|$)/],
+  // h3k9-2mzp, as recovery codes are
+  ['letters-and-digits', evenGroups('[a-z\\d]', [4, 5], '(?=\\d*[a-z])(?=[a-z]*\\d)')],
+  // 2026-11-21, 21-11-2026, 21-1-2026, 1-11-2026; 1-1-2026 may be the number of a shelf.
+  ['none', /^(?:\d{4}-\d\d?-\d\d|\d\d-\d\d?-\d{4}|\d-\d\d-\d{4})$/],
+  // X4-99-ZQ; articles and contracts have such numbers too.
+  ['uneven-groups', /^(?=[A-Z-]*\d)(?=[A-Z\d](?:-?[A-Z\d]){4,11}$)[A-Z\d]{1,5}(?:-[A-Z\d]{1,5}){1,3}$/],
+  // WXRKTZ
+  ['capitals', /^[A-Z]{5,10}$/],
 ]
-const maxShape = 23
-
-// XXXX1234 and xxxx1234 are masked cards, 15h40 is a time, 10am-11pm are hours.
-const notCodes = [
-  /^[xX]{2,}\d+$/,
-  /^\d\dh\d\d$/,
-  /(?:^|-)\d{1,3}(?:am|pm|st|nd|rd|th|min|hrs?|[kcm]?[mg]|[kmgt]b|px)(?:-|$)/,
-]
+const maxLength = 23
 
 const maxCandidates = 500
 
@@ -64,9 +65,9 @@ const group = new RegExp(`[0-9${letters}]+(?:${hyphen}[0-9${letters}]+)*`, 'g')
 export function findCandidates(text: string): Candidate[] {
   const found: Candidate[] = []
   let run: Span[] = []
-  for (const { 0: word, index: start } of text.matchAll(group)) {
-    const span = { start, end: start + word.length }
-    const isDigits = /^\d+$/.test(word)
+  for (const { 0: written, index: start } of text.matchAll(group)) {
+    const span = { start, end: start + written.length }
+    const isDigits = /^\d+$/.test(written)
     const previous = run.at(-1)
     if (isDigits && previous !== undefined && continues(text, previous, span)) {
       run.push(span)
@@ -100,8 +101,8 @@ function addRun(text: string, run: readonly Span[], found: Candidate[]): void {
   const last = run.at(-1)
   if (first === undefined || last === undefined) return
   if (run.length > 1) {
-    const shape = run.map(({ start, end }) => '9'.repeat(Math.min(end - start, 9))).join('-')
-    if (groupedDigits.test(shape)) {
+    const digits = text.slice(first.start, last.end).replace(/\D+/g, '-')
+    if (groupedDigits.test(digits)) {
       add(text, { start: first.start, end: last.end }, 'digits', found)
       return
     }
@@ -118,23 +119,17 @@ function addRun(text: string, run: readonly Span[], found: Candidate[]): void {
 }
 
 function addGroup(text: string, span: Span, found: Candidate[]): void {
-  if (span.end - span.start > maxShape) return
-  const word = text.slice(span.start, span.end)
-  if (!/\d|^[A-Z-]+$/.test(word)) return
-  const shape = word
-    .replace(/[^0-9a-zA-Z]/g, (c) => (/\p{L}/u.test(c) ? '?' : '-'))
-    .replace(/\d/g, '9')
-    .replace(/[A-Z]/g, 'A')
-    .replace(/[a-z]/g, 'a')
-  const form = forms.find(([, pattern]) => pattern.test(shape))?.[0] ?? null
-  if (form !== null && !notCodes.some((pattern) => pattern.test(word))) add(text, span, form, found)
+  if (span.end - span.start > maxLength) return
+  const written = text.slice(span.start, span.end).replace(/[‐-–]/g, '-')
+  if (!/\d|^[A-Z-]{5,}$/.test(written)) return
+  const form = forms.find(([, pattern]) => pattern.test(written))?.[0] ?? 'none'
+  if (form !== 'none') add(text, span, form, found)
 }
 
 function add(text: string, { start, end }: Span, form: CandidateForm, found: Candidate[]): void {
   if (!standsByItself(text, start, end)) return
-  const written = text.slice(start, end)
-  const value = written.replace(/[^0-9A-Za-z]/g, '')
-  found.push({ start, end, value: form === 'digits' ? value.replace(/\D/g, '') : value, form })
+  const value = text.slice(start, end).replace(form === 'digits' ? /\D/g : /[^0-9A-Za-z]/g, '')
+  found.push({ start, end, value, form })
 }
 
 const joinedBefore = /(?:[#$€£¥₹₽₩+/\\@_=&?%•‐-–-]|[0-9A-Za-z][.,]|\d:|\*\*\*)$/

@@ -72,7 +72,7 @@ function confidenceIn(place: Place, topic: Topic): number {
   const { evidence } = place
   const confidence = evidence === null ? unnamed(place, topic) : ofForm(place, evidence)
   if (confidence <= 0 || evidence === null) return confidence
-  if (evidence.isForHandover && handovers.kindsIn(topic.text).size === 0) return 0
+  if (evidence.isForHandover && !handovers.isIn(topic.text)) return 0
   if (topic.has('appointment') || isForEverybody(place, evidence, topic)) return 0
   return isCardApproval(place, topic) ? 0 : confidence
 }
@@ -93,7 +93,7 @@ function isForEverybody({ form, value }: Place, { isDirect, isStrong }: Evidence
 /** "Auth code 604418" on the receipt of a card payment: nobody types it. */
 function isCardApproval({ lower, start }: Place, topic: Topic): boolean {
   const before = lower.slice(Math.max(0, start - 60), start)
-  return approvals.kindsIn(before).size > 0 && receipts.kindsIn(topic.text).size > 0
+  return approvals.isIn(before) && receipts.isIn(topic.text)
 }
 
 /** The rarer a form is for codes, or the commoner for other things, the more has to be said of it. */

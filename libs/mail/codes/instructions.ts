@@ -34,7 +34,7 @@ export function instructionAround(before: string, behind: string, named = 0): In
   if (verb === null) return null
   // In "to open 120433 accounts" the verb is not its own purpose.
   const preamble = leading === null ? ahead : ahead.slice(0, leading.start)
-  return { kind: verb.kind, hasPurpose: [rest, preamble].some((text) => purposes.kindsIn(text).size > 0) }
+  return { kind: verb.kind, hasPurpose: [rest, preamble].some((text) => purposes.isIn(text)) }
 }
 
 /** Whether lower-cased text asks its reader to type something. */

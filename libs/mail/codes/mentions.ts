@@ -76,17 +76,13 @@ function isTaken(gap: string, kind: Mention['kind']): boolean {
 
 const ofWhat = ' (?:(?:de|di|do|da|du|del|della|des) )?'
 /** Which mentions are one phrase, by the text between them. Its kind is that of the first that is not weak. */
-const phrases: Partial<Record<string, RegExp>> = {
+const phrases: Record<Mention['kind'], Partial<Record<Mention['kind'], RegExp>>> = {
   // "verification code", "one-time sign-in code"
-  'strong weak': /^.{0,12}$/s,
-  // "promo code", "slevový kód"
-  'other weak': /^\p{L}{0,8}[ -]?$/u,
-  // "card ending in"
-  'other other': /^$/,
-  // "chód fíoraithe"
-  'weak strong': new RegExp(`^${ofWhat}$`),
-  // "código de pedido"
-  'weak other': new RegExp(`^(?:${ofWhat})?$`),
+  strong: { weak: /^.{0,12}$/s },
+  // "promo code", "slevový kód"; "card ending in"
+  other: { weak: /^\p{L}{0,8}[ -]?$/u, other: /^$/ },
+  // "chód fíoraithe"; "código de pedido"
+  weak: { strong: new RegExp(`^${ofWhat}$`), other: new RegExp(`^(?:${ofWhat})?$`) },
 }
 
 function mentionsIn(text: string): Mention[] {
@@ -96,10 +92,7 @@ function mentionsIn(text: string): Mention[] {
     const previous = mentions.at(-1)
     if (start < passed || (previous !== undefined && end <= previous.end)) continue
     if (kind === 'neutral') passed = end
-    else if (
-      previous !== undefined &&
-      phrases[`${previous.kind} ${kind}`]?.test(text.slice(previous.end, start))
-    ) {
+    else if (previous !== undefined && phrases[previous.kind][kind]?.test(text.slice(previous.end, start))) {
       if (previous.kind === 'weak') previous.kind = kind
       previous.end = end
     } else mentions.push({ kind, start, end })

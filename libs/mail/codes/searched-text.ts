@@ -8,7 +8,7 @@ const blank = '\ue000'
  * numbers and what the mail quotes blanked out. Every position stays as it is in `text`.
  */
 export function searchedText(text: string, isReply: boolean): string {
-  const plain = asciiDigits(text)
+  const plain = toAscii(text)
   const ranges = [...quotedRanges(plain, isReply), ...addresses(plain)].sort((a, b) => a.start - b.start)
   const pieces: string[] = []
   let done = 0
@@ -22,16 +22,16 @@ export function searchedText(text: string, isReply: boolean): string {
 }
 
 /** The zeros of Arabic, Persian, the scripts of India, Thai, Lao, Burmese and Khmer; nine digits follow each. */
-const zeros = '٠۰०০੦૦୦௦౦೦൦๐໐၀០'
-const digitRanges = Array.from(zeros, (zero) => `${zero}-${String.fromCharCode(zero.charCodeAt(0) + 9)}`)
-const notAscii = new RegExp(`[${digitRanges.join('')}０-９Ａ-Ｚａ-ｚ－]`, 'g')
+const zeros = Array.from('٠۰०০੦૦୦௦౦೦൦๐໐၀០', (zero) => zero.charCodeAt(0))
+const asciiDigits = new Map(
+  zeros.flatMap((zero) => Array.from({ length: 10 }, (_, digit) => [zero + digit, String(digit)])),
+)
+const notAscii = new RegExp(`[${String.fromCharCode(...asciiDigits.keys())}０-９Ａ-Ｚａ-ｚ－]`, 'g')
 
-function asciiDigits(text: string): string {
+function toAscii(text: string): string {
   return text.replace(notAscii, (character) => {
     const code = character.charCodeAt(0)
-    if (code >= 0xff00) return String.fromCharCode(code - 0xfee0)
-    const zero = Array.from(zeros).findLast((each) => each <= character) ?? character
-    return String(code - zero.charCodeAt(0))
+    return asciiDigits.get(code) ?? String.fromCharCode(code - 0xfee0)
   })
 }
 

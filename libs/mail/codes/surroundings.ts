@@ -42,9 +42,10 @@ const somethingElse: Evidence = { confidence: 0, isDirect: false, isStrong: fals
 
 /** The candidates of a text (`searchedText`), with what is said of each. */
 export function* placesIn(text: string): Generator<Place> {
-  const lower = lowerCase(text)
+  const candidates = findCandidates(text)
+  const lower = candidates.length > 0 ? lowerCase(text) : ''
   let previous: Place | null = null
-  for (const candidate of findCandidates(text)) {
+  for (const candidate of candidates) {
     const place = placeOf(candidate, lower)
     if (previous?.evidence?.isStrong === true && isNextOfList(lower, previous, candidate)) {
       place.isAlone = previous.isAlone
@@ -158,7 +159,7 @@ const expired = new Vocabulary({ expired: expiredWords })
 function isExpired({ lower, start, end }: Place): boolean {
   const before = lower.slice(Math.max(0, start - 100), start)
   const behind = upTo(lower.slice(end, end + 120), /[.!?。！？](?:\s|$)/)
-  return [before.slice(lastSentenceEnd(before)), behind].some((part) => expired.kindsIn(part).size > 0)
+  return [before.slice(lastSentenceEnd(before)), behind].some((part) => expired.isIn(part))
 }
 
 /** "Your verification code is 493201." */
@@ -196,7 +197,7 @@ function forSigningIn(place: Place): Evidence | null {
   const { lower, end, lineEnd, before } = place
   if (!isPlainNumber(place) || !isBeginning(before)) return null
   const clause = upTo(lower.slice(end, Math.min(lineEnd, end + 60)), /[.,!?，。！？;；|(]|\d/)
-  return signIns.kindsIn(clause).size > 0 ? { ...somethingElse, isDirect: true, confidence: 0.7 } : null
+  return signIns.isIn(clause) ? { ...somethingElse, isDirect: true, confidence: 0.7 } : null
 }
 
 /** "Enter 493201", "Tell the courier 4932"; `named` is the end of what names another number. */

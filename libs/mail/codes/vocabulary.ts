@@ -37,6 +37,10 @@ export class Vocabulary<Kind extends string> {
     return new Set(this.wordsIn(text).map(({ kind }) => kind))
   }
 
+  isIn(text: string): boolean {
+    return this.wordsIn(text).length > 0
+  }
+
   private wordAt(text: string, start: number): Word<Kind> | null {
     let longest: Word<Kind> | null = null
     let branch: Branch<Kind> | undefined = this.root
