@@ -14,7 +14,7 @@ ARG MAYFLY_COMMIT=
 # Keep only what runs. The image has its own Node, and compiles nothing.
 RUN node_modules/.bin/node infra/build/build.mjs \
   && rm -rf dist/test dist/infra \
-  && npm uninstall --no-save --omit=dev node @swc/cli @swc/core
+  && npm uninstall --no-save --omit=dev node esbuild @swc/cli @swc/core
 
 FROM node:24.21.0-bookworm-slim
 WORKDIR /mayfly

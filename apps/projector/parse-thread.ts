@@ -22,7 +22,7 @@ export class ParseThread {
   /** `onLost` is told of a thread that ended by itself. */
   constructor({ memoryMib, niceness }: ParseThreadOptions, onLost: (error: Error) => void) {
     const data: ParseThreadData = { memory: this.progress.memory, niceness }
-    this.worker = new Worker(new URL('./parse-worker.js', import.meta.url), {
+    this.worker = new Worker(new URL(import.meta.resolve('#apps/projector/parse-worker.js')), {
       workerData: data,
       resourceLimits: { maxOldGenerationSizeMb: memoryMib },
     })

@@ -129,7 +129,7 @@ class Lane {
     const pool: Pool = new Piscina({
       ...this.poolOptions,
       concurrentTasksPerWorker: this.size.atOnce,
-      filename: new URL('./authenticate-worker.js', import.meta.url).href,
+      filename: import.meta.resolve('#apps/smtp/authenticate-worker.js'),
       workerData,
       maxThreads: 1,
       // An idle thread that waits by Atomics would hear nothing of DNS.

@@ -1,11 +1,13 @@
-// Compiles every source file to dist/ (one tree, same layout), removing what is stale.
+// Compiles every source file to dist/ (one tree, same layout), removing what is stale, and bundles what is started.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { bundle } from './bundle.mjs'
 
 rmSync('dist', { recursive: true, force: true })
 execFileSync('swc', ['apps', 'libs', 'test', 'infra', '-d', 'dist', '--ignore', '**/*.mjs', '--quiet'], {
   stdio: 'inherit',
 })
+await bundle()
 
 // What the build was made from, for /version, metrics and `mayfly --version`.
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'))

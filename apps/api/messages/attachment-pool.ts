@@ -39,7 +39,7 @@ export class AttachmentPool implements OnApplicationShutdown {
   constructor({ threads, heapMib, onExhausted, onThreadLost }: AttachmentPoolOptions) {
     this.turns = new Budget({ total: threads, perOwner: 1, waitMs: WAIT_MS, onExhausted })
     this.pool = new Piscina({
-      filename: new URL('./attachment-worker.js', import.meta.url).href,
+      filename: import.meta.resolve('#apps/api/messages/attachment-worker.js'),
       minThreads: 0,
       maxThreads: threads,
       idleTimeout: IDLE_MS,

@@ -1,15 +1,19 @@
 /**
- * Finds the words of several lists in lower-cased text, in one pass: a tree of characters holds them all, so that
- * a look at each place costs the same whatever their number. A word counts anywhere within another, because many
- * languages build compounds; `^` and `$` bind it to the start or end of a word.
+ * Finds the words of several lists in lower-cased text, in one pass: a place is looked at closely only if its first
+ * characters begin some word. A word counts anywhere within another, because many languages build compounds; `^` and
+ * `$` bind it to the start or end of a word.
  */
 export class Vocabulary<Kind extends string> {
-  private readonly root: Branch<Kind> = { words: [], next: new Map() }
-  /** Hashes of the first three characters of each word, or two: most places in a text are passed over by this. */
-  private readonly beginnings = new Uint8Array(maxHash + 1)
+  /** Words whose first three characters, or two, have the same hash; the longest first. The first list is empty. */
+  private readonly lists: Word<Kind>[][] = [[]]
+  /** By hash, the index of its list. Most places in a text have the empty one. */
+  private readonly listOf = new Uint16Array(maxHash + 1)
 
   constructor(lists: Record<Kind, readonly string[]>) {
     for (const kind in lists) for (const word of lists[kind]) this.add(word, kind)
+    for (const words of this.lists) {
+      words.reverse().sort((one, other) => other.literal.length - one.literal.length)
+    }
   }
 
   /** The longest word at each place, in order of where they start. They may overlap. */
@@ -19,13 +23,10 @@ export class Vocabulary<Kind extends string> {
     let second = text.charCodeAt(1)
     for (let start = 0; start < text.length - 1; start++) {
       const third = start + 2 < text.length ? text.charCodeAt(start + 2) : 0
-      const mayBegin =
-        this.beginnings[hashOf(first, second, third)] === 1 ||
-        (first > lastAscii && this.beginnings[hashOf(first, second, 0)] === 1)
-      if (mayBegin) {
-        const word = this.wordAt(text, start)
-        if (word !== null) found.push({ kind: word.kind, start, end: start + word.literal.length })
-      }
+      const word =
+        this.wordAt(text, start, hashOf(first, second, third)) ??
+        (first > lastAscii ? this.wordAt(text, start, hashOf(first, second, 0)) : null)
+      if (word !== null) found.push({ kind: word.kind, start, end: start + word.literal.length })
       first = second
       second = third
     }
@@ -41,38 +42,33 @@ export class Vocabulary<Kind extends string> {
     return this.wordsIn(text).length > 0
   }
 
-  private wordAt(text: string, start: number): Word<Kind> | null {
-    let longest: Word<Kind> | null = null
-    let branch: Branch<Kind> | undefined = this.root
-    for (let at = start; branch !== undefined; at++) {
-      for (const word of branch.words) {
-        if (word.isBoundBefore && isLetter(text, start - 1)) continue
-        if (word.isBoundBehind && isLetter(text, at)) continue
-        longest = word
-      }
-      branch = branch.next.get(text.charCodeAt(at))
+  private wordAt(text: string, start: number, beginning: number): Word<Kind> | null {
+    const list = this.listOf[beginning] ?? 0
+    if (list === 0) return null
+    for (const word of this.lists[list] ?? []) {
+      if (!isAt(text, start, word.literal)) continue
+      if (word.isBoundBefore && isLetter(text, start - 1)) continue
+      if (word.isBoundBehind && isLetter(text, start + word.literal.length)) continue
+      return word
     }
-    return longest
+    return null
   }
 
   private add(pattern: string, kind: Kind): void {
     const literal = pattern.replace(/^\^|\$$/g, '')
-    const [first, second, third = 0] = Array.from({ length: literal.length }, (_, at) =>
-      literal.charCodeAt(at),
-    )
-    if (first === undefined || second === undefined || (third === 0 && first <= lastAscii)) {
+    const [first, second] = [literal.charCodeAt(0), literal.charCodeAt(1)]
+    const third = literal.length > 2 ? literal.charCodeAt(2) : 0
+    if (literal.length < 2 || (third === 0 && first <= lastAscii)) {
       throw new Error(`A word of the vocabulary is too short: ${pattern}`)
     }
-    this.beginnings[hashOf(first, second, third)] = 1
-    let branch = this.root
-    for (let at = 0; at < literal.length; at++) {
-      const character = literal.charCodeAt(at)
-      const next = branch.next.get(character) ?? { words: [], next: new Map() }
-      branch.next.set(character, next)
-      branch = next
-    }
-    const isBoundBefore = pattern.startsWith('^')
-    branch.words.push({ literal, kind, isBoundBefore, isBoundBehind: pattern.endsWith('$') })
+    const beginning = hashOf(first, second, third)
+    const list = (this.listOf[beginning] ||= this.lists.push([]) - 1)
+    this.lists[list]?.push({
+      literal,
+      kind,
+      isBoundBefore: pattern.startsWith('^'),
+      isBoundBehind: pattern.endsWith('$'),
+    })
   }
 }
 
@@ -81,12 +77,6 @@ export interface Found<Kind> {
   kind: Kind
   start: number
   end: number
-}
-
-interface Branch<Kind> {
-  /** Those that end here. */
-  words: Word<Kind>[]
-  next: Map<number, Branch<Kind>>
 }
 
 interface Word<Kind> {
@@ -102,6 +92,15 @@ const lastAscii = 0x7f
 
 function hashOf(first: number, second: number, third: number): number {
   return (first * 7_919 + second * 331 + third * 5) & maxHash
+}
+
+/** As `text.startsWith(literal, start)`, which is slow for the few characters that mostly decide it. */
+function isAt(text: string, start: number, literal: string): boolean {
+  if (start + literal.length > text.length) return false
+  for (let at = literal.length - 1; at >= 0; at--) {
+    if (text.charCodeAt(start + at) !== literal.charCodeAt(at)) return false
+  }
+  return true
 }
 
 function isLetter(text: string, at: number): boolean {

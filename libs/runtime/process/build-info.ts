@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import type { Settings } from '#libs/runtime/config/settings.js'
 
 export interface BuildInfo {
@@ -9,9 +9,7 @@ export interface BuildInfo {
 }
 
 /** Written by infra/build/build.mjs. */
-export const BUILD_INFO = JSON.parse(
-  readFileSync(new URL('../../../build-info.json', import.meta.url), 'utf8'),
-) as BuildInfo
+export const BUILD_INFO = createRequire(import.meta.url)('#build-info') as BuildInfo
 
 export function engineName({ kafkaBrokers }: Pick<Settings, 'kafkaBrokers'>): 'embedded' | 'distributed' {
   return kafkaBrokers === null ? 'embedded' : 'distributed'
