@@ -60,7 +60,8 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.max(Math.ceil(share * sorted.length) - 1, 0)] ?? NaN
 }
 
-function spreadOf(values: readonly number[]): number {
+/** The distance between the best and the worst value, as a share of the median. */
+export function spreadOf(values: readonly number[]): number {
   return (Math.max(...values) - Math.min(...values)) / median(values)
 }
 

@@ -3,6 +3,8 @@ import { availableParallelism } from 'node:os'
 import type { EngineName } from '#test/harness/mayfly.js'
 import { endSharedServers, startSharedServers } from '#test/harness/shared-servers.js'
 import { accepting } from './accepting.js'
+import { compare, comparisonTable, type Compared } from './comparison.js'
+import { cpu } from './cpu.js'
 import { creating } from './creating.js'
 import { crowd } from './crowd.js'
 import { extraction } from './extraction.js'
@@ -16,7 +18,7 @@ import { readCommand, USAGE, type Command } from './plan.js'
 import type { Section } from './section.js'
 import { showing } from './showing.js'
 import { starting } from './starting.js'
-import { tableOf } from './table.js'
+import { findingsTable } from './table.js'
 import { underBombs } from './under-bombs.js'
 import { usageStorage } from './usage-storage.js'
 import { usage } from './usage.js'
@@ -31,6 +33,7 @@ import { webhooks } from './webhooks.js'
 
 const ON_BOTH = {
   accepting,
+  cpu,
   showing,
   latency,
   'under-bombs': underBombs,
@@ -52,6 +55,9 @@ const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> 
   },
   distributed: { ...ON_BOTH, rebuilding },
 }
+
+/** Sections that start no server: another build can't be measured by them. */
+const OF_THIS_BUILD: ReadonlySet<string> = new Set(['extraction', 'usage', 'usage-storage'])
 
 try {
   await run(readCommand(process.argv.slice(2)))
@@ -82,18 +88,27 @@ async function run(command: Command): Promise<void> {
   }
 }
 
-async function measure({ plan, engine, only, jsonPath, profileDir }: Command): Promise<void> {
+async function measure(command: Command): Promise<void> {
+  const { plan, engine, only, jsonPath, profileDir, compareWith } = command
   const findings: Finding[] = []
+  const compared: Compared[] = []
   for (const [name, section] of Object.entries(SECTIONS[engine])) {
     if (only !== null && !only.includes(name)) continue
     const say = (line: string) => process.stderr.write(`${name}: ${line}\n`)
+    if (compareWith !== null && OF_THIS_BUILD.has(name)) {
+      say('skipped: it runs parts of this build in the benchmark itself')
+      continue
+    }
     const started = performance.now()
-    const figures = await section({ plan, engine, profileDir, say })
+    const context = { plan, engine, profileDir, say }
+    if (compareWith === null) findings.push(...(await section(context)).map(findingOf))
+    else compared.push(...(await compare(section, context, compareWith)))
     say(`${((performance.now() - started) / 1000).toFixed(0)} s`)
-    findings.push(...figures.map(findingOf))
   }
+  const table = compareWith === null ? findingsTable(findings) : comparisonTable(compared)
   process.stdout.write(
-    `\n${engine} engine, ${availableParallelism()} cores, Node ${process.versions.node}\n\n${tableOf(findings)}`,
+    `\n${engine} engine, ${availableParallelism()} cores, Node ${process.versions.node}\n\n${table}`,
   )
-  if (jsonPath !== null) await writeFile(jsonPath, `${JSON.stringify(findings, null, 2)}\n`)
+  const results = compareWith === null ? findings : compared
+  if (jsonPath !== null) await writeFile(jsonPath, `${JSON.stringify(results, null, 2)}\n`)
 }

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { EngineName } from '#test/harness/mayfly.js'
 
@@ -82,6 +83,8 @@ export interface Command {
   only: readonly string[] | null
   /** Where each Mayfly leaves its CPU profiles; null for none. */
   profileDir: string | null
+  /** The folder of another build, to measure both in turn; null for this build alone. */
+  compareWith: string | null
 }
 
 export const USAGE = `npm run bench -- [options]
@@ -89,6 +92,7 @@ export const USAGE = `npm run bench -- [options]
   --full            more rounds and larger counts: about 20 minutes instead of 7
   --only a,b        these sections alone
   --json <file>     writes the findings there, with every round
+  --compare <dir>   runs another build, in its project folder, and this one in turn, and prints the ratios
   --profile <dir>   leaves CPU profiles of every Mayfly there, which slows it
 `
 
@@ -102,6 +106,7 @@ export function readCommand(args: readonly string[]): Command {
       only: { type: 'string' },
       json: { type: 'string' },
       profile: { type: 'string' },
+      compare: { type: 'string' },
     },
   })
   return {
@@ -110,5 +115,6 @@ export function readCommand(args: readonly string[]): Command {
     only: values.only?.split(',') ?? null,
     jsonPath: values.json ?? null,
     profileDir: values.profile ?? null,
+    compareWith: values.compare === undefined ? null : resolve(values.compare),
   }
 }

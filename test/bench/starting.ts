@@ -4,6 +4,7 @@ import { cp, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { AS_SHIPPED, startMayfly } from '#test/harness/mayfly.js'
+import { buildUnderTest } from '#test/harness/mayfly-process.js'
 import type { Section } from './section.js'
 
 const SOURCES = ['apps', 'libs', 'infra', 'test', 'package.json', '.swcrc']
@@ -35,8 +36,9 @@ async function secondsFromBuild(): Promise<number> {
 async function secondsFromSource(): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'mayfly-start-'))
   try {
-    for (const source of SOURCES) await cp(source, join(folder, source), { recursive: true })
-    await symlink(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'))
+    for (const source of SOURCES)
+      await cp(join(buildUnderTest(), source), join(folder, source), { recursive: true })
+    await symlink(join(buildUnderTest(), 'node_modules'), join(folder, 'node_modules'))
     return await secondsOfNpmStart(folder)
   } finally {
     await rm(folder, { recursive: true, force: true })

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Pool } from 'undici'
-import { AS_SHIPPED, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { AS_SHIPPED, startMayfly, type EngineName, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 
 export interface InboxHandle {
@@ -22,12 +22,14 @@ export class Subject {
   static async start(
     profileDir: string | null,
     env: Readonly<Record<string, string>> = {},
+    engine?: EngineName,
   ): Promise<Subject> {
     const settings = { ...AS_SHIPPED, ...env }
-    if (profileDir === null) return new Subject(await startMayfly({ env: settings }))
+    const options = { hasWebhooks: true, hasAnalytics: true, ...(engine === undefined ? {} : { engine }) }
+    if (profileDir === null) return new Subject(await startMayfly({ ...options, env: settings }))
     await mkdir(profileDir, { recursive: true })
     const flags = `--cpu-prof --cpu-prof-dir=${resolve(profileDir)}`
-    return new Subject(await startMayfly({ env: { ...settings, NODE_OPTIONS: flags } }))
+    return new Subject(await startMayfly({ ...options, env: { ...settings, NODE_OPTIONS: flags } }))
   }
 
   /** Ends it, does what it is given with its folder, and starts it on that again: as another subject. */
@@ -80,6 +82,12 @@ export class Subject {
 
   async untilVisible(count: number): Promise<void> {
     await until(`${count} messages`, async () => (await this.visibleMessages()) >= count, DRAIN_WITHIN_MS)
+  }
+
+  /** Mails of the last 24 hours that usage figures have. */
+  async countedMails(): Promise<number> {
+    const rows = JSON.parse(await this.read('/v1/usage?interval=day')) as { mails: number }[]
+    return rows.reduce((sum, { mails }) => sum + mails, 0)
   }
 
   /** A sample of /metrics: the sum over its labels. */

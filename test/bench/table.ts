@@ -3,23 +3,21 @@ import type { Finding, Reach } from './figure.js'
 const COLUMNS = ['figure', 'measured', 'yardstick', 'ratio', 'reach', 'reached', 'spread'] as const
 
 /** The findings as a table of plain text, notes below it. */
-export function tableOf(findings: readonly Finding[]): string {
+export function findingsTable(findings: readonly Finding[]): string {
   const rows = findings.map((finding, index) => cellsOf(finding, noteNumber(findings, index)))
-  const widths = COLUMNS.map((column, at) =>
+  const notes = findings.flatMap(({ note }) => (note === null ? [] : [note]))
+  return tableOf(COLUMNS, rows) + notes.map((note, at) => `${at + 1}. ${note}\n`).join('')
+}
+
+/** A Markdown table, its columns aligned, with an empty line behind it. */
+export function tableOf(columns: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = columns.map((column, at) =>
     Math.max(column.length, ...rows.map((row) => row[at]?.length ?? 0)),
   )
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(' | ')} |`
   const rule = `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`
-  const notes = findings.flatMap(({ note }) => (note === null ? [] : [note]))
-  return [
-    line(COLUMNS),
-    rule,
-    ...rows.map(line),
-    '',
-    ...notes.map((note, at) => `${at + 1}. ${note}`),
-    '',
-  ].join('\n')
+  return [line(columns), rule, ...rows.map(line), '', ''].join('\n')
 }
 
 function cellsOf(finding: Finding, note: number | null): string[] {
@@ -44,7 +42,7 @@ function reachText(reach: Reach, unit: string): string {
   return 'atLeast' in reach ? `≥ ${reach.atLeast}${unit}` : `≤ ${reach.atMost}${unit}`
 }
 
-function written(value: number): string {
+export function written(value: number): string {
   if (value >= 100) return Math.round(value).toString()
   return value.toPrecision(3)
 }

@@ -53,9 +53,14 @@ const NODE_FLAGS = [
 /** Hundreds of processes start from one build: each finds what an earlier one compiled. */
 export const COMPILE_CACHE = { NODE_COMPILE_CACHE: join(process.cwd(), 'node_modules/.cache/compiled') }
 
+/** The project folder whose build runs: this one's, unless the benchmark compares it with another. */
+export function buildUnderTest(): string {
+  return process.env.TEST_BUILD ?? process.cwd()
+}
+
 /** Runs the build of an app. Resolves once it listens; rejects with NotStartedError if it ends before. */
 export async function startProcess({ app, env, user, through }: ProcessOptions): Promise<MayflyProcess> {
-  const main = join(process.cwd(), 'dist/apps', app, 'main.js')
+  const main = join(buildUnderTest(), 'dist/apps', app, 'main.js')
   const [program = '', ...args] = [...(through ?? []), process.execPath, ...NODE_FLAGS, main]
   const child = spawn(program, args, {
     ...(user === undefined ? {} : { uid: user, gid: user }),

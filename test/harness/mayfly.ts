@@ -16,6 +16,8 @@ export interface Mayfly {
   apiKey: string
   /** Of the process that answers HTTP. */
   pid: number
+  /** Of every process. */
+  pids: readonly number[]
   /** Everything printed so far. */
   output(): { stdout: string; stderr: string }
   /**
@@ -108,6 +110,7 @@ export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
     dataDir,
     apiKey,
     pid: api.pid,
+    pids: all.map(({ pid }) => pid),
     output: () => ({
       stdout: all.map((each) => each.output().stdout).join(''),
       stderr: all.map((each) => each.output().stderr).join(''),

@@ -1,0 +1,59 @@
+import { median, spreadOf, type Figure } from './figure.js'
+import type { Section, SectionContext } from './section.js'
+import { tableOf, written } from './table.js'
+
+/** A figure of two builds, measured in turn: medians, and the ratio of each turn. */
+export interface Compared {
+  name: string
+  unit: string
+  other: readonly number[]
+  own: readonly number[]
+}
+
+/**
+ * Runs a section on another build and on this one, as often as it has rounds, with one round each time; every second
+ * time this one goes first, since what the machine does besides may grow or fade.
+ */
+export async function compare(
+  section: Section,
+  context: SectionContext,
+  otherBuild: string,
+): Promise<Compared[]> {
+  const { plan } = context
+  const turns: { other: Figure[]; own: Figure[] }[] = []
+  const on = (build: string) => {
+    process.env.TEST_BUILD = build
+    return section({ ...context, plan: { ...plan, rounds: 1 } })
+  }
+  for (let turn = 0; turn < plan.rounds; turn++) {
+    if (turn % 2 === 0) {
+      const other = await on(otherBuild)
+      turns.push({ other, own: await on(process.cwd()) })
+    } else {
+      const own = await on(process.cwd())
+      turns.push({ other: await on(otherBuild), own })
+    }
+  }
+  const values = (figures: Figure[], at: number) => median(figures[at]?.rounds ?? [])
+  return (turns[0]?.own ?? []).map(({ name, unit }, at) => ({
+    name,
+    unit,
+    other: turns.map(({ other }) => values(other, at)),
+    own: turns.map(({ own }) => values(own, at)),
+  }))
+}
+
+/** The ratio is the median of those of the turns, the spread the distance between the best and the worst of these. */
+export function comparisonTable(compared: readonly Compared[]): string {
+  const rows = compared.map(({ name, unit, other, own }) => {
+    const ratios = own.map((value, turn) => value / (other[turn] ?? NaN))
+    return [
+      name,
+      `${written(median(other))} ${unit}`,
+      `${written(median(own))} ${unit}`,
+      median(ratios).toFixed(2),
+      `${Math.round(spreadOf(ratios) * 100)} %`,
+    ]
+  })
+  return tableOf(['figure', 'other build', 'this build', 'ratio', 'spread'], rows)
+}

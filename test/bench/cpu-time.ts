@@ -1,0 +1,44 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** CPU time of some processes and of each of their threads, in milliseconds since they started. */
+export interface CpuTime {
+  /** With that of threads that have ended. */
+  all: number
+  threads: ReadonlyMap<string, number>
+}
+
+/** Of one clock tick: USER_HZ is 100 on every Linux (proc(5)). */
+const TICK_MS = 10
+
+/** Null on a system without /proc. */
+export function cpuTimeOf(pids: readonly number[]): CpuTime | null {
+  try {
+    const threads = pids.flatMap((pid) =>
+      readdirSync(`/proc/${pid}/task`).map((id) => [id, msOf(`/proc/${pid}/task/${id}/stat`)] as const),
+    )
+    return {
+      all: pids.reduce((sum, pid) => sum + msOf(`/proc/${pid}/stat`), 0),
+      threads: new Map(threads),
+    }
+  } catch {
+    return null
+  }
+}
+
+export interface CpuSpent {
+  all: number
+  busiestThread: number
+}
+
+/** What was spent between two readings, in milliseconds. */
+export function cpuSpent(before: CpuTime, after: CpuTime): CpuSpent {
+  const ofThreads = [...after.threads].map(([id, ms]) => ms - (before.threads.get(id) ?? 0))
+  return { all: after.all - before.all, busiestThread: Math.max(...ofThreads) }
+}
+
+/** User and system time: fields 14 and 15, counted behind the name, which may hold anything (proc(5)). */
+function msOf(path: string): number {
+  const stat = readFileSync(path, 'latin1')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS
+}
