@@ -1,12 +1,13 @@
 import type { AttachmentStream, MessageText } from 'mailparser'
 import { readMailboxes } from './addresses.js'
 import { bodyText, encodingWarning } from './body-text.js'
-import { type PartHeader, fieldText, showField, type Field } from './part-header.js'
+import { fieldText, showField, type Field } from './part-header.js'
 import { type MailLimits, defaultMailLimits } from '../limits.js'
 import type { Attachment, Header, Mailbox, Warning } from '../message.js'
 import { prepareSource } from './source.js'
 import { BodyPieces } from './splitter.js'
 import { AttachmentHeaders, TreeParser, type MimeNode } from './tree-parser.js'
+import { readWellFormed, type ShownPart, type ShownParts } from './well-formed.js'
 
 export interface MimeContent {
   headers: Header[]
@@ -36,13 +37,12 @@ const parserOptions = {
 
 type OnContent = (index: number, piece: Buffer) => void
 
-interface MimeParts extends Pick<MimeContent, 'attachments' | 'warnings'> {
-  tree: MimeNode | false
-}
-
 /** Resolves once the whole source is read. Rejects with an Error if the parser is defeated. */
 export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeContent> {
-  return contentOf(await readParts(raw, limits), limits)
+  const warnings: Warning[] = []
+  const source = prepareSource(raw, limits, warnings)
+  const parts = readWellFormed(source, limits) ?? (await readTree(source, limits, warnings))
+  return contentOf(parts, limits, warnings)
 }
 
 /**
@@ -54,12 +54,19 @@ export async function readAttachments(
   limits: MailLimits,
   onContent: OnContent,
 ): Promise<Attachment[]> {
-  return (await readParts(raw, limits, onContent)).attachments
-}
-
-async function readParts(raw: Buffer, limits: MailLimits, onContent?: OnContent): Promise<MimeParts> {
   const warnings: Warning[] = []
   const source = prepareSource(raw, limits, warnings)
+  const { attachments } = await readTree(source, limits, warnings, onContent)
+  return attachments
+}
+
+/** The parts of any mail, as `prepareSource` leaves it; adds to the warnings. */
+export async function readTree(
+  source: Buffer,
+  limits: MailLimits,
+  warnings: Warning[],
+  onContent?: OnContent,
+): Promise<ShownParts & { attachments: Attachment[] }> {
   const options = { ...parserOptions, maxChildNodes: limits.maxParts + 1 }
   const parser = new TreeParser(options, limits)
   const gathered = gatherAttachments(parser, limits.maxAttachments, warnings, onContent)
@@ -80,7 +87,9 @@ async function readParts(raw: Buffer, limits: MailLimits, onContent?: OnContent)
       detail: `Parts nested deeper than ${limits.maxDepth} were left out.`,
     })
   }
-  return { tree: parser.tree, attachments, warnings }
+  const { tree } = parser
+  if (!tree) return { header: undefined, shown: [], attachments }
+  return { header: tree.node.header, shown: [...shownIn(tree)], attachments }
 }
 
 /** Lists attachments while the parser comes by them. */
@@ -118,11 +127,17 @@ function readAll(parser: TreeParser, source: Buffer): Promise<void> {
   })
 }
 
-function contentOf({ tree, attachments, warnings }: MimeParts, { maxMailboxes }: MailLimits): MimeContent {
+function contentOf(
+  { header, shown, attachments = [] }: ShownParts & { attachments?: Attachment[] },
+  { maxMailboxes }: MailLimits,
+  warnings: Warning[],
+): MimeContent {
   const texts: string[] = []
   const htmls: string[] = []
-  if (tree) collectText(tree, texts, htmls, warnings)
-  const header = tree ? tree.node.header : undefined
+  for (const part of shown) {
+    const text = shownText(part, warnings)
+    if (text !== '') (part.header.shownAs === 'text/html' ? htmls : texts).push(text)
+  }
   const fields = header?.fields ?? []
   const charset = header?.charset ?? null
   const mailboxesOf = (found: Field[]) => {
@@ -151,23 +166,26 @@ function contentOf({ tree, attachments, warnings }: MimeParts, { maxMailboxes }:
   }
 }
 
-function collectText(node: MimeNode, texts: string[], htmls: string[], warnings: Warning[]): void {
+function* shownIn(node: MimeNode): Generator<ShownPart> {
   const { header } = node.node
   if (header !== undefined && node.decoder instanceof BodyPieces) {
-    const text = shownText(header, node.decoder.pieces, warnings)
-    if (text !== '') (header.shownAs === 'text/html' ? htmls : texts).push(text)
+    yield { header, body: joined(node.decoder.pieces) }
   } else if (header !== undefined && node.children.length === 0 && node.preamble !== undefined) {
     // A multipart whose delimiter never comes: better all of it than nothing.
-    texts.push(shownText({ ...header, encoding: '' }, node.preamble, warnings))
+    yield { header: { ...header, encoding: '' }, body: joined(node.preamble) }
   }
-  for (const child of node.children) collectText(child, texts, htmls, warnings)
+  for (const child of node.children) yield* shownIn(child)
 }
 
-function shownText(header: PartHeader, pieces: Buffer[], warnings: Warning[]): string {
+function joined(pieces: Buffer[]): Buffer {
   const [only = Buffer.alloc(0)] = pieces
+  return pieces.length > 1 ? Buffer.concat(pieces) : only
+}
+
+function shownText({ header, body }: ShownPart, warnings: Warning[]): string {
   const warning = encodingWarning(header)
   if (warning !== null) warnings.push(warning)
-  return bodyText(header, pieces.length > 1 ? Buffer.concat(pieces) : only, warnings)
+  return bodyText(header, body, warnings)
 }
 
 function describeAttachment(part: AttachmentStream, index: number, warnings: Warning[]): Attachment {

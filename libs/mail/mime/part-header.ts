@@ -14,6 +14,13 @@ export interface PartPlace {
   depth: number
 }
 
+/** The place of a part within a multipart; of the mail itself without one. */
+export function placeWithin(container: PartHeader | undefined): PartPlace {
+  if (container === undefined) return { containerType: null, isRelated: false, depth: 0 }
+  const { type, isRelated, depth } = container
+  return { containerType: type, isRelated: isRelated || type === 'multipart/related', depth: depth + 1 }
+}
+
 /** What a part's header says of its body (RFC 2045, RFC 2183), read with all that senders do to it. */
 export interface PartHeader extends PartPlace {
   /** The mail's own, all of them; of other parts those that begin with Content-. */

@@ -2,6 +2,7 @@
 import { EventEmitter } from 'node:events'
 import type { Transform } from 'node:stream'
 import type { PartHeader } from './part-header.js'
+import { maxDelimiterLength } from './well-formed.js'
 
 /** A part as the splitter makes it. */
 export interface SplitPart {
@@ -55,8 +56,6 @@ export class BodyPieces extends EventEmitter {
 }
 
 const HEAD = 1
-/** RFC 2046 allows 70 characters; some senders use more. */
-const maxDelimiterLength = 1_000
 
 /** Makes a splitter find the delimiters of RFC 2046, and end each body where its delimiter begins. */
 export function correctDelimiters(splitter: Splitter): void {

@@ -8,7 +8,7 @@ import { PassThrough, type Transform } from 'node:stream'
 import { MailParser, type Headers } from 'mailparser'
 import { Base64Decoder, QuotedPrintableDecoder } from './transfer-encodings.js'
 import type { MailLimits } from '../limits.js'
-import { readPartHeader, type PartHeader } from './part-header.js'
+import { placeWithin, readPartHeader, type PartHeader } from './part-header.js'
 import { BodyPieces, correctDelimiters, type Chunk, type SplitPart, type Splitter } from './splitter.js'
 
 export interface MimeNode {
@@ -102,11 +102,8 @@ export class TreeParser extends MailParser {
 
   private readHeader(part: SplitPart): void {
     const container = part.parentNode ? part.parentNode.header : undefined
-    const header = readPartHeader(Buffer.concat(part._headersLines, part._headerlen), {
-      containerType: container?.type ?? null,
-      isRelated: container !== undefined && (container.isRelated || container.type === 'multipart/related'),
-      depth: container === undefined ? 0 : container.depth + 1,
-    })
+    const block = Buffer.concat(part._headersLines, part._headerlen)
+    const header = readPartHeader(block, placeWithin(container))
     part.header = header
     part.headers = { lines: [], getList: () => [] }
     part.disposition = header.shownAs === null ? 'attachment' : 'inline'
