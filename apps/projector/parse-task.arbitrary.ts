@@ -26,9 +26,9 @@ export function smallMail(subject: string): Buffer {
 }
 
 /** Few bytes that become many objects. */
-export function manyRecipients(count: number): Buffer {
-  const recipients = Array.from({ length: count }, (_, n) => `${n}@a.b`).join(',\r\n ')
-  return Buffer.from(`To: ${recipients}\r\nCc: ${recipients}\r\nSubject: many\r\n\r\nHello.\r\n`)
+export function manyAttributes(): Buffer {
+  const attributes = Array.from({ length: 300_000 }, (_, n) => `a${n}=1`).join(' ')
+  return Buffer.from(`Subject: many\r\nContent-Type: text/html\r\n\r\n<a ${attributes}>`)
 }
 
 /** Takes more time than most, and nothing of it is left out. */

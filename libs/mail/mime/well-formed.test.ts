@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { sourceOf } from '#test/harness/labelled-mails.js'
 import { defaultMailLimits } from '../limits.js'
 import type { Warning } from '../message.js'
-import { readTree } from './mime.js'
+import { readTree } from './read-tree.js'
 import { prepareSource } from './source.js'
 import { readWellFormed } from './well-formed.js'
 
