@@ -46,7 +46,7 @@ export const latency: Section = async ({ plan, engine, profileDir }) => {
         name: 'accepted to visible, p99',
         unit: 'ms',
         rounds: [quantile(delays, 0.99)],
-        reach: { atMost: engine === 'embedded' ? 50 : 200 },
+        reach: { atMost: engine === 'embedded' ? 20 : 200 },
       },
     ]
   } finally {

@@ -37,7 +37,7 @@ export const showing: Section = async ({ plan, engine, profileDir }) => {
         unit: 'mails/s',
         rounds: ours,
         yardstick: { name: 'mailparser, 2 threads', rounds: theirs },
-        ...(engine === 'embedded' ? { reach: { atLeast: 0.5 } } : {}),
+        ...(engine === 'embedded' ? { reach: { atLeast: 0.8 } } : {}),
       },
       {
         name: 'last 250 to last visible',

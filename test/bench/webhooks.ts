@@ -19,6 +19,8 @@ const BESIDE_MAILS = 100
 const FLAT = { atMost: 1.5 }
 
 interface Rates {
+  /** Of the yardstick. */
+  atLeast: number
   ours: readonly number[]
   theirs: readonly number[]
 }
@@ -43,7 +45,7 @@ export const webhooks: Section = async ({ plan, profileDir, say }) => {
     await told.tellLive(subject, plan.toldMails)
     const { body } = await endpoint.look()
     const post = { url: endpoint.url, secret: told.webhooks[0]?.secret ?? '', body, posts: few }
-    const live = { ours: [] as number[], theirs: [] as number[] }
+    const live = { atLeast: 0.5, ours: [] as number[], theirs: [] as number[] }
     for (let round = 0; round < plan.rounds; round += 1) {
       live.theirs.push(await barePostRate({ ...post, connections: CONNECTIONS.ofOrigin }))
       live.ours.push(await told.tellLive(subject, plan.toldMails))
@@ -66,7 +68,11 @@ export const webhooks: Section = async ({ plan, profileDir, say }) => {
     const besideOne = await timed.delays(subject, BESIDE_MAILS)
     return [
       ...rateFigures(`${all} webhooks`, live, CONNECTIONS.ofOrigin),
-      ...rateFigures('1 webhook', { ours: [fewDue.perSecond], theirs: [bareAlone] }, CONNECTIONS.ofWebhook),
+      ...rateFigures(
+        '1 webhook',
+        { atLeast: 0.4, ours: [fewDue.perSecond], theirs: [bareAlone] },
+        CONNECTIONS.ofWebhook,
+      ),
       ...delayFigures('accepted to told', delays),
       ...delayFigures(`the same, ${many} due to another webhook`, besideOne),
       ...delayFigures(`the same, more due to ${all} others than is begun at once`, besideAll),
@@ -87,12 +93,12 @@ async function workingOff(subject: Subject, endpoint: CountingEndpoint): Promise
   return { perSecond: ((count - before) * 1_000) / (performance.now() - started), memory }
 }
 
-function rateFigures(to: string, { ours, theirs }: Rates, connections: number): Figure[] {
+function rateFigures(to: string, { atLeast, ours, theirs }: Rates, connections: number): Figure[] {
   const delivered = { name: `delivered to ${to}`, unit: 'deliveries/s', rounds: ours }
   const yardstick = { name: `bare undici, ${connections} connections`, rounds: theirs }
   return [
     { ...delivered, reach: DELIVERIES_PER_SECOND },
-    { ...delivered, name: 'the same', yardstick },
+    { ...delivered, name: 'the same', yardstick, reach: { atLeast } },
   ]
 }
 
