@@ -25,7 +25,8 @@ describeWith('kafka')('a Kafka of three nodes', () => {
     await onNode(second.port, async (admin) => {
       expect((await admin.describeCluster()).brokers).toHaveLength(3)
       const topics = [{ topic: TOPIC, numPartitions: 1, replicationFactor: 3 }]
-      expect(await admin.createTopics({ topics, waitForLeaders: true })).toBe(true)
+      expect(await admin.createTopics({ topics, waitForLeaders: false })).toBe(true)
+      await until('each node to have the topic', async () => (await inSync(admin)).length === 3, 20_000)
     })
     const { pid } = first
     await first.kill('SIGKILL')
@@ -42,9 +43,15 @@ describeWith('kafka')('a Kafka of three nodes', () => {
   }, 90_000)
 })
 
+/** None while the node that is asked does not know of the topic yet. */
 async function inSync(admin: Admin): Promise<number[]> {
-  const { topics } = await admin.fetchTopicMetadata({ topics: [TOPIC] })
-  return topics[0]?.partitions[0]?.isr ?? []
+  try {
+    const { topics } = await admin.fetchTopicMetadata({ topics: [TOPIC] })
+    return topics[0]?.partitions[0]?.isr ?? []
+  } catch (error) {
+    if (error instanceof Error && 'type' in error && error.type === 'UNKNOWN_TOPIC_OR_PARTITION') return []
+    throw error
+  }
 }
 
 async function onNode<Result>(port: number, work: (admin: Admin) => Promise<Result>): Promise<Result> {

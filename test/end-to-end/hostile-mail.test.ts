@@ -74,7 +74,7 @@ describe('a mail made to cost much', () => {
     await received(Buffer.from(mail('Somebody else')))
     const tenant = await newTenant()
     const inbox = await createInbox(tenant)
-    const costly = Buffer.concat([Buffer.from('X-Mark: it\r\n'), sourceOf('line breaks', 24 * MIB)])
+    const costly = Buffer.concat([Buffer.from('X-Mark: it\r\n'), sourceOf('closing tags of none', 8 * MIB)])
     for (const source of [costly, costly, Buffer.from(mail('Behind'))]) await deliver(inbox, source)
     const shown = (await messagesOf(tenant, inbox.id, 3)) as unknown as Shown[]
     expect(shown.map(({ size }) => size)).toEqual([

@@ -1,11 +1,13 @@
+import { hash } from 'node:crypto'
 import { readMailboxes } from './addresses.js'
+import { decodedPieces, describeAttachment, listAttachment } from './attachments.js'
 import { bodyText, encodingWarning } from './body-text.js'
 import { fieldText, showField, type Field } from './part-header.js'
 import { type MailLimits, defaultMailLimits } from '../limits.js'
 import type { Attachment, Header, Mailbox, Warning } from '../message.js'
 import type { readTree } from './read-tree.js'
 import { prepareSource } from './source.js'
-import { readWellFormed, type ShownPart, type ShownParts } from './well-formed.js'
+import { type Part, readWellFormed, type ShownParts } from './well-formed.js'
 
 export interface MimeContent {
   headers: Header[]
@@ -25,8 +27,10 @@ export interface MimeContent {
 export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeContent> {
   const warnings: Warning[] = []
   const source = prepareSource(raw, limits, warnings)
-  const parts = readWellFormed(source, limits) ?? (await readByMailparser(source, limits, warnings))
-  return contentOf(parts, limits, warnings)
+  const read = readWellFormed(source, limits)
+  if (read === null) return contentOf(await readByMailparser(source, limits, warnings), limits, warnings)
+  const attachments = read.attached.map((part, index) => listAttachment(part, index, warnings))
+  return contentOf({ ...read, attachments }, limits, warnings)
 }
 
 /** mailparser is loaded by the first mail that needs it. */
@@ -36,7 +40,7 @@ async function readByMailparser(...given: Parameters<typeof readTree>): ReturnTy
 }
 
 function contentOf(
-  { header, shown, attachments = [] }: ShownParts & { attachments?: Attachment[] },
+  { header, shown, attachments }: ShownParts & { attachments: Attachment[] },
   { maxMailboxes }: MailLimits,
   warnings: Warning[],
 ): MimeContent {
@@ -74,7 +78,7 @@ function contentOf(
   }
 }
 
-function shownText({ header, body }: ShownPart, warnings: Warning[]): string {
+function shownText({ header, body }: Part, warnings: Warning[]): string {
   const warning = encodingWarning(header)
   if (warning !== null) warnings.push(warning)
   return bodyText(header, body, warnings)
@@ -94,9 +98,17 @@ export async function readAttachment(
   index: number,
   limits: MailLimits = defaultMailLimits,
 ): Promise<{ meta: Attachment; content: Buffer } | null> {
-  const pieces: Buffer[] = []
   const warnings: Warning[] = []
   const source = prepareSource(raw, limits, warnings)
+  const read = readWellFormed(source, limits)
+  if (read !== null) {
+    const part = read.attached[index]
+    if (part === undefined) return null
+    const content = Buffer.concat([...decodedPieces(part)])
+    const counted = { index, size: content.length, sha256: hash('sha256', content) }
+    return { meta: describeAttachment(part.header, counted, warnings), content }
+  }
+  const pieces: Buffer[] = []
   const { attachments } = await readByMailparser(source, limits, warnings, (at, piece) => {
     if (at === index) pieces.push(piece)
   })

@@ -1,10 +1,10 @@
 import type { AttachmentStream, MessageText } from 'mailparser'
-import { encodingWarning } from './body-text.js'
+import { describeAttachment } from './attachments.js'
 import type { MailLimits } from '../limits.js'
 import type { Attachment, Warning } from '../message.js'
 import { BodyPieces } from './splitter.js'
 import { AttachmentHeaders, TreeParser, type MimeNode } from './tree-parser.js'
-import type { ShownPart, ShownParts } from './well-formed.js'
+import type { Part, ShownParts } from './well-formed.js'
 
 /** Takes a piece of the content of the attachment with this index. */
 export type OnContent = (index: number, piece: Buffer) => void
@@ -74,7 +74,7 @@ function gatherAttachments(
       if (isListed) onContent?.(index, piece)
     })
     part.content.on('end', () => {
-      if (isListed) attachments.push(describeAttachment(part, index, warnings))
+      if (isListed) attachments.push(describePart(part, index, warnings))
       part.release()
     })
   })
@@ -91,7 +91,7 @@ function readAll(parser: TreeParser, source: Buffer): Promise<void> {
   })
 }
 
-function* shownIn(node: MimeNode): Generator<ShownPart> {
+function* shownIn(node: MimeNode): Generator<Part> {
   const { header } = node.node
   if (header !== undefined && node.decoder instanceof BodyPieces) {
     yield { header, body: joined(node.decoder.pieces) }
@@ -107,18 +107,8 @@ function joined(pieces: Buffer[]): Buffer {
   return pieces.length > 1 ? Buffer.concat(pieces) : only
 }
 
-function describeAttachment(part: AttachmentStream, index: number, warnings: Warning[]): Attachment {
+function describePart(part: AttachmentStream, index: number, warnings: Warning[]): Attachment {
   if (!(part.headers instanceof AttachmentHeaders)) throw new Error('An attachment came without its header.')
-  const header = part.headers.part
-  const warning = encodingWarning(header)
-  if (warning !== null) warnings.push(warning)
-  return {
-    index,
-    filename: header.filename,
-    contentType: header.type,
-    size: part.size,
-    contentId: header.contentId,
-    isInline: header.isInline,
-    sha256: part.checksum,
-  }
+  const { size, checksum: sha256 } = part
+  return describeAttachment(part.headers.part, { index, size, sha256 }, warnings)
 }

@@ -1,8 +1,8 @@
 import type { MailLimits } from '../limits.js'
 import { placeWithin, readPartHeader, type PartHeader } from './part-header.js'
 
-/** A part whose text is shown, with its body as it was sent. */
-export interface ShownPart {
+/** A part that is no multipart, with its body as it was sent. */
+export interface Part {
   header: PartHeader
   body: Buffer
 }
@@ -11,8 +11,13 @@ export interface ShownPart {
 export interface ShownParts {
   /** The mail's own; undefined if it has none. */
   header: PartHeader | undefined
+  /** Parts whose text is shown, in the order of the mail. */
+  shown: Part[]
+}
+
+export interface WellFormed extends ShownParts {
   /** In the order of the mail. */
-  shown: ShownPart[]
+  attached: Part[]
 }
 
 /** A multipart whose closing delimiter is still to come. */
@@ -31,17 +36,18 @@ export const maxDelimiterLength = 1_000
 const maxOpen = 10
 
 /**
- * Reads a mail that has no attachments, and whose multiparts each have all of their delimiters (RFC 2046, section
- * 5.1.1), as most mails do. Null for any other, which mailparser's tree reads (`tree-parser.ts`): of a mail that both
- * read they give the same. Takes a mail as `prepareSource` leaves it.
+ * Reads a mail whose multiparts each have all of their delimiters (RFC 2046, section 5.1.1), as nearly all do. Null for
+ * any other, which mailparser's tree reads (`read-tree.ts`): of a mail that both read they give the same. Takes a mail as
+ * `prepareSource` leaves it.
  */
 export function readWellFormed(
   source: Buffer,
-  { maxDepth, maxHeaderBytes }: Pick<MailLimits, 'maxDepth' | 'maxHeaderBytes'>,
-): ShownParts | null {
+  { maxDepth, maxHeaderBytes, maxAttachments }: MailLimits,
+): WellFormed | null {
   // The tree takes such a line for a delimiter, which looking for dashes behind a line feed would miss.
   if (source.includes(carriageReturnThenDashes)) return null
-  const shown: ShownPart[] = []
+  const shown: Part[] = []
+  const attached: Part[] = []
   const open: Multipart[] = []
   let mail: PartHeader | undefined
   let start = 0
@@ -56,19 +62,22 @@ export function readWellFormed(
     const header = readPartHeader(source.subarray(start, bodyStart), placeWithin(around?.header))
     const { boundary } = header
     mail ??= header
+    if (header.type.startsWith('multipart/') && boundary === null) return null
     if (boundary !== null) {
       if (open.length >= Math.min(maxDepth, maxOpen) || open.some(isConfusableWith(boundary))) return null
       open.push({ header, boundary })
-    } else if (header.shownAs === null) return null
+    }
     let delimiter = nextDelimiter(source, bodyStart, open)
     if (boundary === null) {
       const bodyEnd = delimiter === null ? source.length : beforeLineBreak(source, bodyStart, delimiter.start)
-      shown.push({ header, body: source.subarray(bodyStart, bodyEnd) })
-      if (around === undefined) return { header: mail, shown }
+      const parts = header.shownAs === null ? attached : shown
+      parts.push({ header, body: source.subarray(bodyStart, bodyEnd) })
+      if (attached.length > maxAttachments) return null
+      if (around === undefined) return { header: mail, shown, attached }
     } else if (delimiter?.isLast === true) return null
     while (delimiter?.isLast === true && delimiter.multipart === open.at(-1)) {
       open.pop()
-      if (open.length === 0) return { header: mail, shown }
+      if (open.length === 0) return { header: mail, shown, attached }
       delimiter = nextDelimiter(source, delimiter.end, open)
     }
     if (delimiter === null || delimiter.multipart !== open.at(-1)) return null
@@ -113,6 +122,8 @@ function nextDelimiter(source: Buffer, from: number, open: readonly Multipart[])
     const lineFeed = source.indexOf(LF, start)
     const end = lineFeed === -1 ? source.length : lineFeed + 1
     if (end - start > maxDelimiterLength) continue
+    const first = source[at + lineThenDashes.length]
+    if (!open.some(({ boundary }) => boundary.charCodeAt(0) === first)) continue
     const text = source.toString('latin1', at + lineThenDashes.length, end).trimEnd()
     const isLast = text.endsWith('--')
     for (const multipart of open) {
