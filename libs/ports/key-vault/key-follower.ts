@@ -8,7 +8,7 @@ import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { KeyStatement, KeyView, ViewStanding } from './key-view.js'
 import type { InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
 
-export interface KeyFollowerOptions {
+interface KeyFollowerOptions {
   log: LogReader
   view: KeyView
   /** Appends what the view holds again, behind records that say otherwise; resolves once that is durable. */
@@ -147,11 +147,15 @@ export class KeyFollower {
     move: { partition: number; logId: string; from: number; to: number },
     records: readonly StoredRecord[],
   ): Promise<boolean> {
-    const { view, settle } = this.options
+    const { view, settle, onError } = this.options
     const { partition, from, to } = move
     const batch = { topic: 'inbox-keys', partition, from, next: to, records } as const
     const { events, undecodable, next } = decodeBatch(inboxKeyEventCodec, batch, this.reached.length)
-    for (const { record, reason } of undecodable) this.tellUndecodable(partition, record.offset, reason)
+    for (const { record, reason } of undecodable) {
+      const name = `inbox-keys/${partition}/${record.offset}`
+      const error = new Error(`${name} is passed over, since it can't be decoded: ${reason}`)
+      onError(error, 'following inbox keys')
+    }
     const said = events.map(({ recorded }) => recorded.event)
     const statements = said.flatMap((event) => statementIn(event) ?? [])
     const masterKeyId = said.findLast((event) => event.type === 'MasterKeyTaken')?.masterKeyId ?? null
@@ -167,13 +171,6 @@ export class KeyFollower {
     // The first record that is left is a newer version's: decoding it throws.
     const left = records.filter(({ offset }) => offset >= next)
     return this.applyRecords({ ...move, from: next }, left)
-  }
-
-  private tellUndecodable(partition: number, offset: number, reason: string): void {
-    this.options.onError(
-      new Error(`inbox-keys/${partition}/${offset} is passed over, since it can't be decoded: ${reason}`),
-      'following inbox keys',
-    )
   }
 }
 

@@ -1,8 +1,10 @@
+import { LRUCache } from 'lru-cache'
 import { messageOf } from '#libs/runtime/errors.js'
 import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
 import type { LogAppender, LogReader } from '#libs/ports/event-log/event-log.js'
 import { inboxKeyEventCodec, MASTER_KEY_SUBJECT } from '#libs/ports/event-log/codecs.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
+import { Repetition } from '#libs/runtime/timing/repetition.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
@@ -10,9 +12,7 @@ import type { InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
 import { KeyFollower } from './key-follower.js'
 import { KeyForgottenError, KeyVaultUnavailableError, type KeyLookup, type KeyVault } from './key-vault.js'
 import type { KeyEntry, KeyStatement, KeyView } from './key-view.js'
-import { KeysAtHand } from './keys-at-hand.js'
 import { MasterKeyMissingError, type MasterKeys, type WrappedKey } from './master-key.js'
-import { Pulse } from './pulse.js'
 import { makeSecretKey, type SecretKey } from './seal.js'
 
 /*
@@ -27,11 +27,16 @@ export interface LoggedKeyVaultOptions {
   now: () => Date
   /** Told of faults in the background, each of which is tried again. */
   onError: (error: unknown, during: string) => void
-  /**
-   * How often to append to each partition of inbox-keys, so that the brokers compact it though no inbox is made or
-   * ends (HEARTBEAT_EVERY_MS): one process has to. Never where it is left out.
-   */
+  /** How often to append a heartbeat to each partition (HEARTBEAT_EVERY_MS); never if left out. One process has to. */
   heartbeatEveryMs?: number
+}
+
+/** A key that was found lately: unwrapping one costs more than sealing a mail with it. */
+interface CachedKey {
+  wrapped: Uint8Array
+  key: SecretKey
+  /** When the view last said that the inbox has this key. */
+  confirmedAtMs: number
 }
 
 /** With the topic's configuration, a forgotten key leaves the disks of the brokers within half an hour. */
@@ -39,11 +44,15 @@ export const HEARTBEAT_EVERY_MS = 300_000
 
 /** How long a caller waits for a view that is being caught up; that goes on behind it. */
 const CATCH_UP_WITHIN_MS = 5_000
+const MAX_CACHED_KEYS = 10_000
+/** A process opens mail with a key that another one has forgotten for so long at most. */
+const CACHED_FOR_MS = 2_000
 
 export class LoggedKeyVault implements KeyVault {
   private readonly creating = new Map<InboxId, Promise<SecretKey>>()
-  private readonly atHand: KeysAtHand
-  private readonly pulse: Pulse | null
+  private readonly cache = new LRUCache<InboxId, CachedKey>({ max: MAX_CACHED_KEYS })
+  private readonly follower: KeyFollower
+  private readonly heartbeats: Repetition | null
   private isClosed = false
 
   /**
@@ -54,29 +63,22 @@ export class LoggedKeyVault implements KeyVault {
     const vault = new LoggedKeyVault(options, options.log.partitionCount('inbox-keys'))
     await vault.checkMasterKey()
     vault.follower.start()
-    vault.pulse?.start()
+    vault.heartbeats?.start()
     return vault
   }
-
-  private readonly follower: KeyFollower
 
   private constructor(
     private readonly options: LoggedKeyVaultOptions,
     private readonly partitions: number,
   ) {
-    const { log, view, masterKeys, now, onError, heartbeatEveryMs } = options
-    this.atHand = new KeysAtHand(masterKeys, now)
+    const { log, view, onError, heartbeatEveryMs: everyMs } = options
     const settle = async (statements: readonly KeyStatement[]) => {
-      await Promise.all(statements.map((statement) => this.append(eventOf(statement, now()))))
+      await Promise.all(statements.map((statement) => this.appendStatement(statement)))
     }
     this.follower = new KeyFollower({ log, view, settle, onError }, partitions)
-    this.pulse =
-      heartbeatEveryMs === undefined
-        ? null
-        : new Pulse(
-            { append: (event) => this.append(event), everyMs: heartbeatEveryMs, now, onError },
-            partitions,
-          )
+    const pulses = Array.from({ length: partitions }, (_, partition) => pulseOf(partition, partitions))
+    const work = () => this.beat(pulses)
+    this.heartbeats = everyMs === undefined ? null : new Repetition({ everyMs, work })
   }
 
   create(inboxId: InboxId): Promise<SecretKey> {
@@ -89,16 +91,19 @@ export class LoggedKeyVault implements KeyVault {
   }
 
   async find(inboxId: InboxId): Promise<KeyLookup> {
-    const key = this.atHand.get(inboxId)
-    if (key !== null) return { state: 'known', key }
-    return this.reach(`the key of ${inboxId}`, async () => {
-      let [entry] = await this.look(partitionOf(inboxId, this.partitions), [inboxId])
-      if (entry?.state === 'absent') {
-        await this.catchUp(partitionOf(inboxId, this.partitions))
-        ;[entry] = await this.look(partitionOf(inboxId, this.partitions), [inboxId])
-      }
-      return entry
-    }).then((entry) => this.lookupOf(inboxId, entry))
+    const cached = this.cache.get(inboxId)
+    const ageMs = this.options.now().getTime() - (cached?.confirmedAtMs ?? -Infinity)
+    if (cached !== undefined && ageMs >= 0 && ageMs < CACHED_FOR_MS)
+      return { state: 'known', key: cached.key }
+    const partition = partitionOf(inboxId, this.partitions)
+    const entry = await this.reach(`the key of ${inboxId}`, async () => {
+      const [first] = await this.look(partition, [inboxId])
+      if (first?.state !== 'absent') return first
+      await this.catchUp(partition)
+      const [second] = await this.look(partition, [inboxId])
+      return second
+    })
+    return this.lookupOf(inboxId, entry)
   }
 
   async forget(inboxIds: readonly InboxId[]): Promise<void> {
@@ -106,12 +111,12 @@ export class LoggedKeyVault implements KeyVault {
     await this.reach('a record that keys are forgotten', () =>
       Promise.all([...byPartition].map(([partition, ids]) => this.forgetIn(partition, ids))),
     )
-    for (const inboxId of inboxIds) this.atHand.drop(inboxId)
+    for (const inboxId of inboxIds) this.cache.delete(inboxId)
   }
 
   async close(): Promise<void> {
     this.isClosed = true
-    await Promise.all([this.follower.stop(), this.pulse?.stop()])
+    await Promise.all([this.follower.stop(), this.heartbeats?.stop()])
     await Promise.allSettled(this.creating.values())
   }
 
@@ -125,10 +130,10 @@ export class LoggedKeyVault implements KeyVault {
       if (found?.state === 'forgotten') return found
       const isThere = found?.state === 'wrapped'
       const key = isThere ? found.key : masterKeys.wrap(inboxId, makeSecretKey())
-      if (!isThere) await this.append(wrappedEvent(inboxId, key))
+      if (!isThere) await this.appendStatement({ inboxId, says: { state: 'wrapped', key } })
       const taken = await view.take(partition, inboxId, key)
       // The log's last word must be what stands, before anything is sealed with it.
-      if (taken.wasContested) await this.append(eventOf({ inboxId, says: taken.stands }, this.options.now()))
+      if (taken.wasContested) await this.appendStatement({ inboxId, says: taken.stands })
       return taken.stands
     })
     const lookup = this.lookupOf(inboxId, stands)
@@ -140,8 +145,7 @@ export class LoggedKeyVault implements KeyVault {
     const entries = await this.look(partition, inboxIds)
     const left = inboxIds.filter((_, index) => entries[index]?.state !== 'forgotten')
     if (left.length === 0) return
-    const forgottenAt = this.options.now()
-    await Promise.all(left.map((inboxId) => this.append({ type: 'InboxKeyForgotten', inboxId, forgottenAt })))
+    await Promise.all(left.map((inboxId) => this.appendStatement({ inboxId, says: { state: 'forgotten' } })))
     await this.options.view.forget(partition, left)
   }
 
@@ -167,10 +171,20 @@ export class LoggedKeyVault implements KeyVault {
   private lookupOf(inboxId: InboxId, entry: KeyEntry | undefined): KeyLookup {
     if (entry === undefined || entry.state === 'absent') return { state: 'unknown' }
     if (entry.state === 'forgotten') {
-      this.atHand.drop(inboxId)
+      this.cache.delete(inboxId)
       return { state: 'forgotten' }
     }
-    return { state: 'known', key: this.atHand.unwrap(inboxId, entry.key) }
+    return { state: 'known', key: this.unwrap(inboxId, entry.key) }
+  }
+
+  /** Opens what the view has just said to be the inbox's key. */
+  private unwrap(inboxId: InboxId, key: WrappedKey): SecretKey {
+    const cached = this.cache.get(inboxId)
+    const isSame = cached !== undefined && Buffer.compare(cached.wrapped, key.wrapped) === 0
+    const unwrapped = isSame ? cached.key : this.options.masterKeys.unwrap(inboxId, key)
+    const confirmedAtMs = this.options.now().getTime()
+    this.cache.set(inboxId, { wrapped: key.wrapped, key: unwrapped, confirmedAtMs })
+    return unwrapped
   }
 
   /** The last master key that served new inboxes is one of those configured; from now on it is the current one. */
@@ -210,34 +224,46 @@ export class LoggedKeyVault implements KeyVault {
     }
   }
 
+  /**
+   * Appends a small record to each partition. Without it a forgotten key would stay on the disks of the brokers of an
+   * idle partition: they compact a segment only behind its end, and end it only at an append. It beats whether or not a
+   * key was forgotten since: a beat must come when a segment is old, not when the record is, and compaction leaves one.
+   */
+  private async beat(pulses: readonly string[]): Promise<void> {
+    const beatAt = this.options.now()
+    try {
+      await Promise.all(pulses.map((pulse) => this.append({ type: 'KeysHeartbeat', pulse, beatAt })))
+    } catch (error) {
+      this.options.onError(error, 'appending heartbeats to inbox-keys')
+    }
+  }
+
+  private appendStatement({ inboxId, says }: KeyStatement): Promise<void> {
+    if (says.state === 'wrapped') return this.append({ type: 'InboxKeyWrapped', inboxId, ...says.key })
+    return this.append({ type: 'InboxKeyForgotten', inboxId, forgottenAt: this.options.now() })
+  }
+
   private async append(event: InboxKeyEvent): Promise<void> {
-    const occurrence = { id: mintId('evt'), time: this.options.now(), source: SOURCE, event }
+    const occurrence = { id: mintId('evt'), time: this.options.now(), source: '/mayfly/key-vault', event }
     await this.options.log.append('inbox-keys', inboxKeyEventCodec.encode(occurrence))
   }
 
   private async reach<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
     if (this.isClosed) throw new KeyVaultUnavailableError(`${what} is out of reach: the vault is closed`)
-    return work().catch(unavailable(what))
+    try {
+      return await work()
+    } catch (cause) {
+      // Whatever is wrong with the log or the view, a newer record too: none of it says that a key is not there.
+      if (cause instanceof MasterKeyMissingError) throw cause
+      throw new KeyVaultUnavailableError(`${what} is out of reach: ${messageOf(cause)}`, { cause })
+    }
   }
 }
 
-const SOURCE = '/mayfly/key-vault'
-
-/** Whatever is wrong with the log or the view, a newer record too: none of it says that a key is not there. */
-function unavailable(what: string): (cause: unknown) => never {
-  return (cause) => {
-    if (cause instanceof MasterKeyMissingError) throw cause
-    const reason = messageOf(cause)
-    throw new KeyVaultUnavailableError(`${what} is out of reach: ${reason}`, { cause })
+/** The key of a partition's heartbeats: always the same one, so that compaction leaves one of them. */
+function pulseOf(partition: number, partitions: number): string {
+  for (let n = 0; ; n += 1) {
+    const pulse = `heartbeat-${n}`
+    if (partitionOf(pulse, partitions) === partition) return pulse
   }
-}
-
-function wrappedEvent(inboxId: InboxId, { masterKeyId, wrapped }: WrappedKey): InboxKeyEvent {
-  return { type: 'InboxKeyWrapped', inboxId, masterKeyId, wrapped }
-}
-
-function eventOf({ inboxId, says }: KeyStatement, now: Date): InboxKeyEvent {
-  return says.state === 'forgotten'
-    ? { type: 'InboxKeyForgotten', inboxId, forgottenAt: now }
-    : wrappedEvent(inboxId, says.key)
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { SealedSecret } from '#libs/domain/webhook/events.js'
-import { seal, secretKey, SECRET_KEY_BYTES, unseal, type SecretKey } from './seal.js'
+import { seal, secretKey, unseal, type SecretKey } from './seal.js'
 
 /** An inbox's key as it may be stored: sealed with the master key that `masterKeyId` names. */
 export interface WrappedKey {
@@ -15,29 +15,24 @@ export interface WrappedKey {
  */
 export class MasterKeys {
   private readonly byId: ReadonlyMap<string, SecretKey>
-  private readonly currentId: string
+  /** The id of the key that serves what is new. */
+  readonly current: string
 
   private constructor(
     private readonly currentKey: SecretKey,
     retired: readonly SecretKey[],
   ) {
     this.byId = new Map([currentKey, ...retired].map((key) => [idOf(key), key]))
-    this.currentId = idOf(currentKey)
+    this.current = idOf(currentKey)
   }
 
-  /** Reads keys of 32 bytes in base64, separated by commas, the current one first; null if one is none. */
+  /** Reads keys of 32 bytes in base64, separated by commas, the current one first; null if any is malformed. */
   static parse(text: string): MasterKeys | null {
-    const [current, ...retired] = text.split(',').map(parseKey)
-    if (current == null || retired.includes(null)) return null
-    return new MasterKeys(
-      current,
-      retired.filter((key) => key !== null),
-    )
-  }
-
-  /** Tells which one serves new inboxes. */
-  get current(): string {
-    return this.currentId
+    const texts = text.split(',')
+    const keys = texts.flatMap((each) => parseKey(each) ?? [])
+    const [current, ...retired] = keys
+    if (current === undefined || keys.length < texts.length) return null
+    return new MasterKeys(current, retired)
   }
 
   has(masterKeyId: string): boolean {
@@ -50,41 +45,43 @@ export class MasterKeys {
   }
 
   wrap(inboxId: InboxId, key: SecretKey): WrappedKey {
-    return { masterKeyId: this.currentId, wrapped: seal(this.currentKey, wrapContext(inboxId), key) }
+    const { masterKeyId, sealed } = this.seal(wrapContext(inboxId), key)
+    return { masterKeyId, wrapped: sealed }
   }
 
   /** Throws MasterKeyMissingError if the master key that wrapped it is not among these. */
   unwrap(inboxId: InboxId, { masterKeyId, wrapped }: WrappedKey): SecretKey {
-    return secretKey(unseal(this.keyNamed(masterKeyId), wrapContext(inboxId), wrapped))
+    return secretKey(this.open(wrapContext(inboxId), { masterKeyId, sealed: wrapped }))
   }
 
   /** What is sealed for one webhook opens for no other. */
   sealSecret(webhookId: WebhookId, secret: Uint8Array): SealedSecret {
-    return { masterKeyId: this.currentId, sealed: seal(this.currentKey, secretContext(webhookId), secret) }
+    return this.seal(secretContext(webhookId), secret)
   }
 
   /** Throws MasterKeyMissingError if the master key that sealed it is not among these. */
-  openSecret(webhookId: WebhookId, { masterKeyId, sealed }: SealedSecret): Buffer {
-    return unseal(this.keyNamed(masterKeyId), secretContext(webhookId), sealed)
+  openSecret(webhookId: WebhookId, sealed: SealedSecret): Buffer {
+    return this.open(secretContext(webhookId), sealed)
   }
 
   /** What is sealed for one webhook opens for no other, and not as its secret. */
   sealUrl(webhookId: WebhookId, url: string): SealedSecret {
-    return {
-      masterKeyId: this.currentId,
-      sealed: seal(this.currentKey, urlContext(webhookId), Buffer.from(url)),
-    }
+    return this.seal(urlContext(webhookId), Buffer.from(url))
   }
 
   /** Throws MasterKeyMissingError if the master key that sealed it is not among these. */
-  openUrl(webhookId: WebhookId, { masterKeyId, sealed }: SealedSecret): string {
-    return unseal(this.keyNamed(masterKeyId), urlContext(webhookId), sealed).toString()
+  openUrl(webhookId: WebhookId, sealed: SealedSecret): string {
+    return this.open(urlContext(webhookId), sealed).toString()
   }
 
-  private keyNamed(masterKeyId: string): SecretKey {
-    const master = this.byId.get(masterKeyId)
-    if (master === undefined) throw new MasterKeyMissingError(masterKeyId)
-    return master
+  private seal(context: string, plaintext: Uint8Array): SealedSecret {
+    return { masterKeyId: this.current, sealed: seal(this.currentKey, context, plaintext) }
+  }
+
+  private open(context: string, { masterKeyId, sealed }: SealedSecret): Buffer {
+    const masterKey = this.byId.get(masterKeyId)
+    if (masterKey === undefined) throw new MasterKeyMissingError(masterKeyId)
+    return unseal(masterKey, context, sealed)
   }
 }
 
@@ -105,11 +102,10 @@ const BASE64_KEY = /^[A-Za-z0-9+/]{43}=?$/
 function parseKey(text: string): SecretKey | null {
   // Decoding alone would pass over what is not base64, and with it over keys behind a wrong separator.
   if (!BASE64_KEY.test(text.trim())) return null
-  const bytes = Buffer.from(text.trim(), 'base64')
-  return bytes.length === SECRET_KEY_BYTES ? secretKey(bytes) : null
+  return secretKey(Buffer.from(text.trim(), 'base64'))
 }
 
-/** Tells master keys apart without telling anything of them. */
+/** Tells master keys apart without revealing anything about them. */
 function idOf(key: SecretKey): string {
   return createHash('sha256').update('mayfly master key id').update(key).digest('hex').slice(0, 16)
 }

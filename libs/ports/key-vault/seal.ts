@@ -16,7 +16,7 @@ const HEAD_BYTES = 1 + NONCE_BYTES
 /** What sealing adds to a plaintext. */
 export const SEAL_OVERHEAD_BYTES = HEAD_BYTES + TAG_BYTES
 
-export const SECRET_KEY_BYTES = 32
+const SECRET_KEY_BYTES = 32
 
 export function makeSecretKey(): SecretKey {
   return secretKey(randomBytes(SECRET_KEY_BYTES))
