@@ -9,7 +9,15 @@ import {
   type IndexEntry,
 } from '#libs/ports/read-model/index-entries.js'
 import type { Change, DeliveryRow, MessageContent } from '#libs/ports/read-model/views.js'
-import { ALL, idRange, type DueDeliveryKey, type ReplayRowKey, type Tables } from './tables.js'
+import {
+  ALL,
+  ALL_OFFSETS,
+  idRange,
+  offsetRange,
+  type DueDeliveryKey,
+  type ReplayRowKey,
+  type Tables,
+} from './tables.js'
 
 /*
  * How a change is stored: its row, then its index entries. Everything here is called within a transaction.
@@ -31,8 +39,8 @@ export function putContent(tables: Tables, { messageId, body, raw }: MessageCont
 /** Removes an inbox with its messages and history, without a trace. */
 export function removeInbox(tables: Tables, inbox: Inbox): void {
   dropMessages(tables, inbox.id)
-  const history = { start: [inbox.id, 0], end: [inbox.id, Infinity] } satisfies OffsetRange
-  for (const key of [...tables.history.getKeys(history)]) tables.history.removeSync(key)
+  const history = [...tables.history.getKeys(offsetRange([inbox.id], ALL_OFFSETS))]
+  for (const key of history) tables.history.removeSync(key)
   for (const entry of entriesOfInbox(inbox)) stored(tables, entry)?.remove()
   tables.inboxes.removeSync(inbox.id)
 }
@@ -167,14 +175,9 @@ function at<Value, TableKey extends Key>(
   return { put: () => table.putSync(key, value), remove: () => table.removeSync(key) }
 }
 
-interface OffsetRange {
-  start: [InboxId, number]
-  end: [InboxId, number]
-}
-
 function dropMessages(tables: Tables, inboxId: InboxId): void {
-  const index = { start: [inboxId, 0], end: [inboxId, Infinity] } satisfies OffsetRange
-  for (const key of [...tables.messageIndex.getKeys(index)]) tables.messageIndex.removeSync(key)
+  const index = [...tables.messageIndex.getKeys(offsetRange([inboxId], ALL_OFFSETS))]
+  for (const key of index) tables.messageIndex.removeSync(key)
   const rows = idRange([inboxId], 'msg_' as MessageId, ALL)
   for (const key of [...tables.messages.getKeys(rows)]) {
     tables.messages.removeSync(key)

@@ -1,11 +1,10 @@
-import type { DeliveryId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { WebhookId } from '#libs/domain/ids/typeid.js'
 import type { DeliveryKey } from '#libs/ports/read-model/projection-store.js'
 import type { DeliveryListQuery, DeliveryQueries, DueDeliveries } from '#libs/ports/read-model/queries.js'
 import { commit } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { isOver, type DeliveryRow } from '#libs/ports/read-model/views.js'
-import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import { dueRangeOf, removeDelivery, removeWebhookHealth } from './changes.js'
-import { isCatchingUpWith, offsetRange, type DueWebhookKey, type Tables } from './tables.js'
+import { ALL_OFFSETS, isCatchingUpWith, offsetRange, type DueWebhookKey, type Tables } from './tables.js'
 
 const FIRST_WEBHOOK = 'whk_' as WebhookId
 const BEHIND_WEBHOOKS = 'whk_~' as WebhookId
@@ -13,7 +12,11 @@ const WEBHOOKS_AT_ONCE = 100
 const REMOVED_AT_ONCE = 500
 
 export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
-  private readonly leases = new Leases()
+  /**
+   * When the lease of an attempt ends, by delivery and due time, in the order of leasing. One process holds the folder,
+   * so no other one needs to know.
+   */
+  private readonly leases = new Map<string, number>()
 
   constructor(private readonly tables: Tables) {}
 
@@ -52,9 +55,18 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
   ): Promise<DeliveryRow[]> {
     if (isCatchingUpWith(this.tables, 'webhook-events')) return Promise.resolve([])
     const nowMs = now.getTime()
-    this.leases.forgetOver(nowMs)
-    const rows = this.dueOf(webhookId, nowMs, limit)
-    for (const { delivery } of rows) this.leases.take(delivery, nowMs + leaseMs)
+    this.forgetEndedLeases(nowMs)
+    const rows: DeliveryRow[] = []
+    for (const [, dueAtMs, id] of this.tables.dueDeliveries.getKeys(dueRangeOf(webhookId, nowMs))) {
+      if (rows.length >= limit) break
+      const attempt = `${id} ${dueAtMs}`
+      if ((this.leases.get(attempt) ?? 0) > nowMs) continue
+      const row = this.tables.deliveries.get([webhookId, id])
+      if (row === undefined) continue
+      rows.push(row)
+      this.leases.delete(attempt)
+      this.leases.set(attempt, nowMs + leaseMs)
+    }
     return Promise.resolve(rows)
   }
 
@@ -66,29 +78,17 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
   async removeOld(before: Date): Promise<number> {
     let count = 0
     for (const webhookId of [...this.tables.webhookHealth.getKeys({})]) {
-      let removed = REMOVED_AT_ONCE
-      while (removed === REMOVED_AT_ONCE) {
-        removed = await commit(this.tables.root, () => {
-          const old = oldestOf(this.tables, webhookId).filter((row) => isOver(row, before))
-          for (const row of old) removeDelivery(this.tables, row)
-          return old.length
-        })
-        count += removed
-      }
+      count += await removeDeliveries(this.tables, webhookId, (row) => isOver(row, before))
     }
     return count
   }
 
-  private dueOf(webhookId: WebhookId, untilMs: number, most: number): DeliveryRow[] {
-    const rows: DeliveryRow[] = []
-    if (most <= 0) return rows
-    for (const [, dueAtMs, id] of this.tables.dueDeliveries.getKeys(dueRangeOf(webhookId, untilMs))) {
-      if (this.leases.has(id, dueAtMs, untilMs)) continue
-      const row = this.tables.deliveries.get([webhookId, id])
-      if (row !== undefined) rows.push(row)
-      if (rows.length === most) break
+  /** Stops at the first that has not ended: looking at each takes long when many are leased. */
+  private forgetEndedLeases(nowMs: number): void {
+    for (const [attempt, endsAtMs] of this.leases) {
+      if (endsAtMs > nowMs) return
+      this.leases.delete(attempt)
     }
-    return rows
   }
 }
 
@@ -101,49 +101,30 @@ export async function removeWebhooksOf(tables: Tables, partition: number): Promi
   for (const { key, value } of tables.webhookHealth.getRange({}))
     if (value.partition === partition) ids.push(key)
   for (const id of ids) {
-    let isMore = true
-    while (isMore) {
-      isMore = await commit(tables.root, () => {
-        const oldest = oldestOf(tables, id)
-        for (const row of oldest) removeDelivery(tables, row)
-        if (oldest.length === REMOVED_AT_ONCE) return true
-        removeWebhookHealth(tables, id)
-        return false
-      })
-    }
+    await removeDeliveries(tables, id, () => true)
+    await commit(tables.root, () => removeWebhookHealth(tables, id))
   }
 }
 
-function oldestOf(tables: Tables, webhookId: WebhookId): DeliveryRow[] {
-  const oldest = offsetRange([webhookId], { order: 'asc', from: 0, to: Infinity, limit: REMOVED_AT_ONCE })
-  const ids = tables.deliveryOrder.getRange(oldest)
-  return [...ids].flatMap(({ value }) => tables.deliveries.get([webhookId, value]) ?? [])
-}
-
-interface Lease {
-  untilMs: number
-  dueAtMs: number | undefined
-}
-
-/** Of one attempt each. One process holds the folder, so nobody else need know of them. */
-class Leases {
-  private readonly leases = new Map<DeliveryId, Lease>()
-
-  take({ id, dueAt }: Delivery, untilMs: number): void {
-    this.leases.delete(id)
-    this.leases.set(id, { untilMs, dueAtMs: dueAt?.getTime() })
-  }
-
-  has(id: DeliveryId, dueAtMs: number, nowMs: number): boolean {
-    const lease = this.leases.get(id)
-    return lease?.dueAtMs === dueAtMs && lease.untilMs > nowMs
-  }
-
-  /** Forgets those that are over, as far as they end in their order: to look at each takes long where many run. */
-  forgetOver(nowMs: number): void {
-    for (const [id, { untilMs }] of this.leases) {
-      if (untilMs > nowMs) return
-      this.leases.delete(id)
-    }
+/**
+ * Removes a webhook's oldest deliveries for as long as all of a transaction's share are to be removed. Resolves with
+ * how many it removed.
+ */
+async function removeDeliveries(
+  tables: Tables,
+  webhookId: WebhookId,
+  shouldRemove: (row: DeliveryRow) => boolean,
+): Promise<number> {
+  const oldest = offsetRange([webhookId], { ...ALL_OFFSETS, limit: REMOVED_AT_ONCE })
+  let count = 0
+  for (;;) {
+    const removed = await commit(tables.root, () => {
+      const ids = [...tables.deliveryOrder.getRange(oldest)].map(({ value }) => value)
+      const rows = ids.flatMap((id) => tables.deliveries.get([webhookId, id]) ?? []).filter(shouldRemove)
+      for (const row of rows) removeDelivery(tables, row)
+      return rows.length
+    })
+    count += removed
+    if (removed < REMOVED_AT_ONCE) return count
   }
 }

@@ -111,15 +111,14 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
   private candidates(query: InboxListQuery): Iterable<InboxId> {
     const listed = this.listed(query)
     if (query.state !== 'expired') return listed
-    const isBehind = (id: InboxId) =>
-      query.after === null || (query.order === 'asc' ? id > query.after : id < query.after)
+    const { after, order } = query
     const due: InboxId[] = []
     for (const [, id] of this.dueUntil(query.now)) {
       due.push(id)
-      if (due.length > MAX_DUE) return merge(listed, this.listed({ ...query, state: 'active' }), query.order)
+      if (due.length > MAX_DUE) return merge(listed, this.listed({ ...query, state: 'active' }), order)
     }
-    const ascending = due.filter(isBehind).sort()
-    return merge(listed, query.order === 'asc' ? ascending : ascending.reverse(), query.order)
+    const ascending = due.filter((id) => after === null || comesBefore(after, id, order)).sort()
+    return merge(listed, order === 'asc' ? ascending : ascending.reverse(), order)
   }
 
   private listed(query: InboxListQuery): Iterable<InboxId> {

@@ -29,11 +29,7 @@ export class LmdbReplays implements ReplayQueries, ReplayLeases {
   claimReplay({ now, leaseMs }: { now: Date; leaseMs: number }): Promise<Replay | null> {
     const nowMs = now.getTime()
     if (isCatchingUpWith(this.tables, 'webhook-events')) return Promise.resolve(null)
-    let key = this.nextFree(nowMs)
-    if (key === null) {
-      this.lookForFree(nowMs)
-      key = this.nextFree(nowMs)
-    }
+    const key = this.nextFree(nowMs) ?? this.lookForFree(nowMs)
     if (key === null) return Promise.resolve(null)
     const [webhookId, replayId] = key
     this.freeFrom.set(replayId, nowMs + leaseMs)
@@ -65,14 +61,15 @@ export class LmdbReplays implements ReplayQueries, ReplayLeases {
     return null
   }
 
-  /** One look serves as many claims as it finds free ones: any number of them may wait. */
-  private lookForFree(nowMs: number): void {
+  /** Looks at all replays. One look serves as many claims as it finds free ones: any number of them may wait. */
+  private lookForFree(nowMs: number): ReplayRowKey | null {
     const asking = [...this.tables.askingReplays.getKeys({})]
     const ids = new Set(asking.map(([, id]) => id))
     for (const id of this.freeFrom.keys()) if (!ids.has(id)) this.freeFrom.delete(id)
     this.free = asking
       .filter((key) => this.freeFromMs(key) <= nowMs)
       .sort((one, other) => this.freeFromMs(other) - this.freeFromMs(one))
+    return this.nextFree(nowMs)
   }
 
   private freeFromMs([, replayId]: ReplayRowKey): number {

@@ -13,7 +13,6 @@ import type {
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { REMOVED, Webhook } from '#libs/domain/webhook/webhook.js'
-import { openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import type { LogTopic } from '#libs/ports/event-log/topics.js'
 import type { ActiveKey, ListQuery, MessageRangeQuery } from '#libs/ports/read-model/queries.js'
 import type { HistoryEntry } from '#libs/ports/read-model/history.js'
@@ -44,26 +43,14 @@ type LabelKey = [
   ...[name: string, value: string, id: InboxId],
 ]
 export type DueKey = [expiresAtMs: number, id: InboxId]
-export type MessageRowKey = [inbox: InboxId, message: MessageId]
-export type DeliveryOrderKey = [webhook: WebhookId, offset: number]
 export type DueDeliveryKey = [webhook: WebhookId, dueAtMs: number, delivery: DeliveryId]
 export type ReplayRowKey = [webhook: WebhookId, replay: ReplayId]
 export type DueWebhookKey = [dueAtMs: number, webhook: WebhookId]
 
 export type Tables = ReturnType<typeof tablesIn>
 
-/** Rejects if the file can't be opened, or if its list of tables can't be read. */
-export async function openTables(path: string): Promise<Tables> {
-  const root = openLmdbFile<unknown, string>({ path, isSynced: 'after-seen', maxDbs: 40 })
-  try {
-    return tablesIn(root)
-  } catch (error) {
-    await root.close()
-    throw error
-  }
-}
-
-function tablesIn(root: RootDatabase<unknown, string>) {
+/** Throws if the file's list of tables can't be read. */
+export function tablesIn(root: RootDatabase<unknown, string>) {
   const index = <Value, TableKey extends Key>(name: string) => root.openDB<Value, TableKey>({ name })
   // Records with a structure of their own in each row take longer to read than the names of their fields.
   const encoding = { encoder: { useRecords: false } }
@@ -79,7 +66,7 @@ function tablesIn(root: RootDatabase<unknown, string>) {
     labels: index<true, LabelKey>('labels'),
     due: index<true, DueKey>('due'),
     messageIndex: index<MessageId, [inbox: InboxId, offset: number]>('message-index'),
-    messages: rows<MessageRow, MessageRowKey>('messages'),
+    messages: rows<MessageRow, [inbox: InboxId, message: MessageId]>('messages'),
     bodies: contents('bodies'),
     raws: contents('raws'),
     history: rows<HistoryEntry, [inbox: InboxId, offset: number]>('history'),
@@ -92,7 +79,7 @@ function tablesIn(root: RootDatabase<unknown, string>) {
     /** Of every webhook that has had a delivery or a replay. */
     webhookHealth: rows<WebhookHealth & OfPartition, WebhookId>('webhook-health'),
     deliveries: rows<DeliveryRow, [webhook: WebhookId, delivery: DeliveryId]>('deliveries'),
-    deliveryOrder: index<DeliveryId, DeliveryOrderKey>('delivery-order'),
+    deliveryOrder: index<DeliveryId, [webhook: WebhookId, offset: number]>('delivery-order'),
     deliveryStates: index<DeliveryId, [webhook: WebhookId, state: Delivery['state'], offset: number]>(
       'delivery-states',
     ),
@@ -118,10 +105,7 @@ function tablesIn(root: RootDatabase<unknown, string>) {
 export function accountTablesOf(tables: Tables): Pick<RootDatabase, 'clearAsync'>[] {
   const { accounts, keys, keyHashes, accountKeys, activeKeys } = tables
   const { webhooks, inboxWebhooks, environmentWebhooks } = tables
-  return [
-    ...[accounts, keys, keyHashes, accountKeys, activeKeys],
-    ...[webhooks, inboxWebhooks, environmentWebhooks],
-  ]
+  return [accounts, keys, keyHashes, accountKeys, activeKeys, webhooks, inboxWebhooks, environmentWebhooks]
 }
 
 /** Whether the views of any partition of a topic may lack records that are on the log already. */
@@ -134,6 +118,7 @@ export function isCatchingUpWith({ slots }: Tables, topic: LogTopic): boolean {
 
 /** The whole list, in order. */
 export const ALL = { order: 'asc', after: null, limit: Infinity } as const
+export const ALL_OFFSETS = { order: 'asc', from: 0, to: Infinity, limit: Infinity } as const
 
 /** The range of a list in a table whose keys are a scope and an id. Every id of one kind begins with `first`. */
 export function idRange<Scope extends Key[], Id extends string>(
