@@ -4,33 +4,19 @@ import type { WebhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'
 import type { EventLog } from '#libs/ports/event-log/event-log.js'
 import type { FreeDisk } from '#libs/engines/embedded/event-log/free-disk.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
-import type { ProjectionStore } from '#libs/ports/read-model/projection-store.js'
 import type { IdempotencyStore } from '#libs/ports/idempotency/idempotency-store.js'
 import type { RateLimits } from '#libs/ports/rate-limit/rate-limits.js'
-import type {
-  AccountQueries,
-  ReplayLeases,
-  DeliveryQueries,
-  DueDeliveries,
-  DueInboxes,
-  InboxQueries,
-  ReplayQueries,
-  WebhookQueries,
-} from '#libs/ports/read-model/queries.js'
+import type { ReadModel } from '#libs/ports/read-model/queries.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
 import type { UsageStore } from '#libs/ports/usage/usage-store.js'
 import type { TopicName } from '#libs/ports/event-log/topics.js'
 
 /** Every port, with the adapters of one engine behind them. */
-export interface Engine {
+export interface Engine extends Omit<ReadModel, 'store' | 'queries'> {
   log: EventLog
   vault: KeyVault
-  projections: ProjectionStore
-  inboxes: InboxQueries & DueInboxes
-  accounts: AccountQueries
-  deliveries: DeliveryQueries & DueDeliveries
-  replays: ReplayQueries & ReplayLeases
-  webhooks: WebhookQueries
+  projections: ReadModel['store']
+  inboxes: ReadModel['queries']
   secrets: WebhookSecrets
   keyUse: KeyUse
   signals: Signals

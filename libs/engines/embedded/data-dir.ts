@@ -16,7 +16,7 @@ import { makeSecretKey } from '#libs/ports/key-vault/seal.js'
 export interface DataDir {
   path: string
   /** Lets another process take it. */
-  release(): void
+  release: () => void
 }
 
 /** What keeps the data folder from being used, and what to do. */

@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { LmdbKeyVault } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
+import { dirname, join, resolve } from 'node:path'
+import { LmdbKeyVault, type LmdbKeyVaultOptions } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { webhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'
 import { KEPT_MS, LEASE_MS } from '#libs/ports/idempotency/idempotency-store.js'
@@ -20,99 +20,90 @@ import { DataDirError, masterKeyText, takeDataDir } from './data-dir.js'
 
 /** Partitions of inbox-events: enough that one slow mail holds back few inboxes, few enough for large batches. */
 const PARTITIONS = 8
-type DataFile = readonly [folder: string, file: string]
-const LOG_FILE: DataFile = ['event-log', 'log.mdb']
-const KEYS_FILE: DataFile = ['keys', 'keys.mdb']
-const VIEWS_FILE: DataFile = ['read-model', 'views.mdb']
-const REQUESTS_FILE: DataFile = ['idempotency', 'requests.mdb']
-const KEY_USE_FILE: DataFile = ['key-use', 'key-use.mdb']
-
+const LOG_FILE = join('event-log', 'log.mdb')
+const KEYS_FILE = join('keys', 'keys.mdb')
+const VIEWS_FILE = join('read-model', 'views.mdb')
+const REQUESTS_FILE = join('idempotency', 'requests.mdb')
+const KEY_USE_FILE = join('key-use', 'key-use.mdb')
 const USAGE_FOLDER = 'usage'
 
 const REWRITE_KEYS_WITHIN_MS = 3_600_000
 
 /** Every port in this process, on files in the data folder. Throws DataDirError if they can't be used. */
 export async function openEmbeddedEngine({ settings, now, onError }: EngineOptions): Promise<Engine> {
-  const dataDir = takeDataDir(settings.dataDir)
+  const { path, release } = takeDataDir(settings.dataDir)
   // Closes in reverse order, each of them whatever became of the others.
   const opened = new AsyncDisposableStack()
-  opened.defer(() => dataDir.release())
+  opened.defer(release)
+  const closeLater = async <Opened extends { close(): Promise<void> } | null>(opening: Promise<Opened>) =>
+    opened.adopt(await opening, (each) => each?.close())
+  const onErrorDuring = (during: string) => (error: unknown) => onError(error, during)
   const close = () => opened.disposeAsync()
   try {
-    const hasKeys = isThere(join(dataDir.path, ...KEYS_FILE))
-    if (hasKeys) refuseLostLog(dataDir.path)
-    const masterKeys = MasterKeys.parse(masterKeyText(dataDir.path, settings.masterKey, hasKeys))
+    const hasKeys = isThere(join(path, KEYS_FILE))
+    if (hasKeys) refuseLostLog(path)
+    const masterKeys = MasterKeys.parse(masterKeyText(path, settings.masterKey, hasKeys))
     if (masterKeys === null) throw new DataDirError('the master key is not 32 bytes in base64')
-    const log = await openLog(dataDir.path, now, (error) => onError(error, 'removing old events'))
-    opened.defer(() => log.close())
-    if (!hasKeys) await refuseLostKeys(log, dataDir.path)
-    const vault = await orDataDirError(() =>
-      LmdbKeyVault.open({
-        path: fileIn(dataDir.path, KEYS_FILE),
-        masterKeys,
-        rewriteWithinMs: REWRITE_KEYS_WITHIN_MS,
-        now,
-        onRewriteError: (error) => onError(error, 'rewriting the key file'),
-      }),
+    const log = await closeLater(openLog(path, now, onErrorDuring('removing old events')))
+    if (!hasKeys) await refuseLostKeys(log, path)
+    const vaultOptions: LmdbKeyVaultOptions = {
+      path: fileIn(path, KEYS_FILE),
+      masterKeys,
+      rewriteWithinMs: REWRITE_KEYS_WITHIN_MS,
+      now,
+      onRewriteError: onErrorDuring('rewriting the key file'),
+    }
+    const vault = await closeLater(orDataDirError(() => LmdbKeyVault.open(vaultOptions)))
+    const { store, queries, accounts, deliveries, replays, webhooks } = await closeLater(
+      openOrRemove(fileIn(path, VIEWS_FILE), openLmdbReadModel, onErrorDuring('opening the views')),
     )
-    opened.defer(() => vault.close())
-    const readModel = await openOrRemove(
-      fileIn(dataDir.path, VIEWS_FILE),
-      (path) => openLmdbReadModel(path),
-      (error) => onError(error, 'opening the views'),
+    const keyUseStore = await closeLater(
+      openOrRemove(
+        fileIn(path, KEY_USE_FILE),
+        (file) => LmdbKeyUseStore.open(file),
+        onErrorDuring('opening when keys were used'),
+      ),
     )
-    opened.defer(() => readModel.close())
-    const keyUseStore = await openOrRemove(
-      fileIn(dataDir.path, KEY_USE_FILE),
-      (path) => LmdbKeyUseStore.open(path),
-      (error) => onError(error, 'opening when keys were used'),
-    )
-    opened.defer(() => keyUseStore.close())
-    const keyUse = new GatheredKeyUse(keyUseStore, (error) => onError(error, 'storing when keys were used'))
+    const keyUse = new GatheredKeyUse(keyUseStore, onErrorDuring('storing when keys were used'))
     opened.defer(() => keyUse.close())
-    const { store: projections, queries: inboxes, accounts, webhooks, deliveries, replays } = readModel
-    const secrets = webhookSecrets(masterKeys)
     const signals = new InProcessSignals()
     opened.defer(() => signals.close())
-    const limits = memoryRateLimits()
-    const idempotency = await openOrRemove(
-      fileIn(dataDir.path, REQUESTS_FILE),
-      (path) =>
-        LmdbIdempotencyStore.open({
-          path,
-          leaseMs: LEASE_MS,
-          keptMs: KEPT_MS,
-          now,
-          onPruneError: (error) => onError(error, 'removing old answers'),
-        }),
-      (error) => onError(error, 'opening the answers to repeated requests'),
+    const requestOptions = {
+      leaseMs: LEASE_MS,
+      keptMs: KEPT_MS,
+      now,
+      onPruneError: onErrorDuring('removing old answers'),
+    }
+    const idempotency = await closeLater(
+      openOrRemove(
+        fileIn(path, REQUESTS_FILE),
+        (file) => LmdbIdempotencyStore.open({ path: file, ...requestOptions }),
+        onErrorDuring('opening the answers to repeated requests'),
+      ),
     )
-    opened.defer(() => idempotency.close())
-    // Not removed where it can't be opened: it has figures of events that the log has long lost.
-    const usage = settings.countsUsage
-      ? await orDataDirError(() => openChdbUsage(join(dataDir.path, USAGE_FOLDER)))
-      : null
-    opened.defer(() => usage?.close())
+    // Not removed if it can't be opened: it has figures of events that the log has long lost.
+    const openUsage = () => openChdbUsage(join(path, USAGE_FOLDER))
+    const usage = settings.countsUsage ? await closeLater(orDataDirError(openUsage)) : null
     return {
       log,
       vault,
-      secrets,
-      projections,
-      inboxes,
+      secrets: webhookSecrets(masterKeys),
+      projections: store,
+      inboxes: queries,
       accounts,
-      webhooks,
       deliveries,
       replays,
+      webhooks,
       keyUse,
       signals,
-      limits,
+      limits: memoryRateLimits(),
       idempotency,
       usage,
-      disk: new FreeDisk(dataDir.path),
+      disk: new FreeDisk(path),
       close,
     }
   } catch (error) {
-    await close().catch((fault: unknown) => onError(fault, 'closing'))
+    await close().catch(onErrorDuring('closing'))
     throw error
   }
 }
@@ -126,14 +117,14 @@ export async function openLogForRecovery(
   given: string,
   now: () => Date,
 ): Promise<{ log: EventLog } & AsyncDisposable> {
-  const file = join(resolve(given), ...LOG_FILE)
+  const file = join(resolve(given), LOG_FILE)
   // Checked first: nothing is made in a folder that was named by mistake.
   if (!isThere(file)) throw new DataDirError(`${given} is not a data folder of Mayfly: there is no ${file}`)
   const opened = new AsyncDisposableStack()
   try {
-    const dataDir = takeDataDir(given)
-    opened.defer(() => dataDir.release())
-    const log = await openLog(dataDir.path, now, () => undefined)
+    const { path, release } = takeDataDir(given)
+    opened.defer(release)
+    const log = await openLog(path, now, () => undefined)
     opened.defer(() => log.close())
     return { log, [Symbol.asyncDispose]: () => opened.disposeAsync() }
   } catch (error) {
@@ -147,18 +138,16 @@ function openLog(
   now: () => Date,
   onPruneError: (error: unknown) => void,
 ): Promise<LmdbEventLog> {
-  const path = fileIn(dataDir, LOG_FILE)
-  return orDataDirError(() =>
-    LmdbEventLog.open({ path, partitions: PARTITIONS, retentionMs, now, onPruneError }),
-  )
+  const options = { path: fileIn(dataDir, LOG_FILE), partitions: PARTITIONS, retentionMs, now, onPruneError }
+  return orDataDirError(() => LmdbEventLog.open(options))
 }
 
 /** An event log is made before any key: keys without one mean that it was lost, not that all begins anew. */
 function refuseLostLog(dataDir: string): void {
-  const log = join(dataDir, ...LOG_FILE)
+  const log = join(dataDir, LOG_FILE)
   if (isThere(log)) return
   throw new DataDirError(
-    `the event log ${log} is missing or empty, though there are keys of inboxes in ${join(dataDir, ...KEYS_FILE)}: ` +
+    `the event log ${log} is missing or empty, though there are keys of inboxes in ${join(dataDir, KEYS_FILE)}: ` +
       `put a copy of it back, or set MAYFLY_DATA_DIR to another folder to begin anew`,
   )
 }
@@ -168,7 +157,7 @@ async function refuseLostKeys(log: LmdbEventLog, dataDir: string): Promise<void>
   const { partitions } = await log.topology('inbox-events')
   if (partitions.every(({ end }) => end === 0)) return
   throw new DataDirError(
-    `the keys of inboxes ${join(dataDir, ...KEYS_FILE)} are missing, without which no mail on the event log opens: ` +
+    `the keys of inboxes ${join(dataDir, KEYS_FILE)} are missing, without which no mail on the event log opens: ` +
       `put a copy of them back, or set MAYFLY_DATA_DIR to another folder to begin anew`,
   )
 }
@@ -201,7 +190,8 @@ async function openOrRemove<Opened>(
   }
 }
 
-function fileIn(dataDir: string, [folder, file]: DataFile): string {
-  mkdirSync(join(dataDir, folder), { recursive: true, mode: 0o700 })
-  return join(dataDir, folder, file)
+function fileIn(dataDir: string, file: string): string {
+  const path = join(dataDir, file)
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  return path
 }

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { EventEmitter, once } from 'node:events'
 import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { RootDatabase } from 'lmdb'
-import { closeLmdbFile, commit, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import { closeLmdbFile, commit, openLmdbStore } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { Batcher } from '#libs/ports/event-log/batcher.js'
 import {
   LogUnavailableError,
@@ -54,8 +55,8 @@ export class LmdbEventLog implements EventLog {
   private readonly topics: LmdbTopics
   private readonly offsets: CommittedOffsets
   private readonly disk: FreeDisk
-  /** Consumers that wait for the next record of a partition. */
-  private readonly waiting = new Map<PartitionRange, Set<() => void>>()
+  /** Emits the name of a partition that records were appended to. */
+  private readonly appended = new EventEmitter().setMaxListeners(0)
   private readonly batcher: Batcher<Append, Position>
   private readonly pruneTimer: NodeJS.Timeout
   private pruning: Promise<void> = Promise.resolve()
@@ -64,9 +65,9 @@ export class LmdbEventLog implements EventLog {
   readonly logId: string
 
   /** Throws if the file can't be opened or was made with another number of partitions. */
-  static async open(options: LmdbEventLogOptions): Promise<LmdbEventLog> {
-    const root = openLmdbFile<unknown, string>({ path: options.path, isSynced: 'before-seen', maxDbs: 32 })
-    try {
+  static open(options: LmdbEventLogOptions): Promise<LmdbEventLog> {
+    const file = { path: options.path, isSynced: 'before-seen', maxDbs: 32 } as const
+    return openLmdbStore(file, async (root: RootDatabase<unknown, string>) => {
       const meta = root.openDB<string | number, string>({ name: 'meta' })
       if (meta.get('log-id') === undefined) {
         await commit(root, () => {
@@ -82,10 +83,7 @@ export class LmdbEventLog implements EventLog {
         )
       }
       return new LmdbEventLog(root, String(meta.get('log-id')), options)
-    } catch (error) {
-      await closeLmdbFile(root)
-      throw error
-    }
+    })
   }
 
   private constructor(
@@ -189,9 +187,7 @@ export class LmdbEventLog implements EventLog {
   private async write(appends: readonly Append[]): Promise<Position[]> {
     await this.disk.require()
     const positions = await this.topics.append(appends, this.options.now())
-    for (const range of new Set(positions.map((position) => this.topics.rangeOf(position)))) {
-      for (const wake of this.waiting.get(range) ?? []) wake()
-    }
+    for (const name of new Set(positions.map(nameOf))) this.appended.emit(name)
     return positions
   }
 
@@ -217,20 +213,11 @@ export class LmdbEventLog implements EventLog {
       const records = this.readBatch(range, offset, batchRecords)
       const last = records.at(-1)
       if (last !== undefined) return { records, next: last.offset + 1 }
-      await this.untilAppended(range, signal)
+      await once(this.appended, nameOf(range), { signal }).catch((error: unknown) => {
+        if (!signal.aborted) throw error
+      })
     }
     return null
-  }
-
-  private async untilAppended(range: PartitionRange, signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<undefined>()
-    const wake = () => resolve(undefined)
-    const waiting = this.waiting.get(range) ?? new Set()
-    this.waiting.set(range, waiting.add(wake))
-    signal.addEventListener('abort', wake, { once: true })
-    await promise
-    waiting.delete(wake)
-    signal.removeEventListener('abort', wake)
   }
 
   private readBatch(partition: Partition, from: number, maxItems = BATCH.maxItems): StoredRecord[] {
@@ -247,4 +234,8 @@ export class LmdbEventLog implements EventLog {
       }
     }
   }
+}
+
+function nameOf({ topic, partition }: Partition): string {
+  return `${topic}/${partition}`
 }

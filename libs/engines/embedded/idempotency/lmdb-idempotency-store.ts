@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Database, RootDatabase } from 'lmdb'
-import { closeLmdbFile, commit, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import { closeLmdbFile, commit, openLmdbStore } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 import {
   IdempotencyUnavailableError,
@@ -13,7 +13,7 @@ import {
 
 /*
  * Relies on lmdb 3 synced before seen, where a visible commit has been synced to disk, and on one process having the
- * file: leases are kept in memory alone, so that one which ends with its process keeps nobody out.
+ * file: leases are kept in memory only, and end with the process.
  */
 
 export interface LmdbIdempotencyOptions {
@@ -22,7 +22,7 @@ export interface LmdbIdempotencyOptions {
   leaseMs: number
   keptMs: number
   now: () => Date
-  /** Told where old records could not be removed; that is tried again. */
+  /** Called if old records could not be removed; it is tried again. */
   onPruneError: (error: unknown) => void
 }
 
@@ -34,12 +34,13 @@ interface RecordRow {
   answer: Uint8Array | null
 }
 
+type Root = RootDatabase<unknown, string>
 type ExpiryKey = [expiresAtMs: number, id: string]
 
 interface Lease {
   token: string
   fingerprint: string
-  /** By a clock that only goes on. */
+  /** By the monotonic clock. */
   endsAtMs: number
 }
 
@@ -53,19 +54,14 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
   private readonly pruning: Repetition
 
   /** Rejects if the file can't be opened. */
-  static async open(options: LmdbIdempotencyOptions): Promise<LmdbIdempotencyStore> {
-    const root = openLmdbFile<unknown, string>({ path: options.path, isSynced: 'before-seen', maxDbs: 2 })
-    try {
-      return new LmdbIdempotencyStore(options, root)
-    } catch (error) {
-      await closeLmdbFile(root)
-      throw error
-    }
+  static open(options: LmdbIdempotencyOptions): Promise<LmdbIdempotencyStore> {
+    const file = { path: options.path, isSynced: 'before-seen', maxDbs: 2 } as const
+    return openLmdbStore(file, (root: Root) => new LmdbIdempotencyStore(options, root))
   }
 
   private constructor(
     private readonly options: LmdbIdempotencyOptions,
-    private readonly root: RootDatabase<unknown, string>,
+    private readonly root: Root,
   ) {
     this.records = root.openDB<RecordRow, string>({ name: 'records' })
     this.expiries = root.openDB<true, ExpiryKey>({ name: 'expiries' })
@@ -79,21 +75,19 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
   }
 
   async reserve({ id, fingerprint }: Repeatable): Promise<Reservation> {
-    const standing = this.leases.get(id)
-    if (standing !== undefined && standing.endsAtMs > performance.now()) {
-      return standing.fingerprint === fingerprint
-        ? { state: 'in-use' }
-        : { state: 'reused', fingerprint: standing.fingerprint }
-    }
-    const known = this.read(id)
+    const found = this.leases.get(id)
+    const lease = found !== undefined && found.endsAtMs > performance.now() ? found : null
+    const record = this.read(id)
+    const known = lease ?? record
     if (known !== null && known.fingerprint !== fingerprint) {
       return { state: 'reused', fingerprint: known.fingerprint }
     }
-    if (known?.answer != null) return { state: 'stored', answer: known.answer }
-    // Before anything is waited for: who comes at the same moment finds the lease.
+    if (lease !== null) return { state: 'in-use' }
+    if (record?.answer != null) return { state: 'stored', answer: record.answer }
+    // Taken before any await, so that the same request at the same moment finds it.
     const token = randomUUID()
     this.leases.set(id, { token, fingerprint, endsAtMs: performance.now() + this.leaseMs })
-    const { seed, firstAtMs } = known ?? (await this.begin(id, fingerprint, token))
+    const { seed, firstAtMs } = record ?? (await this.begin(id, fingerprint, token))
     return { state: 'run', run: { id, token, seed, firstAtMs } }
   }
 
@@ -109,8 +103,8 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
     try {
       await this.write(() => {
         const record = this.records.get(id)
-        if (record !== undefined && this.leaseOf(id, token) !== null)
-          this.put(id, { ...record, answer, expiresAtMs: this.expiryFromNow() })
+        if (record === undefined || this.leaseOf(id, token) === null) return
+        this.put(id, { ...record, answer, expiresAtMs: this.expiryFromNow() })
       })
     } finally {
       this.drop(id, token)
@@ -126,7 +120,7 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
     }
   }
 
-  /** Records in the file, those included whose time is over. */
+  /** Records in the file, expired ones included. */
   count(): number {
     return this.records.getCount()
   }
@@ -153,7 +147,7 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
     }
   }
 
-  /** Removes what has been kept for long enough; a request that is running still has its lease. */
+  /** Removes expired records; a request that is running still has its lease. */
   private async prune(): Promise<void> {
     const nowMs = performance.now()
     for (const [id, { endsAtMs }] of this.leases) if (endsAtMs <= nowMs) this.leases.delete(id)

@@ -2,7 +2,14 @@ import { open as openFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { RootDatabase } from 'lmdb'
 import { LRUCache } from 'lru-cache'
-import { closeLmdbFile, commit, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import pLimit from 'p-limit'
+import {
+  closeLmdbFile,
+  commit,
+  openLmdbFile,
+  openLmdbStore,
+  type LmdbFileOptions,
+} from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import {
   KeyForgottenError,
@@ -31,6 +38,7 @@ export interface LmdbKeyVaultOptions {
 
 type KeyRecord = WrappedKey | { forgottenAt: Date }
 type VaultRow = KeyRecord | Date | string
+type Root = RootDatabase<VaultRow, string>
 
 /** Where it is kept that the file still holds forgotten keys, and since when. */
 const UNCLEAN_SINCE = 'unclean-since'
@@ -42,33 +50,29 @@ const MAX_AT_HAND = 10_000
 
 export class LmdbKeyVault implements KeyVault {
   private timer: NodeJS.Timeout | null = null
-  /** Forgetting and rewriting, one after the other. */
-  private queue: Promise<unknown> = Promise.resolve()
-  /** There while the rewritten file takes the old one's place: nothing may read or write meanwhile. */
-  private swap: Promise<void> | null = null
+  /** Runs forgetting, rewriting and closing one after the other. */
+  private readonly exclusively = pLimit(1)
+  /** Set while the rewritten file takes the old one's place: nothing may read or write meanwhile. */
+  private swap: Promise<unknown> | null = null
   private isClosed = false
   private readonly atHand = new LRUCache<InboxId, SecretKey>({ max: MAX_AT_HAND })
 
   /** Rejects if the file can't be opened, with MasterKeyMissingError if its keys could not be. */
-  static async open(options: LmdbKeyVaultOptions): Promise<LmdbKeyVault> {
+  static open(options: LmdbKeyVaultOptions): Promise<LmdbKeyVault> {
     const { path, masterKeys } = options
-    const root = openVault(path)
-    try {
+    return openLmdbStore(fileAt(path), async (root: Root) => {
       const masterKeyId = root.get(MASTER_KEY_ID)
       if (typeof masterKeyId === 'string') masterKeys.mustHave(masterKeyId)
       if (masterKeyId !== masterKeys.current) {
         await commit(root, () => root.putSync(MASTER_KEY_ID, masterKeys.current))
       }
       return new LmdbKeyVault(options, root)
-    } catch (error) {
-      await closeLmdbFile(root)
-      throw error
-    }
+    })
   }
 
   private constructor(
     private readonly options: LmdbKeyVaultOptions,
-    private root: RootDatabase<VaultRow, string>,
+    private root: Root,
   ) {
     this.scheduleRewrite()
   }
@@ -119,14 +123,9 @@ export class LmdbKeyVault implements KeyVault {
   async rewrite(): Promise<void> {
     await this.exclusively(async () => {
       if (this.isClosed || this.root.get(UNCLEAN_SINCE) === undefined) return
-      const { promise, resolve } = Promise.withResolvers<undefined>()
-      this.swap = promise
-      try {
-        await this.swapForCopy()
-      } finally {
-        this.swap = null
-        resolve(undefined)
-      }
+      const swapping = this.swapForCopy().finally(() => (this.swap = null))
+      this.swap = Promise.allSettled([swapping])
+      await swapping
     })
   }
 
@@ -137,7 +136,7 @@ export class LmdbKeyVault implements KeyVault {
     await Promise.all([copy, `${copy}-lock`].map((file) => rm(file, { force: true })))
     await this.root.committed
     await this.root.backup(copy, true)
-    const copied = openVault(copy)
+    const copied: Root = openLmdbFile(fileAt(copy))
     await commit(copied, () => copied.removeSync(UNCLEAN_SINCE))
     await closeLmdbFile(copied)
     await sync(copy)
@@ -146,7 +145,7 @@ export class LmdbKeyVault implements KeyVault {
       await rename(copy, path)
       await sync(dirname(path))
     } finally {
-      this.root = openVault(path)
+      this.root = openLmdbFile(fileAt(path))
       await rm(`${copy}-lock`, { force: true })
     }
   }
@@ -184,19 +183,10 @@ export class LmdbKeyVault implements KeyVault {
       )
     }, delay).unref()
   }
-
-  private exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = this.queue.then(work)
-    this.queue = result.then(
-      () => undefined,
-      () => undefined,
-    )
-    return result
-  }
 }
 
-function openVault(path: string): RootDatabase<VaultRow, string> {
-  return openLmdbFile<VaultRow, string>({ path, isSynced: 'before-seen' })
+function fileAt(path: string): LmdbFileOptions {
+  return { path, isSynced: 'before-seen' }
 }
 
 async function sync(path: string): Promise<void> {

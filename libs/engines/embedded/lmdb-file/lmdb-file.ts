@@ -38,6 +38,20 @@ export function openLmdbFile<Value, LmdbKey extends Key>({
   })
 }
 
+/** Opens a file and resolves with the store that is made of it. If making one fails, the file is closed again. */
+export async function openLmdbStore<Store, Value, LmdbKey extends Key>(
+  options: LmdbFileOptions,
+  make: (root: RootDatabase<Value, LmdbKey>) => Store | Promise<Store>,
+): Promise<Store> {
+  const root = openLmdbFile<Value, LmdbKey>(options)
+  try {
+    return await make(root)
+  } catch (error) {
+    await closeLmdbFile(root)
+    throw error
+  }
+}
+
 /**
  * Runs `work` as one transaction; resolves once it is committed, rejects with why it could not be. A child
  * transaction, since lmdb keeps what a plain one wrote before it threw.
