@@ -85,7 +85,7 @@ export async function recoverKey(
   const secret = drawSecret(ENVIRONMENT, randomBytes)
   const { accountId } = first
   const keyId = mintId('key')
-  const event = keyIssued({ accountId, keyId, name: 'recovered', secret, now })
+  const event = keyIssued({ accountId, keyId, name: 'recovered' }, secret, now())
   const recorder = new Recorder(opened.log, '/mayfly/cli', now)
   await recorder.record(event, { accountId, environment: ENVIRONMENT, keyId: null })
   return { secret, keyId, accountId, environment: ENVIRONMENT }
@@ -120,13 +120,11 @@ async function issueVisibly(secret: string, { engine, now }: FirstKeyOptions): P
     const account = { accountId, name: 'bootstrap', plan: FIRST_PLAN, limits: null }
     await recorder.record({ type: 'AccountOpened', ...account, openedAt: now() }, attribution)
   }
-  const event = keyIssued({ accountId, keyId, name: 'bootstrap', secret, now })
+  const event = keyIssued({ accountId, keyId, name: 'bootstrap' }, secret, now())
   const position = await recorder.record(event, attribution)
-  const isVisible = await new ConsistentViews(engine.log, engine.inboxes, engine.signals).isVisibleWithin(
-    position,
-    VISIBLE_WITHIN_MS,
-  )
-  if (!isVisible) throw new Error('the first API key did not reach the views')
+  const views = new ConsistentViews(engine.log, engine.inboxes, engine.signals)
+  if (await views.isVisibleWithin(position, VISIBLE_WITHIN_MS)) return
+  throw new Error('the first API key did not reach the views')
 }
 
 /** The first event of a type among all accounts; null if there is none. */
@@ -134,8 +132,8 @@ async function firstEvent<Type extends AccountEvent['type']>(
   log: LogReader,
   type: Type,
 ): Promise<Extract<AccountEvent, { type: Type }> | null> {
-  const isOfType = (event: AccountEvent): event is Extract<AccountEvent, { type: Type }> =>
-    event.type === type
+  type Wanted = Extract<AccountEvent, { type: Type }>
+  const isOfType = (event: AccountEvent): event is Wanted => event.type === type
   const { partitions } = await log.topology('account-events')
   for (const range of partitions) {
     for await (const records of log.read(range)) {
@@ -153,26 +151,20 @@ async function firstEvent<Type extends AccountEvent['type']>(
   return null
 }
 
-interface NewKey {
-  accountId: AccountId
-  keyId: KeyId
-  name: string
-  secret: string
-  now: () => Date
-}
-
-function keyIssued({ accountId, keyId, name, secret, now }: NewKey): ApiKeyIssued {
+function keyIssued(
+  key: Pick<ApiKeyIssued, 'accountId' | 'keyId' | 'name'>,
+  secret: string,
+  issuedAt: Date,
+): ApiKeyIssued {
   return {
     type: 'ApiKeyIssued',
-    accountId,
-    keyId,
-    name,
+    ...key,
     environment: ENVIRONMENT,
     scopes: SCOPES,
     rateLimit: null,
     secretHash: hashSecret(secret),
     prefix: prefixOf(secret),
-    issuedAt: now(),
+    issuedAt,
   }
 }
 

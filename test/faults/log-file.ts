@@ -117,7 +117,11 @@ export async function eventsOf(dataDir: string, inboxId: InboxId): Promise<Inbox
 
 /** Takes the last records of each partition away, as a crash does with what was not flushed. Returns how many went. */
 export async function cutTail(dataDir: string, recordsPerPartition: number): Promise<number> {
-  const root = openLmdbFile<unknown, string>({ path: logPath(dataDir), isSynced: 'before-seen', maxDbs: 16 })
+  const root = openLmdbFile<unknown, string>({
+    path: logPath(dataDir),
+    syncMode: 'before-visible',
+    maxDbs: 16,
+  })
   const rows = root.openDB<unknown, [partition: number, offset: number]>({ name: 'inbox-events' })
   const tails = Array.from({ length: PARTITIONS }, (_, partition) =>
     [...rows.getKeys({ start: [partition, 0], end: [partition + 1, 0] })].slice(-recordsPerPartition),

@@ -115,7 +115,7 @@ async function durableText(folder: string, bytes: Buffer, database: string | nul
   // A name of its own each time, since lmdb knows a file that it had open.
   const path = join(folder, `${randomUUID()}.mdb`)
   await writeFile(path, bytes)
-  const root = openLmdbFile<StoredKey, string>({ path, isSynced: 'before-seen', maxDbs: 16 })
+  const root = openLmdbFile<StoredKey, string>({ path, syncMode: 'before-visible', maxDbs: 16 })
   const text: string[] = []
   if (database === null) {
     for (const { key, value } of root.getRange({})) {

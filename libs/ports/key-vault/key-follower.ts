@@ -75,6 +75,14 @@ export class KeyFollower {
     await this.catchUps[partition]?.get()
   }
 
+  /** What the log's partition holds now. */
+  async rangeOf(partition: number): Promise<{ logId: string; range: PartitionRange }> {
+    const { logId, partitions } = await this.options.log.topology('inbox-keys')
+    const range = partitions.find((candidate) => candidate.partition === partition)
+    if (range === undefined) throw new RangeError(`inbox-keys has no partition ${partition}`)
+    return { logId, range }
+  }
+
   private async followAll(): Promise<void> {
     const limit = pLimit(PARTITIONS_AT_ONCE)
     const failures = new Map<string, unknown>()
@@ -84,17 +92,15 @@ export class KeyFollower {
       ),
     )
     // One fault of the log or of the view is told of once, not for each partition.
-    if (!this.isStopped)
-      for (const error of failures.values()) this.options.onError(error, 'following inbox keys')
+    if (this.isStopped) return
+    for (const error of failures.values()) this.options.onError(error, 'following inbox keys')
   }
 
   private async follow(partition: number): Promise<void> {
     for (let beginnings = 0; beginnings < MAX_BEGINNINGS && !this.isStopped; beginnings += 1) {
       // The view is asked before the log: what it has applied can't lie past the end that is then told.
       const { standing } = await this.options.view.find(partition, [])
-      const { logId, partitions } = await this.options.log.topology('inbox-keys')
-      const range = partitions.find((candidate) => candidate.partition === partition)
-      if (range === undefined) throw new RangeError(`inbox-keys has no partition ${partition}`)
+      const { logId, range } = await this.rangeOf(partition)
       if (standing?.logId !== logId || standing.next > range.end) {
         // A log that ends short of the view has lost its tail: it is read again, and what the view knows stays.
         await this.options.view.begin(partition, { logId, next: range.first }, standing)
@@ -108,32 +114,26 @@ export class KeyFollower {
     throw new Error(`the view of inbox-keys/${partition} could not be caught up`)
   }
 
-  /** False if the view was moved to where the reading does not come past any more. */
+  /** False if another process moved the view back, or to another log, or if this one is being stopped. */
   private async applyRange(logId: string, range: PartitionRange, standsAt: number): Promise<boolean> {
     const { partition, end } = range
     let from = standsAt
     const step = async (records: readonly StoredRecord[], to: number): Promise<boolean> => {
-      if (this.isStopped) return false
-      if (to <= from) return true
-      const applied = await this.applyRecords({ partition, logId, from, to }, records)
-      if (applied) {
-        from = to
-        return true
+      while (from < to && !this.isStopped) {
+        const left = records.filter(({ offset }) => offset >= from)
+        if (await this.applyRecords({ partition, logId, from, to }, left)) {
+          from = to
+          continue
+        }
+        const { standing } = await this.options.view.find(partition, [])
+        if (standing?.logId !== logId || standing.next < from) return false
+        from = standing.next
       }
-      const { standing } = await this.options.view.find(partition, [])
-      if (standing?.logId !== logId || standing.next < from) return false
-      from = standing.next
-      return (
-        from >= to ||
-        step(
-          records.filter(({ offset }) => offset >= from),
-          to,
-        )
-      )
+      return from >= to
     }
     for await (const batch of this.options.log.read({ ...range, first: Math.max(from, range.first) })) {
       for (let at = 0; at < batch.length; at += RECORDS_A_STEP) {
-        const records = batch.slice(at, at + RECORDS_A_STEP).filter(({ offset }) => offset >= from)
+        const records = batch.slice(at, at + RECORDS_A_STEP)
         const last = records.at(-1)
         if (last !== undefined && !(await step(records, last.offset + 1))) return false
       }

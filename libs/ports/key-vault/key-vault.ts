@@ -2,23 +2,23 @@ import { UnavailableError } from '#libs/runtime/errors.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { SecretKey } from './seal.js'
 
-/** "Forgotten" was known once and never opens anything again; "unknown" may yet come to be known. */
+/** A forgotten key never opens anything again; an unknown one may still become known. */
 export type KeyLookup = { state: 'known'; key: SecretKey } | { state: 'forgotten' } | { state: 'unknown' }
 
-/** Each inbox's own key. To forget the key is to erase what was sealed with it, wherever it stands. */
+/** Each inbox's own key. Forgetting it erases everything that was sealed with it, wherever that is stored. */
 export interface KeyVault {
   /**
-   * Resolves with the inbox's key once that is durable; the same one where the inbox has one already.
-   * Rejects with KeyForgottenError if it was forgotten, with KeyVaultUnavailableError if it can't be kept.
+   * Resolves with the inbox's key once it is durable; with the existing one if the inbox has one.
+   * Rejects with KeyForgottenError if it was forgotten, with KeyVaultUnavailableError if it can't be stored.
    */
   create(inboxId: InboxId): Promise<SecretKey>
   find(inboxId: InboxId): Promise<KeyLookup>
-  /** Resolves once a permanent record durably stands in place of each key. Repeats change nothing. */
+  /** Resolves once a permanent record has durably replaced each key. Repeats change nothing. */
   forget(inboxIds: readonly InboxId[]): Promise<void>
   close(): Promise<void>
 }
 
-/** A key is not, or not known to be, durable: the vault is out of reach or full. */
+/** A key is not known to be durable: the vault is out of reach or full. */
 export class KeyVaultUnavailableError extends UnavailableError {
   override readonly name = 'KeyVaultUnavailableError'
 }

@@ -5,7 +5,7 @@ import type { WrappedKey } from './master-key.js'
 /** What a view says of an inbox's key. "Absent" may yet come to be there. */
 export type KeyEntry = { state: 'wrapped'; key: WrappedKey } | { state: 'forgotten' } | { state: 'absent' }
 
-/** Up to where a partition's view has certainly applied which log. What single calls have put may be ahead of it. */
+/** How far a partition's view has applied a log. Keys that single calls have put may be ahead of it. */
 export interface ViewStanding {
   logId: string
   /** Offset of the first record that has not been applied. */
@@ -20,7 +20,7 @@ export interface KeyStatement {
   says: Exclude<KeyEntry, { state: 'absent' }>
 }
 
-/** One move of a partition's view along the log, with what the records in between say, in their order. */
+/** Moves a partition's view along the log, with what the records in between say, in their order. */
 export interface KeyStep {
   partition: number
   logId: string
@@ -29,56 +29,51 @@ export interface KeyStep {
   statements: readonly KeyStatement[]
   /** Null if these records don't say. */
   masterKeyId: string | null
-  /** Inboxes of which the log has been told again, behind these records, what the view holds. */
+  /** Inboxes whose entry of the view has been appended to the log again, behind these records. */
   settled: ReadonlySet<InboxId>
 }
 
 /**
- * Contested: the last of these records about an inbox says something else than the view holds. The view does not
- * move past them, since compaction leaves the last record, until the log has what the view holds behind them.
+ * Contested: the last of these records about an inbox differs from the view. Compaction leaves the last record, so the
+ * view does not move past it until its own entry has been appended behind it.
  */
 export type KeyStepOutcome = 'applied' | 'moved' | { contested: readonly KeyStatement[] }
 
 /**
- * What is known of inbox keys, in a fast store. It may be lost or restored from an older copy: it is built again from
- * the log. All of an inbox's key stands in the partition of the inbox's id.
+ * What is known of inbox keys, in a fast store. If it is lost or restored from an older copy, it is built again from the
+ * log. An inbox's key is in the partition of the inbox's id.
  *
- * A forgotten key stays forgotten. A wrapped key that is in use is not replaced by another; one that only the log has
- * told of is, by a later record, as compaction would.
- *
- * Errors: `KeyViewUnavailableError`.
+ * A forgotten key stays forgotten. A wrapped key that is in use is never replaced; one that was only read from the log is
+ * replaced by a later record, as compaction would. Errors: `KeyViewUnavailableError`.
  */
 export interface KeyView {
-  /** The standing (null for a view never begun, or lost) and an entry for each id, in order, as of one moment. */
+  /** The standing (null if the view was never begun, or is lost) and an entry for each id, as of one moment. */
   find(
     partition: number,
     inboxIds: readonly InboxId[],
   ): Promise<{ standing: ViewStanding | null; entries: KeyEntry[] }>
   /**
    * Takes a key into use that is durable on the log, unless another is in use or the inbox's was forgotten. Resolves
-   * with what then stands, and whether the view has been of another mind, before or still.
+   * with the entry from then on, and whether the view has had a different one, before or still.
    */
   take(
     partition: number,
     inboxId: InboxId,
     key: WrappedKey,
   ): Promise<{ stands: KeyStatement['says']; wasContested: boolean }>
-  /** Puts `forgotten` in place of each key, for good. That must be durable on the log. */
+  /** Replaces each key by `forgotten`, for good. That must be durable on the log already. */
   forget(partition: number, inboxIds: readonly InboxId[]): Promise<void>
-  /**
-   * Begins to follow a log at an offset, unless the view no longer stands where it was seen to. A view of another log,
-   * or of none, is emptied.
-   */
+  /** Begins to follow a log at an offset, unless the view has moved since it was seen. A view of another log is emptied. */
   begin(
     partition: number,
     start: Pick<ViewStanding, 'logId' | 'next'>,
     seen: ViewStanding | null,
   ): Promise<void>
-  /** Compare and set: all of it where the view of this log stands at `from`; otherwise nothing, and `moved`. */
+  /** Compare and set: applies all of it if the view of this log is at `from`; otherwise nothing, and gives `moved`. */
   apply(step: KeyStep): Promise<KeyStepOutcome>
 }
 
-/** The view does not answer, or can't now; what it was asked to do may have been done. */
+/** The view does not answer; what it was asked to do may have been done. */
 export class KeyViewUnavailableError extends UnavailableError {
   override readonly name = 'KeyViewUnavailableError'
 }

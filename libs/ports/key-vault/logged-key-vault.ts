@@ -208,9 +208,7 @@ export class LoggedKeyVault implements KeyVault {
    */
   private async requireFirstTaken(partition: number, from: number): Promise<void> {
     const { log, masterKeys } = this.options
-    const { partitions } = await log.topology('inbox-keys')
-    const range = partitions.find((candidate) => candidate.partition === partition)
-    if (range === undefined) throw new RangeError(`inbox-keys has no partition ${partition}`)
+    const { range } = await this.follower.rangeOf(partition)
     let next = Math.max(range.first, from)
     for await (const records of log.read({ ...range, first: next })) {
       const batch = { topic: range.topic, partition, from: next, next: range.end, records }

@@ -1,7 +1,8 @@
 import { UnavailableError } from '#libs/runtime/errors.js'
-/** So many in each window, which begins with the first that is taken and is over at once. */
+
+/** A quota for each window. A window begins with the first request that is counted in it. */
 export interface RatePolicy {
-  /** Letters, digits and dashes; counts of different names know nothing of each other. */
+  /** Letters, digits and dashes. Policies of different names count separately. */
   name: string
   /** 0 or more. */
   quota: number
@@ -11,30 +12,30 @@ export interface RatePolicy {
 
 export interface PolicyStanding {
   policy: RatePolicy
-  /** What is left of the quota in this window. */
+  /** The rest of the quota in this window. */
   remaining: number
-  /** Until the quota is whole again, more than 0; the whole window where none has begun. */
+  /** Until the quota is full again, more than 0; the whole window if none has begun. */
   refillsInMs: number
 }
 
 export interface RateVerdict {
   isAllowed: boolean
-  /** The policy that the next one draws on; where none has any left, the one that refills first. */
+  /** The policy that the next request uses; if all are used up, the one that refills first. */
   next: PolicyStanding
 }
 
-/** Policies are drawn on in their order: one whose quota is used up leaves it to the next. */
+/** Policies are used in their order: when the quota of one is used up, the next is used. */
 export type RatePolicies = readonly [RatePolicy, ...RatePolicy[]]
 
-/** Counts what each key has done. Both methods reject with RateLimitsUnavailableError, soon, where nobody can tell. */
+/** Counts requests by key. Both methods reject with RateLimitsUnavailableError, soon, if the counts are out of reach. */
 export interface RateLimits {
-  /** Resolves once one has been taken, from the first policy that had any left: not allowed where none had. */
+  /** Resolves once one has been counted in the first policy with quota left; not allowed if none has any. */
   consume(key: string, policies: RatePolicies): Promise<RateVerdict>
-  /** Whether one could be taken now; takes none. */
+  /** Whether one would be allowed now; counts none. */
   peek(key: string, policies: RatePolicies): Promise<RateVerdict>
 }
 
-/** The counts are out of reach for now. What was to be taken may have been. */
+/** The counts are out of reach for now. The request may have been counted. */
 export class RateLimitsUnavailableError extends UnavailableError {
   override readonly name = 'RateLimitsUnavailableError'
 }

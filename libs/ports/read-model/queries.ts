@@ -46,30 +46,36 @@ export function isCatchingUp(progress: Progress | null): boolean {
   return progress === null || progress.position < progress.target
 }
 
-export interface InboxListQuery {
-  accountId: AccountId
-  environment: string
-  state: Inbox['state']
-  /** Every one of them must hold. */
-  labels: readonly (readonly [name: string, value: string])[]
+export interface ListQuery<ListedId> {
   order: 'asc' | 'desc'
-  /** Only inboxes behind this one, in the order asked for. */
-  after: InboxId | null
+  /** Only what comes behind this one, in the order asked for. */
+  after: ListedId | null
   limit: number
-  /** Inboxes past their expiry at this moment count as expired. */
-  now: Date
 }
 
-export interface MessageRangeQuery {
-  inboxId: InboxId
+/** Offsets from `from` up to, not including, `to`. */
+export interface OffsetQuery {
   order: 'asc' | 'desc'
-  /** Offsets from `from` up to, not including, `to`. */
   from: number
   to: number
   limit: number
 }
 
-/** As for messages: offsets from `from` up to, not including, `to`. */
+/** Inboxes are listed by id, which is the order of their creation. */
+export interface InboxListQuery extends ListQuery<InboxId> {
+  accountId: AccountId
+  environment: string
+  state: Inbox['state']
+  /** Every one of them must hold. */
+  labels: readonly (readonly [name: string, value: string])[]
+  /** Inboxes past their expiry at this moment count as expired. */
+  now: Date
+}
+
+export interface MessageRangeQuery extends OffsetQuery {
+  inboxId: InboxId
+}
+
 export type HistoryQuery = MessageRangeQuery
 
 /** What the HTTP API and the SMTP edge ask of the views. */
@@ -78,7 +84,6 @@ export interface InboxQueries {
   progress(partition: Partition): Promise<Progress | null>
   inbox(id: InboxId): Promise<InboxRow | null>
   inboxIdAt(address: Address): Promise<InboxId | null>
-  /** Ordered by id, which is the order of making. */
   listInboxes(query: InboxListQuery): Promise<Inbox[]>
   message(key: MessageKey): Promise<MessageRow | null>
   /** Messages that are there, not deleted ones: fewer than the limit only where the range has no more. */
@@ -89,13 +94,6 @@ export interface InboxQueries {
   raw(key: MessageKey): Promise<Uint8Array | null>
   /** Every event that changed the inbox, also after its end. */
   history(query: HistoryQuery): Promise<HistoryEntry[]>
-}
-
-export interface ListQuery<ListedId> {
-  order: 'asc' | 'desc'
-  /** Only what comes behind this one, in the order asked for. */
-  after: ListedId | null
-  limit: number
 }
 
 /** A key that is not revoked. */
@@ -161,15 +159,10 @@ export interface DueInboxes {
   countActive(): Promise<number>
 }
 
-export interface DeliveryListQuery {
+export interface DeliveryListQuery extends OffsetQuery {
   webhookId: WebhookId
   /** Null for every state. */
   state: Delivery['state'] | null
-  order: 'asc' | 'desc'
-  /** Offsets from `from` up to, not including, `to`. */
-  from: number
-  to: number
-  limit: number
 }
 
 export interface DeliveryQueries {

@@ -1,5 +1,5 @@
 import type { DeliveryId, ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
-import type { WebhookEvent, DeliveryEvent, ReplayEvent } from '#libs/domain/webhook/webhook-events.js'
+import type { WebhookEvent, DeliveryEvent } from '#libs/domain/webhook/webhook-events.js'
 import { evolve as evolveDelivery, type Delivery } from '#libs/domain/webhook/delivery.js'
 import { countDelivery, evolve as evolveReplay, type Replay } from '#libs/domain/webhook/replay.js'
 import type { DeliveryKey, ProjectionStore, ReplayKey } from './projection-store.js'
@@ -63,73 +63,48 @@ function replaysConcerned(
 
 /** What a run of one partition's events changes in the views: each row once, as the run leaves it. */
 export function projectWebhookEvents(before: WebhookRows, events: readonly PlacedWebhookEvent[]): Change[] {
-  const projection = new Projection(before)
+  const deliveries = new Map(before.deliveries)
+  const replays = new Map(before.replays)
+  const health = new Map(before.health)
+
   for (const { offset, event } of events) {
-    if ('deliveryId' in event) projection.delivery(offset, event)
-    else projection.replay(event)
+    const { webhookId } = event
+    const known = health.get(webhookId) ?? { webhookId, failingSince: null }
+    if ('deliveryId' in event) {
+      const row = deliveries.get(event.deliveryId)
+      const previous = row?.delivery ?? null
+      const delivery = evolveDelivery(previous, event)
+      if (delivery === null || delivery === previous) continue
+      deliveries.set(event.deliveryId, { delivery, offset: row?.offset ?? offset })
+      health.set(webhookId, { webhookId, failingSince: failingSince(known, event, delivery) })
+      const replay = delivery.replayId === null ? undefined : replays.get(delivery.replayId)
+      if (replay !== undefined) replays.set(replay.id, countDelivery(replay, previous, delivery))
+    } else {
+      const previous = replays.get(event.replayId) ?? null
+      const replay = evolveReplay(previous, event)
+      if (replay === null || replay === previous) continue
+      replays.set(event.replayId, replay)
+      // Through it the views find all that a webhook has.
+      health.set(webhookId, known)
+    }
   }
-  return projection.changes()
+
+  const changes: Change[] = []
+  for (const [id, row] of deliveries) {
+    const previous = before.deliveries.get(id)
+    if (row !== previous) changes.push({ type: 'put-delivery', row, previous: previous?.delivery ?? null })
+  }
+  for (const [id, replay] of replays) {
+    const previous = before.replays.get(id) ?? null
+    if (replay !== previous) changes.push({ type: 'put-replay', replay, previous })
+  }
+  for (const [id, each] of health) {
+    if (isOther(each, before.health.get(id))) changes.push({ type: 'put-webhook-health', health: each })
+  }
+  return changes
 }
 
-class Projection {
-  private readonly deliveries = new Map<DeliveryId, DeliveryRow>()
-  private readonly replays = new Map<ReplayId, Replay>()
-  private readonly health = new Map<WebhookId, WebhookHealth>()
-
-  constructor(private readonly before: WebhookRows) {}
-
-  delivery(offset: number, event: DeliveryEvent): void {
-    const { deliveryId, webhookId } = event
-    const row = this.deliveries.get(deliveryId) ?? this.before.deliveries.get(deliveryId)
-    const previous = row?.delivery ?? null
-    const delivery = evolveDelivery(previous, event)
-    if (delivery === null || delivery === previous) return
-    this.deliveries.set(deliveryId, { delivery, offset: row?.offset ?? offset })
-    const known = this.healthOf(webhookId)
-    this.health.set(webhookId, { webhookId, failingSince: failingSince(known, event, delivery) })
-    const replay = delivery.replayId === null ? null : this.replayOf(delivery.replayId)
-    if (replay !== null) this.replays.set(replay.id, countDelivery(replay, previous, delivery))
-  }
-
-  replay(event: ReplayEvent): void {
-    const { replayId, webhookId } = event
-    const previous = this.replayOf(replayId)
-    const replay = evolveReplay(previous, event)
-    if (replay === null || replay === previous) return
-    this.replays.set(replayId, replay)
-    // Through it the views find all that a webhook has.
-    this.health.set(webhookId, this.healthOf(webhookId))
-  }
-
-  changes(): Change[] {
-    const { before } = this
-    const changed = [...this.health.values()].filter((each) =>
-      isOther(each, before.health.get(each.webhookId)),
-    )
-    return [
-      ...[...this.deliveries.values()].map((row): Change => {
-        const previous = before.deliveries.get(row.delivery.id)?.delivery ?? null
-        return { type: 'put-delivery', row, previous }
-      }),
-      ...[...this.replays.values()].map((replay): Change => {
-        return { type: 'put-replay', replay, previous: before.replays.get(replay.id) ?? null }
-      }),
-      ...changed.map((each): Change => ({ type: 'put-webhook-health', health: each })),
-    ]
-  }
-
-  private healthOf(webhookId: WebhookId): WebhookHealth {
-    return (
-      this.health.get(webhookId) ?? this.before.health.get(webhookId) ?? { webhookId, failingSince: null }
-    )
-  }
-
-  private replayOf(id: ReplayId): Replay | null {
-    return this.replays.get(id) ?? this.before.replays.get(id) ?? null
-  }
-}
-
-/** What is tried with a sample says nothing of how mail is told. */
+/** A sample says nothing about how notifications of mail are delivered. */
 function failingSince(known: WebhookHealth, event: DeliveryEvent, { notification }: Delivery): Date | null {
   if (notification.type === 'sample') return known.failingSince
   if (event.type === 'DeliverySucceeded') return null

@@ -1,8 +1,8 @@
-/** Wakes who waits for something to happen. A signal may be lost: who waits also looks now and then. */
+/** Wakes whoever waits for something to happen. A signal may be lost, so waiters also look now and then. */
 export interface Signals {
   /** Returns at once; listeners are called soon. */
   publish(channel: string): void
-  /** Resolves once signals published from now on reach the listener, with the way to end that. */
+  /** Resolves, with a function that unsubscribes, once signals published from now on reach the listener. */
   subscribe(channel: string, listener: () => void): Promise<() => void>
   close(): Promise<void>
 }

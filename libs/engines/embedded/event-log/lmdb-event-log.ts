@@ -66,7 +66,7 @@ export class LmdbEventLog implements EventLog {
 
   /** Throws if the file can't be opened or was made with another number of partitions. */
   static open(options: LmdbEventLogOptions): Promise<LmdbEventLog> {
-    const file = { path: options.path, isSynced: 'before-seen', maxDbs: 32 } as const
+    const file = { path: options.path, syncMode: 'before-visible', maxDbs: 32 } as const
     return openLmdbStore(file, async (root: RootDatabase<unknown, string>) => {
       const meta = root.openDB<string | number, string>({ name: 'meta' })
       if (meta.get('log-id') === undefined) {
@@ -221,7 +221,7 @@ export class LmdbEventLog implements EventLog {
   }
 
   private readBatch(partition: Partition, from: number, maxItems = BATCH.maxItems): StoredRecord[] {
-    return this.topics.read(partition, from, { maxItems, maxBytes: BATCH.maxBatchBytes })
+    return this.topics.read(partition, from, maxItems, BATCH.maxBatchBytes)
   }
 
   private async pruneTopics(): Promise<void> {

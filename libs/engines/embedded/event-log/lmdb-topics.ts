@@ -14,11 +14,6 @@ export interface Append extends Partition {
   record: LogRecord
 }
 
-export interface ReadBounds {
-  maxItems: number
-  maxBytes: number
-}
-
 type RowKey = [partition: number, offset: number]
 
 const RECORD_OVERHEAD_BYTES = 512
@@ -27,10 +22,6 @@ const PRUNE_CHUNK = 1_000
 /** About how many bytes a record with that value takes. */
 export function sizeWith(value: Uint8Array): number {
   return value.length + RECORD_OVERHEAD_BYTES
-}
-
-function sizeOfAll(records: readonly StoredRecord[]): number {
-  return records.reduce((sum, { value }) => sum + sizeWith(value), 0)
 }
 
 /** The records of every topic in one file, by partition and offset. */
@@ -67,30 +58,31 @@ export class LmdbTopics {
   /** Resolves with their positions once all of them are durable. Only one call may be under way. */
   async append(appends: readonly Append[], at: Date): Promise<Position[]> {
     const added = new Map<PartitionRange, StoredRecord[]>()
-    const rows = appends.map(({ topic, partition, record }) => {
+    const positions = appends.map(({ topic, partition, record }) => {
       const range = this.rangeOf({ topic, partition })
       const records = added.get(range) ?? []
-      const stored = { ...record, offset: range.end + records.length }
-      records.push(stored)
+      const offset = range.end + records.length
+      records.push({ ...record, offset })
       added.set(range, records)
-      return { topic, partition, stored }
+      return { topic, partition, offset }
     })
     const t = at.getTime()
     await commit(this.root, () => {
-      for (const { topic, partition, stored } of rows) {
-        const row = { t, k: stored.key, h: stored.headers, v: stored.value }
-        this.databaseOf(topic).putSync([partition, stored.offset], row)
+      for (const [{ topic, partition }, records] of added) {
+        for (const { offset, key, headers, value } of records) {
+          this.databaseOf(topic).putSync([partition, offset], { t, k: key, h: headers, v: value })
+        }
       }
     })
     for (const [range, records] of added) {
       range.end += records.length
-      this.tail.add(range, records, sizeOfAll(records))
+      this.tail.add(range, records)
     }
-    return rows.map(({ topic, partition, stored }) => ({ topic, partition, offset: stored.offset }))
+    return positions
   }
 
   /** The records from an offset on: at least one if there is one, whatever its size. */
-  read(partition: Partition, from: number, { maxItems, maxBytes }: ReadBounds): StoredRecord[] {
+  read(partition: Partition, from: number, maxItems: number, maxBytes: number): StoredRecord[] {
     const range = this.rangeOf(partition)
     // Retention may have removed from the file what is still in memory.
     const recent = from < range.first ? null : this.tail.read(range, from, maxItems)
@@ -115,16 +107,13 @@ export class LmdbTopics {
     }
   }
 
-  /** Removes a few that were appended before a time; resolves with whether there may be more of them. */
+  /** Removes some records that were appended before a time; resolves with whether there may be more of them. */
   async pruneSome({ topic, partition }: Partition, before: Date): Promise<boolean> {
     const rows = this.databaseOf(topic)
     const range = this.rangeOf({ topic, partition })
+    const held = { start: [partition, range.first] as RowKey, end: [partition, range.end] as RowKey }
     const old: RowKey[] = []
-    for (const { key, value } of rows.getRange({
-      start: [partition, range.first],
-      end: [partition, range.end],
-      limit: PRUNE_CHUNK,
-    })) {
+    for (const { key, value } of rows.getRange({ ...held, limit: PRUNE_CHUNK })) {
       if (value.t >= before.getTime()) break
       old.push(key)
     }
@@ -175,42 +164,37 @@ const EVENT = [
 const OF_ACCOUNT = [...EVENT, 'ce_accountid', 'ce_environment']
 
 /**
- * The names of an object's properties that stand in a row as one byte: the place in this list. Rows on disk are read by
- * it, so that nothing of it may change, and more may only follow. An object of other properties, or in another order, is
- * stored with their names.
+ * Property names of objects that a row stores as one byte, the index in this list. Rows on disk depend on it: entries may
+ * only be added at its end. An object with other properties, or in another order, is stored with their names.
  */
 const STRUCTURES = [['t', 'k', 'h', 'v'], EVENT, OF_ACCOUNT, [...OF_ACCOUNT, 'ce_keyid']]
 
-interface RowForm {
-  encoder: { structures: string[][]; maxSharedStructures: number; copyBuffers: false }
-}
-
 /**
- * How lmdb's encoder, msgpackr, is to write rows: with the structures that it is given, and learns no more. Those that
- * it learned would stand in the transaction that needed them first, and be lost with it if it failed. For one database:
- * an encoder changes the lists.
+ * Makes lmdb's encoder, msgpackr, write rows with these structures only. One that it learned would be stored in the
+ * transaction that first needed it, and be lost if that failed. For one database: an encoder changes the lists.
  *
- * It does not copy values: its copies, each an ArrayBuffer of its own, take as long as the rest of reading.
+ * It does not copy values: copies, each an ArrayBuffer of its own, take as long as the rest of reading.
  */
-export function rowForm(): RowForm {
+export function rowForm() {
   const structures = structuredClone(STRUCTURES)
-  return { encoder: { structures, maxSharedStructures: STRUCTURES.length, copyBuffers: false } }
+  return { encoder: { structures, maxSharedStructures: STRUCTURES.length, copyBuffers: false } } as const
 }
 
 const MAX_BYTES = 8 << 20
 
 /**
- * The records that were appended last, in memory. Consumers that keep up are given these same objects: none of them reads
- * the file, and what one has decoded the others need not decode again.
+ * The latest records, in memory. Consumers that keep up are given the same objects: they don't read the file, and don't
+ * decode what another one has decoded.
  */
-export class Tail {
+class Tail {
   private readonly byPartition = new Map<PartitionRange, StoredRecord[]>()
   /** What each `add` brought, oldest first. */
   private readonly added: { range: PartitionRange; count: number; bytes: number }[] = []
   private bytes = 0
 
   /** Only durable records may be added, those of a partition in order and without a gap. */
-  add(range: PartitionRange, records: readonly StoredRecord[], bytes: number): void {
+  add(range: PartitionRange, records: readonly StoredRecord[]): void {
+    const bytes = records.reduce((sum, { value }) => sum + sizeWith(value), 0)
     const held = this.byPartition.get(range) ?? []
     held.push(...records)
     this.byPartition.set(range, held)

@@ -13,7 +13,7 @@ let rows: Database<Row, number>
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'mayfly-rows-'))
-  root = openLmdbFile({ path: join(folder, 'rows.mdb'), isSynced: 'after-seen', maxDbs: 2 })
+  root = openLmdbFile({ path: join(folder, 'rows.mdb'), syncMode: 'after-visible', maxDbs: 2 })
   rows = root.openDB<Row, number>({ name: 'rows', ...rowForm() })
 })
 afterEach(async () => {
@@ -71,7 +71,7 @@ it('takes headers of any names in between, and reads them after a start', async 
     expect(rows.get(index)?.h).toEqual(headers)
   }
   await closeLmdbFile(root)
-  root = openLmdbFile({ path: join(folder, 'rows.mdb'), isSynced: 'after-seen', maxDbs: 2 })
+  root = openLmdbFile({ path: join(folder, 'rows.mdb'), syncMode: 'after-visible', maxDbs: 2 })
   rows = root.openDB<Row, number>({ name: 'rows', ...rowForm() })
   for (const [index, headers] of all.entries()) expect(rows.get(index)).toEqual(rowOf(headers))
 })
@@ -80,7 +80,7 @@ it('reads rows that have all names with them, as they once did', async () => {
   const plain = root.openDB<Row, number>({ name: 'rows' })
   for (const [index, headers] of KNOWN.entries()) plain.putSync(index, rowOf(headers))
   await closeLmdbFile(root)
-  root = openLmdbFile({ path: join(folder, 'rows.mdb'), isSynced: 'after-seen', maxDbs: 2 })
+  root = openLmdbFile({ path: join(folder, 'rows.mdb'), syncMode: 'after-visible', maxDbs: 2 })
   rows = root.openDB<Row, number>({ name: 'rows', ...rowForm() })
   for (let round = 0; round < 2; round += 1) {
     for (const [index, headers] of KNOWN.entries()) {

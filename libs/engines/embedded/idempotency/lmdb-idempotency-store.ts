@@ -12,7 +12,7 @@ import {
 } from '#libs/ports/idempotency/idempotency-store.js'
 
 /*
- * Relies on lmdb 3 synced before seen, where a visible commit has been synced to disk, and on one process having the
+ * Relies on lmdb 3 synced before a commit is visible, and on one process having the
  * file: leases are kept in memory only, and end with the process.
  */
 
@@ -55,7 +55,7 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
 
   /** Rejects if the file can't be opened. */
   static open(options: LmdbIdempotencyOptions): Promise<LmdbIdempotencyStore> {
-    const file = { path: options.path, isSynced: 'before-seen', maxDbs: 2 } as const
+    const file = { path: options.path, syncMode: 'before-visible', maxDbs: 2 } as const
     return openLmdbStore(file, (root: Root) => new LmdbIdempotencyStore(options, root))
   }
 

@@ -4,17 +4,17 @@ import { closeLmdbFile, commit, openLmdbFile } from '#libs/engines/embedded/lmdb
 import type { KeyUseStore } from '#libs/ports/key-use/key-use.js'
 
 /*
- * Relies on: lmdb 3 synced after seen, as the views do. A crash of the machine may take the last commits along; what
- * was written by a process that is killed stays.
+ * Relies on: lmdb 3 synced after a commit is visible, as the views do. A crash of the machine may lose the last commits,
+ * a killed process loses none.
  */
 
-/** In a file of its own: the views' file is removed where it can't be read, and rebuilt without this. */
+/** In a file of its own: the views' file is removed if it can't be read, and rebuilt without this. */
 export class LmdbKeyUseStore implements KeyUseStore {
   private constructor(private readonly root: RootDatabase<number, KeyId>) {}
 
   /** Throws if the file can't be opened. */
   static open(path: string): LmdbKeyUseStore {
-    return new LmdbKeyUseStore(openLmdbFile<number, KeyId>({ path, isSynced: 'after-seen' }))
+    return new LmdbKeyUseStore(openLmdbFile<number, KeyId>({ path, syncMode: 'after-visible' }))
   }
 
   put(uses: ReadonlyMap<KeyId, Date>): Promise<void> {

@@ -21,18 +21,18 @@ import type { MasterKeys, WrappedKey } from '#libs/ports/key-vault/master-key.js
 import { makeSecretKey, type SecretKey } from '#libs/ports/key-vault/seal.js'
 
 /*
- * Relies on: lmdb 3 synced before seen, where a visible commit has been synced to disk; a compact backup
- * that copies live pages only, so that what stood in freed pages is not in the copy; rename(2) being atomic.
+ * Relies on: lmdb 3 synced before a commit is visible; a compact backup that copies live pages only, so that what was
+ * in freed pages is not in the copy; rename(2) being atomic.
  */
 
 export interface LmdbKeyVaultOptions {
   /** A file of its own: it is rewritten whole. */
   path: string
   masterKeys: MasterKeys
-  /** Longest time from a key's being forgotten to its leaving the file. */
+  /** The longest time until a forgotten key is removed from the file. */
   rewriteWithinMs: number
   now(): Date
-  /** Told where the rewrite failed; it is tried again. */
+  /** Called if the rewrite failed; it is tried again. */
   onRewriteError(error: unknown): void
 }
 
@@ -40,13 +40,13 @@ type KeyRecord = WrappedKey | { forgottenAt: Date }
 type VaultRow = KeyRecord | Date | string
 type Root = RootDatabase<VaultRow, string>
 
-/** Where it is kept that the file still holds forgotten keys, and since when. */
+/** The entry that says since when the file has held forgotten keys. */
 const UNCLEAN_SINCE = 'unclean-since'
-/** Where it is kept which master key served new inboxes last: without it few keys would open. */
+/** The entry that names the last master key used for new inboxes: without that key few keys would open. */
 const MASTER_KEY_ID = 'master-key-id'
 const RETRY_MS = 60_000
-/** Keys that were found last: to unwrap one costs more than to seal a mail with it. */
-const MAX_AT_HAND = 10_000
+/** Unwrapping a key costs more than sealing a mail with it. */
+const MAX_CACHED_KEYS = 10_000
 
 export class LmdbKeyVault implements KeyVault {
   private timer: NodeJS.Timeout | null = null
@@ -55,7 +55,7 @@ export class LmdbKeyVault implements KeyVault {
   /** Set while the rewritten file takes the old one's place: nothing may read or write meanwhile. */
   private swap: Promise<unknown> | null = null
   private isClosed = false
-  private readonly atHand = new LRUCache<InboxId, SecretKey>({ max: MAX_AT_HAND })
+  private readonly cache = new LRUCache<InboxId, SecretKey>({ max: MAX_CACHED_KEYS })
 
   /** Rejects if the file can't be opened, with MasterKeyMissingError if its keys could not be. */
   static open(options: LmdbKeyVaultOptions): Promise<LmdbKeyVault> {
@@ -97,7 +97,7 @@ export class LmdbKeyVault implements KeyVault {
 
   async find(inboxId: InboxId): Promise<KeyLookup> {
     while (this.swap !== null) await this.swap
-    const key = this.atHand.get(inboxId)
+    const key = this.cache.get(inboxId)
     return key === undefined ? this.read(inboxId, this.root.get(inboxId)) : { state: 'known', key }
   }
 
@@ -114,12 +114,12 @@ export class LmdbKeyVault implements KeyVault {
           isUnclean = true
         }
       })
-      for (const inboxId of inboxIds) this.atHand.delete(inboxId)
+      for (const inboxId of inboxIds) this.cache.delete(inboxId)
     })
     this.scheduleRewrite()
   }
 
-  /** Rewrites the file without what was freed in it, where anything was. */
+  /** Rewrites the file without its freed pages, if keys were forgotten. */
   async rewrite(): Promise<void> {
     await this.exclusively(async () => {
       if (this.isClosed || this.root.get(UNCLEAN_SINCE) === undefined) return
@@ -129,7 +129,7 @@ export class LmdbKeyVault implements KeyVault {
     })
   }
 
-  /** Killed at any point of it, the path holds either file, whole; the old one says that it is unclean. */
+  /** If it is killed midway, the path has either whole file; the old one still has UNCLEAN_SINCE. */
   private async swapForCopy(): Promise<void> {
     const { path } = this.options
     const copy = `${path}.rewritten`
@@ -154,7 +154,7 @@ export class LmdbKeyVault implements KeyVault {
     if (typeof record !== 'object' || record instanceof Date) return { state: 'unknown' }
     if ('forgottenAt' in record) return { state: 'forgotten' }
     const key = this.options.masterKeys.unwrap(inboxId, record)
-    this.atHand.set(inboxId, key)
+    this.cache.set(inboxId, key)
     return { state: 'known', key }
   }
 
@@ -186,7 +186,7 @@ export class LmdbKeyVault implements KeyVault {
 }
 
 function fileAt(path: string): LmdbFileOptions {
-  return { path, isSynced: 'before-seen' }
+  return { path, syncMode: 'before-visible' }
 }
 
 async function sync(path: string): Promise<void> {

@@ -6,7 +6,7 @@ import { closeLmdbFile, commit, openLmdbFile } from './lmdb-file.js'
 describe('an LMDB file', () => {
   it('keeps nothing of a transaction that throws, and all of its neighbours', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'mayfly-lmdb-'))
-    const root = openLmdbFile<string, string>({ path: join(dir, 'file.mdb'), isSynced: 'before-seen' })
+    const root = openLmdbFile<string, string>({ path: join(dir, 'file.mdb'), syncMode: 'before-visible' })
     const put = (key: string) => commit(root, () => root.putSync(key, 'value'))
     const broken = commit(root, () => {
       root.putSync('half', 'value')
@@ -23,7 +23,7 @@ describe('an LMDB file', () => {
   linux('is mapped once, however far it grows, so that its pages are resident once', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'mayfly-lmdb-'))
     const path = join(dir, 'file.mdb')
-    const root = openLmdbFile<Buffer, number>({ path, isSynced: 'after-seen' })
+    const root = openLmdbFile<Buffer, number>({ path, syncMode: 'after-visible' })
     const mappings = async () =>
       (await readFile('/proc/self/maps', 'utf8')).split('\n').filter((line) => line.endsWith(path))
     const value = Buffer.alloc(2 ** 20, 1)

@@ -10,10 +10,10 @@ import { open, type Key, type RootDatabase } from 'lmdb'
 
 export interface LmdbFileOptions {
   path: string
-  /** Most named databases in the file. */
+  /** The most named databases in the file. */
   maxDbs?: number
-  /** `before-seen`: what is committed has been synced. `after-seen`: it is seen at once and synced soon after. */
-  isSynced: 'before-seen' | 'after-seen'
+  /** `before-visible`: a commit is synced to disk before it is visible. `after-visible`: it is synced soon after. */
+  syncMode: 'before-visible' | 'after-visible'
 }
 
 /**
@@ -22,16 +22,16 @@ export interface LmdbFileOptions {
  */
 const MAP_BYTES = 256 * 2 ** 30
 
-/** Throws if the file can't be opened, DamagedFileError if that is seen beforehand. */
+/** Throws if the file can't be opened; DamagedFileError if opening it would end the process. */
 export function openLmdbFile<Value, LmdbKey extends Key>({
   path,
   maxDbs,
-  isSynced,
+  syncMode,
 }: LmdbFileOptions): RootDatabase<Value, LmdbKey> {
   refuseDamaged(path)
   return open<Value, LmdbKey>({
     path,
-    overlappingSync: isSynced === 'after-seen',
+    overlappingSync: syncMode === 'after-visible',
     eventTurnBatching: false,
     ...(process.platform === 'linux' ? { mapSize: MAP_BYTES } : {}),
     ...(maxDbs === undefined ? {} : { maxDbs }),
@@ -68,7 +68,7 @@ export async function commit<Result>(
   }
 }
 
-/** Syncs and closes. lmdb would wait for ever for the sync of a commit that failed: an empty one clears it. */
+/** Syncs and closes. lmdb would wait forever for the sync of a failed commit: an empty commit prevents that. */
 export async function closeLmdbFile(root: Pick<RootDatabase, 'childTransaction' | 'close'>): Promise<void> {
   await commit(root, () => undefined)
   await root.close()
@@ -76,8 +76,8 @@ export async function closeLmdbFile(root: Pick<RootDatabase, 'childTransaction' 
 
 /*
  * Relies on the file format of lmdb 3 (MDB_meta in liblmdb/mdb.c): two pages that each say where the trees begin,
- * the one with the higher transaction in force. LMDB maps the file and trusts it: opening one that is none, or
- * that ends before its trees begin, ends the process by a signal, without a word.
+ * the one with the higher transaction in force. LMDB maps the file and trusts it: opening another file, or one that
+ * ends before its trees begin, ends the process by a signal, without a message.
  */
 
 const META_AT = 24
@@ -88,7 +88,7 @@ const TRANSACTION_AT = 152
 const META_BYTES = 160
 const NO_ROOT = 0xffff_ffff_ffff_ffffn
 
-/** A file that is no LMDB file, or not a whole one. */
+/** Not an LMDB file, or not a whole one. */
 export class DamagedFileError extends Error {
   override readonly name = 'DamagedFileError'
 
@@ -97,7 +97,7 @@ export class DamagedFileError extends Error {
   }
 }
 
-/** Throws DamagedFileError where opening the file would end the process. A missing or empty one is none yet. */
+/** Throws DamagedFileError if opening the file would end the process. A missing or empty file is fine. */
 export function refuseDamaged(path: string): void {
   if (!existsSync(path)) return
   const file = openSync(path, 'r')

@@ -24,11 +24,15 @@ import {
  */
 
 export function applyChange(tables: Tables, partition: number, change: Change): void {
-  putRow(tables, partition, change)
+  rowOf(tables, partition, change)?.put()
   const { remove, put } = indexChanges(change)
-  for (const entry of remove) stored(tables, entry)?.remove()
-  for (const entry of put) stored(tables, entry)?.put()
+  for (const entry of remove) entryOf(tables, entry)?.remove()
+  for (const entry of put) entryOf(tables, entry)?.put()
   if (change.type === 'put-delivery') putEarliest(tables, change.row.delivery.webhookId)
+  if (change.type === 'drop-messages') dropMessages(tables, change.inboxId)
+  if (change.type === 'put-message' && change.row.message.state === 'deleted') {
+    removeContent(tables, change.row.message.id)
+  }
 }
 
 export function putContent(tables: Tables, { messageId, body, raw }: MessageContent): void {
@@ -41,12 +45,12 @@ export function removeInbox(tables: Tables, inbox: Inbox): void {
   dropMessages(tables, inbox.id)
   const history = [...tables.history.getKeys(offsetRange([inbox.id], ALL_OFFSETS))]
   for (const key of history) tables.history.removeSync(key)
-  for (const entry of entriesOfInbox(inbox)) stored(tables, entry)?.remove()
+  for (const entry of entriesOfInbox(inbox)) entryOf(tables, entry)?.remove()
   tables.inboxes.removeSync(inbox.id)
 }
 
 export function removeDelivery(tables: Tables, row: DeliveryRow): void {
-  for (const entry of entriesOfDelivery(row)) stored(tables, entry)?.remove()
+  for (const entry of entriesOfDelivery(row)) entryOf(tables, entry)?.remove()
   tables.deliveries.removeSync([row.delivery.webhookId, row.delivery.id])
 }
 
@@ -71,54 +75,43 @@ export function dueRangeOf(
   return { start: [webhookId, 0, 'dlv_' as DeliveryId], end: [webhookId, untilMs, 'dlv_~' as DeliveryId] }
 }
 
-function putRow(tables: Tables, partition: number, change: Change): void {
-  switch (change.type) {
-    case 'put-inbox':
-      tables.inboxes.putSync(change.row.inbox.id, { ...change.row, partition })
-      return
-    case 'put-message': {
-      const { id, state } = change.row.message
-      tables.messages.putSync([change.inboxId, id], change.row)
-      if (state === 'deleted') removeContent(tables, id)
-      return
-    }
-    case 'drop-messages':
-      dropMessages(tables, change.inboxId)
-      return
-    case 'put-history':
-      tables.history.putSync([change.inboxId, change.entry.offset], change.entry)
-      return
-    case 'put-account':
-      tables.accounts.putSync(change.account.id, change.account)
-      return
-    case 'put-key':
-      tables.keys.putSync(change.key.id, change.key)
-      return
-    case 'put-delivery':
-      tables.deliveries.putSync([change.row.delivery.webhookId, change.row.delivery.id], change.row)
-      return
-    case 'put-replay':
-      tables.replays.putSync([change.replay.webhookId, change.replay.id], change.replay)
-      return
-    case 'put-webhook-health':
-      tables.webhookHealth.putSync(change.health.webhookId, { ...change.health, partition })
-      return
-    case 'put-webhook':
-      tables.webhooks.putSync(change.webhook.id, change.webhook)
-      return
-    case 'remove-webhook':
-      tables.webhooks.putSync(change.webhook.id, REMOVED)
-      return
-  }
-}
-
 interface Stored {
   put: () => unknown
   remove: () => unknown
 }
 
-/** Null for an index that LMDB does without: it keeps rows in order, and reads every webhook of a scope. */
-function stored(tables: Tables, entry: IndexEntry): Stored | null {
+/** The row that a change puts; null if it puts none. */
+function rowOf(tables: Tables, partition: number, change: Change): Stored | null {
+  switch (change.type) {
+    case 'put-inbox':
+      return at(tables.inboxes, change.row.inbox.id, { ...change.row, partition })
+    case 'put-message':
+      return at(tables.messages, [change.inboxId, change.row.message.id], change.row)
+    case 'drop-messages':
+      return null
+    case 'put-history':
+      return at(tables.history, [change.inboxId, change.entry.offset], change.entry)
+    case 'put-account':
+      return at(tables.accounts, change.account.id, change.account)
+    case 'put-key':
+      return at(tables.keys, change.key.id, change.key)
+    case 'put-delivery': {
+      const { webhookId, id } = change.row.delivery
+      return at(tables.deliveries, [webhookId, id], change.row)
+    }
+    case 'put-replay':
+      return at(tables.replays, [change.replay.webhookId, change.replay.id], change.replay)
+    case 'put-webhook-health':
+      return at(tables.webhookHealth, change.health.webhookId, { ...change.health, partition })
+    case 'put-webhook':
+      return at(tables.webhooks, change.webhook.id, change.webhook)
+    case 'remove-webhook':
+      return at(tables.webhooks, change.webhook.id, REMOVED)
+  }
+}
+
+/** An entry of an index; null for an index that LMDB does without: it keeps rows in order, and reads every webhook of a scope. */
+function entryOf(tables: Tables, entry: IndexEntry): Stored | null {
   switch (entry.index) {
     case 'addresses':
       return at(tables.addresses, entry.address, entry.inboxId)

@@ -48,8 +48,7 @@ export class LmdbAccounts implements AccountQueries, WebhookQueries {
   }
 
   webhook(id: WebhookId): Promise<Webhook | null> {
-    const entry = this.tables.webhooks.get(id)
-    return Promise.resolve(entry === undefined || entry === REMOVED ? null : entry)
+    return Promise.resolve(this.presentWebhook(id))
   }
 
   listWebhooks(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
@@ -62,7 +61,7 @@ export class LmdbAccounts implements AccountQueries, WebhookQueries {
   }
 
   private webhooksOf(scope: WebhookScope, query: ListQuery<WebhookId>): Webhook[] {
-    const { webhooks, inboxWebhooks, environmentWebhooks } = this.tables
+    const { inboxWebhooks, environmentWebhooks } = this.tables
     const first = 'whk_' as WebhookId
     const ids =
       'inboxId' in scope
@@ -70,9 +69,11 @@ export class LmdbAccounts implements AccountQueries, WebhookQueries {
         : environmentWebhooks
             .getKeys(idRange([scope.accountId, scope.environment], first, query))
             .map(([, , id]) => id)
-    return [...ids].flatMap((id) => {
-      const entry = webhooks.get(id)
-      return entry === undefined || entry === REMOVED ? [] : [entry]
-    })
+    return [...ids].flatMap((id) => this.presentWebhook(id) ?? [])
+  }
+
+  private presentWebhook(id: WebhookId): Webhook | null {
+    const entry = this.tables.webhooks.get(id)
+    return entry === undefined || entry === REMOVED ? null : entry
   }
 }

@@ -18,13 +18,13 @@ import { idRange, offsetRange, type DueKey, type Tables } from './tables.js'
 const LEASE_MS = 10_000
 const LAST_ID = 'inb_~' as InboxId
 const FIRST_ID = 'inb_' as InboxId
-/** Inboxes; in between other requests go on. */
+/** Inboxes that a list reads before other requests have a turn. */
 const LOOKED_AT_ONCE = 500
-/** With more inboxes past their expiry, those of other accounts too, the account's own active ones are read instead. */
+/** If more inboxes of all accounts are past their expiry, the account's own active ones are read instead. */
 const MAX_DUE = 1_000
 
 export class LmdbQueries implements InboxQueries, DueInboxes {
-  /** When each lease ends. One process holds the folder, so nobody else need know of them. */
+  /** When each lease ends. One process holds the folder, so no other one needs to know. */
   private readonly leases = new Map<InboxId, number>()
 
   constructor(private readonly tables: Tables) {}
@@ -53,7 +53,7 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
       const row = this.tables.inboxes.get(id)
       if (row === undefined) continue
       const inbox = asOf(row.inbox, query.now)
-      if (inbox.state !== query.state || !hasLabels(inbox, query)) continue
+      if (inbox.state !== query.state || !isInList(inbox, query)) continue
       inboxes.push(inbox)
       if (inboxes.length === query.limit) break
     }
@@ -107,7 +107,7 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
     return this.tables.due.getKeys({ start: [0, FIRST_ID], end: [now.getTime(), LAST_ID] })
   }
 
-  /** Ids that may be asked for, in order; those past their expiry are still in the list of active ones. */
+  /** Ids that may match, in order; inboxes past their expiry are still in the list of active ones. */
   private candidates(query: InboxListQuery): Iterable<InboxId> {
     const listed = this.listed(query)
     if (query.state !== 'expired') return listed
@@ -134,12 +134,12 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
   }
 }
 
-function hasLabels(inbox: Inbox, { accountId, environment, labels }: InboxListQuery): boolean {
+function isInList(inbox: Inbox, { accountId, environment, labels }: InboxListQuery): boolean {
   if (inbox.accountId !== accountId || inbox.environment !== environment) return false
   return labels.every(([name, value]) => inbox.labels[name] === value)
 }
 
-/** Two runs in the same order as one, in which an id that both have comes once. */
+/** Merges two sorted lists; an id that both have comes once. */
 function* merge(
   run: Iterable<InboxId>,
   others: Iterable<InboxId>,

@@ -13,7 +13,7 @@ export interface LmdbReadModel extends ReadModel {
 
 /** Rejects if the file at `path` can't be opened, or if its list of tables can't be read. */
 export async function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
-  const root = openLmdbFile<unknown, string>({ path, isSynced: 'after-seen', maxDbs: 40 })
+  const root = openLmdbFile<unknown, string>({ path, syncMode: 'after-visible', maxDbs: 40 })
   try {
     const tables = tablesIn(root)
     const accounts = new LmdbAccounts(tables)

@@ -9,10 +9,10 @@ import { idRange, isCatchingUpWith, type ReplayRowKey, type Tables } from './tab
 const REMOVED_AT_ONCE = 500
 
 export class LmdbReplays implements ReplayQueries, ReplayLeases {
-  /** From when on each may be claimed again. One process holds the folder, so nobody else need know of them. */
+  /** When each may be claimed again. One process holds the folder, so no other one needs to know. */
   private readonly freeFrom = new Map<ReplayId, number>()
 
-  /** Those that were free at the last look at all; the one that had waited longest is the last. */
+  /** Those that were free when all were last looked at; the one that had waited longest is the last. */
   private free: ReplayRowKey[] = []
 
   constructor(private readonly tables: Tables) {}

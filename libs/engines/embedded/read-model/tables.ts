@@ -14,7 +14,7 @@ import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { REMOVED, Webhook } from '#libs/domain/webhook/webhook.js'
 import type { LogTopic } from '#libs/ports/event-log/topics.js'
-import type { ActiveKey, ListQuery, MessageRangeQuery } from '#libs/ports/read-model/queries.js'
+import type { ActiveKey, ListQuery, OffsetQuery } from '#libs/ports/read-model/queries.js'
 import type { HistoryEntry } from '#libs/ports/read-model/history.js'
 import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '#libs/ports/read-model/views.js'
 
@@ -137,7 +137,7 @@ export function idRange<Scope extends Key[], Id extends string>(
 /** The range of a list in a table whose keys are a scope and an offset. */
 export function offsetRange<Scope extends Key[]>(
   scope: readonly [...Scope],
-  { order, from, to, limit }: Omit<MessageRangeQuery, 'inboxId'>,
+  { order, from, to, limit }: OffsetQuery,
 ): { start: [...Scope, number]; end: [...Scope, number]; limit: number; reverse: boolean } {
   const [start, end] = order === 'asc' ? [from, to] : [to - 1, from - 1]
   return { start: [...scope, start], end: [...scope, end], limit, reverse: order === 'desc' }

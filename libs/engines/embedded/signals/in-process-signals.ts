@@ -2,7 +2,6 @@ import type { Signals } from '#libs/ports/signals/signals.js'
 
 interface Subscription {
   listener: () => void
-  isOpen: boolean
 }
 
 /** Signals between the roles of one process. */
@@ -10,28 +9,27 @@ export class InProcessSignals implements Signals {
   private readonly subscriptions = new Map<string, Set<Subscription>>()
 
   publish(channel: string): void {
-    for (const subscription of this.subscriptions.get(channel) ?? []) {
+    const subscriptions = this.subscriptions.get(channel) ?? new Set()
+    for (const subscription of subscriptions) {
+      // It may have ended by then.
       queueMicrotask(() => {
-        if (subscription.isOpen) subscription.listener()
+        if (subscriptions.has(subscription)) subscription.listener()
       })
     }
   }
 
   subscribe(channel: string, listener: () => void): Promise<() => void> {
-    const subscription = { listener, isOpen: true }
+    const subscription = { listener }
     const others = this.subscriptions.get(channel) ?? new Set()
     this.subscriptions.set(channel, others.add(subscription))
     return Promise.resolve(() => {
-      subscription.isOpen = false
       others.delete(subscription)
       if (others.size === 0 && this.subscriptions.get(channel) === others) this.subscriptions.delete(channel)
     })
   }
 
   close(): Promise<void> {
-    for (const subscription of [...this.subscriptions.values()].flatMap((each) => [...each])) {
-      subscription.isOpen = false
-    }
+    for (const subscriptions of this.subscriptions.values()) subscriptions.clear()
     this.subscriptions.clear()
     return Promise.resolve()
   }
