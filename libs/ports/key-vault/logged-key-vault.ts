@@ -76,9 +76,7 @@ export class LoggedKeyVault implements KeyVault {
       await Promise.all(statements.map((statement) => this.appendStatement(statement)))
     }
     this.follower = new KeyFollower({ log, view, settle, onError }, partitions)
-    const pulses = Array.from({ length: partitions }, (_, partition) => pulseOf(partition, partitions))
-    const work = () => this.beat(pulses)
-    this.heartbeats = everyMs === undefined ? null : new Repetition({ everyMs, work })
+    this.heartbeats = everyMs === undefined ? null : this.heartbeatsEvery(everyMs)
   }
 
   create(inboxId: InboxId): Promise<SecretKey> {
@@ -93,8 +91,9 @@ export class LoggedKeyVault implements KeyVault {
   async find(inboxId: InboxId): Promise<KeyLookup> {
     const cached = this.cache.get(inboxId)
     const ageMs = this.options.now().getTime() - (cached?.confirmedAtMs ?? -Infinity)
-    if (cached !== undefined && ageMs >= 0 && ageMs < CACHED_FOR_MS)
+    if (cached !== undefined && ageMs >= 0 && ageMs < CACHED_FOR_MS) {
       return { state: 'known', key: cached.key }
+    }
     const partition = partitionOf(inboxId, this.partitions)
     const entry = await this.reach(`the key of ${inboxId}`, async () => {
       const [first] = await this.look(partition, [inboxId])
@@ -227,13 +226,18 @@ export class LoggedKeyVault implements KeyVault {
    * idle partition: they compact a segment only behind its end, and end it only at an append. It beats whether or not a
    * key was forgotten since: a beat must come when a segment is old, not when the record is, and compaction leaves one.
    */
-  private async beat(pulses: readonly string[]): Promise<void> {
-    const beatAt = this.options.now()
-    try {
-      await Promise.all(pulses.map((pulse) => this.append({ type: 'KeysHeartbeat', pulse, beatAt })))
-    } catch (error) {
-      this.options.onError(error, 'appending heartbeats to inbox-keys')
+  private heartbeatsEvery(everyMs: number): Repetition {
+    const { partitions } = this
+    const pulses = Array.from({ length: partitions }, (_, partition) => pulseOf(partition, partitions))
+    const work = async () => {
+      const beatAt = this.options.now()
+      try {
+        await Promise.all(pulses.map((pulse) => this.append({ type: 'KeysHeartbeat', pulse, beatAt })))
+      } catch (error) {
+        this.options.onError(error, 'appending heartbeats to inbox-keys')
+      }
     }
+    return new Repetition({ everyMs, work })
   }
 
   private appendStatement({ inboxId, says }: KeyStatement): Promise<void> {

@@ -9,6 +9,13 @@ export interface WrappedKey {
   wrapped: Uint8Array
 }
 
+/** What is sealed in one context opens in no other. */
+const CONTEXT = {
+  inboxKey: (inboxId: InboxId) => `inbox-key:${inboxId}`,
+  secret: (webhookId: WebhookId) => `webhook-secret:${webhookId}`,
+  url: (webhookId: WebhookId) => `webhook-url:${webhookId}`,
+}
+
 /**
  * The keys that wrap inbox keys and seal the secrets and URLs of webhooks. The first serves what is new; the others, retired
  * ones, still open what they wrapped and sealed.
@@ -45,33 +52,31 @@ export class MasterKeys {
   }
 
   wrap(inboxId: InboxId, key: SecretKey): WrappedKey {
-    const { masterKeyId, sealed } = this.seal(wrapContext(inboxId), key)
+    const { masterKeyId, sealed } = this.seal(CONTEXT.inboxKey(inboxId), key)
     return { masterKeyId, wrapped: sealed }
   }
 
   /** Throws MasterKeyMissingError if the master key that wrapped it is not among these. */
   unwrap(inboxId: InboxId, { masterKeyId, wrapped }: WrappedKey): SecretKey {
-    return secretKey(this.open(wrapContext(inboxId), { masterKeyId, sealed: wrapped }))
+    return secretKey(this.open(CONTEXT.inboxKey(inboxId), { masterKeyId, sealed: wrapped }))
   }
 
-  /** What is sealed for one webhook opens for no other. */
   sealSecret(webhookId: WebhookId, secret: Uint8Array): SealedSecret {
-    return this.seal(secretContext(webhookId), secret)
+    return this.seal(CONTEXT.secret(webhookId), secret)
   }
 
   /** Throws MasterKeyMissingError if the master key that sealed it is not among these. */
   openSecret(webhookId: WebhookId, sealed: SealedSecret): Buffer {
-    return this.open(secretContext(webhookId), sealed)
+    return this.open(CONTEXT.secret(webhookId), sealed)
   }
 
-  /** What is sealed for one webhook opens for no other, and not as its secret. */
   sealUrl(webhookId: WebhookId, url: string): SealedSecret {
-    return this.seal(urlContext(webhookId), Buffer.from(url))
+    return this.seal(CONTEXT.url(webhookId), Buffer.from(url))
   }
 
   /** Throws MasterKeyMissingError if the master key that sealed it is not among these. */
   openUrl(webhookId: WebhookId, sealed: SealedSecret): string {
-    return this.open(urlContext(webhookId), sealed).toString()
+    return this.open(CONTEXT.url(webhookId), sealed).toString()
   }
 
   private seal(context: string, plaintext: Uint8Array): SealedSecret {
@@ -108,16 +113,4 @@ function parseKey(text: string): SecretKey | null {
 /** Tells master keys apart without revealing anything about them. */
 function idOf(key: SecretKey): string {
   return createHash('sha256').update('mayfly master key id').update(key).digest('hex').slice(0, 16)
-}
-
-function wrapContext(inboxId: InboxId): string {
-  return `inbox-key:${inboxId}`
-}
-
-function secretContext(webhookId: WebhookId): string {
-  return `webhook-secret:${webhookId}`
-}
-
-function urlContext(webhookId: WebhookId): string {
-  return `webhook-url:${webhookId}`
 }
