@@ -12,19 +12,19 @@ import { DatabaseSync } from 'node:sqlite'
 import { messageOf, StartError } from '#libs/runtime/errors.js'
 import { makeSecretKey } from '#libs/ports/key-vault/seal.js'
 
-/** A folder that one process at a time works in. */
+/** A folder that one process at a time uses. */
 export interface DataDir {
   path: string
   /** Lets another process take it. */
   release: () => void
 }
 
-/** What keeps the data folder from being used, and what to do. */
+/** Why the data folder can't be used, and what to do. */
 export class DataDirError extends StartError {
   override readonly name = 'DataDirError'
 }
 
-/** Makes the folder where it is missing and takes it for this process. Throws DataDirError. */
+/** Makes the folder if it is missing and takes it for this process. Throws DataDirError. */
 export function takeDataDir(given: string): DataDir {
   const path = resolve(given)
   try {
@@ -40,7 +40,7 @@ export function takeDataDir(given: string): DataDir {
   return { path, release: () => lock.close() }
 }
 
-/** An exclusive transaction of SQLite is a lock of the operating system's: it ends with the process, however. */
+/** An exclusive transaction of SQLite is a lock of the operating system: it ends with the process in any case. */
 function takeLock(path: string): DatabaseSync {
   let lock: DatabaseSync | null = null
   try {
@@ -60,7 +60,7 @@ function takeLock(path: string): DatabaseSync {
   }
 }
 
-/** The configured master key, else the folder's own, made now where there is none, nor any key it would open. */
+/** The configured master key, or else the folder's own, which is made if it has none and no keys wrapped by one. */
 export function masterKeyText(path: string, configured: string | null, hasKeys: boolean): string {
   if (configured !== null) return configured
   const file = join(path, 'master.key')

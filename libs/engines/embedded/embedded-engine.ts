@@ -32,7 +32,7 @@ const REWRITE_KEYS_WITHIN_MS = 3_600_000
 /** Every port in this process, on files in the data folder. Throws DataDirError if they can't be used. */
 export async function openEmbeddedEngine({ settings, now, onError }: EngineOptions): Promise<Engine> {
   const { path, release } = takeDataDir(settings.dataDir)
-  // Closes in reverse order, each of them whatever became of the others.
+  // Closes in reverse order, each even if closing another one failed.
   const opened = new AsyncDisposableStack()
   opened.defer(release)
   const closeLater = async <Opened extends { close(): Promise<void> } | null>(opening: Promise<Opened>) =>
@@ -142,7 +142,7 @@ function openLog(
   return orDataDirError(() => LmdbEventLog.open(options))
 }
 
-/** An event log is made before any key: keys without one mean that it was lost, not that all begins anew. */
+/** An event log is made before any key: keys without one mean that it was lost, not that the folder is new. */
 function refuseLostLog(dataDir: string): void {
   const log = join(dataDir, LOG_FILE)
   if (isThere(log)) return
@@ -152,7 +152,7 @@ function refuseLostLog(dataDir: string): void {
   )
 }
 
-/** Without its key no inbox can be read again: that must not come to light mail by mail. */
+/** Without its key no inbox can be read again: that must be found at the start, not mail by mail. */
 async function refuseLostKeys(log: LmdbEventLog, dataDir: string): Promise<void> {
   const { partitions } = await log.topology('inbox-events')
   if (partitions.every(({ end }) => end === 0)) return
@@ -166,7 +166,7 @@ function isThere(file: string): boolean {
   return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0
 }
 
-/** Opening fails for what is on the disk, or what is configured for it: an operator's affair. */
+/** Opening fails because of what is on the disk, or its configuration, which an operator must correct. */
 async function orDataDirError<Opened>(open: () => Promise<Opened>): Promise<Opened> {
   try {
     return await open()
@@ -175,7 +175,7 @@ async function orDataDirError<Opened>(open: () => Promise<Opened>): Promise<Open
   }
 }
 
-/** What can't be opened is removed: views are rebuilt from the log, and without the rest nothing is wrong. */
+/** A file that can't be opened is removed: views are rebuilt from the log, and the others can be lost. */
 async function openOrRemove<Opened>(
   path: string,
   open: (path: string) => Opened | Promise<Opened>,

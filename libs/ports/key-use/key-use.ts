@@ -2,32 +2,32 @@ import type { KeyId } from '#libs/domain/ids/typeid.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 
 /**
- * When each key was used last. No event: nothing follows from it, and there would be one for each request. It is not
- * in the views either, which are rebuilt from events. A process that dies takes the last second of it along.
+ * When each key was last used. It is not an event: nothing follows from it, and there would be one for each request. So it
+ * is not in the views either, which are rebuilt from events. A process that dies loses the last second of it.
  */
 export abstract class KeyUse {
-  /** Returns at once: it is stored within a second or two, and shown by this process at once. */
+  /** Returns at once. This process shows it at once, others within a second or two. */
   abstract touch(keyId: KeyId, at: Date): void
   /** Without keys that were never used. Errors: `ReadModelUnavailableError`. */
   abstract lastUsedAt(keyIds: readonly KeyId[]): Promise<Map<KeyId, Date>>
-  /** Resolves once what was touched is stored, or could not be. */
+  /** Resolves once all uses are stored, or could not be. */
   abstract close(): Promise<void>
 }
 
-/** Where it is stored. Errors: `ReadModelUnavailableError`. */
+/** Errors: `ReadModelUnavailableError`. */
 export interface KeyUseStore {
-  /** Resolves once they are seen by everyone. A time that is not later than the one stored changes nothing. */
+  /** Resolves once every process sees them. A time that is not later than the stored one changes nothing. */
   put(uses: ReadonlyMap<KeyId, Date>): Promise<void>
   get(keyIds: readonly KeyId[]): Promise<Map<KeyId, Date>>
 }
 
 const STORE_EVERY_MS = 1_000
 
-/** Gathers uses off the way of requests and stores them together. */
+/** Gathers uses, so that no request waits for the store, and stores them together. */
 export class GatheredKeyUse implements KeyUse {
-  /** As many as there are keys in use; kept where they can't be stored. */
+  /** As many as there are keys in use; kept if they can't be stored. */
   private pending = new Map<KeyId, Date>()
-  /** On their way to the store. */
+  /** Those that are being stored. */
   private leaving: ReadonlyMap<KeyId, Date> = new Map()
   private readonly storing: Repetition
 
@@ -46,7 +46,7 @@ export class GatheredKeyUse implements KeyUse {
   }
 
   async lastUsedAt(keyIds: readonly KeyId[]): Promise<Map<KeyId, Date>> {
-    // Held before the look: what is stored meanwhile is in one of the three.
+    // Taken before the read: what is stored meanwhile is in one of the three.
     const noticedHere = [this.leaving, this.pending]
     const known = await this.store.get(keyIds)
     for (const noticed of noticedHere) {

@@ -4,7 +4,7 @@ import { REMOVED, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
 import type { AccountSliceKey } from './projection-store.js'
 import type { Change } from './views.js'
 
-/** Whose rows an event is checked by. */
+/** The rows that an event is checked against. */
 export function sliceConcerned(event: AccountEvent): AccountSliceKey {
   return {
     accountId: event.accountId,

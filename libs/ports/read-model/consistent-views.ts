@@ -20,9 +20,9 @@ export function movedChannel({ topic, partition }: Partition): string {
 const LOOK_AGAIN_MS = 500
 
 /**
- * Answers whether the views can be believed. Views are made from the log, follow it with a delay, and can be lost and
- * rebuilt at any moment; while they are rebuilt, what they do not show may exist. A row that is found is true in any
- * case, if not the newest state; that there is no row, or that a list is complete, is true of complete views only.
+ * Answers whether the views are complete. Views follow the log with a delay, and can be lost and rebuilt at any moment;
+ * until they are rebuilt, what they do not show may exist. A row that is found is true in any case, if not the newest
+ * state. That a row does not exist, or that a list is complete, is true of complete views only.
  */
 export class ConsistentViews {
   constructor(

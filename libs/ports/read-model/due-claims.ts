@@ -6,10 +6,10 @@ import type { DeliveryRow } from './views.js'
 
 export interface DueClaim {
   now: Date
-  /** For so long no other caller is given what this one is: the outcome of each attempt must be on the log by then. */
+  /** How long no other caller is given the same: the outcome of each attempt must be on the log by then. */
   leaseMs: number
   limit: number
-  /** How many more deliveries of each of these webhooks may be claimed: none of one that it was asked for before. */
+  /** How many more deliveries of each webhook may be claimed; 0 for a webhook that it was called with before. */
   capacityOf: (webhookIds: readonly WebhookId[]) => Promise<readonly number[]>
 }
 
@@ -22,7 +22,7 @@ interface Share {
 /** Webhooks that one claim looks at, of those that have capacity. */
 const MAX_WEBHOOKS = 1_000
 const ASKED_AT_ONCE = 100
-/** Webhooks whose turns are remembered; any other counts as one that never had a turn. */
+/** Webhooks whose turns are remembered; any other counts as one that had none. */
 const MAX_REMEMBERED = 50_000
 
 /**

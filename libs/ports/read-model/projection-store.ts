@@ -12,10 +12,7 @@ import type {
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Change, DeliveryRow, InboxRow, MessageContent, MessageRow, WebhookHealth } from './views.js'
 
-/**
- * One move of a partition's views: from the offset at which they stand to another, with every change that the
- * records in between bring.
- */
+/** Moves a partition's views from one offset to another, with every change that the records in between bring. */
 export interface Step extends Partition {
   from: number
   to: number
@@ -23,7 +20,7 @@ export interface Step extends Partition {
   contents: readonly MessageContent[]
 }
 
-/** Absent: the partition's views have not been begun, or were lost. */
+/** Absent: the partition's views were never begun, or are lost. */
 export type StepOutcome = 'applied' | 'absent' | { standsAt: number }
 
 export interface MessageKey {
@@ -41,7 +38,7 @@ export interface ReplayKey {
   replayId: ReplayId
 }
 
-/** Whose rows an account event is checked by. */
+/** The rows that an account event is checked against. */
 export interface AccountSliceKey {
   accountId: AccountId
   keyId: KeyId | null
@@ -51,30 +48,30 @@ export interface AccountSliceKey {
 /** What a projector needs of the views. Errors: `ReadModelUnavailableError`, as for the queries. */
 export interface ProjectionStore {
   /**
-   * Makes a partition's views ready to follow a log and resolves with the offset to go on from. Views of another
-   * log, or of another form, are emptied first: they are rebuilt from its first record. Until they reach the range's
-   * end they count as catching up.
+   * Makes a partition's views ready to follow a log and resolves with the offset to continue from. Views of another
+   * log, or of another form, are emptied first and rebuilt from its first record. Until they reach the range's end they
+   * count as catching up.
    *
-   * Views past the range's end are left as they are, and `aheadAt` is where they stand: records may have come to the
-   * log since the range was looked up. They are emptied where they still stand at the `aheadAt` that is handed in,
-   * with a range looked up since: then their log has lost its end. `beginViews` does so.
+   * Views past the range's end are left as they are, and their offset is returned as `aheadAt`: records may have been
+   * appended since the range was looked up. If they are still at the `aheadAt` that is passed, with a newer range, their
+   * log has lost its end, and they are emptied. `beginViews` does so.
    */
   begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }>
   inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]>
   messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]>
   deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]>
   replays(keys: readonly ReplayKey[]): Promise<(Replay | null)[]>
-  /** Null for a webhook that nothing has been asked of. */
+  /** Null for a webhook without deliveries and replays. */
   webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]>
   accountSlice(key: AccountSliceKey): Promise<AccountSlice>
   /**
-   * Compare and set: applies changes, contents and the new offset together where the partition's views stand at
-   * `from`, and otherwise nothing. Resolves once queries see it.
+   * Compare and set: applies changes, contents and the new offset together if the partition's views are at `from`,
+   * otherwise nothing. Resolves once queries see it.
    */
   apply(step: Step): Promise<StepOutcome>
 }
 
-/** Makes a partition's views ready to follow the log; resolves with its range and the offset to go on from. */
+/** Makes a partition's views ready to follow the log; resolves with its range and the offset to continue from. */
 export async function beginViews(
   store: Pick<ProjectionStore, 'begin'>,
   log: LogLayout,

@@ -12,8 +12,8 @@ import type { DeliveryKey, MessageKey, ProjectionStore, ReplayKey } from './proj
 import type { DeliveryRow, InboxRow, MessageRow } from './views.js'
 
 /**
- * The views are out of reach for now: every method of the store and of the queries rejects with it, soon. What was
- * asked for may have been done.
+ * The views are out of reach for now. Every method of the store and of the queries rejects with it, soon; a change may
+ * have been made nevertheless.
  */
 export class ReadModelUnavailableError extends UnavailableError {
   override readonly name: string = 'ReadModelUnavailableError'
@@ -29,26 +29,26 @@ export interface ReadModel {
   webhooks: WebhookQueries
 }
 
-/** How far a partition's views have come. */
+/** How far a partition's views have advanced. */
 export interface Progress extends Partition {
   /** The log that they were made of. */
   logId: string
   /** The next record to be applied. */
   position: number
-  /** Short of it the views are catching up: what they don't know may yet exist. */
+  /** Before it the views are catching up: what they don't show may exist. */
   target: number
   /** When the log's end was taken for the target, in milliseconds since 1970 by the views' clock; grows with each time. */
   begunAtMs: number
 }
 
-/** Whether what a partition's views don't know may yet exist; null if they have not been begun. */
+/** Whether what a partition's views don't show may exist; null for views that were never begun. */
 export function isCatchingUp(progress: Progress | null): boolean {
   return progress === null || progress.position < progress.target
 }
 
 export interface ListQuery<ListedId> {
   order: 'asc' | 'desc'
-  /** Only what comes behind this one, in the order asked for. */
+  /** Only what comes after this one, in the order asked for. */
   after: ListedId | null
   limit: number
 }
@@ -66,7 +66,7 @@ export interface InboxListQuery extends ListQuery<InboxId> {
   accountId: AccountId
   environment: string
   state: Inbox['state']
-  /** Every one of them must hold. */
+  /** An inbox must have all of them. */
   labels: readonly (readonly [name: string, value: string])[]
   /** Inboxes past their expiry at this moment count as expired. */
   now: Date
@@ -78,7 +78,7 @@ export interface MessageRangeQuery extends OffsetQuery {
 
 export type HistoryQuery = MessageRangeQuery
 
-/** What the HTTP API and the SMTP edge ask of the views. */
+/** What the HTTP API and the SMTP edge read. */
 export interface InboxQueries {
   /** Null for a partition that no projector has begun. */
   progress(partition: Partition): Promise<Progress | null>
@@ -86,7 +86,7 @@ export interface InboxQueries {
   inboxIdAt(address: Address): Promise<InboxId | null>
   listInboxes(query: InboxListQuery): Promise<Inbox[]>
   message(key: MessageKey): Promise<MessageRow | null>
-  /** Messages that are there, not deleted ones: fewer than the limit only where the range has no more. */
+  /** Without deleted messages; fewer than the limit only if the range has no more. */
   listMessages(query: MessageRangeQuery): Promise<MessageRow[]>
   /** The sealed parsed mail. */
   body(key: MessageKey): Promise<Uint8Array | null>
@@ -115,7 +115,7 @@ export interface AccountQueries {
 /** Whose webhooks: one inbox's own, or those for all inboxes of an environment. */
 export type WebhookScope = { inboxId: InboxId } | { accountId: AccountId; environment: string }
 
-/** What webhooks there are; removed ones are not among them. */
+/** Webhooks that exist; removed ones are not among them. */
 export interface WebhookQueries {
   webhook(id: WebhookId): Promise<Webhook | null>
   /** Those of exactly that scope, disabled ones too, ordered by id. */
@@ -127,7 +127,7 @@ export interface WebhookQueries {
   webhooksFor(inboxes: readonly WebhookedInbox[]): Promise<Webhook[]>
 }
 
-/** What of an inbox decides which webhooks its events are delivered to. */
+/** The fields of an inbox that decide which webhooks its events are delivered to. */
 export interface WebhookedInbox {
   inboxId: InboxId
   accountId: AccountId
@@ -150,10 +150,7 @@ export function scopeOf({ inboxId, accountId, environment }: Webhook): WebhookSc
 }
 
 export interface DueInboxes {
-  /**
-   * Inboxes whose expiry has passed but whose end the views don't show, earliest first. They are leased: for a
-   * while no other caller is given them.
-   */
+  /** Leases inboxes whose expiry has passed but whose end the views don't show, earliest first. */
   leaseDue(now: Date, limit: number): Promise<InboxId[]>
   /** How many inboxes the views show as active, those whose expiry passed a moment ago among them. */
   countActive(): Promise<number>
@@ -167,40 +164,37 @@ export interface DeliveryListQuery extends OffsetQuery {
 
 export interface DeliveryQueries {
   delivery(key: DeliveryKey): Promise<DeliveryRow | null>
-  /** In the order in which they were asked for: fewer than the limit only where the range has no more. */
+  /** In the order of their requests; fewer than the limit only if the range has no more. */
   listDeliveries(query: DeliveryListQuery): Promise<DeliveryRow[]>
 }
 
-/** Due deliveries among many processes: each is leased by one of them at a time. */
+/** Due deliveries, shared by many processes: each is leased by one of them at a time. */
 export interface DueDeliveries {
   /**
-   * Webhooks with deliveries whose attempt may be due, in pages, a webhook maybe twice. None of partitions that are
+   * Webhooks with deliveries whose attempt may be due, in pages; a webhook may come twice. None of partitions that are
    * catching up: what is due there may have been delivered long ago.
    */
   dueWebhooks(now: Date): AsyncIterable<readonly WebhookId[]>
   /** Leases due deliveries of a webhook, earliest first; none of a partition that is catching up. */
   claimOf(webhookId: WebhookId, claim: { now: Date; leaseMs: number; limit: number }): Promise<DeliveryRow[]>
-  /** When the attempt is due, or was, that has been for longest or comes next, under way or not; null for none. */
+  /** The earliest due time of any attempt, past or future, leased or not; null if there is none. */
   earliestDue(): Promise<Date | null>
-  /** Forgets deliveries asked for before then that are over; resolves with how many. */
+  /** Removes deliveries that are over and were requested before then; resolves with how many. */
   removeOld(before: Date): Promise<number>
 }
 
 export interface ReplayQueries {
   replay(key: ReplayKey): Promise<Replay | null>
-  /** Ordered by id, which is the order of asking. */
+  /** Ordered by id, which is the order of their requests. */
   listReplays(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]>
 }
 
-/** Replays that have more to ask for: one process at a time has one, for a while. */
+/** Replays that have more deliveries to request: each is leased by one process at a time. */
 export interface ReplayLeases {
-  /**
-   * The one that has waited longest, which no other caller is given until its lease ends; null if there is none.
-   * None of partitions that are catching up.
-   */
+  /** Leases the one that has waited longest; null if there is none. None of partitions that are catching up. */
   claimReplay(claim: { now: Date; leaseMs: number }): Promise<Replay | null>
-  /** Gives one back, to be claimed again from a moment on. */
+  /** Ends a lease; the replay may be claimed again from that moment on. */
   releaseReplay(key: ReplayKey, at: Date): Promise<void>
-  /** Forgets replays asked for before then, whether they are through or not; resolves with how many. */
+  /** Removes replays requested before then, finished or not; resolves with how many. */
   removeOldReplays(before: Date): Promise<number>
 }

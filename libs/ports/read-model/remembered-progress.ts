@@ -13,7 +13,7 @@ export interface RememberedProgress {
   doubt: () => void
 }
 
-/** Where a partition's views must be again; of which beginning that was seen, null if only the log says so. */
+/** The offset that a partition's views must reach, and the beginning that it was seen of; null if the log said so. */
 interface Reached {
   position: number
   begunAtMs: number | null
@@ -22,13 +22,12 @@ interface Reached {
 const ASKED_APART_MS = 250
 
 /**
- * The progress of views for one who works on a log: views of another one count as not begun, also before a projector has
- * noticed them.
+ * The progress of the views of one log: views of another log count as not begun, even before a projector has noticed them.
  *
- * It remembers how far each partition's views were seen to be: put back from an older copy they count as catching up
- * until they are there again, whoever notices it when. What other processes alone have seen of them, the log knows: it
- * is asked after every doubt. Where views have been begun since, their target says what they lack, and nothing is
- * remembered: their log may have lost its end.
+ * It remembers how far each partition's views were seen to be. Views restored from an older copy count as catching up
+ * until they are there again. What only other processes have seen is taken from the log, which is asked after every
+ * doubt. If views have been begun since, their target says what they lack, and nothing is remembered: their log may have
+ * lost its end.
  */
 export function rememberProgress(
   queries: Pick<InboxQueries, 'progress'>,

@@ -6,7 +6,7 @@ import type { TopicName } from '#libs/ports/event-log/topics.js'
 /** An offset alone, or one with a note. */
 type Row = number | [offset: number, note: string]
 
-/** Where consumer groups go on, with their notes. */
+/** The offsets that consumer groups continue from, with their notes. */
 export class CommittedOffsets {
   private readonly rows: Database<Row, [group: string, topic: string, partition: number]>
 
@@ -14,7 +14,6 @@ export class CommittedOffsets {
     this.rows = root.openDB({ name: 'committed' })
   }
 
-  /** Null if the group has none. */
   find(group: string, { topic, partition }: Partition): CommittedOffset | null {
     const row = this.rows.get([group, topic, partition])
     if (row === undefined) return null
@@ -46,5 +45,5 @@ export class CommittedOffsets {
   }
 }
 
-/** Stands in the place of a group's name, which is never empty. */
+/** Used as a group's name; those of groups are never empty. */
 const RETENTION = ''

@@ -1,15 +1,15 @@
 import { statfs } from 'node:fs/promises'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 
-/** For what is under way and what follows from it: views, answers, usage figures. */
+/** For work in progress and what follows from it: views, answers, usage figures. */
 const RESERVED_BYTES = 64 << 20
 /** The reserve of a small disk is this share of it. */
 const RESERVED_SHARE = 1 / 16
 const CHECK_EVERY_MS = 100
 
 /**
- * The free space of the disk that holds a folder. Appends are refused before it is full: what is on the log already must
- * still be worked off, and a failed write does harm (lmdb 3.5 formats its error into 100 bytes, whether it fits or not).
+ * The free space of the disk that holds a folder. Appends are refused before it is full: what is on the log must still be
+ * processed, and a failed write does harm (lmdb 3.5 formats its error into 100 bytes, whether it fits or not).
  */
 export class FreeDisk {
   private checkedAtMs = -Infinity
