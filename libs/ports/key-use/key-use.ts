@@ -2,8 +2,8 @@ import type { KeyId } from '#libs/domain/ids/typeid.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 
 /**
- * When each key was last used. It is not an event: nothing follows from it, and there would be one for each request. So it
- * is not in the views either, which are rebuilt from events. A process that dies loses the last second of it.
+ * When each key was last used. It is not an event: nothing follows from it, and there would be one for each request. So
+ * it is not in the views either, which are rebuilt from events. A process that dies loses the last second of it.
  */
 export abstract class KeyUse {
   /** Returns at once. This process shows it at once, others within a second or two. */

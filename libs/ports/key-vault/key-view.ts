@@ -63,7 +63,7 @@ export interface KeyView {
   ): Promise<{ stands: KeyStatement['says']; wasContested: boolean }>
   /** Replaces each key by `forgotten`, for good. That must be durable on the log already. */
   forget(partition: number, inboxIds: readonly InboxId[]): Promise<void>
-  /** Begins to follow a log at an offset, unless the view has moved since it was seen. A view of another log is emptied. */
+  /** Begins to follow a log at an offset, unless the view has moved since. A view of another log is emptied. */
   begin(
     partition: number,
     start: Pick<ViewStanding, 'logId' | 'next'>,

@@ -17,8 +17,8 @@ const CONTEXT = {
 }
 
 /**
- * The keys that wrap inbox keys and seal the secrets and URLs of webhooks. The first serves what is new; the others, retired
- * ones, still open what they wrapped and sealed.
+ * The keys that wrap inbox keys and seal the secrets and URLs of webhooks. The first serves what is new; the others,
+ * retired ones, still open what they wrapped and sealed.
  */
 export class MasterKeys {
   private readonly byId: ReadonlyMap<string, SecretKey>

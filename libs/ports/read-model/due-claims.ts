@@ -27,8 +27,8 @@ const MAX_REMEMBERED = 50_000
 
 /**
  * Claims due deliveries, shared among the webhooks that have some: each webhook has the same share of a claim, and if
- * there are more webhooks than deliveries to claim, those that have waited longest for a turn come first. The same on every
- * store; each process remembers turns by itself.
+ * there are more webhooks than deliveries to claim, those that have waited longest for a turn come first. Each process
+ * remembers turns by itself.
  */
 export class DueClaims {
   private readonly lastTurns = new LRUCache<WebhookId, number>({ max: MAX_REMEMBERED })

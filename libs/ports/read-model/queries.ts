@@ -37,7 +37,7 @@ export interface Progress extends Partition {
   position: number
   /** Before it the views are catching up: what they don't show may exist. */
   target: number
-  /** When the log's end was taken for the target, in milliseconds since 1970 by the views' clock; grows with each time. */
+  /** When the target was set, in milliseconds since 1970 by the views' clock; later each time. */
   begunAtMs: number
 }
 

@@ -22,7 +22,7 @@ interface Reached {
 const ASKED_APART_MS = 250
 
 /**
- * The progress of the views of one log: views of another log count as not begun, even before a projector has noticed them.
+ * The progress of the views of one log: views of another log count as not begun, even before a projector notices them.
  *
  * It remembers how far each partition's views were seen to be. Views restored from an older copy count as catching up
  * until they are there again. What only other processes have seen is taken from the log, which is asked after every

@@ -110,7 +110,7 @@ function rowOf(tables: Tables, partition: number, change: Change): Stored | null
   }
 }
 
-/** An entry of an index; null for an index that LMDB does without: it keeps rows in order, and reads every webhook of a scope. */
+/** Null for an index that LMDB does without: it keeps rows in order, and reads every webhook of a scope. */
 function entryOf(tables: Tables, entry: IndexEntry): Stored | null {
   switch (entry.index) {
     case 'addresses':
