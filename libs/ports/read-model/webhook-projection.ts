@@ -50,13 +50,9 @@ function replaysConcerned(
   deliveries: readonly DeliveryRow[],
 ): ReplayKey[] {
   const found = new Map<ReplayId, ReplayKey>()
-  for (const { event } of events) {
-    const replayId = 'replayId' in event ? event.replayId : null
-    if (replayId !== null) found.set(replayId, { webhookId: event.webhookId, replayId })
-  }
-  for (const { delivery } of deliveries) {
-    const { webhookId, replayId } = delivery
-    if (replayId !== null) found.set(replayId, { webhookId, replayId })
+  for (const each of [...events.map(({ event }) => event), ...deliveries.map(({ delivery }) => delivery)]) {
+    const replayId = 'replayId' in each ? each.replayId : null
+    if (replayId !== null) found.set(replayId, { webhookId: each.webhookId, replayId })
   }
   return [...found.values()]
 }
