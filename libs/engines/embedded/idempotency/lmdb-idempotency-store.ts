@@ -12,8 +12,8 @@ import {
 } from '#libs/ports/idempotency/idempotency-store.js'
 
 /*
- * Relies on lmdb 3 synced before a commit is visible, and on one process having the
- * file: leases are kept in memory only, and end with the process.
+ * Relies on lmdb 3 synced before a commit is visible, and on one process having the file: leases are kept in memory only,
+ * and end with the process.
  */
 
 export interface LmdbIdempotencyOptions {
