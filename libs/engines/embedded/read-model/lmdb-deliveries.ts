@@ -107,8 +107,8 @@ export async function removeWebhooksOf(tables: Tables, partition: number): Promi
 }
 
 /**
- * Removes a webhook's oldest deliveries for as long as all of a transaction's share are to be removed. Resolves with
- * how many it removed.
+ * Removes deliveries of a webhook, REMOVED_AT_ONCE in each transaction, oldest first. Stops when fewer of the oldest are
+ * to be removed. Resolves with how many it removed.
  */
 async function removeDeliveries(
   tables: Tables,
