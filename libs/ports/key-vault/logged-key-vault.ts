@@ -194,7 +194,7 @@ export class LoggedKeyVault implements KeyVault {
       await this.follower.catchUp(partition)
       const { standing } = await view.find(partition, [])
       const last = standing?.masterKeyId ?? null
-      if (last !== null) masterKeys.mustHave(last)
+      if (last !== null) masterKeys.require(last)
       if (last === masterKeys.current) return
       await this.append({ type: 'MasterKeyTaken', masterKeyId: masterKeys.current })
       await this.requireFirstTaken(partition, standing?.next ?? 0)
@@ -216,7 +216,7 @@ export class LoggedKeyVault implements KeyVault {
       const first = events.map(({ recorded }) => recorded.event).find(({ type }) => type === 'MasterKeyTaken')
       if (first?.type !== 'MasterKeyTaken') continue
       if (!masterKeys.has(first.masterKeyId)) await this.append(first)
-      masterKeys.mustHave(first.masterKeyId)
+      masterKeys.require(first.masterKeyId)
       return
     }
   }

@@ -47,7 +47,7 @@ export class MasterKeys {
   }
 
   /** Throws MasterKeyMissingError if that master key is not among these. */
-  mustHave(masterKeyId: string): void {
+  require(masterKeyId: string): void {
     if (!this.has(masterKeyId)) throw new MasterKeyMissingError(masterKeyId)
   }
 

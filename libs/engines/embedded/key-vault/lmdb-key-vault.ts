@@ -62,7 +62,7 @@ export class LmdbKeyVault implements KeyVault {
     const { path, masterKeys } = options
     return openLmdbStore(fileAt(path), async (root: Root) => {
       const masterKeyId = root.get(MASTER_KEY_ID)
-      if (typeof masterKeyId === 'string') masterKeys.mustHave(masterKeyId)
+      if (typeof masterKeyId === 'string') masterKeys.require(masterKeyId)
       if (masterKeyId !== masterKeys.current) {
         await commit(root, () => root.putSync(MASTER_KEY_ID, masterKeys.current))
       }
