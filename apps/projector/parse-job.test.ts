@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { mintId } from '#libs/domain/ids/mint.js'
+import { ParseAllowance } from './parse-allowance.js'
 import { ParseJob } from './parse-job.js'
 import { WaitingMail } from './parse-task.js'
 
@@ -9,13 +10,24 @@ function waiting(): WaitingMail {
   return new WaitingMail({ ...whose, receivedAt: new Date(), key, sealed, size: 0 })
 }
 
+function jobOf(place: { index: number }, mails: readonly WaitingMail[]): ParseJob {
+  const thread = Object.assign(place, {
+    cpuMs: () => Promise.resolve(null),
+    stop: () => undefined,
+    end: () => Promise.resolve(),
+  })
+  const limits = { timeoutMs: 1_000, patienceMs: 1_000, inboxBudgetMs: 1_000, accountBudgetMs: 1_000 }
+  const allowance = new ParseAllowance(limits)
+  return new ParseJob(thread, mails, { allowance, onLeft: () => undefined, onLooked: () => undefined })
+}
+
 describe('what a parsing thread was given', () => {
   it('is asked of exactly one, handed on or not, though the thread goes on meanwhile', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 5 }), fc.nat(), fc.nat({ max: 1 }), (count, place, step) => {
         const thread = { index: place % count }
         const mails = Array.from({ length: count }, waiting)
-        const job = new ParseJob(thread, mails)
+        const job = jobOf(thread, mails)
         const handedOn = job.handOn()
         thread.index = Math.min(thread.index + step, count - 1)
         const left = job.unanswered()
@@ -28,7 +40,7 @@ describe('what a parsing thread was given', () => {
 
   it('is not asked again once it is answered', () => {
     const mails = [waiting(), waiting(), waiting()]
-    const job = new ParseJob({ index: 1 }, mails)
+    const job = jobOf({ index: 1 }, mails)
     for (const mail of mails.slice(0, 1)) mail.isSettled = true
     expect(job.handOn()).toEqual(mails.slice(2))
     for (const mail of mails.slice(1, 2)) mail.isSettled = true

@@ -1,79 +1,16 @@
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { ParseAllowance } from './parse-allowance.js'
-import type { ParseTask, WaitingMail } from './parse-task.js'
+import type { WaitingMail } from './parse-task.js'
 
-/** Mails to a job: handing one over costs as much as parsing a small mail. */
+/** Mails of a job: handing one over costs as much as parsing a small mail. */
 export const JOB_TASKS = 32
 const JOB_BYTES = 1 << 20
 /** A larger mail goes alone. */
 const SHARED_UP_TO_BYTES = 64 * 1024
-/** Mail that has waited so long for a thread presses. */
-const PRESSES_AFTER_MS = 100
+/** Mail that has waited longer for a thread is urgent. */
+const URGENT_AFTER_MS = 100
 
-/** Mail that waits for a thread, from whichever partition: who is read next, and beside whom. */
-export class ParseQueue {
-  private readonly mails = new FairQueue<WaitingMail>()
-
-  constructor(private readonly allowance: Pick<ParseAllowance, 'isSpent'>) {}
-
-  get size(): number {
-    return this.mails.size
-  }
-
-  add(mail: WaitingMail): void {
-    this.mails.add(mail.task.accountId, mail)
-  }
-
-  /** For one that has been waited for before: ahead of its account's others. */
-  putBack(mail: WaitingMail): void {
-    this.mails.addFirst(mail.task.accountId, mail)
-  }
-
-  leave(isLeft: (mail: WaitingMail) => boolean, reason: unknown): void {
-    for (const mail of this.mails.remove(isLeft)) mail.fail(reason)
-  }
-
-  /** Whether somebody's next mail has waited for long, or others have waited for it long enough. */
-  isPressing(): boolean {
-    const now = performance.now()
-    return this.mails
-      .heads()
-      .some(({ defeat, sinceMs }) => defeat !== null || now - sinceMs > PRESSES_AFTER_MS)
-  }
-
-  /**
-   * For one job: small ones together, of all accounts in turn, or a large one. Of an account that is to leave a thread
-   * to others just what takes no time.
-   */
-  takeJob(busy: AccountId | null): WaitingMail[] {
-    const mails: WaitingMail[] = []
-    let bytes = 0
-    while (mails.length < JOB_TASKS) {
-      const mail = this.mails.take(({ task, isSettled, defeat }) => {
-        if (task.accountId === busy && defeat === null && !this.allowance.isSpent(task)) return false
-        const weight = this.weightOf(task)
-        return (
-          isSettled || mails.length === 0 || (weight <= SHARED_UP_TO_BYTES && bytes + weight <= JOB_BYTES)
-        )
-      })
-      if (mail === null) break
-      // One that another thread has answered for meanwhile.
-      if (mail.isSettled) continue
-      const weight = this.weightOf(mail.task)
-      mails.push(mail)
-      bytes += weight
-      if (weight > SHARED_UP_TO_BYTES) break
-    }
-    return mails
-  }
-
-  /** Bytes, as far as they take time: of one whose budget is spent the header alone is read. */
-  private weightOf(task: ParseTask): number {
-    return this.allowance.isSpent(task) ? Math.min(task.size, SHARED_UP_TO_BYTES) : task.size
-  }
-}
-
-/** What waits, by whom it waits for: each gets its turn, however much the others bring. */
+/** What waits, by owner: each gets its turn, however much the others bring. */
 export class FairQueue<Item> {
   /** In the order of their turns. */
   private readonly lines = new Map<string, Item[]>()
@@ -99,7 +36,7 @@ export class FairQueue<Item> {
     this.count += 1
   }
 
-  /** The next in turn of those that may be taken; null for none. Their owner's next turn is behind all others'. */
+  /** The next in turn of those that may be taken; null for none. Its owner's next turn is behind all others'. */
   take(mayTake: (item: Item, owner: string) => boolean): Item | null {
     for (const [owner, line] of this.lines) {
       const [item] = line
@@ -132,4 +69,44 @@ export class FairQueue<Item> {
     this.lines.set(owner, line)
     return line
   }
+}
+
+/** Whether somebody's next mail has waited for long, or was given up after others had waited for it. */
+export function hasUrgent(queue: FairQueue<WaitingMail>): boolean {
+  const longAgoMs = performance.now() - URGENT_AFTER_MS
+  return queue.heads().some(({ defeat, sinceMs }) => defeat !== null || sinceMs < longAgoMs)
+}
+
+/**
+ * Takes the mails of one job: small ones together, of all accounts in turn, or one large one. Of the busy account, which
+ * is to leave a thread to others, only mail that takes no time is taken.
+ */
+export function takeJob(
+  queue: FairQueue<WaitingMail>,
+  allowance: Pick<ParseAllowance, 'isSpent'>,
+  busy: AccountId | null,
+): WaitingMail[] {
+  const mails: WaitingMail[] = []
+  let bytes = 0
+  // Bytes that take time: of a mail whose budget is used up only the header is read.
+  const weightOf = ({ task }: WaitingMail) =>
+    allowance.isSpent(task) ? Math.min(task.size, SHARED_UP_TO_BYTES) : task.size
+  const mayTake = (mail: WaitingMail) => {
+    const { task, isSettled, defeat } = mail
+    if (task.accountId === busy && defeat === null && !allowance.isSpent(task)) return false
+    if (isSettled || mails.length === 0) return true
+    const weight = weightOf(mail)
+    return weight <= SHARED_UP_TO_BYTES && bytes + weight <= JOB_BYTES
+  }
+  while (mails.length < JOB_TASKS) {
+    const mail = queue.take(mayTake)
+    if (mail === null) break
+    // Another thread has answered for it meanwhile.
+    if (mail.isSettled) continue
+    const weight = weightOf(mail)
+    mails.push(mail)
+    bytes += weight
+    if (weight > SHARED_UP_TO_BYTES) break
+  }
+  return mails
 }

@@ -3,7 +3,7 @@ import type { AccountId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 
 /** One mail for a parsing thread: sealed, with the key that opens it. */
 export interface ParseTask {
-  /** Whose time reading it takes. */
+  /** Whose budget pays for reading it. */
   accountId: AccountId
   inboxId: InboxId
   messageId: MessageId

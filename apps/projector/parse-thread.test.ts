@@ -3,7 +3,7 @@ import { smallMail, taskOf } from './parse-task.arbitrary.js'
 
 describe('a parsing thread', () => {
   it('tells what a mail has taken once that is begun, and not what was before it', async () => {
-    const thread = new ParseThread({ memoryMib: 256, niceness: 0 }, () => undefined)
+    const thread = new ParseThread('urgent', 256, () => undefined)
     try {
       const { open: _, ...task } = await taskOf(smallMail('first'))
       await thread.run([{ task, defeat: null }], () => undefined)

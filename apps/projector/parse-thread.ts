@@ -1,158 +1,194 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { ParseOrder, ParseResult } from './parse-task.js'
 
-export interface ParseThreadOptions extends Pick<ParseThreadData, 'niceness'> {
-  memoryMib: number
+/** What a parsing thread is started with. */
+export interface ParseThreadData {
+  /** Shared with the thread's owner, while the thread is busy too. Its slots are those of PROGRESS. */
+  progress: Float64Array
+  /** Its priority for the operating system, from 0 to 19: the higher, the later its turn. */
+  niceness: number
 }
 
+export const PROGRESS = {
+  /** Which of the mails that it was given the thread reads. */
+  index: 0,
+  /** The thread's CPU time when it began that mail; NaN if it has begun none. */
+  startMs: 1,
+  /** 1 if the thread is to leave the mails behind that one. */
+  mustStop: 2,
+} as const
+
+/** Accepting mail goes first: what was not accepted is lost to its sender, what was can wait, a little. */
+const NICENESS = { usual: 5, urgent: 0 } as const
+
+export type ThreadKind = keyof typeof NICENESS
+
 /**
- * A thread that reads mails. Unlike a general pool of threads it tells which mail it is at and what CPU time that has
+ * A thread that reads mails. Unlike a general pool of threads it reports which mail it is at and what CPU time that has
  * taken, so that one mail can be given up without those beside it.
  */
 export class ParseThread {
-  private readonly progress = new ThreadProgress()
+  private readonly progress = new Float64Array(
+    new SharedArrayBuffer(Object.keys(PROGRESS).length * Float64Array.BYTES_PER_ELEMENT),
+  )
   private readonly worker: Worker
-  private under: {
-    told: (results: ParseResult[]) => void
-    end: () => void
-    fail: (e: unknown) => void
+  private running: {
+    onResults: (results: ParseResult[]) => void
+    resolve: () => void
+    reject: (error: Error) => void
   } | null = null
   private lost: Error | null = null
 
-  /** `onLost` is told of a thread that ended by itself. */
-  constructor({ memoryMib, niceness }: ParseThreadOptions, onLost: (error: Error) => void) {
-    const data: ParseThreadData = { memory: this.progress.memory, niceness }
+  /** `onLost` is called if the thread ends by itself. */
+  constructor(
+    readonly kind: ThreadKind,
+    memoryMib: number,
+    onLost: (error: Error) => void,
+  ) {
+    const data: ParseThreadData = { progress: this.progress, niceness: NICENESS[kind] }
     this.worker = new Worker(new URL(import.meta.resolve('#apps/projector/parse-worker.js')), {
       workerData: data,
       resourceLimits: { maxOldGenerationSizeMb: memoryMib },
     })
     this.worker.on('message', (results: ParseResult[] | null) => {
-      if (results === null) this.under?.end()
-      else this.under?.told(results)
+      if (results === null) this.running?.resolve()
+      else this.running?.onResults(results)
     })
     const lose = (error: Error) => {
       if (this.lost !== null) return
       this.lost = error
-      this.under?.fail(error)
+      this.running?.reject(error)
       onLost(error)
     }
     this.worker.on('error', lose)
     this.worker.on('exit', (code) => lose(new Error(`a parsing thread ended with ${code}`)))
   }
 
-  /** The place of the mail that it reads among those it was given last. */
+  /** Which of the mails that it was given last the thread reads. */
   get index(): number {
-    return this.progress.index
+    return this.progress[PROGRESS.index] ?? 0
   }
 
-  /** Resolves once the mails are read, or those left that `stop` spared it. Rejects if the thread is lost. */
-  async run(orders: readonly ParseOrder[], told: (results: ParseResult[]) => void): Promise<void> {
-    this.assertThere()
-    this.progress.clear()
-    try {
-      await new Promise<void>((end, fail) => {
-        this.under = { told, end, fail }
-        this.worker.postMessage(orders)
-      })
-    } finally {
-      this.under = null
-    }
-    // It may have been told to end just when it came to the end.
-    this.assertThere()
+  /**
+   * Resolves once the mails are read, or left because of `stop`; of none, once the thread is warm. Rejects if the thread
+   * is lost.
+   */
+  async run(orders: readonly ParseOrder[], onResults: (results: ParseResult[]) => void): Promise<void> {
+    this.throwIfLost()
+    this.progress.fill(0)
+    this.progress[PROGRESS.startMs] = NaN
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.running = { onResults, resolve, reject }
+    this.worker.postMessage(orders)
+    await promise.finally(() => (this.running = null))
+    // `end` may have been called just when the thread had finished.
+    this.throwIfLost()
   }
 
-  private assertThere(): void {
+  private throwIfLost(): void {
     if (this.lost !== null) throw this.lost
   }
 
-  /** Once the mail that it reads is read, those behind it are left. */
+  /** Has the thread leave the mails behind the one that it reads. */
   stop(): void {
-    this.progress.stop()
+    this.progress[PROGRESS.mustStop] = 1
   }
 
-  /** The CPU time that the mail under way has taken so far; null if it is not begun, or the thread doesn't tell. */
+  /** The CPU time that the mail under way has taken so far; null if it has not begun, or the thread has ended. */
   async cpuMs(): Promise<number | null> {
     try {
       const { user, system } = await this.worker.cpuUsage()
-      const { startMs } = this.progress
-      return startMs === null ? null : (user + system) / 1_000 - startMs
+      const startMs = this.progress[PROGRESS.startMs] ?? NaN
+      return Number.isNaN(startMs) ? null : (user + system) / 1_000 - startMs
     } catch {
-      // It has just ended, which its run tells.
+      // The thread has just ended: its run rejects.
       return null
     }
   }
 
-  /** Its run rejects at once. Resolves once it has ended, which on a busy machine takes its time. */
+  /** Its run rejects at once. Resolves once the thread has ended, which takes time on a busy machine. */
   async end(): Promise<void> {
-    this.lost ??= new ThreadEndedError()
-    this.under?.fail(this.lost)
+    this.lost ??= new ThreadEndedError('the parsing thread was ended')
+    this.running?.reject(this.lost)
     await this.worker.terminate()
   }
 }
 
-export class ThreadEndedError extends Error {
+class ThreadEndedError extends Error {
   override readonly name = 'ThreadEndedError'
-
-  constructor() {
-    super('the parsing thread was ended')
-  }
 }
 
-/** Whether a thread ended since it would have taken more memory than it may. */
-export function isOutOfMemory(error: unknown): boolean {
-  return (
-    typeof error === 'object' &&
-    error !== null &&
-    'code' in error &&
-    error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-  )
+export interface ParseThreadsOptions {
+  /** How many usual threads there are, beside the one for urgent mail. */
+  threads: number
+  memoryMib: number
+  /** Called with the error of a thread that ended by itself. */
+  onThreadLost: (error: unknown) => void
 }
 
-/** What a parsing thread is started with. */
-export interface ParseThreadData {
-  memory: SharedArrayBuffer
-  /** Its priority, from 0 to 19, as the operating system has it: the higher, the later its turn. */
-  niceness: number
-}
+/** Between attempts to start a thread that does not come up. */
+const RETRY_MS = 500
 
-/** What a parsing thread and who watches it tell each other while the thread is busy: memory that both see. */
-export class ThreadProgress {
-  private readonly numbers: Float64Array
+/** The usual threads and the one for urgent mail, each warm before it is used. A lost one is replaced. */
+export class ParseThreads {
+  private readonly all = new Set<ParseThread>()
+  private readonly free: Record<ThreadKind, ParseThread[]> = { usual: [], urgent: [] }
+  private isClosed = false
+
+  /** Resolves once the first ones are warm. */
+  readonly whenWarm: Promise<unknown>
 
   constructor(
-    readonly memory: SharedArrayBuffer = new SharedArrayBuffer(3 * Float64Array.BYTES_PER_ELEMENT),
+    private readonly options: ParseThreadsOptions,
+    private readonly onFree: () => void,
   ) {
-    this.numbers = new Float64Array(memory)
+    const usual = Array.from({ length: options.threads }, () => this.start('usual'))
+    this.whenWarm = Promise.all([...usual, this.start('urgent')])
   }
 
-  /** The place, among the mails that it was given, of the one that it reads. */
-  get index(): number {
-    return this.numbers[0] ?? 0
+  get freeCount(): number {
+    return this.free.usual.length + this.free.urgent.length
   }
 
-  /** The thread's CPU time when it began that one; null if it has begun none, since it has not had its turn yet. */
-  get startMs(): number | null {
-    const startMs = this.numbers[1] ?? NaN
-    return Number.isNaN(startMs) ? null : startMs
+  hasFree(kind: ThreadKind): boolean {
+    return this.free[kind].length > 0
   }
 
-  /** Whether it is to leave the mails behind that one. */
-  get isToStop(): boolean {
-    return this.numbers[2] === 1
+  /** Null if none is free. */
+  take(kind: ThreadKind): ParseThread | null {
+    return this.free[kind].pop() ?? null
   }
 
-  begin(index: number, startMs: number): void {
-    this.numbers[1] = startMs
-    this.numbers[0] = index
+  giveBack(thread: ParseThread): void {
+    if (this.all.has(thread)) this.free[thread.kind].push(thread)
   }
 
-  stop(): void {
-    this.numbers[2] = 1
+  /** Ends a thread, if it has not ended yet, and starts another. */
+  replace(thread: ParseThread): void {
+    void thread.end()
+    if (this.all.delete(thread)) void this.start(thread.kind)
   }
 
-  /** Before the thread is given mails. */
-  clear(): void {
-    this.numbers.fill(0)
-    this.numbers[1] = NaN
+  async close(): Promise<void> {
+    this.isClosed = true
+    await Promise.all([...this.all].map((thread) => thread.end()))
+  }
+
+  private async start(kind: ThreadKind): Promise<void> {
+    while (!this.isClosed) {
+      const thread = new ParseThread(kind, this.options.memoryMib, this.options.onThreadLost)
+      this.all.add(thread)
+      try {
+        await thread.run([], () => undefined)
+        this.giveBack(thread)
+        this.onFree()
+        return
+      } catch (error) {
+        this.all.delete(thread)
+        await thread.end()
+        if (!(error instanceof ThreadEndedError)) await pause(RETRY_MS)
+      }
+    }
   }
 }

@@ -1,28 +1,23 @@
 import type { AccountId, MessageId } from '#libs/domain/ids/typeid.js'
-import { JobWatch, ParseJob } from './parse-job.js'
 import { ParseAllowance, type ParseAllowanceOptions, ordinaryMs } from './parse-allowance.js'
-import { JOB_TASKS, ParseQueue } from './parse-queue.js'
+import { ParseJob } from './parse-job.js'
+import { FairQueue, hasUrgent, JOB_TASKS, takeJob } from './parse-queue.js'
 import {
   type Defeat,
+  type DefeatReason,
   type ParseResult,
   type ParseTask,
   WaitingMail,
-  type DefeatReason,
 } from './parse-task.js'
-import { isOutOfMemory, type ParseThread } from './parse-thread.js'
-import { ParseThreads, type ThreadKind } from './parse-threads.js'
+import { type ParseThread, ParseThreads, type ParseThreadsOptions } from './parse-thread.js'
 
-export interface ParserPoolOptions extends ParseAllowanceOptions {
-  threads: number
-  memoryMib: number
-  /** Told of a thread that ended by itself. */
-  onThreadLost: (error: unknown) => void
-  /** Told of each mail that was read, in CPU milliseconds, and of each that was not, or not wholly. */
+export interface ParserPoolOptions extends ParseAllowanceOptions, ParseThreadsOptions {
+  /** Called with the CPU milliseconds of each mail that was read, and for each that was not, or not wholly. */
   onRead?: (cpuMs: number) => void
   onDefeat?: (code: Defeat['code']) => void
 }
 
-/** A job that is not full begins at the earliest so long after the one before it: it gathers more. */
+/** The least time between the beginnings of two jobs if the second one is not full: it gathers more. */
 const GATHER_MS = 10
 
 const OUT_OF_MEMORY = {
@@ -35,14 +30,14 @@ const OVER_BUDGET = {
 } as const
 
 /**
- * Reads mails in threads, each within its time and memory; one that defeats them is told so, not lost. What waits
- * for a thread, from whichever partition, goes to the next free one together, each account in its turn. How one
- * account's mail is kept from delaying another's stands in docs/decisions/0017-fair-parsing.md.
+ * Reads mails in threads, each within its limits of time and memory. Of a mail that goes past them less is shown: it is
+ * not lost. What waits for a thread, from whichever partition, goes to the next free one together, each account in its
+ * turn. docs/decisions/0017-fair-parsing.md says how one account's mail is kept from delaying another's.
  */
 export class ParserPool {
   private readonly allowance: ParseAllowance
-  private readonly queue: ParseQueue
-  private readonly watch: JobWatch
+  private readonly queue = new FairQueue<WaitingMail>()
+  private readonly jobs = new Set<ParseJob>()
   private readonly threads: ParseThreads
   private lastJobAtMs = -Infinity
   private gathering: NodeJS.Timeout | null = null
@@ -50,24 +45,12 @@ export class ParserPool {
 
   constructor(private readonly options: ParserPoolOptions) {
     this.allowance = new ParseAllowance(options)
-    this.queue = new ParseQueue(this.allowance)
-    this.watch = new JobWatch({
-      allowance: this.allowance,
-      onLeft: (mails) => this.readAgain(mails),
-      // What waits may have come to press.
-      onLooked: () => this.takeUp(),
-    })
-    this.threads = new ParseThreads({
-      count: options.threads,
-      memoryMib: options.memoryMib,
-      onLost: options.onThreadLost,
-      onReady: () => this.takeUp(),
-    })
+    this.threads = new ParseThreads(options, () => this.startJobs())
   }
 
-  /** Resolves once every thread runs and has read a mail: the first one costs many times what it costs later. */
-  warmUp(): Promise<void> {
-    return this.threads.ready()
+  /** Resolves once every thread runs and is warm. */
+  async warmUp(): Promise<void> {
+    await this.threads.whenWarm
   }
 
   /**
@@ -80,13 +63,13 @@ export class ParserPool {
     const mails = tasks.map((task) => new WaitingMail(task))
     for (const mail of mails) {
       this.allowance.see(mail.task.accountId)
-      this.queue.add(mail)
+      this.queue.add(mail.task.accountId, mail)
     }
     const asked = new Set(mails)
-    const leave = () => this.queue.leave((mail) => asked.has(mail), signal.reason)
+    const leave = () => this.leave((mail) => asked.has(mail), signal.reason)
     signal.addEventListener('abort', leave, { once: true })
     // What other partitions bring in this turn of the event loop goes along.
-    setImmediate(() => this.takeUp())
+    setImmediate(() => this.startJobs())
     try {
       const results = await Promise.all(mails.map(({ result }) => result))
       return new Map(results.map(({ messageId, body }) => [messageId, body]))
@@ -98,97 +81,104 @@ export class ParserPool {
   async close(): Promise<void> {
     this.isClosed = true
     if (this.gathering !== null) clearTimeout(this.gathering)
-    this.watch.stop()
-    this.queue.leave(() => true, new PoolClosedError())
+    this.leave(() => true, new PoolClosedError())
     await this.threads.close()
   }
 
-  private takeUp(): void {
+  private leave(isLeft: (mail: WaitingMail) => boolean, reason: unknown): void {
+    for (const mail of this.queue.remove(isLeft)) mail.fail(reason)
+  }
+
+  private startJobs(): void {
     while (!this.isClosed && this.queue.size > 0) {
-      const kind = this.threads.hasFree('usual') ? 'usual' : 'pressing'
-      if (!this.threads.hasFree(kind) || (kind === 'pressing' && !this.isPressing())) return
+      const kind = this.threads.hasFree('usual') ? 'usual' : 'urgent'
+      if (!this.threads.hasFree(kind) || (kind === 'urgent' && !this.isUrgent())) return
       const gatherMs = this.lastJobAtMs + GATHER_MS - performance.now()
       if (this.queue.size < JOB_TASKS && gatherMs > 0) {
-        this.takeUpIn(gatherMs)
+        this.startJobsIn(gatherMs)
         return
       }
-      const mails = this.queue.takeJob(this.busyAccount())
+      const mails = takeJob(this.queue, this.allowance, this.busyAccount())
       if (mails.length === 0) return
       for (const mail of mails) {
         if (mail.defeat === null && this.allowance.isSpent(mail.task)) this.showLess(mail, OVER_BUDGET)
       }
-      const thread = this.threadFor(mails, kind)
+      // Others have waited for a mail that was given up, and to read what is left of it takes no time.
+      const isGivenUp = mails.some(({ defeat }) => defeat !== null)
+      const thread = (isGivenUp ? this.threads.take('urgent') : null) ?? this.threads.take(kind)
       if (thread === null) return
       this.lastJobAtMs = performance.now()
-      void this.run(new ParseJob(thread, mails))
+      void this.run(thread, mails)
     }
   }
 
-  private takeUpIn(ms: number): void {
+  private startJobsIn(ms: number): void {
     this.gathering ??= setTimeout(() => {
       this.gathering = null
-      this.takeUp()
+      this.startJobs()
     }, ms)
   }
 
-  /** Whether what waits is not to wait for a usual thread: one is slow, or all have been busy for long. */
-  private isPressing(): boolean {
-    return this.watch.isOneSlow || this.queue.isPressing()
+  /** Whether mail is not to wait for a usual thread: one is slow, or all have been busy for long. */
+  private isUrgent(): boolean {
+    return [...this.jobs].some(({ isSlow }) => isSlow) || hasUrgent(this.queue)
   }
 
-  /** The account that all threads are busy with but the last one that there is: that one is for others. */
+  /** The account that all threads but the last free one are busy with: that one is for others. */
   private busyAccount(): AccountId | null {
-    return this.threads.free <= 1 ? this.watch.soleAccount : null
+    if (this.threads.freeCount > 1) return null
+    const [owner, ...others] = [...this.jobs].map(({ current }) => current?.task.accountId)
+    return owner !== undefined && others.every((other) => other === owner) ? owner : null
   }
 
-  /** Others have waited for a mail that was given up, and what is left of it to read takes no time. */
-  private threadFor(mails: readonly WaitingMail[], kind: ThreadKind): ParseThread | null {
-    const isGivenUp = mails.some(({ defeat }) => defeat !== null)
-    return (isGivenUp ? this.threads.take('pressing') : null) ?? this.threads.take(kind)
-  }
-
-  private async run(job: ParseJob): Promise<void> {
-    this.watch.begin(job)
-    const { thread, mails } = job
+  private async run(thread: ParseThread, mails: readonly WaitingMail[]): Promise<void> {
+    const job = new ParseJob(thread, mails, {
+      allowance: this.allowance,
+      onLeft: (left) => this.readAgain(left),
+      // What waits may have become urgent.
+      onLooked: () => this.startJobs(),
+    })
+    this.jobs.add(job)
+    job.watch()
     try {
       const orders = mails.map(({ task, defeat }) => ({ task, defeat }))
-      await thread.run(orders, (results) => this.settle(job, results))
+      await thread.run(orders, (results) => {
+        for (const result of results) this.settle(job, mails, result)
+      })
       this.threads.giveBack(thread)
       for (const mail of job.unanswered()) mail.fail(new Error('the parser gave no answer'))
     } catch (error) {
       this.threads.replace(thread)
       this.recover(job, error)
     }
-    this.watch.end(job)
-    this.takeUp()
+    job.stopWatching()
+    this.jobs.delete(job)
+    this.startJobs()
   }
 
-  private settle(job: ParseJob, results: readonly ParseResult[]): void {
-    for (const result of results) {
-      const mail = job.mailOf(result.messageId)
-      if (mail === null) continue
-      // A thread goes on to no other mail behind a slow one, which has been charged with most of it.
-      const chargedMs = mail === job.current ? job.chargedMs : 0
-      if (mail.defeat === null) {
-        this.allowance.charge(mail.task, result.cpuMs - ordinaryMs(mail.task.size) - chargedMs)
-      }
-      this.options.onRead?.(result.cpuMs)
-      if (result.hasFailed) this.options.onDefeat?.('parse-failed')
-      mail.settle(result)
+  private settle(job: ParseJob, mails: readonly WaitingMail[], result: ParseResult): void {
+    const mail = mails.find(({ task }) => task.messageId === result.messageId)
+    if (mail === undefined) return
+    const { task, defeat } = mail
+    if (defeat === null) {
+      this.allowance.spend(task, result.cpuMs - ordinaryMs(task.size) - job.chargedFor(mail))
     }
+    this.options.onRead?.(result.cpuMs)
+    if (result.hasFailed) this.options.onDefeat?.('parse-failed')
+    mail.settle(result)
   }
 
-  /** Of a thread that is gone: the mail that it was at did it, the others are read by another one. */
+  /** After a thread was lost: the mail that it was at is the cause, the others are read by another thread. */
   private recover(job: ParseJob, error: unknown): void {
-    const culprit = job.cut?.mail ?? job.current
-    this.readAgain(job.unanswered().filter((mail) => mail !== culprit))
-    if (culprit === null || culprit.isSettled) return
+    const cause = job.cut?.mail ?? job.current
+    this.readAgain(job.unanswered().filter((mail) => mail !== cause))
+    if (cause === null || cause.isSettled) return
     const reason = job.cut?.reason ?? (isOutOfMemory(error) ? OUT_OF_MEMORY : null)
-    if (this.isClosed) culprit.fail(new PoolClosedError())
-    else if (reason === null || culprit.defeat?.shows === 'nothing') culprit.fail(error)
+    if (this.isClosed) cause.fail(new PoolClosedError())
+    else if (reason === null || cause.defeat?.shows === 'nothing') cause.fail(error)
     else {
-      this.showLess(culprit, reason)
-      this.readAgain([culprit])
+      this.showLess(cause, reason)
+      this.readAgain([cause])
     }
   }
 
@@ -197,10 +187,11 @@ export class ParserPool {
     mail.showLess(reason)
   }
 
+  /** Ahead of their account's others, since they have been waited for before. */
   private readAgain(mails: readonly WaitingMail[]): void {
     for (const mail of mails) {
       if (this.isClosed) mail.fail(new PoolClosedError())
-      else this.queue.putBack(mail)
+      else this.queue.addFirst(mail.task.accountId, mail)
     }
   }
 }
@@ -211,4 +202,9 @@ class PoolClosedError extends Error {
   constructor() {
     super('the parsing threads have been closed')
   }
+}
+
+function isOutOfMemory(error: unknown): boolean {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : null
+  return code === 'ERR_WORKER_OUT_OF_MEMORY'
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '#test/harness/until.js'
 import { mintId } from '#libs/domain/ids/mint.js'
-import { JobWatch, type WatchedJob, ParseJob } from './parse-job.js'
+import { ParseJob } from './parse-job.js'
 import { ParseAllowance } from './parse-allowance.js'
 import { smallMail, taskOf } from './parse-task.arbitrary.js'
 import { WaitingMail } from './parse-task.js'
@@ -11,9 +11,9 @@ const PATIENCE_MS = 100
 const ORDINARY_MS = 40
 
 describe('the watch over jobs', () => {
-  const watches: JobWatch[] = []
+  const jobs: ParseJob[] = []
   afterEach(() => {
-    for (const watch of watches.splice(0)) watch.stop()
+    for (const job of jobs.splice(0)) job.stopWatching()
   })
 
   it('gives up no mail that the machine lets wait, and one that takes more than its share', async () => {
@@ -35,7 +35,7 @@ describe('the watch over jobs', () => {
   })
 
   /** A job of one mail, while another account has mail too. */
-  async function watched(thread: ThreadThatTook, { timeoutMs }: { timeoutMs: number }): Promise<WatchedJob> {
+  async function watched(thread: ThreadThatTook, { timeoutMs }: { timeoutMs: number }): Promise<ParseJob> {
     const allowance = new ParseAllowance({
       timeoutMs,
       patienceMs: PATIENCE_MS,
@@ -45,10 +45,10 @@ describe('the watch over jobs', () => {
     const { open: _, ...task } = await taskOf(smallMail('small'))
     allowance.see(mintId('acc'))
     allowance.see(task.accountId)
-    const job = new ParseJob(thread, [new WaitingMail(task)])
-    const watch = new JobWatch({ allowance, onLeft: () => undefined, onLooked: () => undefined })
-    watches.push(watch)
-    watch.begin(job)
+    const options = { allowance, onLeft: () => undefined, onLooked: () => undefined }
+    const job = new ParseJob(thread, [new WaitingMail(task)], options)
+    jobs.push(job)
+    job.watch()
     return job
   }
 })
