@@ -18,7 +18,7 @@ export interface BatcherOptions<Item, Result> {
 interface Waiting<Item, Result> {
   item: Item
   bytes: number
-  settle: { resolve: (result: Result) => void; reject: (reason: Error) => void }
+  settle: PromiseWithResolvers<Result>
 }
 
 /**
@@ -41,10 +41,10 @@ export class Batcher<Item, Result> {
       return Promise.reject(new LogUnavailableError('too many bytes wait to be written to the event log'))
     }
     this.queuedBytes += bytes
-    return new Promise((resolve, reject) => {
-      this.queue.push({ item, bytes, settle: { resolve, reject } })
-      this.draining ??= this.drain()
-    })
+    const settle = Promise.withResolvers<Result>()
+    this.queue.push({ item, bytes, settle })
+    this.draining ??= this.drain()
+    return settle.promise
   }
 
   /** Refuses what comes from now on; resolves once all that came before is settled. */

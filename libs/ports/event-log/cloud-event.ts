@@ -1,14 +1,6 @@
 import { Encoder } from 'cbor-x'
-import type Type from 'typebox'
-import { Compile, type Validator } from 'typebox/compile'
-import {
-  object,
-  readTime,
-  type AnyFields,
-  type EventDeclaration,
-  type Kind,
-  type ValuesOf,
-} from '#libs/domain/events/declare.js'
+import { Compile } from 'typebox/compile'
+import { object, readTime, type EventDeclaration } from '#libs/domain/events/declare.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { brand, type AccountId, type EventId, type KeyId } from '#libs/domain/ids/typeid.js'
 import { asBuffer } from './as-buffer.js'
@@ -39,7 +31,7 @@ export type Decoded<Event, Recording = Recorded<Event>> =
   | { kind: 'newer'; type: string; version: number }
   | { kind: 'undecodable'; reason: string }
 
-/** Begins the name of every type of event. */
+/** Begins the attribute `type` of every event. */
 export const TYPE_PREFIX = 'mayfly.'
 
 type Declarations<Event extends { type: string }> = Readonly<Record<Event['type'], EventDeclaration>>
@@ -49,7 +41,7 @@ const cbor = new Encoder({ useRecords: false, tagUint8Array: false, variableMapS
 
 /** Encodes and decodes the events of one topic, with the attributes that any event has. */
 export class OccurrenceCodec<Event extends { type: string }> {
-  private readonly forms: readonly EventForm[]
+  readonly forms: readonly EventForm[]
   private readonly byType: ReadonlyMap<string, EventForm>
   private readonly byName: ReadonlyMap<string, EventForm>
 
@@ -58,9 +50,7 @@ export class OccurrenceCodec<Event extends { type: string }> {
     declarations: Declarations<Event>,
     readonly keyOf: (event: Event) => string,
   ) {
-    this.forms = Object.entries<EventDeclaration>(declarations).map(
-      ([type, each]) => new EventForm(type, each),
-    )
+    this.forms = Object.entries<EventDeclaration>(declarations).map(([type, each]) => formOf(type, each))
     this.byType = new Map(this.forms.map((form) => [form.type, form]))
     this.byName = new Map(this.forms.map((form) => [form.name, form]))
   }
@@ -86,10 +76,10 @@ export class OccurrenceCodec<Event extends { type: string }> {
   }
 
   decode({ headers, value }: Pick<LogRecord, 'headers' | 'value'>): Decoded<Event, Occurrence<Event>> {
-    const form = this.byName.get(headers.ce_type ?? '')
+    const type = headers.ce_type ?? ''
+    const form = this.byName.get(type)
     const version = Number(headers.ce_schemaversion)
     if (form === undefined) {
-      const type = headers.ce_type ?? ''
       // A type of Mayfly's that this version does not know was written by a newer one.
       if (type.startsWith(TYPE_PREFIX)) return { kind: 'newer', type, version }
       return { kind: 'undecodable', reason: `unknown type "${type}"` }
@@ -97,7 +87,7 @@ export class OccurrenceCodec<Event extends { type: string }> {
     if (!Number.isInteger(version) || version < 1) {
       return { kind: 'undecodable', reason: `no schema version: "${headers.ce_schemaversion ?? ''}"` }
     }
-    if (version > form.version) return { kind: 'newer', type: form.name, version }
+    if (version > form.version) return { kind: 'newer', type, version }
     return orUndecodable(() => ({
       id: brand('evt', headers.ce_id ?? ''),
       time: readTime(headers.ce_time),
@@ -105,35 +95,12 @@ export class OccurrenceCodec<Event extends { type: string }> {
       event: form.decode(value) as Event,
     }))
   }
-
-  /** What another language's consumer must know of each type of event. */
-  describe(): { type: string; version: number; contentType: string; schema: object }[] {
-    return this.forms.map(({ name: type, version, contentType, schema }) => ({
-      type,
-      version,
-      contentType,
-      schema,
-    }))
-  }
 }
 
 /** The same for events of accounts: with the attributes that say which account's, and who caused them. */
-export class EventCodec<Event extends { type: string }> {
-  private readonly occurrences: OccurrenceCodec<Event>
-
-  constructor(
-    declarations: Declarations<Event>,
-    readonly keyOf: (event: Event) => string,
-  ) {
-    this.occurrences = new OccurrenceCodec(declarations, keyOf)
-  }
-
-  describe(): ReturnType<OccurrenceCodec<Event>['describe']> {
-    return this.occurrences.describe()
-  }
-
-  encode(recorded: Recorded<Event>): LogRecord {
-    const { headers, ...record } = this.occurrences.encode(recorded)
+export class EventCodec<Event extends { type: string }> extends OccurrenceCodec<Event> {
+  override encode(recorded: Recorded<Event>): LogRecord {
+    const { headers, ...record } = super.encode(recorded)
     const attributes = {
       ce_accountid: recorded.accountId,
       ce_environment: recorded.environment,
@@ -142,8 +109,8 @@ export class EventCodec<Event extends { type: string }> {
     return { ...record, headers: { ...headers, ...attributes } }
   }
 
-  decode(record: Pick<LogRecord, 'headers' | 'value'>): Decoded<Event> {
-    const decoded = this.occurrences.decode(record)
+  override decode(record: Pick<LogRecord, 'headers' | 'value'>): Decoded<Event> {
+    const decoded = super.decode(record)
     if (decoded.kind !== 'event') return decoded
     const { ce_accountid: accountId = '', ce_environment: environment = '', ce_keyid: keyId } = record.headers
     return orUndecodable(() => ({
@@ -165,43 +132,32 @@ function orUndecodable<Recording>(
   }
 }
 
+type EventForm = ReturnType<typeof formOf>
+
 /** How one type of event is written and read. */
-class EventForm {
-  /** The attribute `type`. */
-  readonly name: string
-  readonly version: number
-  readonly contentType: EventDeclaration['contentType']
-  readonly schema: Type.TSchema
-  private readonly data: Kind<ValuesOf<AnyFields>>
-  private readonly validator: Validator
-
-  constructor(
-    readonly type: string,
-    { name, version, contentType, fields }: EventDeclaration,
-  ) {
-    this.name = TYPE_PREFIX + name
-    this.version = version
-    this.contentType = contentType
-    this.data = object(fields)
-    this.schema = this.data.schema
-    this.validator = Compile(this.schema)
-  }
-
-  encode(event: object): Uint8Array {
-    const data = this.data.write(event as never)
-    return this.contentType === 'application/cbor' ? cbor.encode(data) : Buffer.from(JSON.stringify(data))
-  }
-
-  /** Throws if the data is not what the schema says. */
-  decode(value: Uint8Array): object {
-    const data: unknown =
-      this.contentType === 'application/cbor' ? cbor.decode(value) : JSON.parse(asBuffer(value).toString())
-    if (!this.validator.Check(data)) {
-      const [error] = this.validator.Errors(data)
+function formOf(type: string, { name, version, contentType, fields }: EventDeclaration) {
+  const { schema, write, read } = object(fields)
+  const validator = Compile(schema)
+  const isCbor = contentType === 'application/cbor'
+  return {
+    type,
+    /** The attribute `type`. */
+    name: TYPE_PREFIX + name,
+    version,
+    contentType,
+    schema,
+    encode(event: object): Uint8Array {
+      const data = write(event as never)
+      return isCbor ? cbor.encode(data) : Buffer.from(JSON.stringify(data))
+    },
+    /** Throws if the data does not fit the schema. */
+    decode(value: Uint8Array): object {
+      const data: unknown = isCbor ? cbor.decode(value) : JSON.parse(asBuffer(value).toString())
+      if (validator.Check(data)) return { type, ...read(data) }
+      const [error] = validator.Errors(data)
       throw new TypeError(
         `data does not fit the schema: ${error?.instancePath ?? ''} ${error?.message ?? ''}`,
       )
-    }
-    return { type: this.type, ...this.data.read(data) }
+    },
   }
 }

@@ -14,7 +14,13 @@ export interface EventSchema {
 
 /** Every type of event, as the written schema (docs/events.md) must have it. */
 export const EVENT_SCHEMAS: readonly EventSchema[] = LOG_TOPICS.flatMap((topic) =>
-  CODECS[topic].describe().map(({ schema, ...form }) => ({ topic, ...form, schema: plain(schema) })),
+  CODECS[topic].forms.map(({ name: type, version, contentType, schema }) => ({
+    topic,
+    type,
+    version,
+    contentType,
+    schema: plain(schema),
+  })),
 )
 
 /** Without what JSON Schema does not know: the checks that are functions stand under keys with a tilde. */

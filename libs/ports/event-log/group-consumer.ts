@@ -18,7 +18,7 @@ export interface GroupMembership {
    * away, or assigned anew, since the commit was asked for.
    */
   commit(offsets: readonly CommittedOffset[], requireAssigned: () => void): Promise<void>
-  /** Gives the partitions back; resolves once the group knows, or can't be told. */
+  /** Gives the partitions back; resolves once the group knows, or can't be reached. */
   leave(): Promise<void>
 }
 
@@ -106,7 +106,7 @@ export class GroupConsumer implements Consumer {
     for (const loop of this.loops.values()) loop.end()
     // Still a member: the last batches are handled and committed.
     await Promise.all([...this.loops.values()].map((loop) => loop.whenEnded))
-    // Whoever asked for it is told of its failure.
+    // Its failure is the result of the `stop` that asked for it.
     await Promise.allSettled([beforeLeaving()])
     await this.membership.leave()
     this.revokeAll()
@@ -114,9 +114,10 @@ export class GroupConsumer implements Consumer {
   }
 
   private begin(partition: number): void {
-    const place = { topic: this.topic, partition }
+    const { topic } = this
     const source = this.membership.source(partition)
-    this.loops.set(partition, new PartitionLoop(this.spec, place, source, this.ends.get(partition)))
+    const loop = new PartitionLoop(this.spec, { topic, partition }, source, this.ends.get(partition))
+    this.loops.set(partition, loop)
   }
 
   private revoke(partition: number): void {

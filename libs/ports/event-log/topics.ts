@@ -22,8 +22,8 @@ export function isDeadLetter(topic: TopicName): topic is `${LogTopic}.dead-lette
 }
 
 /**
- * Inbox keys lie in the partitions of their inboxes' events, what is told to a webhook in the partition of its id, and
- * what is done with an API key in that of the key's id. An account's events keep one order among all accounts, and dead letters have no order to keep.
+ * Inbox keys are in the same partition as their inbox's events. All account events keep one order, and dead letters have
+ * no order to keep, so that one partition is enough for each.
  */
 export function partitionCount(topic: TopicName, partitions: number): number {
   return topic === 'account-events' || isDeadLetter(topic) ? 1 : partitions
