@@ -15,7 +15,7 @@ export interface MeasuredUsageOptions {
 
 const LOST = 'mayfly_lost_usage_events_total'
 
-/** A recorder of usage events for one role, which tells of those that it gives up. */
+/** A recorder of usage events for one role. Events that it gives up are logged and counted. */
 export function measuredUsage({ log, source, now, logger, registry }: MeasuredUsageOptions): UsageRecorder {
   // Roles in one process count together.
   const known = registry.getSingleMetric(LOST)

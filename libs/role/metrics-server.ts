@@ -16,35 +16,34 @@ export interface MetricsServerOptions {
   port: number
 }
 
-interface Answers {
-  metrics: MetricsText
-  readiness: MetricsServerOptions['readiness']
-}
-
-type Answer = (answers: Answers, response: ServerResponse) => Promise<void>
-
-const ANSWERS: ReadonlyMap<string, Answer> = new Map([
-  ['/healthz', answerHealth],
-  ['/readyz', answerReadiness],
-  ['/metrics', answerMetrics],
-])
+const PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics'])
 
 /**
  * Serves /metrics, /healthz and /readyz on a port of its own. Resolves once it listens; rejects if the port is
  * taken.
  */
 export async function startMetricsServer(options: MetricsServerOptions): Promise<Server> {
-  const { host, port, logger, registry, readiness } = options
-  const answers = { metrics: new MetricsText(registry), readiness }
-  const server = createServer((request, response) => {
-    const answer = ANSWERS.get(request.url ?? '')
-    if (answer === undefined) {
+  const { host, port, logger, readiness } = options
+  const metrics = new MetricsText(options.registry)
+  const answer = async (path: string, response: ServerResponse): Promise<void> => {
+    if (path === '/healthz') {
+      sendJson(response, 200, { status: 'ok' })
+    } else if (path === '/readyz') {
+      const ready = await readiness()
+      sendJson(response, ready.status === 'ready' ? 200 : 503, ready)
+    } else {
+      const text = await metrics.read()
+      response.writeHead(200, { 'content-type': metrics.contentType }).end(text)
+    }
+  }
+  const server = createServer(({ method, url: path = '' }, response) => {
+    if (!PATHS.has(path)) {
       response.writeHead(404).end()
-    } else if (request.method !== 'GET' && request.method !== 'HEAD') {
+    } else if (method !== 'GET' && method !== 'HEAD') {
       response.writeHead(405, { allow: 'GET, HEAD' }).end()
     } else {
-      answer(answers, response).catch((error: unknown) => {
-        logger.error({ err: error, path: request.url }, 'a request to the metrics port could not be answered')
+      answer(path, response).catch((error: unknown) => {
+        logger.error({ err: error, path }, 'a request to the metrics port could not be answered')
         response.writeHead(500).end()
       })
     }
@@ -57,28 +56,13 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
   return server
 }
 
-function answerHealth(_: Answers, response: ServerResponse): Promise<void> {
-  sendJson(response, 200, { status: 'ok' })
-  return Promise.resolve()
-}
-
-async function answerReadiness({ readiness }: Answers, response: ServerResponse): Promise<void> {
-  const ready = await readiness()
-  sendJson(response, ready.status === 'ready' ? 200 : 503, ready)
-}
-
-async function answerMetrics({ metrics }: Answers, response: ServerResponse): Promise<void> {
-  const text = await metrics.read()
-  response.writeHead(200, { 'content-type': metrics.contentType }).end(text)
-}
-
 function sendJson(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 }
 
 export interface Readiness {
   status: 'ready' | 'starting' | 'ending' | 'catching-up' | 'unavailable'
-  /** Records on the log that the views don't show yet, where that is known. */
+  /** Records on the log that the views don't show yet, if that is known. */
   backlog?: number
 }
 

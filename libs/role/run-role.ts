@@ -17,8 +17,8 @@ export interface EngineContext extends ProcessContext {
 }
 
 /**
- * Opens the engine and what every process serves beside its roles, and starts them on it. Resolves with what they
- * gave and the way to close all; what had started is closed again where one can't.
+ * Opens the engine and what every process serves beside its roles, and starts them on it. Resolves with what
+ * `start` returned and a way to close everything. If one of them can't start, what had started is closed again.
  */
 export async function onEngine<Started extends object>(
   role: string,
