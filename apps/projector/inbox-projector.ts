@@ -27,27 +27,30 @@ export type InboxStep = Pick<DecodedBatch<InboxEvent>, 'events' | 'undecodable' 
 
 /** A batch in steps that are no larger than one may be; an event that is larger has a step to itself. */
 export function* stepsOf({ events, undecodable, next }: DecodedBatch<InboxEvent>): Generator<InboxStep> {
+  let step: InboxStep['events'] = []
+  let from = -Infinity
   let bytes = 0
   let writes = 0
-  let first = 0
-  let asideFrom = 0
-  for (const [index, { offset, recorded }] of events.entries()) {
-    const { event } = recorded
+  const endingAt = (to: number): InboxStep => {
+    const aside = undecodable.filter(({ record }) => record.offset >= from && record.offset < to)
+    return { events: step, undecodable: aside, next: to }
+  }
+  for (const decoded of events) {
+    const { event } = decoded.recorded
     const moreBytes = event.type === 'MessageReceived' ? event.size : 0
     const moreWrites = writesOf(event)
-    if (index > first && (bytes + moreBytes > MAX_SOURCE_BYTES || writes + moreWrites > MAX_WRITES)) {
-      const aside = undecodable.filter(({ record }) => record.offset >= asideFrom && record.offset < offset)
-      yield { events: events.slice(first, index), undecodable: aside, next: offset }
+    if (step.length > 0 && (bytes + moreBytes > MAX_SOURCE_BYTES || writes + moreWrites > MAX_WRITES)) {
+      yield endingAt(decoded.offset)
+      step = []
+      from = decoded.offset
       bytes = 0
       writes = 0
-      first = index
-      asideFrom = offset
     }
+    step.push(decoded)
     bytes += moreBytes
     writes += moreWrites
   }
-  const aside = undecodable.filter(({ record }) => record.offset >= asideFrom)
-  yield { events: events.slice(first), undecodable: aside, next }
+  yield endingAt(next)
 }
 
 /** Entries of the views that an event changes, at most: the end of an inbox moves each label to another list. */
@@ -73,7 +76,7 @@ export class InboxProjector {
   ) {}
 
   /**
-   * Resolves once the views show the events, or the store has said that it stands elsewhere. Rejects if the
+   * Resolves once the views show the events, or the store has answered that it is at another offset. Rejects if the
    * batch’s signal aborts before the step is written.
    */
   async project(
@@ -110,24 +113,24 @@ export class InboxProjector {
   ): Promise<MessageContent[]> {
     const keys = await this.keysOf(new Set(received.map(({ event }) => event.inboxId)))
     const readable = received.flatMap(({ event, expiresAt }) => {
-      const key = keys.get(event.inboxId)
-      return key === undefined ? [] : [{ event, expiresAt, key }]
-    })
-    const tasks = readable.map(({ event, key }): ParseTask => {
       const { inboxId, messageId, receivedAt, sealed, size } = event
+      const key = keys.get(inboxId)
       const accountId = accountIds.get(inboxId)
-      if (accountId === undefined) throw new Error(`whose ${inboxId} is can not be told`)
-      return { accountId, inboxId, messageId, receivedAt, key, sealed, size }
+      if (accountId === undefined) throw new Error(`the account of ${inboxId} is not known`)
+      if (key === undefined) return []
+      const task: ParseTask = { accountId, inboxId, messageId, receivedAt, key, sealed, size }
+      return [{ task, expiresAt }]
     })
+    const tasks = readable.map(({ task }) => task)
     const bodies = await this.parser.parse(tasks, signal)
-    return readable.map(({ event: { inboxId, messageId, sealed: raw }, expiresAt }) => {
+    return readable.map(({ task: { inboxId, messageId, sealed: raw }, expiresAt }) => {
       const body = bodies.get(messageId)
       if (body === undefined) throw new Error(`the parser gave no answer for ${messageId}`)
       return { inboxId, messageId, body, raw, expiresAt }
     })
   }
 
-  /** Without those that are forgotten: their inbox has ended further on in the log, there is nothing left to read. */
+  /** Without keys that are forgotten: their inbox ends later in the log, so there is nothing left to read. */
   private async keysOf(inboxIds: ReadonlySet<InboxId>): Promise<Map<InboxId, SecretKey>> {
     const keys = new Map<InboxId, SecretKey>()
     await Promise.all(

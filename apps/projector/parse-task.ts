@@ -14,9 +14,16 @@ export interface ParseTask {
   size: number
 }
 
+export const DEFEATS = [
+  'parse-failed',
+  'parse-timeout',
+  'parse-out-of-memory',
+  'parse-over-budget',
+] as const satisfies readonly WarningCode[]
+
 /** Why a mail is not read as a whole, and what is shown of it instead. */
 export interface Defeat {
-  code: Extract<WarningCode, 'parse-failed' | 'parse-timeout' | 'parse-out-of-memory' | 'parse-over-budget'>
+  code: (typeof DEFEATS)[number]
   detail: string
   shows: 'header' | 'nothing'
 }

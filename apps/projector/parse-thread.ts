@@ -35,7 +35,7 @@ export class ParseThread {
   private readonly worker: Worker
   private running: {
     onResults: (results: ParseResult[]) => void
-    resolve: () => void
+    resolve: (value: undefined) => void
     reject: (error: Error) => void
   } | null = null
   private lost: Error | null = null
@@ -52,7 +52,7 @@ export class ParseThread {
       resourceLimits: { maxOldGenerationSizeMb: memoryMib },
     })
     this.worker.on('message', (results: ParseResult[] | null) => {
-      if (results === null) this.running?.resolve()
+      if (results === null) this.running?.resolve(undefined)
       else this.running?.onResults(results)
     })
     const lose = (error: Error) => {
@@ -78,7 +78,7 @@ export class ParseThread {
     this.throwIfLost()
     this.progress.fill(0)
     this.progress[PROGRESS.startMs] = NaN
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const { promise, resolve, reject } = Promise.withResolvers<undefined>()
     this.running = { onResults, resolve, reject }
     this.worker.postMessage(orders)
     await promise.finally(() => (this.running = null))

@@ -1,15 +1,6 @@
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
-import type { Defeat } from './parse-task.js'
 import { Counter, Histogram, type Registry } from 'prom-client'
-
-type DefeatCode = Defeat['code']
-
-const DEFEATS: readonly DefeatCode[] = [
-  'parse-failed',
-  'parse-timeout',
-  'parse-out-of-memory',
-  'parse-over-budget',
-]
+import { DEFEATS, type Defeat } from './parse-task.js'
 
 /** What the projector counts. */
 export class ProjectorMetrics {
@@ -60,7 +51,7 @@ export class ProjectorMetrics {
     this.parseSeconds.observe(cpuMs / 1000)
   }
 
-  mailDefeated(reason: DefeatCode): void {
+  mailDefeated(reason: Defeat['code']): void {
     this.defeats.inc({ reason })
   }
 

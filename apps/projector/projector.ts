@@ -9,12 +9,7 @@ import { measuredUsage } from '#libs/role/measured-usage.js'
 import { beginViews } from '#libs/ports/read-model/projection-store.js'
 import { EventLogStrategy } from '#libs/role/event-log-strategy.js'
 import { RoleConsumers } from '#libs/role/role-consumers.js'
-import {
-  ProjectorController,
-  ProjectorPorts,
-  WebhookProjector,
-  ShownMessages,
-} from './projector.controller.js'
+import { ProjectorController, ProjectorPorts, ShownMessages } from './projector.controller.js'
 import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
 import { ProjectorMetrics } from './projector-metrics.js'
@@ -28,15 +23,7 @@ import { ViewsWatch } from './views-watch.js'
 
 export interface ProjectorOptions {
   engine: Pick<Engine, 'log' | 'vault' | 'projections' | 'inboxes' | 'signals'>
-  settings: Pick<
-    Settings,
-    | 'parseThreads'
-    | 'parseTimeoutMs'
-    | 'parsePatienceMs'
-    | 'parseMemoryMib'
-    | 'parseInboxBudgetMs'
-    | 'parseAccountBudgetMs'
-  >
+  settings: Settings
   now: () => Date
   logger: Logger
   registry: Registry
@@ -48,7 +35,7 @@ export interface Projector {
 }
 
 /**
- * Resolves once every partition's views have been made ready, and tell from then on what they don't know yet, and
+ * Resolves once every partition's views have been made ready, and report from then on what they don't know yet, and
  * once the parsing threads are warm.
  */
 export async function startProjector({
@@ -58,24 +45,32 @@ export async function startProjector({
   logger,
   registry,
 }: ProjectorOptions): Promise<Projector> {
+  const { log, projections, inboxes } = engine
+  const opened = new AsyncDisposableStack()
   const metrics = new ProjectorMetrics(registry)
+  const usage = measuredUsage({ log, source: '/mayfly/projector', now, logger, registry })
+  opened.defer(() => usage.close())
   const parser = parserOf(settings, logger, metrics)
-  const usage = measuredUsage({ log: engine.log, source: '/mayfly/projector', now, logger, registry })
-  const shown = new ShownMessages({ usage, queries: engine.inboxes, now })
+  opened.defer(() => parser.close())
+  const inboxProjector = new InboxProjector(projections, engine.vault, parser)
+  const shown = new ShownMessages(usage, inboxes, now)
+  const ports: ProjectorPorts = { ...engine, logger, metrics, shown, inboxProjector }
 
   @Module({
     controllers: [ProjectorController],
-    providers: [
-      { provide: ProjectorPorts, useValue: { ...engine, logger } },
-      { provide: InboxProjector, useValue: new InboxProjector(engine.projections, engine.vault, parser) },
-      { provide: WebhookProjector, useValue: new WebhookProjector(engine.projections) },
-      { provide: ShownMessages, useValue: shown },
-      { provide: ProjectorMetrics, useValue: metrics },
-    ],
+    providers: [{ provide: ProjectorPorts, useValue: ports }],
   })
   class ProjectorModule {}
 
-  const consumers = consumersOf(engine, shown, { logger, registry })
+  const consumers = new RoleConsumers({
+    ...{ log, group: 'projector', logger, registry },
+    startAt: async (partition) => {
+      const { range, offset } = await beginViews(projections, log, partition)
+      await shown.begin(partition)
+      if (offset < range.end) logger.info({ ...range, offset }, 'views are catching up with the log')
+      return { offset }
+    },
+  })
   const service = await NestFactory.createMicroservice<CustomStrategy>(ProjectorModule, {
     strategy: new EventLogStrategy(consumers),
     logger: false,
@@ -84,27 +79,23 @@ export async function startProjector({
   try {
     await Promise.all([service.listen(), parser.warmUp()])
   } catch (error) {
-    await parser.close()
-    await usage.close()
+    await opened.disposeAsync()
     throw error
   }
-  const watch = watchOf(engine, consumers, logger)
+  opened.defer(() => service.close())
+  const watch = new ViewsWatch({
+    log,
+    queries: inboxes,
+    consumers,
+    onLost: (partition) => logger.warn(partition, 'the views were lost or put back: they are rebuilt'),
+    onError: (error) => logger.debug({ err: error }, 'whether the views are there could not be told'),
+  })
   watch.start()
-  return {
-    async close() {
-      await watch.stop()
-      await service.close()
-      await parser.close()
-      await usage.close()
-    },
-  }
+  opened.defer(() => watch.stop())
+  return { close: () => opened.disposeAsync() }
 }
 
-function parserOf(
-  settings: ProjectorOptions['settings'],
-  logger: Logger,
-  metrics: ProjectorMetrics,
-): ParserPool {
+function parserOf(settings: Settings, logger: Logger, metrics: ProjectorMetrics): ParserPool {
   return new ParserPool({
     threads: settings.parseThreads,
     timeoutMs: settings.parseTimeoutMs,
@@ -115,35 +106,5 @@ function parserOf(
     onThreadLost: (error) => logger.warn({ err: error }, 'a parsing thread was lost'),
     onRead: (cpuMs) => metrics.mailRead(cpuMs),
     onDefeat: (code) => metrics.mailDefeated(code),
-  })
-}
-
-function consumersOf(
-  { log, projections }: ProjectorOptions['engine'],
-  shown: ShownMessages,
-  { logger, registry }: Pick<ProjectorOptions, 'logger' | 'registry'>,
-): RoleConsumers {
-  return new RoleConsumers({
-    ...{ log, group: 'projector', logger, registry },
-    startAt: async (place) => {
-      const { range, offset } = await beginViews(projections, log, place)
-      await shown.begin(place)
-      if (offset < range.end) logger.info({ ...range, offset }, 'views are catching up with the log')
-      return { offset }
-    },
-  })
-}
-
-function watchOf(
-  { log, inboxes }: ProjectorOptions['engine'],
-  consumers: RoleConsumers,
-  logger: Logger,
-): ViewsWatch {
-  return new ViewsWatch({
-    log,
-    queries: inboxes,
-    consumers,
-    onLost: (partition) => logger.warn(partition, 'the views were lost or put back: they are rebuilt'),
-    onError: (error) => logger.debug({ err: error }, 'whether the views are there could not be told'),
   })
 }

@@ -16,8 +16,8 @@ export interface ViewsWatchOptions {
 const LOOK_EVERY_MS = 1_000
 
 /**
- * Notices views that were emptied or put back from an older copy while no event comes that would meet them: they
- * are begun again, which rebuilds what is missing.
+ * Notices views that were emptied or restored from an older copy, even if no event comes: their partition is started
+ * again, which rebuilds what is missing.
  */
 export class ViewsWatch {
   /** As last seen, null if there was none. */
@@ -40,24 +40,21 @@ export class ViewsWatch {
 
   private async look(): Promise<void> {
     for (const topic of VIEWED_TOPICS) {
-      const partitions = Array.from(
-        { length: this.options.log.partitionCount(topic) },
-        (_, partition) => partition,
-      )
-      await Promise.all(partitions.map((partition) => this.lookAt({ topic, partition })))
+      const length = this.options.log.partitionCount(topic)
+      await Promise.all(Array.from({ length }, (_, partition) => this.lookAt({ topic, partition })))
     }
   }
 
-  private async lookAt(place: Partition): Promise<void> {
+  private async lookAt(partition: Partition): Promise<void> {
     const { queries, consumers, onLost } = this.options
-    const name = movedChannel(place)
+    const name = movedChannel(partition)
     const seen = this.positions.get(name)
     // They may have moved on, and been put back, since they were last seen.
-    const before = seen === null ? null : Math.max(seen ?? 0, consumers.handledTo(place) ?? 0)
-    const position = (await queries.progress(place))?.position ?? null
+    const before = seen === null ? null : Math.max(seen ?? 0, consumers.handledTo(partition) ?? 0)
+    const position = (await queries.progress(partition))?.position ?? null
     this.positions.set(name, position)
     if (position !== null && position >= (before ?? 0)) return
-    if (before !== null) onLost(place)
-    consumers.restart(place)
+    if (before !== null) onLost(partition)
+    consumers.restart(partition)
   }
 }
