@@ -2,7 +2,7 @@ import { domainToASCII } from 'node:url'
 import { addressReached, type Address } from '#libs/domain/inbox/address.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
-import { measureBacklog, type Backlog } from '#libs/ports/read-model/backlog.js'
+import { measureBacklog } from '#libs/ports/read-model/backlog.js'
 import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
@@ -10,11 +10,10 @@ import type { Settings } from '#libs/runtime/config/settings.js'
 import { Networks } from '#libs/runtime/remote-address.js'
 import type { SenderKey } from './smtp-auth.js'
 import type { MailUsage } from './mail-usage.js'
-import type { Refusal } from './replies.js'
-import { inboxEndedAt, foreignRecipient, type MaybeLater, REFUSALS } from './replies.js'
+import { foreignRecipient, inboxEndedAt, type MaybeLater, type Refusal, REFUSALS } from './replies.js'
 
 /** Who sends a mail. */
-export interface Client {
+interface Client {
   remoteAddress: string
   /** Null if it did not authenticate with an API key. */
   senderKey: SenderKey | null
@@ -23,20 +22,26 @@ export interface Client {
 /** A recipient of a domain that is not ours, whose mail is accepted and dropped. */
 export const DISCARDED = 'discarded'
 
-export interface RecipientsOptions {
-  inboxes: Pick<InboxQueries, 'inboxIdAt' | 'inbox'>
-  views: Pick<ConsistentViews, 'find'>
-  backlog: BacklogWatch
-  settings: Pick<Settings, 'mailDomain' | 'maxBacklog' | 'unknownRecipients' | 'discardFrom'>
-  usage: Pick<MailUsage, 'refused'>
+interface RecipientsOptions {
+  log: LogLayout
+  inboxes: InboxQueries
+  views: ConsistentViews
+  settings: Settings
+  usage: MailUsage
   now: () => Date
   onError: (error: unknown) => void
 }
+
+/** How long a measured backlog counts. */
+const BACKLOG_FRESH_MS = 250
 
 /** Decides from the views whether mail is accepted, and for whom. */
 export class Recipients {
   private readonly foreign: Refusal
   private readonly discardFrom: Networks
+  private measured: { refusal: Refusal | null; atMs: number } = { refusal: null, atMs: -Infinity }
+  /** Shared by the mails that come while it is under way. */
+  private measuring: Promise<Refusal | null> | null = null
 
   constructor(private readonly options: RecipientsOptions) {
     const { mailDomain, discardFrom } = options.settings
@@ -46,11 +51,23 @@ export class Recipients {
 
   /** Null if mail may come, whoever it is for. Never rejects. */
   refusalOfMail(): MaybeLater<Refusal | null> {
-    const { backlog, settings } = this.options
-    const refusalAt = ({ records }: Backlog) => (records > settings.maxBacklog ? REFUSALS.behind : null)
-    const recent = backlog.recent()
-    if (recent !== null) return refusalAt(recent)
-    return backlog.measure().then(refusalAt, (error: unknown) => this.unavailable(error))
+    const { refusal, atMs } = this.measured
+    if (performance.now() - atMs < BACKLOG_FRESH_MS) return refusal
+    this.measuring ??= this.measureBacklog().finally(() => (this.measuring = null))
+    return this.measuring
+  }
+
+  private async measureBacklog(): Promise<Refusal | null> {
+    const { log, inboxes, settings } = this.options
+    const atMs = performance.now()
+    try {
+      const { records } = await measureBacklog(log, inboxes, 'inbox-events')
+      const refusal = records > settings.maxBacklog ? REFUSALS.behind : null
+      this.measured = { refusal, atMs }
+      return refusal
+    } catch (error) {
+      return this.unavailable(error)
+    }
   }
 
   /** The inbox that a RCPT TO reaches, DISCARDED, or why it is refused. Never rejects. */
@@ -108,36 +125,4 @@ export function refusalOf(inbox: Inbox, now: Date): Refusal | null {
   const current = asOf(inbox, now)
   if (current.state !== 'active') return inboxEndedAt(current)
   return current.messageCount >= current.maxMessages ? REFUSALS.inboxFull : null
-}
-
-const FRESH_MS = 250
-
-/** How far the views are behind, measured for many mails at once. */
-export class BacklogWatch {
-  private last: { backlog: Backlog; measuredAtMs: number } | null = null
-  private measuring: Promise<Backlog> | null = null
-
-  constructor(
-    private readonly log: LogLayout,
-    private readonly queries: Pick<InboxQueries, 'progress'>,
-  ) {}
-
-  /** At most a quarter of a second old; null if it has to be measured. */
-  recent(): Backlog | null {
-    const { last } = this
-    return last !== null && performance.now() - last.measuredAtMs < FRESH_MS ? last.backlog : null
-  }
-
-  /** Measured now; who asks meanwhile shares the answer. */
-  measure(): Promise<Backlog> {
-    this.measuring ??= this.measureOnce().finally(() => (this.measuring = null))
-    return this.measuring
-  }
-
-  private async measureOnce(): Promise<Backlog> {
-    const measuredAtMs = performance.now()
-    const backlog = await measureBacklog(this.log, this.queries, 'inbox-events')
-    this.last = { backlog, measuredAtMs }
-    return backlog
-  }
 }

@@ -2,11 +2,6 @@ import { LRUCache } from 'lru-cache'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { RefusalReason } from './replies.js'
 
-export type SessionBoundsSettings = Pick<
-  Settings,
-  'smtpMaxErrors' | 'smtpMaxIdleCommands' | 'smtpSessionTimeoutMs' | 'smtpCrowdedTimeoutMs'
->
-
 const MAX_REFUSALS = 2_000
 
 /** What a session may do without delivering a mail. An accepted one begins the counts anew. */
@@ -17,7 +12,7 @@ export class SessionBounds {
   private progressAtMs = performance.now()
   private begunAtMs: number | null = null
 
-  constructor(private readonly settings: SessionBoundsSettings) {}
+  constructor(private readonly settings: Settings) {}
 
   /** Whether a command that adds no recipient may still come. */
   mayCommand(): boolean {
@@ -55,15 +50,6 @@ export class SessionBounds {
   }
 }
 
-export type UnknownRecipientsSettings = Pick<
-  Settings,
-  'smtpMaxUnknownRecipients' | 'smtpMaxUnknownRecipientsPerAddress' | 'smtpUnknownRecipientDelayMs'
->
-
-interface Count {
-  unknown: number
-}
-
 const WINDOW_MS = 600_000
 /** Remote addresses that are remembered; one that is forgotten begins anew. */
 const MAX_REMEMBERED = 20_000
@@ -73,17 +59,20 @@ const MAX_REMEMBERED = 20_000
  * the larger part has a recipient is never held back, whatever its amount.
  */
 export class UnknownRecipients {
-  private readonly byAddress = new LRUCache<string, Count>({ max: MAX_REMEMBERED, ttl: WINDOW_MS })
+  private readonly byAddress = new LRUCache<string, { unknown: number }>({
+    max: MAX_REMEMBERED,
+    ttl: WINDOW_MS,
+  })
 
-  constructor(private readonly settings: UnknownRecipientsSettings) {}
+  constructor(readonly settings: Settings) {}
 
   /** For a session; the group is what counts as its remote address. */
   session(group: string): SessionGuesses {
-    return new SessionGuesses(this.settings, (change) => this.count(group, change))
+    return new SessionGuesses(group, this)
   }
 
-  /** Whether the address has spent its allowance. */
-  private count(group: string, change: number): boolean {
+  /** Returns whether the address has used up its allowance. */
+  count(group: string, change: number): boolean {
     const count = this.byAddress.get(group) ?? { unknown: 0 }
     count.unknown = Math.max(count.unknown + change, 0)
     if (change > 0 && !this.byAddress.has(group)) this.byAddress.set(group, count)
@@ -95,28 +84,27 @@ export class SessionGuesses {
   private unknown = 0
 
   constructor(
-    private readonly settings: UnknownRecipientsSettings,
-    private readonly countForAddress: (change: number) => boolean,
+    private readonly group: string,
+    private readonly all: UnknownRecipients,
   ) {}
 
   known(): void {
     this.unknown = Math.max(this.unknown - 1, 0)
-    this.countForAddress(-1)
+    this.all.count(this.group, -1)
   }
 
   /**
-   * How long the answer is to be held back, in milliseconds; null if the session is to be cut. Answers come at
-   * once for the first tenth of the allowance, then later and later up to the longest delay, which half of it meets.
+   * How many milliseconds to hold the answer back; null if the session is to be closed. Answers come at once for the
+   * first tenth of the allowance, then later and later, up to the longest delay at half of it.
    */
   guessed(): number | null {
-    const { smtpMaxUnknownRecipients: most, smtpUnknownRecipientDelayMs: longestDelayMs } = this.settings
-    const isSpent = this.countForAddress(1)
+    const { smtpMaxUnknownRecipients: max, smtpUnknownRecipientDelayMs: maxDelayMs } = this.all.settings
+    const isAddressOver = this.all.count(this.group, 1)
     this.unknown += 1
     // An address without allowance has the last tenth of a session's.
-    if (this.unknown > (isSpent ? most / 10 : most)) return null
-    if (isSpent) return longestDelayMs
-    const free = most / 10
-    const held = Math.min(Math.max(this.unknown - free, 0) / (most * 0.4), 1)
-    return Math.round(longestDelayMs * held)
+    if (this.unknown > (isAddressOver ? max / 10 : max)) return null
+    if (isAddressOver) return maxDelayMs
+    const heldBack = Math.max(this.unknown - max / 10, 0) / (max * 0.4)
+    return Math.round(maxDelayMs * Math.min(heldBack, 1))
   }
 }

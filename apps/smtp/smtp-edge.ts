@@ -17,7 +17,7 @@ import { Authenticator } from './authenticator.js'
 import { loadCertificate } from './certificate.js'
 import { Journal } from './journal.js'
 import { MailUsage } from './mail-usage.js'
-import { BacklogWatch, Recipients } from './recipients.js'
+import { Recipients } from './recipients.js'
 import { EdgeServer } from './server.js'
 import { UnshownMail } from './unshown-mail.js'
 
@@ -60,7 +60,7 @@ export function listeningFacts({
 }
 
 const DRAIN_MS = 20_000
-/** Of the memory for mail: sealed copies on their way into the views, beside the mails that they are made from. */
+/** The part (1/4) of the memory for mail that sealed copies on their way into the views may take in addition. */
 const UNSHOWN_SHARE = 4
 
 /**
@@ -91,24 +91,17 @@ async function listen(
   options: SmtpEdgeOptions,
   opened: AsyncDisposableStack,
 ): Promise<Omit<SmtpEdge, 'drain'>> {
-  const { engine, settings, now } = options
+  const { settings, now } = options
+  const { log, vault, inboxes, accounts, signals, keyUse } = options.engine
   const journal = new Journal(options.logger, options.registry)
   const onError = (error: unknown) => journal.failed(error)
   const exhausted = countExhausted(options.registry)
 
-  const recorded = measuredUsage({ log: engine.log, source: '/mayfly/smtp', ...options })
+  const recorded = measuredUsage({ log, source: '/mayfly/smtp', ...options })
   opened.defer(() => recorded.close())
   const usage = new MailUsage(recorded, now)
-  const views = new ConsistentViews(engine.log, engine.inboxes, engine.signals)
-  const recipients = new Recipients({
-    usage,
-    views,
-    inboxes: engine.inboxes,
-    backlog: new BacklogWatch(engine.log, engine.inboxes),
-    settings,
-    now,
-    onError,
-  })
+  const views = new ConsistentViews(log, inboxes, signals)
+  const recipients = new Recipients({ log, inboxes, views, usage, settings, now, onError })
   const authenticator = settings.mailAuthentication
     ? new Authenticator({
         dnsServers: settings.dnsServers,
@@ -119,23 +112,15 @@ async function listen(
     : null
   opened.defer(() => authenticator?.close())
   const unshown = new UnshownMail({
-    inboxes: engine.inboxes,
+    inboxes,
     maxBytes: settings.smtpMemoryBytes / UNSHOWN_SHARE,
     onExhausted: () => exhausted('unshown-mail'),
   })
   opened.defer(() => unshown.close())
-  const acceptance = new Acceptance({
-    vault: engine.vault,
-    inboxes: engine.inboxes,
-    usage,
-    recorder: new Recorder(engine.log, '/mayfly/smtp', now),
-    authenticator,
-    unshown,
-    now,
-    onError,
-  })
+  const recorder = new Recorder(log, '/mayfly/smtp', now)
+  const stores = { vault, inboxes, recorder, usage }
+  const acceptance = new Acceptance({ ...stores, authenticator, unshown, now, onError })
   const certificate = await loadCertificate({ settings, folder: options.tlsFolder, now })
-  const { accounts, keyUse } = engine
   const auth = new SmtpAuth({ settings, accounts, views, keyUse, now, onError })
 
   const server = new EdgeServer({ settings, certificate, auth, recipients, acceptance, journal, usage })
