@@ -12,7 +12,7 @@ import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
 import { keyOfSender, type SenderKey } from './smtp-auth.js'
-import { InboxRoom, type Place } from './inbox-room.js'
+import { InboxCapacity, type Reservation } from './inbox-capacity.js'
 import type { Authenticator } from './authenticator.js'
 import { identityOf, type MailUsage } from './mail-usage.js'
 import { refusalOf } from './recipients.js'
@@ -31,7 +31,7 @@ export interface IncomingMail {
   recipients: readonly Recipient[]
   /** Null if the client did not authenticate with an API key. */
   senderKey: SenderKey | null
-  /** On the clock of `performance.now()`: until then what is missing is tried again. */
+  /** On the clock of `performance.now()`: until then missing records are tried again. */
   deadlineMs: number
   /** Aborts when the client has left. */
   departure: AbortSignal
@@ -42,7 +42,7 @@ export interface AcceptanceOptions {
   inboxes: Pick<InboxQueries, 'inbox'>
   recorder: Pick<Recorder, 'record'>
   usage: MailUsage
-  /** Null if nobody is to verify whom mails are from. */
+  /** Null if senders are not verified. */
   authenticator: Pick<Authenticator, 'verify'> | null
   unshown: Pick<UnshownMail, 'take' | 'releaseWhenShown'>
   now: () => Date
@@ -55,49 +55,62 @@ interface Copy {
   key: SecretKey
   messageId: MessageId
   rcptTo: string
-  place: Place
+  reservation: Reservation
 }
 
-interface Sealing {
+/** A mail with what its copies share. */
+interface PackedMail extends IncomingMail {
   source: PackedSource
-  departure: AbortSignal
+  receivedAt: Date
+  /** When `accept` was called with it, on the clock of `performance.now()`. */
+  beganAtMs: number
   /** What the sender knows the mail by. */
   identity: string | null
-  /** On the clock of `performance.now()`: the mail was all there. */
-  beganAtMs: number
-  receivedAt: Date
-  trace: IncomingMail['trace']
-  senderKey: SenderKey | null
 }
 
 const RETRY_MS = { first: 100, most: 5_000 }
-/** Sealing this much takes a millisecond or two, for which others wait. */
+/** Sealing this much takes a millisecond or two, and others wait for it. */
 const YIELD_FROM_BYTES = 1024 * 1024
 
 /** Turns a mail into one MessageReceived for each recipient. */
 export class Acceptance {
-  private readonly room = new InboxRoom()
+  private readonly capacity = new InboxCapacity()
+  private readonly underWay = new Set<Promise<unknown>>()
 
   constructor(private readonly options: AcceptanceOptions) {}
 
+  /** Resolves once every mail that is being accepted now has its outcome. */
+  async settled(): Promise<void> {
+    await Promise.all(this.underWay)
+  }
+
   /**
-   * Resolves with the message ids, in the order of the recipients, once every record is durable, or with why
-   * there is none. Nothing is appended before every recipient has been checked: where some can't be served any
-   * more the sender is to try again, and then learns which at RCPT TO.
+   * Resolves with the message ids, in the order of the recipients, once every record is durable, or with the refusal.
+   * Never rejects. Nothing is appended before every recipient has been checked: if some can't be served any more, the
+   * sender is to try again, and then learns which at RCPT TO.
    *
-   * Past the deadline with some records durable and others not it answers `partialAppend`, and where the log
-   * could not say whether it took a record, `logUnavailable`: the sender's retry may then double a mail, which
-   * is the lesser evil next to losing one (RFC 5321, section 6.1).
+   * If only some records are durable at the deadline, the refusal is `partialAppend`; if it is not known whether the log
+   * took a record, `logUnavailable`. The sender's retry may then double a mail, which is better than to lose one (RFC
+   * 5321, section 6.1).
    */
-  async accept(mail: IncomingMail): Promise<MessageId[] | Refusal> {
+  accept(mail: IncomingMail): Promise<MessageId[] | Refusal> {
+    const accepting = this.outcomeOf(mail).catch((error: unknown) => {
+      this.options.onError(error)
+      return REFUSALS.internalError
+    })
+    this.underWay.add(accepting)
+    return accepting.finally(() => this.underWay.delete(accepting))
+  }
+
+  private async outcomeOf(mail: IncomingMail): Promise<MessageId[] | Refusal> {
     const { recipients, senderKey } = mail
     const receivedAt = this.options.now()
     const prepared = await Promise.all(recipients.map((one) => this.prepare(one, receivedAt)))
     const copies = prepared.flatMap((one) => (one instanceof Refusal ? [] : [one]))
     const refusal = prepared.find((one) => one instanceof Refusal)
     try {
-      if (refusal === undefined) return await this.appendAll(copies, { ...mail, receivedAt })
-      // To try again helps where something changed since RCPT TO, not where the mail's own copies fill an inbox.
+      if (refusal === undefined) return await this.appendAll(copies, mail, receivedAt)
+      // To try again helps if something changed since RCPT TO, not if the mail's own copies fill an inbox.
       const refused = recipients.filter((_, index) => prepared[index] instanceof Refusal)
       const isItsOwnDoing = refused.every((one) => copies.some(({ inbox }) => inbox.id === one.inbox.id))
       const outcome = copies.length === 0 || isItsOwnDoing ? refusal : REFUSALS.recipientsChanged
@@ -107,42 +120,34 @@ export class Acceptance {
       }
       return outcome
     } finally {
-      for (const { place } of copies) place.leave()
+      for (const { reservation } of copies) reservation.release()
     }
   }
 
   private async appendAll(
     copies: readonly Copy[],
-    { raw, trace, senderKey, receivedAt, deadlineMs, departure }: IncomingMail & { receivedAt: Date },
+    mail: IncomingMail,
+    receivedAt: Date,
   ): Promise<MessageId[] | Refusal> {
     const beganAtMs = performance.now()
+    const { raw, senderKey, deadlineMs, departure } = mail
     const [source, authentication] = await Promise.all([
       packSource(raw),
-      this.options.authenticator?.verify(raw, trace),
+      this.options.authenticator?.verify(raw, mail.trace),
     ])
-    const sealing = {
-      source,
-      departure,
-      identity: identityOf(raw),
-      beganAtMs,
-      receivedAt,
-      senderKey,
-      trace: { ...trace, ...(authentication && { authentication }) },
-    }
-    const first = await this.appendEach(copies, sealing)
+    const trace = { ...mail.trace, ...(authentication && { authentication }) }
+    const packed = { ...mail, trace, source, receivedAt, beganAtMs, identity: identityOf(raw) }
+    const first = await this.appendEach(copies, packed)
     let { missing } = first
     if (missing.length === copies.length) {
-      return this.leaveOut(
-        missing,
-        senderKey,
-        first.isCrowded ? REFUSALS.memoryFull : REFUSALS.logUnavailable,
-      )
+      const refusal = first.isCrowded ? REFUSALS.memoryFull : REFUSALS.logUnavailable
+      return this.leaveOut(missing, senderKey, refusal)
     }
     for (let ms = RETRY_MS.first; missing.length > 0; ms = Math.min(ms * 2, RETRY_MS.most)) {
       if (departure.aborted || performance.now() + ms >= deadlineMs)
         return this.leaveOut(missing, senderKey, REFUSALS.partialAppend)
       await pause(ms)
-      missing = (await this.appendEach(missing, sealing)).missing
+      missing = (await this.appendEach(missing, packed)).missing
     }
     return copies.map(({ messageId }) => messageId)
   }
@@ -153,23 +158,23 @@ export class Acceptance {
   }
 
   private async prepare({ inbox: { id: inboxId }, rcptTo }: Recipient, now: Date): Promise<Copy | Refusal> {
-    let place: Place | null = null
+    let reservation: Reservation | null = null
     try {
       const row = await this.options.inboxes.inbox(inboxId)
       if (row === null) return REFUSALS.catchingUp
       const { inbox } = row
       const refusal = refusalOf(inbox, now)
       if (refusal !== null) return refusal
-      place = this.room.take(row)
-      if (place === null) return REFUSALS.inboxFull
+      reservation = this.capacity.reserve(row)
+      if (reservation === null) return REFUSALS.inboxFull
       const found = await this.options.vault.find(inboxId)
       if (found.state === 'known') {
-        return { inbox, key: found.key, messageId: mintId('msg'), rcptTo, place }
+        return { inbox, key: found.key, messageId: mintId('msg'), rcptTo, reservation }
       }
-      place.leave()
+      reservation.release()
       return found.state === 'forgotten' ? REFUSALS.inboxEnded : REFUSALS.readModelUnavailable
     } catch (error) {
-      place?.leave()
+      reservation?.release()
       this.options.onError(error)
       return REFUSALS.readModelUnavailable
     }
@@ -181,16 +186,16 @@ export class Acceptance {
    */
   private async appendEach(
     copies: readonly Copy[],
-    sealing: Sealing,
+    mail: PackedMail,
   ): Promise<{ missing: Copy[]; isCrowded: boolean }> {
     const { unshown, onError } = this.options
-    const { size: bytes } = sealing.source
+    const { size: bytes } = mail.source
     const missing: Copy[] = []
     let isCrowded = false
     let durable = 0
     const appends: Promise<void>[] = []
     for (const [index, copy] of copies.entries()) {
-      const release = await unshown.take(copy.inbox.accountId, bytes, sealing.departure).catch(() => null)
+      const release = await unshown.take(copy.inbox.accountId, bytes, mail.departure).catch(() => null)
       const isLogAway = missing.length > 0 && durable === 0
       isCrowded = release === null
       if (release === null || isLogAway) {
@@ -199,7 +204,7 @@ export class Acceptance {
         missing.push(...copies.slice(index))
         break
       }
-      const appending = this.append(copy, sealing).then(
+      const appending = this.append(copy, mail).then(
         (position) => {
           durable += 1
           unshown.releaseWhenShown(position, release)
@@ -217,10 +222,10 @@ export class Acceptance {
     return { missing, isCrowded }
   }
 
-  /** Resolves with where the copy's record stands. */
-  private async append(copy: Copy, sealing: Sealing): Promise<Position> {
-    const { inbox, key, messageId, rcptTo, place } = copy
-    const { source, identity, beganAtMs, receivedAt, senderKey, trace } = sealing
+  /** Resolves with the position of the copy's record. */
+  private async append(copy: Copy, mail: PackedMail): Promise<Position> {
+    const { inbox, key, messageId, rcptTo, reservation } = copy
+    const { source, identity, beganAtMs, receivedAt, senderKey, trace } = mail
     const sealed = sealMail(key, inbox.id, messageId, { ...trace, rcptTo }, source)
     const { events, refusal } = decide(
       { inbox, message: null },
@@ -239,7 +244,7 @@ export class Acceptance {
     const { accountId, environment } = inbox
     const attribution = { accountId, environment, keyId: keyOfSender(senderKey, inbox) }
     const position = await this.options.recorder.record(received, attribution)
-    place.fill(position.offset)
+    reservation.fill(position.offset)
     const acceptMs = performance.now() - beganAtMs
     this.options.usage.accepted(copy, { senderKey, identity, size: source.size, acceptMs })
     return position

@@ -2,30 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { SharedSlots, type Leave } from '#libs/runtime/fair-share/shared-slots.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { addressGroup } from '#libs/runtime/remote-address.js'
-
-export type ConnectionLimitsSettings = Pick<
-  Settings,
-  | 'smtpMaxConnections'
-  | 'smtpMaxConnectionsPerAddress'
-  | 'smtpMaxConnectionsPerMinute'
-  | 'smtpMemoryBytes'
-  | 'smtpMemoryPercentPerAddress'
-  | 'maxMessageBytes'
->
-
-/** A remote address and what it holds at the moment. */
-export interface RemoteHost extends Sharer {
-  readonly group: string
-  connections: number
-}
-
-export interface Admitted {
-  host: RemoteHost
-  /** To be called once the connection is gone. */
-  leave: Leave
-}
-
-export type Denial = 'too-many' | 'too-often'
+import { type Refusal, REFUSALS } from './replies.js'
 
 const MINUTE_MS = 60_000
 /** Remote addresses whose connections are counted; one that is forgotten begins anew. */
@@ -42,7 +19,7 @@ export class ConnectionLimits {
   /** Of all mail. */
   private readonly memory: MemoryBudget
 
-  constructor(private readonly settings: ConnectionLimitsSettings) {
+  constructor(private readonly settings: Settings) {
     this.slots = new SharedSlots(settings.smtpMaxConnections)
     this.memory = new MemoryBudget(settings.smtpMemoryBytes)
   }
@@ -51,48 +28,35 @@ export class ConnectionLimits {
     return this.slots.taken
   }
 
-  /** Whether few slots are left, so that who has not shown yet that he delivers must hurry. */
+  /** Whether so few slots are left that a session without a mail must hurry. */
   get isCrowded(): boolean {
     return this.slots.taken * 5 > this.settings.smtpMaxConnections * 4
   }
 
   /**
-   * Counts a connection for its remote address until it leaves, unless that has too many, or began too many, or all are
-   * taken. `giveUp` is called when another address wants its slot: it returns whether the connection is closed.
+   * Counts a connection for its remote address until `leave` is called, unless the address has too many, or began too many,
+   * or all are taken. `giveUp` is called when another address wants the slot: it returns whether the connection is closed.
    */
-  admit(address: string, giveUp: () => boolean): Admitted | Denial {
+  admit(address: string, giveUp: () => boolean): { host: RemoteHost; leave: () => void } | Refusal {
     const group = addressGroup(address)
-    if (!this.mayBegin(group)) return 'too-often'
+    if (!this.mayBegin(group)) return REFUSALS.tooManyConnectionsPerMinute
     const host = this.hosts.get(group) ?? this.hostOf(group)
-    if (host.connections >= this.settings.smtpMaxConnectionsPerAddress) return 'too-many'
-    const leave = this.slots.take([group], giveUp)
-    if (leave === null) return 'too-many'
+    if (host.connections >= this.settings.smtpMaxConnectionsPerAddress) return REFUSALS.tooManyConnections
+    const leaveSlot = this.slots.take([group], giveUp)
+    if (leaveSlot === null) return REFUSALS.tooManyConnections
     host.connections += 1
     this.hosts.set(group, host)
-    let hasLeft = false
-    return {
-      host,
-      leave: () => {
-        if (!hasLeft) this.leave(host, leave)
-        hasLeft = true
-      },
+    const leave = () => {
+      leaveSlot()
+      host.connections -= 1
+      host.forgetIfIdle()
     }
+    return { host, leave }
   }
 
   /** Takes a slot for a connection whose remote address is not known yet. Null if all are taken. */
   hold(balancer: string, giveUp: () => boolean): Leave | null {
     return this.slots.take([addressGroup(balancer)], giveUp)
-  }
-
-  /** To be called when a connection that has left gave its memory back. */
-  forgetIdle(host: RemoteHost): void {
-    if (host.connections === 0 && host.memory.bytes === 0) this.hosts.delete(host.group)
-  }
-
-  private leave(host: RemoteHost, leavePlace: Leave): void {
-    leavePlace()
-    host.connections -= 1
-    this.forgetIdle(host)
   }
 
   private mayBegin(group: string): boolean {
@@ -107,90 +71,91 @@ export class ConnectionLimits {
   private hostOf(group: string): RemoteHost {
     const { smtpMemoryBytes, smtpMemoryPercentPerAddress, maxMessageBytes } = this.settings
     // At least a mail of the largest size, while its buffer doubles, whatever the percentage says.
-    const bytes = Math.max((smtpMemoryBytes / 100) * smtpMemoryPercentPerAddress, 2 * maxMessageBytes)
-    const memory = new BudgetShare(bytes, this.memory, () => this.hosts.values())
-    return { group, memory, incoming: new Set(), connections: 0 }
-  }
-}
-
-/** Counts bytes held at once against a limit. */
-export class MemoryBudget {
-  private held = 0
-
-  constructor(private readonly limit: number) {}
-
-  hasRoomFor(bytes: number): boolean {
-    return this.held + bytes <= this.limit
-  }
-
-  /** Whether the bytes were taken; who took them gives them back. */
-  tryTake(bytes: number): boolean {
-    if (!this.hasRoomFor(bytes)) return false
-    this.held += bytes
-    return true
-  }
-
-  giveBack(bytes: number): void {
-    this.held -= bytes
+    const maxBytes = Math.max((smtpMemoryBytes / 100) * smtpMemoryPercentPerAddress, 2 * maxMessageBytes)
+    return new RemoteHost(group, maxBytes, this.memory, this.hosts)
   }
 }
 
 /** Where bytes are taken from and given back to. */
-export type Budget = Pick<MemoryBudget, 'tryTake' | 'giveBack'>
+export interface Budget {
+  /** Whether the bytes were taken; who took them gives them back. */
+  tryTake(bytes: number): boolean
+  giveBack(bytes: number): void
+}
 
-/** One of those who share a budget. */
-export interface Sharer {
-  memory: BudgetShare
-  /** What may be asked to give its bytes back, in this order. */
-  incoming: Set<{ dropForMemory: () => void }>
+/** Counts bytes held at once against a limit. */
+export class MemoryBudget implements Budget {
+  private bytes = 0
+
+  constructor(private readonly maxBytes: number) {}
+
+  canTake(bytes: number): boolean {
+    return this.bytes + bytes <= this.maxBytes
+  }
+
+  tryTake(bytes: number): boolean {
+    if (!this.canTake(bytes)) return false
+    this.bytes += bytes
+    return true
+  }
+
+  giveBack(bytes: number): void {
+    this.bytes -= bytes
+  }
 }
 
 /**
- * The part of a budget that one sharer may take: what is taken here counts in both. When the whole is full, the sharer
- * with the most gives bytes back to one that holds fewer.
+ * A remote address and what it holds at the moment. Bytes that it takes count for all mail too: when those are used up,
+ * the address with the most gives bytes back to one that holds fewer.
  */
-export class BudgetShare {
-  private held = 0
+export class RemoteHost implements Budget {
+  connections = 0
+  /** Mails that have not come whole yet, the oldest first: they can be dropped for another address. */
+  readonly incoming = new Set<{ dropForMemory: () => void }>()
+  private bytes = 0
 
   constructor(
-    private readonly limit: number,
-    private readonly whole: MemoryBudget,
-    private readonly sharers: () => Iterable<Sharer>,
+    readonly group: string,
+    private readonly maxBytes: number,
+    private readonly memory: MemoryBudget,
+    private readonly hosts: Map<string, RemoteHost>,
   ) {}
 
-  get bytes(): number {
-    return this.held
+  canTake(bytes: number): boolean {
+    if (this.bytes + bytes > this.maxBytes) return false
+    return this.memory.canTake(bytes) || this.largerThan(this.bytes + bytes) !== null
   }
 
-  hasRoomFor(bytes: number): boolean {
-    if (this.held + bytes > this.limit) return false
-    return this.whole.hasRoomFor(bytes) || this.largerThan(this.held + bytes) !== null
-  }
-
-  /** Whether the bytes were taken; who took them gives them back. */
   tryTake(bytes: number): boolean {
-    if (this.held + bytes > this.limit) return false
-    while (!this.whole.tryTake(bytes)) {
-      const larger = this.largerThan(this.held + bytes)
+    if (this.bytes + bytes > this.maxBytes) return false
+    while (!this.memory.tryTake(bytes)) {
+      const larger = this.largerThan(this.bytes + bytes)
       const [oldest] = larger?.incoming ?? []
       if (larger === null || oldest === undefined) return false
       larger.incoming.delete(oldest)
       oldest.dropForMemory()
     }
-    this.held += bytes
+    this.bytes += bytes
     return true
   }
 
   giveBack(bytes: number): void {
-    this.held -= bytes
-    this.whole.giveBack(bytes)
+    this.bytes -= bytes
+    this.memory.giveBack(bytes)
+    this.forgetIfIdle()
   }
 
-  /** The sharer with the most, if it holds more than that. */
-  private largerThan(bytes: number): Sharer | null {
-    let [found, most]: [Sharer | null, number] = [null, bytes]
-    for (const sharer of this.sharers()) {
-      if (sharer.memory.bytes > most) [found, most] = [sharer, sharer.memory.bytes]
+  /** A mail may give its memory back after its connection has closed. */
+  forgetIfIdle(): void {
+    const isIdle = this.connections === 0 && this.bytes === 0
+    if (isIdle && this.hosts.get(this.group) === this) this.hosts.delete(this.group)
+  }
+
+  /** The address with the most bytes, if it holds more than that. */
+  private largerThan(bytes: number): RemoteHost | null {
+    let [found, most]: [RemoteHost | null, number] = [null, bytes]
+    for (const host of this.hosts.values()) {
+      if (host.bytes > most) [found, most] = [host, host.bytes]
     }
     return found
   }

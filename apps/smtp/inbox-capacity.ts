@@ -2,34 +2,33 @@ import { LRUCache } from 'lru-cache'
 import type { InboxRow } from '#libs/ports/read-model/views.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 
-/** A place in an inbox, taken for one mail. */
-export interface Place {
-  /** The mail is on the log, and counted by the inbox's row once that shows the offset. */
+/** Capacity of an inbox that is reserved for one mail. */
+export interface Reservation {
+  /** To be called once the mail is on the log: the inbox's row counts it once that shows the offset. */
   fill(offset: number): void
-  /** No longer needed, unless it was filled. Harmless to repeat. */
-  leave(): void
+  /** Gives the capacity back, unless it was filled. Harmless to repeat. */
+  release(): void
 }
 
-/** Mails that an inbox's row need not count yet. */
+/** Mails that an inbox's row need not count yet: under way, or on the log at these offsets. */
 interface Uncounted {
   underWay: number
-  /** Of those on the log. */
   offsets: Set<number>
 }
 
 const MAX_INBOXES = 10_000
-/** The views show a mail long before that, or mail is refused since they are behind. */
-const LONGEST_MS = 60_000
+/** The views show a mail long before that, or mail is refused because they are behind. */
+const MAX_UNCOUNTED_MS = 60_000
 
 /**
- * Counts the mails that this process has in hand or on the log before the views do, so that mails which come close
- * together fill an inbox to its last place and not past it. What other processes take meanwhile it can't know.
+ * Counts the mails that this process is accepting, or has on the log before the views show them, so that mails which
+ * come close together fill an inbox exactly. Other processes' mails are not known here.
  */
-export class InboxRoom {
-  private readonly uncounted = new LRUCache<InboxId, Uncounted>({ max: MAX_INBOXES, ttl: LONGEST_MS })
+export class InboxCapacity {
+  private readonly uncounted = new LRUCache<InboxId, Uncounted>({ max: MAX_INBOXES, ttl: MAX_UNCOUNTED_MS })
 
-  /** Null if the inbox is full. To be asked with a row as soon as that is read. */
-  take({ inbox, endOffset }: InboxRow): Place | null {
+  /** Null if the inbox is full. To be called as soon as the row has been read. */
+  reserve({ inbox, endOffset }: InboxRow): Reservation | null {
     if (inbox.state !== 'active') return null
     const { id, messageCount, maxMessages } = inbox
     const uncounted = this.uncounted.get(id) ?? { underWay: 0, offsets: new Set() }
@@ -42,16 +41,14 @@ export class InboxRoom {
     uncounted.underWay += 1
     this.uncounted.set(id, uncounted)
     let isUnderWay = true
-    const leave = () => {
+    const release = () => {
       if (isUnderWay) uncounted.underWay -= 1
       isUnderWay = false
     }
-    return {
-      fill(offset) {
-        leave()
-        offsets.add(offset)
-      },
-      leave,
+    const fill = (offset: number) => {
+      release()
+      offsets.add(offset)
     }
+    return { fill, release }
   }
 }

@@ -12,7 +12,7 @@ export interface SessionMark {
 
 const MAX_IDS = 20
 
-/** Lines of refusals within a second, past which they are only counted: a flood is not to fill a disk. */
+/** Past so many within a second refusals are only counted: a flood must not fill a disk with log lines. */
 const MAX_REFUSALS_A_SECOND = 100
 const SECOND_MS = 1_000
 
@@ -65,11 +65,11 @@ export class Journal {
     this.metrics.refused.inc({ reason })
     if (reason === 'partial-append') this.metrics.partial.inc()
     const isOurs = reason === 'partial-append' || reason === 'log-unavailable' || reason === 'internal-error'
-    if (!isOurs && !this.mayTell()) return
+    if (!isOurs && !this.mayLog()) return
     this.logger[isOurs ? 'warn' : 'info']({ connectionId: id, remoteAddress, reason, code }, 'refused')
   }
 
-  private mayTell(): boolean {
+  private mayLog(): boolean {
     const nowMs = performance.now()
     if (nowMs - this.second.beganAtMs > SECOND_MS) {
       const untold = this.second.refusals - MAX_REFUSALS_A_SECOND
@@ -80,12 +80,12 @@ export class Journal {
     return this.second.refusals <= MAX_REFUSALS_A_SECOND
   }
 
-  /** A fault on this side, or a bug: told beside the refusal that it leads to. */
+  /** A fault on this side, or a bug: logged in addition to the refusal that it leads to. */
   failed(error: unknown): void {
     this.logger.error({ err: error }, 'smtp edge failed')
   }
 
-  /** A socket that broke: the client's affair. */
+  /** A socket error, which is the client's affair. */
   connectionBroke(error: unknown): void {
     this.logger.debug({ err: error }, 'connection broke')
   }

@@ -16,10 +16,10 @@ const LARGE_BYTES = 64 * 1024
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Where the next byte stands in its line. `dot`: behind a dot that begins the line; `dot-cr`: behind such a dot
- * and a CR, where an LF ends the mail.
+ * What comes before the next byte in its line. `dot`: a dot that begins the line; `dot-cr`: such a dot and a CR, so that
+ * an LF ends the mail.
  */
-type Place = 'line-start' | 'dot' | 'dot-cr' | 'text' | 'cr'
+type LineState = 'line-start' | 'dot' | 'dot-cr' | 'text' | 'cr'
 
 export interface MailLimits {
   maxBytes: number
@@ -38,13 +38,13 @@ export type MailState = 'whole' | 'too-large' | 'memory-full' | 'bare-line-break
  * The budget counts what is allocated, from the beginning until `release`.
  */
 export class MailData {
-  private place: Place = 'line-start'
+  private line: LineState = 'line-start'
   private buffer: Buffer
   private length = 0
   private state: MailState = 'whole'
   private readBytes = 0
 
-  /** Null if the budget has no room. */
+  /** Null if the budget is used up. */
   static begin(limits: MailLimits, budget: Budget): MailData | null {
     const declared = Math.min(limits.declaredBytes ?? 0, MAX_DECLARED_BYTES)
     const bytes = Math.min(Math.max(declared, FIRST_BYTES), limits.maxBytes)
@@ -65,26 +65,26 @@ export class MailData {
     // Content that is not kept yet begins here.
     let from = 0
     for (let at = 0; at < chunk.length; at += 1) {
-      if (this.place === 'text') at = lineBreakFrom(chunk, at)
+      if (this.line === 'text') at = lineBreakFrom(chunk, at)
       const byte = chunk[at]
       if (byte === undefined) break
-      if (this.place === 'line-start' && byte === DOT) {
+      if (this.line === 'line-start' && byte === DOT) {
         this.keep(chunk, from, at)
         from = at + 1
-        this.place = 'dot'
-      } else if (this.place === 'dot' && byte === CR) {
-        this.place = 'dot-cr'
-      } else if (this.place === 'dot-cr' && byte === LF) {
+        this.line = 'dot'
+      } else if (this.line === 'dot' && byte === CR) {
+        this.line = 'dot-cr'
+      } else if (this.line === 'dot-cr' && byte === LF) {
         return chunk.subarray(at + 1)
-      } else if (this.place === 'cr' && byte === LF) {
-        this.place = 'line-start'
+      } else if (this.line === 'cr' && byte === LF) {
+        this.line = 'line-start'
       } else {
-        if (byte === LF || this.place === 'cr' || this.place === 'dot-cr') this.drop('bare-line-break')
-        this.place = byte === CR ? 'cr' : 'text'
+        if (byte === LF || this.line === 'cr' || this.line === 'dot-cr') this.drop('bare-line-break')
+        this.line = byte === CR ? 'cr' : 'text'
       }
     }
     // A CR behind a line's only dot belongs to the mail's end, or the mail is refused for it.
-    this.keep(chunk, from, this.place === 'dot-cr' ? chunk.length - 1 : chunk.length)
+    this.keep(chunk, from, this.line === 'dot-cr' ? chunk.length - 1 : chunk.length)
     return null
   }
 
@@ -93,7 +93,7 @@ export class MailData {
     return this.readBytes > LARGE_BYTES
   }
 
-  /** Whether so much came that nobody waits for the end: twice the limit. */
+  /** Whether so much has come, twice the limit, that its end is not awaited. */
   get isEndless(): boolean {
     return this.readBytes > 2 * this.maxBytes + MAX_SLACK_BYTES
   }

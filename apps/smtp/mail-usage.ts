@@ -6,12 +6,12 @@ import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { keyOfSender, type SenderKey } from './smtp-auth.js'
 import type { Refusal } from './replies.js'
 
-/** Where the header section of a mail is looked for its Message-ID: senders put it among the first. */
+/** How far Message-ID is searched for: senders put it among the first header fields. */
 const HEAD_BYTES = 64 * 1024
 /** RFC 5322, section 3.6.4, folded or not (section 2.2.3). */
 const MESSAGE_ID = /^message-id:((?:.*)(?:\r?\n[ \t].*)*)/im
 
-export interface AcceptedCopy {
+interface AcceptedCopy {
   inbox: Inbox
   key: SecretKey
   messageId: MessageId
@@ -54,10 +54,7 @@ export class MailUsage {
   }
 }
 
-function aboutOf(
-  inbox: Inbox,
-  senderKey: SenderKey | null,
-): Pick<Inbox, 'keyId' | 'labels'> & { inboxId: Inbox['id'] } {
+function aboutOf(inbox: Inbox, senderKey: SenderKey | null) {
   const { id: inboxId, keyId, labels } = inbox
   return { keyId: keyOfSender(senderKey, inbox) ?? keyId, inboxId, labels }
 }

@@ -10,7 +10,7 @@ export interface Path {
   mailbox: string
 }
 
-export interface PathCommand {
+interface PathCommand {
   path: Path
   /** ESMTP parameters, not yet checked. */
   parameters: string[]
@@ -58,7 +58,7 @@ function asUtf8(latin1: string): string | null {
   return isUtf8(bytes) ? bytes.toString() : null
 }
 
-/** Where the closing bracket stands, which a local part in quotes may hold too. */
+/** The index of the closing bracket, which a quoted local part may contain too. */
 function endOfPath(line: string, from: number): number | null {
   let isQuoted = false
   for (let at = from; at < line.length; at += 1) {
@@ -82,14 +82,14 @@ function readPath(address: string): Path | null {
 
 interface LocalPart {
   text: string
-  /** Where the @ should stand. */
+  /** The index at which the @ should be. */
   end: number
 }
 
 function readUnquoted(address: string): LocalPart | null {
   const end = address.indexOf('@')
   const text = address.slice(0, Math.max(end, 0))
-  // Dots at odd places are wrong, and yet in addresses that people have.
+  // Leading, trailing and repeated dots are wrong, but real addresses have them.
   return UNQUOTED.test(text) ? { text, end } : null
 }
 
@@ -114,7 +114,7 @@ function isDomain(domain: string): boolean {
     .every((label) => LABEL.test(label) && !label.startsWith('-') && !label.endsWith('-'))
 }
 
-/** What MAIL FROM says beside the address. */
+/** What MAIL FROM says besides the address. */
 export interface MailParameters {
   /** SIZE (RFC 1870); null if there is none. */
   declaredBytes: number | null
@@ -122,37 +122,36 @@ export interface MailParameters {
   isInternational: boolean
 }
 
+/** The parameters of MAIL FROM that the extensions offered by EHLO define. */
+const PARAMETERS: ReadonlyMap<string, RegExp> = new Map([
+  ['SIZE', /^SIZE=\d{1,20}$/i],
+  // BINARYMIME needs CHUNKING (RFC 3030), which is not offered.
+  ['BODY', /^BODY=(7BIT|8BITMIME)$/i],
+  ['SMTPUTF8', /^SMTPUTF8$/i],
+  // Who submitted the mail first (RFC 4954, section 5), which nothing here depends on.
+  ['AUTH', /^AUTH=[^ ]/i],
+])
+
 /**
- * Reads the parameters of MAIL FROM: those of the extensions that EHLO offers, each once. Any other is refused
- * with 555 (RFC 5321, section 4.1.1.11), since a mail would then be treated otherwise than the client asked for.
+ * Reads the parameters of MAIL FROM, each at most once. A parameter of an extension that is not offered is refused with
+ * 555 (RFC 5321, section 4.1.1.11), because the mail would be treated otherwise than the client asked for.
  */
 export function readMailParameters(
   texts: readonly string[],
   { maxBytes, offersAuth }: { maxBytes: number; offersAuth: boolean },
 ): MailParameters | Refusal {
   const seen = new Set<string>()
-  const read: MailParameters = { declaredBytes: null, isInternational: false }
+  let declaredBytes: number | null = null
   for (const text of texts) {
-    const [keyword = '', ...rest] = text.split('=')
-    const value = rest.length === 0 ? null : rest.join('=')
+    const [keyword = '', value = ''] = text.split('=')
     const name = keyword.toUpperCase()
     if (seen.has(name)) return REFUSALS.wrongParameter
     seen.add(name)
-    if (name === 'SIZE') {
-      if (value === null || !/^\d{1,20}$/.test(value)) return REFUSALS.wrongParameter
-      read.declaredBytes = Number(value)
-    } else if (name === 'BODY') {
-      // BINARYMIME needs CHUNKING (RFC 3030), which is not offered.
-      if (value === null || !/^(7BIT|8BITMIME)$/i.test(value)) return REFUSALS.wrongParameter
-    } else if (name === 'SMTPUTF8') {
-      if (value !== null) return REFUSALS.wrongParameter
-      read.isInternational = true
-    } else if (name === 'AUTH' && offersAuth) {
-      // Who submitted the mail first (RFC 4954, section 5), which nothing here depends on.
-      if (value === null || value === '') return REFUSALS.wrongParameter
-    } else {
-      return REFUSALS.unknownParameter
-    }
+    const syntax = PARAMETERS.get(name)
+    if (syntax === undefined || (name === 'AUTH' && !offersAuth)) return REFUSALS.unknownParameter
+    if (!syntax.test(text)) return REFUSALS.wrongParameter
+    if (name === 'SIZE') declaredBytes = Number(value)
   }
-  return (read.declaredBytes ?? 0) > maxBytes ? REFUSALS.tooLarge : read
+  if ((declaredBytes ?? 0) > maxBytes) return REFUSALS.tooLarge
+  return { declaredBytes, isInternational: seen.has('SMTPUTF8') }
 }

@@ -2,13 +2,13 @@ import { isIPv4, isIPv6, type Socket, SocketAddress } from 'node:net'
 import { plainAddress } from '#libs/runtime/remote-address.js'
 
 /**
- * What a balancer says of the connection that it passes on. `source` is null if it says nothing: the connection
- * is its own (a health check), or of a kind that has no IP address.
+ * The client whose connection a balancer passes on; null if the connection is the balancer's own (a health check), or of
+ * a kind that has no IP address.
  */
-export type ProxyHeader =
-  | { state: 'whole'; bytes: number; source: { address: string; port: number } | null }
-  | { state: 'partial' }
-  | { state: 'malformed' }
+type ProxySource = { address: string; port: number } | null
+
+type ProxyHeader =
+  { state: 'whole'; bytes: number; source: ProxySource } | { state: 'partial' } | { state: 'malformed' }
 
 const V1 = Buffer.from('PROXY')
 const V2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
@@ -19,7 +19,7 @@ const V2_HEAD_BYTES = 16
 const MAX_V2_BYTES = 2_048
 const TCP4 = 0x11
 const TCP6 = 0x21
-/** Families and protocols that may stand there and tell no TCP address: UNSPEC, UDP, UNIX. */
+/** Families and protocols that are allowed but have no TCP address: UNSPEC, UDP, UNIX. */
 const WITHOUT_ADDRESS = new Set([0x00, 0x01, 0x02, 0x10, 0x12, 0x20, 0x22, 0x30, 0x31, 0x32])
 
 const PARTIAL: ProxyHeader = { state: 'partial' }
@@ -88,13 +88,9 @@ function readV2(bytes: Buffer): ProxyHeader {
   }
 }
 
-/** The connection that a balancer passes on; null if it is its own. */
-export type ProxySource = { address: string; port: number } | null
-
 /**
- * Reads the header of the PROXY protocol from a new socket, and leaves what comes behind it there. Resolves with
- * what it says, or with 'malformed' or 'late' where there is none within the time; the socket's end counts as the
- * former. Never rejects.
+ * Reads the header of the PROXY protocol from a new socket, and leaves what follows it there. Resolves with its source,
+ * with 'late' if it has not come in time, or with 'malformed', also if the socket ends before. Never rejects.
  */
 export function readProxySource(
   socket: Socket,
@@ -107,12 +103,10 @@ export function readProxySource(
     begun = Buffer.concat([begun, chunk])
     const header = readProxyHeader(begun)
     if (header.state === 'partial') return
-    if (header.state === 'malformed') {
-      settle('malformed')
-      return
+    settle(header.state === 'malformed' ? 'malformed' : header.source)
+    if (header.state === 'whole' && begun.length > header.bytes) {
+      socket.unshift(begun.subarray(header.bytes))
     }
-    settle(header.source)
-    if (begun.length > header.bytes) socket.unshift(begun.subarray(header.bytes))
   }
   const onEnd = () => settle('malformed')
   const settle = (result: ProxySource | 'malformed' | 'late') => {

@@ -33,7 +33,7 @@ export type RefusalReason =
   | 'shutting-down'
   | 'internal-error'
 
-/** An expected answer. Its text begins with the enhanced status code (RFC 3463), if the reply has one. */
+/** An expected refusal. Its text begins with the enhanced status code (RFC 3463), if the reply has one. */
 export class Refusal {
   /** As it goes over the wire. */
   readonly line: string
@@ -61,6 +61,10 @@ export function whenKnown<Value, Result>(
   goOn: (value: Value) => MaybeLater<Result>,
 ): MaybeLater<Result> {
   return value instanceof Promise ? value.then(goOn) : goOn(value)
+}
+
+function protocolError(code: number, text: string): Refusal {
+  return new Refusal('protocol-error', code, text)
 }
 
 /** Every refusal of the edge; API.md, section SMTP. */
@@ -102,42 +106,34 @@ export const REFUSALS = {
   ),
   tooManyErrors: new Refusal('too-many-errors', 421, '4.7.0 too many errors'),
   tooManyRecipients: new Refusal('too-many-recipients', 452, '4.5.3 too many recipients'),
-  notPlain: new Refusal(
-    'protocol-error',
-    500,
-    '5.5.2 commands are printable ASCII and end in CRLF (RFC 5321, 2.3.8)',
-  ),
-  unknownCommand: new Refusal('protocol-error', 500, '5.5.2 Error: command not recognized'),
-  httpRequest: new Refusal('protocol-error', 421, '4.4.2 HTTP requests not allowed'),
+  notPlain: protocolError(500, '5.5.2 commands are printable ASCII and end in CRLF (RFC 5321, 2.3.8)'),
+  unknownCommand: protocolError(500, '5.5.2 Error: command not recognized'),
+  httpRequest: protocolError(421, '4.4.2 HTTP requests not allowed'),
   // Replies to HELO and EHLO have no enhanced status code (RFC 2034, section 4).
-  wrongHelo: new Refusal('protocol-error', 501, 'Error: Syntax: HELO hostname'),
-  wrongEhlo: new Refusal('protocol-error', 501, 'Error: syntax: EHLO hostname'),
-  wrongHostname: new Refusal('protocol-error', 501, 'Error: Bad hostname syntax'),
-  needsHello: new Refusal('protocol-error', 503, '5.5.1 Error: send HELO/EHLO first'),
-  wrongVrfy: new Refusal('protocol-error', 501, '5.5.4 Error: Syntax: VRFY address'),
-  wrongStartTls: new Refusal('protocol-error', 501, '5.5.4 Error: syntax: STARTTLS'),
-  tlsActive: new Refusal('protocol-error', 503, '5.5.1 Error: TLS already active'),
-  wrongSender: new Refusal('protocol-error', 501, '5.1.7 wrong syntax: MAIL FROM:<address> [parameters]'),
-  wrongRecipient: new Refusal('protocol-error', 501, '5.1.3 wrong syntax: RCPT TO:<address>'),
-  nestedMail: new Refusal('protocol-error', 503, '5.5.1 there is a MAIL FROM already'),
-  needsMail: new Refusal('protocol-error', 503, '5.5.1 need MAIL command'),
-  needsRecipient: new Refusal('protocol-error', 503, '5.5.1 need RCPT command'),
-  wrongParameter: new Refusal('protocol-error', 501, '5.5.4 a parameter is given twice, or wrongly'),
-  unknownParameter: new Refusal('protocol-error', 555, '5.5.4 a parameter is of an extension not offered'),
-  needsSmtpUtf8: new Refusal(
-    'protocol-error',
-    553,
-    '5.6.7 an address beyond ASCII needs SMTPUTF8 (RFC 6531)',
-  ),
+  wrongHelo: protocolError(501, 'Error: Syntax: HELO hostname'),
+  wrongEhlo: protocolError(501, 'Error: syntax: EHLO hostname'),
+  wrongHostname: protocolError(501, 'Error: Bad hostname syntax'),
+  needsHello: protocolError(503, '5.5.1 Error: send HELO/EHLO first'),
+  wrongVrfy: protocolError(501, '5.5.4 Error: Syntax: VRFY address'),
+  wrongStartTls: protocolError(501, '5.5.4 Error: syntax: STARTTLS'),
+  tlsActive: protocolError(503, '5.5.1 Error: TLS already active'),
+  wrongSender: protocolError(501, '5.1.7 wrong syntax: MAIL FROM:<address> [parameters]'),
+  wrongRecipient: protocolError(501, '5.1.3 wrong syntax: RCPT TO:<address>'),
+  nestedMail: protocolError(503, '5.5.1 there is a MAIL FROM already'),
+  needsMail: protocolError(503, '5.5.1 need MAIL command'),
+  needsRecipient: protocolError(503, '5.5.1 need RCPT command'),
+  wrongParameter: protocolError(501, '5.5.4 a parameter is given twice, or wrongly'),
+  unknownParameter: protocolError(555, '5.5.4 a parameter is of an extension not offered'),
+  needsSmtpUtf8: protocolError(553, '5.6.7 an address beyond ASCII needs SMTPUTF8 (RFC 6531)'),
   authNotOffered: new Refusal('not-offered', 502, '5.5.1 AUTH is not offered; send without it'),
   authNeedsTls: new Refusal('tls-required', 538, '5.7.11 AUTH needs TLS, since the password is an API key'),
-  authenticatedAlready: new Refusal('protocol-error', 503, '5.5.1 Error: No identity changes permitted'),
-  unknownMechanism: new Refusal('protocol-error', 504, '5.5.4 Error: Unrecognized authentication type'),
-  wrongAuthPlain: new Refusal('protocol-error', 501, '5.5.4 Error: syntax: AUTH PLAIN token'),
-  wrongAuthLogin: new Refusal('protocol-error', 501, '5.5.4 Error: syntax: AUTH LOGIN'),
-  authAborted: new Refusal('protocol-error', 501, '5.5.4 Authentication aborted'),
-  wrongCredentials: new Refusal('protocol-error', 501, '5.5.4 Error: invalid userdata'),
-  missingUsername: new Refusal('protocol-error', 501, '5.5.4 Error: missing username'),
+  authenticatedAlready: protocolError(503, '5.5.1 Error: No identity changes permitted'),
+  unknownMechanism: protocolError(504, '5.5.4 Error: Unrecognized authentication type'),
+  wrongAuthPlain: protocolError(501, '5.5.4 Error: syntax: AUTH PLAIN token'),
+  wrongAuthLogin: protocolError(501, '5.5.4 Error: syntax: AUTH LOGIN'),
+  authAborted: protocolError(501, '5.5.4 Authentication aborted'),
+  wrongCredentials: protocolError(501, '5.5.4 Error: invalid userdata'),
+  missingUsername: protocolError(501, '5.5.4 Error: missing username'),
   invalidCredentials: new Refusal('invalid-credentials', 535, '5.7.8 the password is not a valid API key'),
   authUnavailable: new Refusal('auth-unavailable', 454, '4.7.0 the API key cannot be checked now, try again'),
   startTlsNotOffered: new Refusal(
@@ -174,7 +170,7 @@ export function foreignRecipient(mailDomain: string): Refusal {
 
 /** Whoever talks before the greeting does not wait for answers (RFC 5321, section 4.3.1). */
 export function talkedTooSoon(mailDomain: string): Refusal {
-  return new Refusal('protocol-error', 421, `${mailDomain} You talk too soon`)
+  return protocolError(421, `${mailDomain} You talk too soon`)
 }
 
 /** The replies of a session that goes on. */

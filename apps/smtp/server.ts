@@ -2,31 +2,19 @@ import { constants } from 'node:crypto'
 import { createServer, type Server, type Socket } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import type { Settings } from '#libs/runtime/config/settings.js'
-import type { MessageId } from '#libs/domain/ids/typeid.js'
 import { Networks, plainAddress } from '#libs/runtime/remote-address.js'
-import type { Acceptance, IncomingMail } from './acceptance.js'
-import type { SmtpAuth } from './smtp-auth.js'
 import type { ServerCertificate } from './certificate.js'
 import { ConnectionLimits } from './connection-limits.js'
-import type { MailUsage } from './mail-usage.js'
-import type { Journal } from './journal.js'
 import { readProxySource } from './proxy-header.js'
-import type { Recipients } from './recipients.js'
-import { REFUSALS, type Refusal } from './replies.js'
+import { REFUSALS, Refusal } from './replies.js'
 import { Session, type SessionContext } from './session.js'
 import { UnknownRecipients } from './session-bounds.js'
 
-export interface EdgeServerOptions {
-  settings: Settings
+export interface EdgeServerOptions extends Omit<SessionContext, 'secureContext'> {
   certificate: ServerCertificate | null
-  auth: SmtpAuth
-  recipients: Recipients
-  acceptance: Acceptance
-  journal: Journal
-  usage: Pick<MailUsage, 'refused'>
 }
 
-/** Sockets past the limit that are there to be told so. */
+/** Sockets past the limit, which are open only to be refused. */
 const REFUSED_AT_ONCE = 64
 const REFUSED_LINGER_MS = 1_000
 const SWEEP_MS = 1_000
@@ -36,9 +24,8 @@ export class EdgeServer extends SMTPServer {
   /** The second port, with implicit TLS (RFC 8314, section 3.3). */
   readonly tlsServer: Server
   private readonly open = new Set<Session>()
-  /** Sockets whose balancer has not said yet whom they are from. */
+  /** Sockets whose balancer has not sent the remote address yet. */
   private readonly unnamed = new Set<Socket>()
-  private readonly underWay = new Set<Promise<unknown>>()
   private readonly limits: ConnectionLimits
   private readonly unknown: UnknownRecipients
   private readonly balancers: Networks
@@ -56,12 +43,7 @@ export class EdgeServer extends SMTPServer {
     for (const server of [this.server, this.tlsServer]) {
       server.maxConnections = settings.smtpMaxConnections + REFUSED_AT_ONCE
     }
-    this.context = {
-      ...edge,
-      accept: (mail) => this.accept(mail),
-      onRelease: (host) => this.limits.forgetIdle(host),
-      secureContext: () => this.secureContext.get('*'),
-    }
+    this.context = { ...edge, secureContext: () => this.secureContext.get('*') }
     this.on('error', (error) => edge.journal.connectionBroke(error))
     this.sweeping = setInterval(() => this.sweep(), sweepEveryMs(settings)).unref()
   }
@@ -98,7 +80,7 @@ export class EdgeServer extends SMTPServer {
       for (const session of this.open) session.destroy()
       expire(undefined)
     }, withinMs)
-    await Promise.race([expired, closed.then(() => Promise.all(this.underWay))])
+    await Promise.race([expired, closed.then(() => this.edge.acceptance.settled())])
     clearTimeout(timer)
     clearInterval(this.sweeping)
   }
@@ -131,10 +113,8 @@ export class EdgeServer extends SMTPServer {
 
   private admit(socket: Socket, remoteAddress: string, isImplicitTls: boolean): void {
     const admitted = this.limits.admit(remoteAddress, () => session.giveUp())
-    if (typeof admitted === 'string') {
-      const isOften = admitted === 'too-often'
-      const refusal = isOften ? REFUSALS.tooManyConnectionsPerMinute : REFUSALS.tooManyConnections
-      this.turnAway(socket, refusal, remoteAddress)
+    if (admitted instanceof Refusal) {
+      this.turnAway(socket, admitted, remoteAddress)
       return
     }
     const { host } = admitted
@@ -147,15 +127,6 @@ export class EdgeServer extends SMTPServer {
     const session = new Session(socket, peer, this.context)
     this.open.add(session)
     this.edge.journal.connectionsAre(this.limits.count)
-  }
-
-  private accept(mail: IncomingMail): Promise<MessageId[] | Refusal> {
-    const accepted = this.edge.acceptance.accept(mail).catch((error: unknown) => {
-      this.edge.journal.failed(error)
-      return REFUSALS.internalError
-    })
-    this.underWay.add(accepted)
-    return accepted.finally(() => this.underWay.delete(accepted))
   }
 
   private sweep(): void {
@@ -172,7 +143,7 @@ export class EdgeServer extends SMTPServer {
     const { code, line, reason } = refusal
     this.edge.journal.refused({ id: '', remoteAddress }, reason, code)
     socket.end(line)
-    // Read on, so that what the client sent meanwhile does not reset the connection before it saw the answer.
+    // Read on, so that what the client sent meanwhile does not reset the connection before it has read the answer.
     socket.resume()
     const linger = setTimeout(() => socket.destroy(), REFUSED_LINGER_MS)
     socket.once('close', () => clearTimeout(linger))

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { SecureContext } from 'node:tls'
 import type { Envelope } from '#libs/mail/message.js'
-import type { Settings } from '#libs/runtime/config/settings.js'
-import type { Admitted } from './connection-limits.js'
+import type { RemoteHost } from './connection-limits.js'
 import { type Answer, type MaybeLater, Refusal, REFUSALS, REPLIES, talkedTooSoon } from './replies.js'
 import { SessionBounds, type SessionGuesses } from './session-bounds.js'
 import { SessionStream, type StreamEvents } from './session-stream.js'
@@ -12,14 +11,15 @@ import { type MailSession, Transaction, type TransactionContext } from './transa
 
 /** What all sessions of an edge share. */
 export interface SessionContext extends TransactionContext {
-  settings: Settings
-  auth: Pick<SmtpAuth, 'isOff' | 'offer' | 'authenticate' | 'senderKey'>
   secureContext: () => SecureContext | undefined
 }
 
 /** Who is at the other end of a connection. */
-export interface Peer extends Admitted {
+export interface Peer {
   remoteAddress: string
+  host: RemoteHost
+  /** To be called once the connection is gone. */
+  leave: () => void
   /** Whether TLS comes first, before the greeting. */
   isImplicitTls: boolean
   guesses: SessionGuesses

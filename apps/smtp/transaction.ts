@@ -3,7 +3,7 @@ import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { Envelope } from '#libs/mail/message.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
-import type { IncomingMail, Recipient } from './acceptance.js'
+import type { Acceptance, IncomingMail, Recipient } from './acceptance.js'
 import type { RemoteHost } from './connection-limits.js'
 import type { Journal, SessionMark } from './journal.js'
 import { MailData } from './mail-data.js'
@@ -29,15 +29,12 @@ import type { SessionBounds, SessionGuesses } from './session-bounds.js'
 import type { AuthExchange, SenderKey, SmtpAuth } from './smtp-auth.js'
 
 export interface TransactionContext {
-  settings: Pick<Settings, 'maxMessageBytes' | 'smtpMaxRecipients' | 'smtpDataTimeoutMs'>
-  auth: Pick<SmtpAuth, 'isOff' | 'senderKey'>
-  recipients: Pick<Recipients, 'refusalOfMail' | 'resolve'>
+  settings: Settings
+  auth: SmtpAuth
+  recipients: Recipients
+  acceptance: Acceptance
   journal: Journal
-  usage: Pick<MailUsage, 'refused'>
-  /** Never rejects. */
-  accept: (mail: IncomingMail) => Promise<MessageId[] | Refusal>
-  /** A mail has given its memory back, maybe after its connection was closed. */
-  onRelease: (host: RemoteHost) => void
+  usage: MailUsage
 }
 
 /** The session whose mail it is. */
@@ -113,7 +110,7 @@ export class Transaction {
     if (parameters instanceof Refusal) return parameters
     if (isInternational(path) && !parameters.isInternational) return REFUSALS.needsSmtpUtf8
     const { peer, bounds } = this.session
-    if (!peer.host.memory.hasRoomFor(parameters.declaredBytes ?? 0)) return REFUSALS.memoryFull
+    if (!peer.host.canTake(parameters.declaredBytes ?? 0)) return REFUSALS.memoryFull
     return whenKnown(recipients.refusalOfMail(), (refusal) => {
       if (refusal !== null) return refusal
       return whenKnown(auth.senderKey(this.session.auth.user), (key) => {
@@ -154,7 +151,7 @@ export class Transaction {
     })
   }
 
-  /** DATA: where the mail's bytes go, or why it may not come. */
+  /** DATA: what takes the mail's bytes, or a refusal. */
   receive(): MailData | Refusal {
     if (this.byMailbox.size + this.discarded.size === 0) return REFUSALS.needsRecipient
     const { peer, helo, remoteAddress, tls } = this.session
@@ -163,7 +160,7 @@ export class Transaction {
       maxBytes: context.settings.maxMessageBytes,
       declaredBytes: sender?.parameters.declaredBytes ?? null,
     }
-    const data = MailData.begin(limits, peer.host.memory)
+    const data = MailData.begin(limits, peer.host)
     if (data === null) return this.refuse(REFUSALS.memoryFull)
     const trace = { mailFrom: sender?.path.address ?? '', helo: helo ?? '', remoteAddress, tls }
     this.mail = { data, trace, startedAtMs: performance.now(), isComplete: false }
@@ -173,14 +170,12 @@ export class Transaction {
 
   /** Accepts or refuses the mail, which has come to its end; then another may begin. Never rejects. */
   async finish(): Promise<string | Refusal> {
-    const { mail, context } = this
+    const { mail } = this
     if (mail === null) throw new Error('no mail has come')
-    const { host } = this.session.peer
     mail.isComplete = true
-    host.incoming.delete(mail.data)
+    this.session.peer.host.incoming.delete(mail.data)
     const outcome = await this.outcomeOf(mail)
     mail.data.release()
-    context.onRelease(host)
     this.mail = null
     this.reset()
     if (outcome instanceof Refusal) return outcome
@@ -206,7 +201,7 @@ export class Transaction {
   private async outcomeOf({ data, trace, startedAtMs }: MailUnderWay): Promise<MessageId[] | Refusal> {
     const content = data.content()
     if (content.state !== 'whole') return this.refuse(REFUSAL_OF_CONTENT[content.state])
-    const { journal, settings, accept } = this.context
+    const { journal, settings, acceptance } = this.context
     const { raw } = content
     const recipients = [...this.byMailbox.values()]
     const discarded = this.discarded.size
@@ -220,7 +215,7 @@ export class Transaction {
       deadlineMs: startedAtMs + settings.smtpDataTimeoutMs,
       departure: this.departing.signal,
     }
-    const outcome = recipients.length === 0 ? [] : await accept(mail)
+    const outcome = recipients.length === 0 ? [] : await acceptance.accept(mail)
     if (outcome instanceof Refusal) return outcome
     if (discarded > 0) journal.recipientsDiscarded(this.session, discarded, raw.length)
     if (recipients.length > 0) {
