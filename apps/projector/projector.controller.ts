@@ -25,7 +25,7 @@ import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { InboxProjector, stepsOf } from './inbox-projector.js'
-import { ProjectorMetrics } from './projector-metrics.js'
+import type { ProjectorMetrics } from './projector-metrics.js'
 
 /**
  * Records as usage when messages came into the views. Views that are rebuilt show what had been shown before: up to their
@@ -155,7 +155,8 @@ export class ProjectorController {
     const at = { topic, partition, from }
     if (applied === 'applied') {
       const ms = performance.now() - started
-      metrics.batch(topic, records, ms)
+      metrics.records.inc({ topic }, records)
+      metrics.batchSeconds.observe({ topic }, ms / 1000)
       logger.debug({ ...at, records, ms: Math.round(ms) }, 'views moved')
       signals.publish(movedChannel(batch))
       return outcome

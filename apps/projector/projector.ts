@@ -12,7 +12,7 @@ import { RoleConsumers } from '#libs/role/role-consumers.js'
 import { ProjectorController, ProjectorPorts, ShownMessages } from './projector.controller.js'
 import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
-import { ProjectorMetrics } from './projector-metrics.js'
+import { type ProjectorMetrics, projectorMetrics } from './projector-metrics.js'
 import { ViewsWatch } from './views-watch.js'
 
 /*
@@ -47,7 +47,7 @@ export async function startProjector({
 }: ProjectorOptions): Promise<Projector> {
   const { log, projections, inboxes } = engine
   const opened = new AsyncDisposableStack()
-  const metrics = new ProjectorMetrics(registry)
+  const metrics = projectorMetrics(registry)
   const usage = measuredUsage({ log, source: '/mayfly/projector', now, logger, registry })
   opened.defer(() => usage.close())
   const parser = parserOf(settings, logger, metrics)
@@ -104,7 +104,7 @@ function parserOf(settings: Settings, logger: Logger, metrics: ProjectorMetrics)
     inboxBudgetMs: settings.parseInboxBudgetMs,
     accountBudgetMs: settings.parseAccountBudgetMs,
     onThreadLost: (error) => logger.warn({ err: error }, 'a parsing thread was lost'),
-    onRead: (cpuMs) => metrics.mailRead(cpuMs),
-    onDefeat: (code) => metrics.mailDefeated(code),
+    onRead: (cpuMs) => metrics.parseSeconds.observe(cpuMs / 1000),
+    onDefeat: (reason) => metrics.defeats.inc({ reason }),
   })
 }
