@@ -13,11 +13,12 @@ import {
   webhookListMember,
   writeActiveKey,
 } from './keys.js'
-import { encodeHistoryEntry, encodeRow } from './rows.js'
+import { encodeHistoryEntry, type Tables } from './rows.js'
 
 /** Adds the writes of one change: its row, then its index entries. Content is written before. */
-export function addChange(writes: StepWrites, keys: ViewKeys, change: Change): void {
-  addRow(writes, keys, change)
+export function addChange(writes: StepWrites, keys: ViewKeys, tables: Tables, change: Change): void {
+  if (change.type === 'drop-messages') dropMessages(writes, keys, change.inboxId)
+  else writes.add(...rowWrite(keys, tables, change))
   const { remove, put } = indexChanges(change)
   for (const entry of remove) removeEntry(writes, keys, entry)
   for (const entry of put) putEntry(writes, keys, entry)
@@ -28,51 +29,34 @@ export function dropMessages(writes: StepWrites, keys: ViewKeys, inboxId: InboxI
   writes.add('UNLINK', keys.order(inboxId))
 }
 
-function addRow(writes: StepWrites, keys: ViewKeys, change: Change): void {
+type Write = [command: Command, key: string, ...values: ScriptArgument[]]
+
+function rowWrite(keys: ViewKeys, tables: Tables, change: Exclude<Change, { type: 'drop-messages' }>): Write {
   switch (change.type) {
-    case 'put-inbox': {
-      const { id } = change.row.inbox
-      writes.add('HSET', keys.inboxes(keys.partitionOf(id)), id, encodeRow(change.row))
-      return
-    }
+    case 'put-inbox':
+      return tables.inboxes.put(change.row.inbox.id, change.row)
     case 'put-message':
-      writes.add('HSET', keys.messages(change.inboxId), change.row.message.id, encodeRow(change.row))
-      return
-    case 'drop-messages':
-      dropMessages(writes, keys, change.inboxId)
-      return
-    case 'put-history': {
-      const { inboxId, entry } = change
-      writes.add('ZADD', keys.history(inboxId), entry.offset, encodeHistoryEntry(entry))
-      return
-    }
+      return tables.messages.put({ inboxId: change.inboxId, messageId: change.row.message.id }, change.row)
+    case 'put-history':
+      return ['ZADD', keys.history(change.inboxId), change.entry.offset, encodeHistoryEntry(change.entry)]
     case 'put-account':
-      writes.add('HSET', keys.accounts, change.account.id, encodeRow(change.account))
-      return
+      return tables.accounts.put(change.account.id, change.account)
     case 'put-key':
-      writes.add('HSET', keys.apiKeys, change.key.id, encodeRow(change.key))
-      return
+      return tables.apiKeys.put(change.key.id, change.key)
     case 'put-delivery': {
-      const { id, webhookId } = change.row.delivery
-      writes.add('HSET', keys.deliveries(webhookId), id, encodeRow(change.row))
-      return
+      const { id: deliveryId, webhookId } = change.row.delivery
+      return tables.deliveries.put({ webhookId, deliveryId }, change.row)
     }
     case 'put-replay': {
-      const { id, webhookId } = change.replay
-      writes.add('HSET', keys.replays(webhookId), id, encodeRow(change.replay))
-      return
+      const { id: replayId, webhookId } = change.replay
+      return tables.replays.put({ webhookId, replayId }, change.replay)
     }
-    case 'put-webhook-health': {
-      const { webhookId } = change.health
-      writes.add('HSET', keys.webhookHealth(keys.partitionOf(webhookId)), webhookId, encodeRow(change.health))
-      return
-    }
+    case 'put-webhook-health':
+      return tables.webhookHealth.put(change.health.webhookId, change.health)
     case 'put-webhook':
-      writes.add('HSET', keys.webhooks, change.webhook.id, encodeRow(change.webhook))
-      return
+      return tables.webhooks.put(change.webhook.id, change.webhook)
     case 'remove-webhook':
-      writes.add('HSET', keys.webhooks, change.webhook.id, encodeRow(REMOVED))
-      return
+      return tables.webhooks.put(change.webhook.id, REMOVED)
   }
 }
 
@@ -170,7 +154,7 @@ const REMOVALS: ReadonlySet<Command> = new Set(['HDEL', 'ZREM', 'UNLINK'])
 export class StepWrites {
   private readonly byTarget = new Map<string, { command: Command; key: string; values: ScriptArgument[] }>()
 
-  add(command: Command, key: string, ...values: ScriptArgument[]): void {
+  add(...[command, key, ...values]: Write): void {
     const target = `${command} ${key}`
     const gathered = this.byTarget.get(target)
     if (gathered === undefined) this.byTarget.set(target, { command, key, values })

@@ -52,13 +52,6 @@ export class Contents {
     }
   }
 
-  /** Every message of an inbox, deleted ones too, run by run; one may come twice. */
-  async *messagesOf(inboxId: InboxId): AsyncGenerator<MessageKey[]> {
-    for await (const ids of idsIn<MessageId>(this.client, this.keys.messages(inboxId), MAX_KEYS)) {
-      yield ids.map((messageId) => ({ inboxId, messageId }))
-    }
-  }
-
   private *runsByBytes(contents: readonly MessageContent[]): Generator<MessageContent[]> {
     let run: MessageContent[] = []
     let bytes = 0
@@ -76,64 +69,75 @@ export class Contents {
   }
 }
 
+/** Every message of an inbox, deleted ones too, run by run; one may come twice. */
+export async function* messagesOf(
+  client: RedisClient,
+  keys: ViewKeys,
+  inboxId: InboxId,
+): AsyncGenerator<MessageKey[]> {
+  for await (const ids of idsIn<MessageId>(client, keys.messages(inboxId), MAX_KEYS)) {
+    yield ids.map((messageId) => ({ inboxId, messageId }))
+  }
+}
+
 const INBOXES_AT_ONCE = 200
 const WEBHOOKS_AT_ONCE = 100
 
 /**
- * Removes what belongs to single inboxes of a partition whose slot is gone, a little at a time. Killed midway, the
- * slot is still gone and the next to begin removes the rest; several at once share the work. Resolves with false if
- * the slot has come back meanwhile: another was through first, and nothing that it built since has been touched.
+ * Removes what belongs to single inboxes or webhooks of a partition whose slot is gone, a little at a time. If it is
+ * killed midway, the slot is still gone, and the next process to begin removes the rest; several share the work.
+ * Resolves with false if the slot has come back meanwhile: another process was through first, and nothing that it has
+ * built since was touched.
  */
-export async function emptyInboxes(
+export async function emptyViews(
   client: RedisClient,
   keys: ViewKeys,
-  contents: Contents,
-  place: Partition,
+  partition: Partition,
 ): Promise<boolean> {
-  const slot = keys.slot(place)
-  const inboxes = keys.inboxes(place.partition)
-  for await (const ids of idsIn<InboxId>(client, inboxes, INBOXES_AT_ONCE)) {
-    const writes = new StepWrites()
-    const sizes = await reach(() => Promise.all(ids.map((inboxId) => client.hlen(keys.messages(inboxId)))))
-    for (const inboxId of ids.filter((_, index) => sizes[index] !== 0)) {
-      for await (const messages of contents.messagesOf(inboxId)) {
-        const ofContent = new StepWrites()
-        for (const message of messages) {
-          ofContent.add('UNLINK', keys.body(message))
-          ofContent.add('UNLINK', keys.raw(message))
+  for await (const writes of removals(client, keys, partition)) {
+    const { keys: all, args } = writes.forScript([keys.slot(partition)])
+    if ((await reach(() => EMPTY.run(client, all, args))) !== 'emptied') return false
+  }
+  return true
+}
+
+async function* removals(
+  client: RedisClient,
+  keys: ViewKeys,
+  { topic, partition }: Partition,
+): AsyncGenerator<StepWrites> {
+  if (topic === 'inbox-events') {
+    const inboxes = keys.inboxes(partition)
+    for await (const ids of idsIn<InboxId>(client, inboxes, INBOXES_AT_ONCE)) {
+      const sizes = await reach(() => Promise.all(ids.map((id) => client.hlen(keys.messages(id)))))
+      for (const inboxId of ids.filter((_, index) => sizes[index] !== 0)) {
+        for await (const messages of messagesOf(client, keys, inboxId)) {
+          const writes = new StepWrites()
+          for (const message of messages) {
+            writes.add('UNLINK', keys.body(message))
+            writes.add('UNLINK', keys.raw(message))
+          }
+          yield writes
         }
-        if (messages.length > 0 && !(await write(ofContent))) return false
       }
+      const writes = new StepWrites()
+      for (const inboxId of ids) {
+        dropMessages(writes, keys, inboxId)
+        writes.add('UNLINK', keys.history(inboxId))
+        writes.add('HDEL', inboxes, inboxId)
+      }
+      yield writes
     }
-    for (const inboxId of ids) {
-      dropMessages(writes, keys, inboxId)
-      writes.add('UNLINK', keys.history(inboxId))
-      writes.add('HDEL', inboxes, inboxId)
+  }
+  if (topic === 'webhook-events') {
+    const known = keys.webhookHealth(partition)
+    for await (const ids of idsIn<WebhookId>(client, known, WEBHOOKS_AT_ONCE)) {
+      const writes = new StepWrites()
+      for (const webhookId of ids) {
+        for (const key of keys.everyKeyOf(webhookId)) writes.add('UNLINK', key)
+        writes.add('HDEL', known, webhookId)
+      }
+      yield writes
     }
-    if (ids.length > 0 && !(await write(writes))) return false
   }
-  return true
-
-  function write(some: StepWrites): Promise<boolean> {
-    return empty(client, slot, some)
-  }
-}
-
-/** The same of what belongs to single webhooks. */
-export async function emptyWebhooks(client: RedisClient, keys: ViewKeys, place: Partition): Promise<boolean> {
-  const known = keys.webhookHealth(place.partition)
-  for await (const ids of idsIn<WebhookId>(client, known, WEBHOOKS_AT_ONCE)) {
-    const writes = new StepWrites()
-    for (const webhookId of ids) {
-      for (const key of keys.everyKeyOf(webhookId)) writes.add('UNLINK', key)
-      writes.add('HDEL', known, webhookId)
-    }
-    if (ids.length > 0 && !(await empty(client, keys.slot(place), writes))) return false
-  }
-  return true
-}
-
-async function empty(client: RedisClient, slot: string, writes: StepWrites): Promise<boolean> {
-  const { keys, args } = writes.forScript([slot])
-  return (await reach(() => EMPTY.run(client, keys, args))) === 'emptied'
 }

@@ -3,8 +3,8 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { InboxListQuery } from '#libs/ports/read-model/queries.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
-import { pageOfIds, reach, runsOf } from './lists.js'
-import type { RowReader } from './rows.js'
+import { pageOfIds, reachEvery, runsOf } from './lists.js'
+import type { Tables } from './rows.js'
 
 const FIRST_ID = 'inb_'
 const LAST_ID = 'inb_~'
@@ -26,7 +26,7 @@ export class InboxLists {
   constructor(
     private readonly client: RedisClient,
     private readonly keys: ViewKeys,
-    private readonly rows: RowReader,
+    private readonly tables: Tables,
   ) {}
 
   async list(query: InboxListQuery): Promise<Inbox[]> {
@@ -42,7 +42,7 @@ export class InboxLists {
     for (let after = query.after; ;) {
       const { ids, end } = await this.candidates({ ...query, after, limit }, lists, due ?? [])
       for (const run of runsOf(ids, limit)) {
-        for (const row of await this.rows.inboxes(run)) {
+        for (const row of await this.tables.inboxes.getAll(run)) {
           const inbox = row === null ? null : asOf(row.inbox, query.now)
           if (inbox === null || inbox.state !== query.state || !hasLabels(inbox, query)) continue
           found.push(inbox)
@@ -63,7 +63,7 @@ export class InboxLists {
     lists: readonly List[],
     due: readonly InboxId[],
   ): Promise<{ ids: InboxId[]; end: InboxId | null }> {
-    const partitions = this.keys.everyPartition()
+    const partitions = this.keys.everyPartition
     const share = Math.min(query.limit, Math.ceil((2 * query.limit) / partitions.length) + SPARE_IDS)
     const pages = await Promise.all(
       lists.flatMap((list) =>
@@ -87,10 +87,9 @@ export class InboxLists {
 
   /** Of the lists of each label that is asked for the shortest; without any label, that of all inboxes. */
   private async narrowest(query: InboxListQuery): Promise<List> {
-    const { keys } = this
+    const { listing, labels: key } = this.keys
     const [only, ...others] = query.labels.map(([name, value]) => labelScope(query, name, value))
-    if (only === undefined) return { key: (partition) => keys.listing(partition), scope: listScope(query) }
-    const key = (partition: number) => keys.labels(partition)
+    if (only === undefined) return { key: listing, scope: listScope(query) }
     if (others.length === 0) return { key, scope: only }
     const lengths = await Promise.all(
       [only, ...others].map(async (scope) => ({ scope, length: await this.lengthOf(key, scope) })),
@@ -100,37 +99,18 @@ export class InboxLists {
   }
 
   private async lengthOf(key: List['key'], scope: string): Promise<number> {
-    const lengths = await reach(() =>
-      Promise.all(
-        this.keys
-          .everyPartition()
-          .map((partition) =>
-            this.client.zlexcount(key(partition), `(${scope}${FIRST_ID}`, `(${scope}${LAST_ID}`),
-          ),
-      ),
+    const [first, last] = [`(${scope}${FIRST_ID}`, `(${scope}${LAST_ID}`]
+    const lengths = await reachEvery(this.keys, (partition) =>
+      this.client.zlexcount(key(partition), first, last),
     )
     return lengths.reduce((sum, length) => sum + length, 0)
   }
 
   /** Of all accounts; null if there are more than MAX_DUE. */
   private async dueUntil(now: Date): Promise<InboxId[] | null> {
-    const { client, keys } = this
-    const found = await reach(() =>
-      Promise.all(
-        keys
-          .everyPartition()
-          .map((partition) =>
-            client.zrange(
-              keys.due(partition),
-              '-inf',
-              String(now.getTime()),
-              'BYSCORE',
-              'LIMIT',
-              0,
-              MAX_DUE + 1,
-            ),
-          ),
-      ),
+    const nowMs = String(now.getTime())
+    const found = await reachEvery(this.keys, (partition) =>
+      this.client.zrange(this.keys.due(partition), '-inf', nowMs, 'BYSCORE', 'LIMIT', 0, MAX_DUE + 1),
     )
     const ids = found.flat() as InboxId[]
     return ids.length > MAX_DUE ? null : ids

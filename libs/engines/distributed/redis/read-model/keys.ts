@@ -50,141 +50,82 @@ import type { ActiveKey, WebhookScope } from '#libs/ports/read-model/queries.js'
  * | address:<address>                | string     | inbox id, found by one look; true if the inbox agrees  |
  */
 
-export class ViewKeys {
-  readonly accounts: string
-  readonly apiKeys: string
-  readonly keyHashes: string
-  readonly accountList: string
-  readonly keyList: string
-  readonly activeKeys: string
-  readonly webhooks: string
-  readonly webhookList: string
-  readonly activeWebhooks: string
+export type ViewKeys = ReturnType<typeof viewKeys>
 
-  constructor(
-    private readonly prefix: string,
-    private readonly partitions: number,
-  ) {
-    this.accounts = `${prefix}{accounts}:accounts`
-    this.apiKeys = `${prefix}{accounts}:keys`
-    this.keyHashes = `${prefix}{accounts}:key-hashes`
-    this.accountList = `${prefix}{accounts}:account-list`
-    this.keyList = `${prefix}{accounts}:key-list`
-    this.activeKeys = `${prefix}{accounts}:active-keys`
-    this.webhooks = `${prefix}{accounts}:webhooks`
-    this.webhookList = `${prefix}{accounts}:webhook-list`
-    this.activeWebhooks = `${prefix}{accounts}:active-webhooks`
+/** The names of all keys. `partitions` is the number of those of inbox-events, and of webhook-events. */
+export function viewKeys(prefix: string, partitions: number) {
+  const ofAccounts = (name: string) => `${prefix}{accounts}:${name}`
+  const inPartition = (partition: number, name: string) => `${prefix}{p${partition}}:${name}`
+  const byPartition = (name: string) => (partition: number) => inPartition(partition, name)
+  const partitionOfId = (id: InboxId | WebhookId) => partitionOf(id, partitions)
+  const byInbox = (name: string) => (id: InboxId) => inPartition(partitionOfId(id), `${name}:${id}`)
+  const byWebhook = (name: string) => (id: WebhookId) => inPartition(partitionOfId(id), `${name}:${id}`)
+  const byMessage = (name: string) => (message: MessageKey) =>
+    inPartition(partitionOfId(message.inboxId), `${name}:${message.messageId}`)
+
+  const accountKeys = {
+    accounts: ofAccounts('accounts'),
+    apiKeys: ofAccounts('keys'),
+    keyHashes: ofAccounts('key-hashes'),
+    accountList: ofAccounts('account-list'),
+    keyList: ofAccounts('key-list'),
+    activeKeys: ofAccounts('active-keys'),
+    webhooks: ofAccounts('webhooks'),
+    webhookList: ofAccounts('webhook-list'),
+    activeWebhooks: ofAccounts('active-webhooks'),
   }
-
-  partitionOf(id: InboxId | WebhookId): number {
-    return partitionOf(id, this.partitions)
+  const inboxKeys = {
+    inboxes: byPartition('inboxes'),
+    addresses: byPartition('addresses'),
+    listing: byPartition('listing'),
+    labels: byPartition('labels'),
+    due: byPartition('due'),
+    leases: byPartition('leases'),
   }
-
-  everyPartition(): number[] {
-    return Array.from({ length: this.partitions }, (_, partition) => partition)
+  const webhookKeys = {
+    webhookHealth: byPartition('webhook-health'),
+    dueWebhooks: byPartition('due-webhooks'),
+    askingReplays: byPartition('asking-replays'),
   }
-
-  slot({ topic, partition }: Partition): string {
-    const tag = topic === 'account-events' ? `${this.prefix}{accounts}` : this.tag(partition)
-    return `${tag}:slot:${topic}`
+  const keysOfOneWebhook = {
+    deliveries: byWebhook('deliveries'),
+    deliveryOrder: byWebhook('delivery-order'),
+    dueDeliveries: byWebhook('due'),
+    replays: byWebhook('replays'),
+    replayList: byWebhook('replay-list'),
   }
+  const deliveriesIn = (id: WebhookId, state: Delivery['state']) => byWebhook(`delivery-${state}`)(id)
 
-  inboxes = (partition: number): string => `${this.tag(partition)}:inboxes`
-  addresses = (partition: number): string => `${this.tag(partition)}:addresses`
-  listing = (partition: number): string => `${this.tag(partition)}:listing`
-  labels = (partition: number): string => `${this.tag(partition)}:labels`
-  due = (partition: number): string => `${this.tag(partition)}:due`
-  leases = (partition: number): string => `${this.tag(partition)}:leases`
+  return {
+    ...accountKeys,
+    ...inboxKeys,
+    ...webhookKeys,
+    ...keysOfOneWebhook,
+    deliveriesIn,
+    messages: byInbox('messages'),
+    order: byInbox('order'),
+    history: byInbox('history'),
+    body: byMessage('body'),
+    raw: byMessage('raw'),
+    address: (address: Address) => `${prefix}address:${address}`,
+    slot: ({ topic, partition }: Partition) =>
+      topic === 'account-events' ? ofAccounts(`slot:${topic}`) : inPartition(partition, `slot:${topic}`),
 
-  webhookHealth = (partition: number): string => `${this.tag(partition)}:webhook-health`
-  dueWebhooks = (partition: number): string => `${this.tag(partition)}:due-webhooks`
+    partitionOf: partitionOfId,
+    everyPartition: Array.from({ length: partitions }, (_, partition) => partition),
 
-  askingReplays = (partition: number): string => `${this.tag(partition)}:asking-replays`
+    /** The keys that are removed at once when a partition is emptied, after those of its single inboxes or webhooks. */
+    tables({ topic, partition }: Partition): string[] {
+      if (topic === 'account-events') return Object.values(accountKeys)
+      const keys = topic === 'webhook-events' ? webhookKeys : inboxKeys
+      return Object.values(keys).map((key) => key(partition))
+    },
 
-  /** What is emptied at once; keys of single inboxes and webhooks go before. */
-  tables({ topic, partition }: Partition): string[] {
-    if (topic === 'account-events') {
-      const { accounts, apiKeys, keyHashes, accountList, keyList, activeKeys } = this
-      const { webhooks, webhookList, activeWebhooks } = this
-      return [
-        ...[accounts, apiKeys, keyHashes, accountList, keyList, activeKeys],
-        ...[webhooks, webhookList, activeWebhooks],
-      ]
-    }
-    if (topic === 'webhook-events') {
-      return [this.webhookHealth, this.dueWebhooks, this.askingReplays].map((key) => key(partition))
-    }
-    const { inboxes, addresses, listing, labels, due, leases } = this
-    return [inboxes, addresses, listing, labels, due, leases].map((key) => key(partition))
-  }
-
-  messages(inboxId: InboxId): string {
-    return `${this.tag(this.partitionOf(inboxId))}:messages:${inboxId}`
-  }
-
-  order(inboxId: InboxId): string {
-    return `${this.tag(this.partitionOf(inboxId))}:order:${inboxId}`
-  }
-
-  body({ inboxId, messageId }: MessageKey): string {
-    return `${this.tag(this.partitionOf(inboxId))}:body:${messageId}`
-  }
-
-  raw({ inboxId, messageId }: MessageKey): string {
-    return `${this.tag(this.partitionOf(inboxId))}:raw:${messageId}`
-  }
-
-  history(inboxId: InboxId): string {
-    return `${this.tag(this.partitionOf(inboxId))}:history:${inboxId}`
-  }
-
-  deliveries(webhookId: WebhookId): string {
-    return this.ofWebhook(webhookId, 'deliveries')
-  }
-
-  deliveryOrder(webhookId: WebhookId): string {
-    return this.ofWebhook(webhookId, 'delivery-order')
-  }
-
-  deliveriesIn(webhookId: WebhookId, state: Delivery['state']): string {
-    return this.ofWebhook(webhookId, `delivery-${state}`)
-  }
-
-  dueDeliveries(webhookId: WebhookId): string {
-    return this.ofWebhook(webhookId, 'due')
-  }
-
-  replays(webhookId: WebhookId): string {
-    return this.ofWebhook(webhookId, 'replays')
-  }
-
-  replayList(webhookId: WebhookId): string {
-    return this.ofWebhook(webhookId, 'replay-list')
-  }
-
-  /** All that a webhook has of its own. */
-  everyKeyOf(webhookId: WebhookId): string[] {
-    const inStates = DELIVERY_STATES.map((state) => this.deliveriesIn(webhookId, state))
-    return [
-      this.deliveries(webhookId),
-      this.deliveryOrder(webhookId),
-      this.dueDeliveries(webhookId),
-      this.replays(webhookId),
-      this.replayList(webhookId),
-      ...inStates,
-    ]
-  }
-
-  address(address: Address): string {
-    return `${this.prefix}address:${address}`
-  }
-
-  private ofWebhook(webhookId: WebhookId, name: string): string {
-    return `${this.tag(this.partitionOf(webhookId))}:${name}:${webhookId}`
-  }
-
-  private tag(partition: number): string {
-    return `${this.prefix}{p${partition}}`
+    /** All keys of a webhook's own. */
+    everyKeyOf: (id: WebhookId): string[] => [
+      ...Object.values(keysOfOneWebhook).map((key) => key(id)),
+      ...DELIVERY_STATES.map((state) => deliveriesIn(id, state)),
+    ],
   }
 }
 

@@ -4,7 +4,11 @@ import {
   type MessageRangeQuery,
   ReadModelUnavailableError,
 } from '#libs/ports/read-model/queries.js'
+import type { WebhookId } from '#libs/domain/ids/typeid.js'
 import { answerOf, BULK_TIMEOUT_MS } from '#libs/engines/distributed/redis/client/answer.js'
+import type { ViewKeys } from './keys.js'
+
+const WEBHOOKS_AT_ONCE = 500
 
 /** A page of the ids in a sorted set that follow `scope` in its members. */
 export async function pageOfIds<Id extends string>(
@@ -23,17 +27,6 @@ export async function pageOfIds<Id extends string>(
       : client.zrange(list, start, stop, 'BYLEX', 'REV', 'LIMIT', 0, limit),
   )
   return members.map((member) => member.slice(scope.length) as Id)
-}
-
-/** The rows of those ids that a hash has. */
-export async function rowsOfIds(
-  client: RedisClient,
-  hash: string,
-  ids: readonly string[],
-): Promise<Buffer[]> {
-  if (ids.length === 0) return []
-  const rows = await reach(() => client.hmgetBuffer(hash, ...ids))
-  return rows.filter((row) => row !== null)
 }
 
 /**
@@ -74,9 +67,26 @@ export async function* idsIn<Id extends string>(
   do {
     const [next, fields] = await reach(() => client.hscan(hash, cursor, 'COUNT', count))
     // Each id is followed by its row.
-    yield fields.filter((_, index) => index % 2 === 0) as Id[]
+    const ids = fields.filter((_, index) => index % 2 === 0) as Id[]
+    if (ids.length > 0) yield ids
     cursor = next
   } while (cursor !== '0')
+}
+
+/** Every webhook with deliveries or replays. One may come twice. */
+export async function* webhooksIn(client: RedisClient, keys: ViewKeys): AsyncGenerator<WebhookId> {
+  for (const partition of keys.everyPartition) {
+    for await (const ids of idsIn<WebhookId>(client, keys.webhookHealth(partition), WEBHOOKS_AT_ONCE))
+      yield* ids
+  }
+}
+
+/** Asks for the same of every partition in one round trip. */
+export function reachEvery<Answer>(
+  keys: ViewKeys,
+  ask: (partition: number) => Promise<Answer>,
+): Promise<Answer[]> {
+  return reach(() => Promise.all(keys.everyPartition.map(ask)))
 }
 
 /** One round trip. Rejects with ReadModelUnavailableError if no answer comes in time. */

@@ -15,10 +15,10 @@ import type {
 import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
 import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '#libs/ports/read-model/views.js'
 import { addChange, StepWrites } from './changes.js'
-import { Contents, emptyInboxes, emptyWebhooks } from './contents.js'
+import { Contents, emptyViews, messagesOf } from './contents.js'
 import type { ViewKeys } from './keys.js'
 import { reach, runsOf } from './lists.js'
-import { RowReader, decodeAccount, decodeApiKey, decodeWebhook } from './rows.js'
+import type { Tables } from './rows.js'
 import { APPLY, BEGIN, ESTABLISH } from './scripts.js'
 
 /** Changes with what a key holds: views of another form are rebuilt from the log. */
@@ -30,15 +30,14 @@ const MAX_ATTEMPTS = 4
 
 export class RedisProjectionStore implements ProjectionStore {
   private readonly contents: Contents
-  private readonly rows: RowReader
 
   constructor(
     private readonly client: RedisClient,
     bulk: RedisClient,
     private readonly keys: ViewKeys,
+    private readonly tables: Tables,
   ) {
     this.contents = new Contents(client, bulk, keys)
-    this.rows = new RowReader(client, keys)
   }
 
   async begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }> {
@@ -49,44 +48,40 @@ export class RedisProjectionStore implements ProjectionStore {
       const standsAt = await reach(() => BEGIN.run(client, [slot], [...args, aheadAt ?? '']))
       if (Array.isArray(standsAt)) return { aheadAt: Number(standsAt[1]) }
       if (standsAt !== 'absent') return Number(standsAt)
-      if (!(await this.empty(range))) continue
+      if (!(await emptyViews(client, keys, range))) continue
       const all = [slot, ...keys.tables(range)]
       if ((await reach(() => ESTABLISH.run(client, all, args))) === 'established') return range.first
     }
   }
 
   inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]> {
-    return this.rows.inboxes(ids)
+    return this.tables.inboxes.getAll(ids)
   }
 
   messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]> {
-    return this.rows.messages(keys)
+    return this.tables.messages.getAll(keys)
   }
 
   deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]> {
-    return this.rows.deliveries(keys)
+    return this.tables.deliveries.getAll(keys)
   }
 
   replays(keys: readonly ReplayKey[]): Promise<(Replay | null)[]> {
-    return this.rows.replays(keys)
+    return this.tables.replays.getAll(keys)
   }
 
   webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]> {
-    return this.rows.webhookHealth(ids)
+    return this.tables.webhookHealth.getAll(ids)
   }
 
   async accountSlice({ accountId, keyId, webhookId }: AccountSliceKey): Promise<AccountSlice> {
-    const { client, keys } = this
+    const { accounts, apiKeys, webhooks } = this.tables
     const [account, key, webhook] = await Promise.all([
-      reach(() => client.hgetBuffer(keys.accounts, accountId)),
-      keyId === null ? null : reach(() => client.hgetBuffer(keys.apiKeys, keyId)),
-      webhookId === null ? null : reach(() => client.hgetBuffer(keys.webhooks, webhookId)),
+      accounts.get(accountId),
+      keyId === null ? null : apiKeys.get(keyId),
+      webhookId === null ? null : webhooks.get(webhookId),
     ])
-    return {
-      account: account === null ? null : decodeAccount(account),
-      key: key === null ? null : decodeApiKey(key),
-      webhook: webhook === null ? null : decodeWebhook(webhook),
-    }
+    return { account, key, webhook }
   }
 
   async apply(step: Step): Promise<StepOutcome> {
@@ -108,19 +103,11 @@ export class RedisProjectionStore implements ProjectionStore {
     return 'applied'
   }
 
-  /** Resolves with false if another one was through first. */
-  private empty(range: PartitionRange): Promise<boolean> {
-    const { client, keys } = this
-    if (range.topic === 'inbox-events') return emptyInboxes(client, keys, this.contents, range)
-    if (range.topic === 'webhook-events') return emptyWebhooks(client, keys, range)
-    return Promise.resolve(true)
-  }
-
   /** The script's answer, once all content is where the step is applied. */
   private async applyWhole(step: Step): Promise<unknown> {
-    const { client, keys, contents } = this
+    const { client, keys, tables, contents } = this
     const writes = new StepWrites()
-    for (const change of step.changes) addChange(writes, keys, change)
+    for (const change of step.changes) addChange(writes, keys, tables, change)
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
       await contents.write(step.contents)
       const contentKeys = [...contents.keysHeld(step.contents)]
@@ -141,7 +128,9 @@ export class RedisProjectionStore implements ProjectionStore {
     for (const run of runsOf(ended, ENDED_AT_ONCE)) {
       await Promise.all(
         run.map(async (inboxId) => {
-          for await (const messages of this.contents.messagesOf(inboxId)) await this.contents.remove(messages)
+          for await (const messages of messagesOf(this.client, this.keys, inboxId)) {
+            await this.contents.remove(messages)
+          }
         }),
       )
     }

@@ -1,12 +1,13 @@
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { ReadModel } from '#libs/ports/read-model/queries.js'
-import { ViewKeys } from './keys.js'
+import { viewKeys } from './keys.js'
 import { RedisAccounts } from './redis-accounts.js'
 import { RedisDeliveries } from './redis-deliveries.js'
-import { RedisDueInboxes } from './redis-due.js'
-import { RedisInboxQueries } from './redis-inbox-queries.js'
+import { dueInboxes } from './redis-due.js'
+import { inboxQueries } from './redis-inbox-queries.js'
 import { RedisProjectionStore } from './redis-projection-store.js'
 import { RedisReplays } from './redis-replays.js'
+import { tablesIn } from './rows.js'
 
 /*
  * Relies on: Redis 7 that evicts nothing (`maxmemory-policy noeviction`), else views lose keys without saying so. A
@@ -28,28 +29,15 @@ export interface RedisReadModelOptions {
 
 /** Views in a Redis that was checked. What it holds shows when it is asked. */
 export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadModelOptions): ReadModel {
-  const keys = new ViewKeys(prefix, partitions)
-  const inboxes = new RedisInboxQueries(client, bulk, keys)
-  const due = new RedisDueInboxes(client, keys)
-  const accounts = new RedisAccounts(client, keys)
+  const keys = viewKeys(prefix, partitions)
+  const tables = tablesIn(client, keys)
+  const accounts = new RedisAccounts(client, keys, tables)
   return {
-    store: new RedisProjectionStore(client, bulk, keys),
-    queries: {
-      progress: (partition) => inboxes.progress(partition),
-      inbox: (id) => inboxes.inbox(id),
-      inboxIdAt: (address) => inboxes.inboxIdAt(address),
-      listInboxes: (query) => inboxes.listInboxes(query),
-      message: (key) => inboxes.message(key),
-      listMessages: (query) => inboxes.listMessages(query),
-      body: (key) => inboxes.body(key),
-      raw: (key) => inboxes.raw(key),
-      history: (query) => inboxes.history(query),
-      leaseDue: (now, limit) => due.leaseDue(now, limit),
-      countActive: () => due.countActive(),
-    },
+    store: new RedisProjectionStore(client, bulk, keys, tables),
+    queries: { ...inboxQueries(client, bulk, keys, tables), ...dueInboxes(client, keys) },
     accounts,
     webhooks: accounts,
-    deliveries: new RedisDeliveries(client, keys),
-    replays: new RedisReplays(client, keys),
+    deliveries: new RedisDeliveries(client, keys, tables),
+    replays: new RedisReplays(client, keys, tables),
   }
 }

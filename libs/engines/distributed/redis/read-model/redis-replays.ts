@@ -1,41 +1,39 @@
 import { answersOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
+import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { ReplayKey } from '#libs/ports/read-model/projection-store.js'
 import type { ReplayLeases, ListQuery, ReplayQueries } from '#libs/ports/read-model/queries.js'
-import { idsIn, pageOfIds, rowsOfIds, reach } from './lists.js'
+import { idsIn, pageOfIds, reach, webhooksIn } from './lists.js'
 import { type ViewKeys, askingMember, readAskingMember } from './keys.js'
-import { RowReader, decodeReplay } from './rows.js'
-import { CLAIM_REPLAY } from './scripts.js'
+import type { Tables } from './rows.js'
 
 const TOPIC = 'webhook-events'
 const IDS_AT_ONCE = 500
 
 /** Replays among many processes. Leases end by the callers' clocks. */
 export class RedisReplays implements ReplayQueries, ReplayLeases {
-  private readonly rows: RowReader
   private turn = 0
 
   constructor(
     private readonly client: RedisClient,
     private readonly keys: ViewKeys,
-  ) {
-    this.rows = new RowReader(client, keys)
-  }
+    private readonly tables: Tables,
+  ) {}
 
-  async replay(key: ReplayKey): Promise<Replay | null> {
-    const [row] = await this.rows.replays([key])
-    return row ?? null
+  replay(key: ReplayKey): Promise<Replay | null> {
+    return this.tables.replays.get(key)
   }
 
   async listReplays(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]> {
     const ids = await pageOfIds(this.client, this.keys.replayList(webhookId), '', 'rpl', query)
-    return (await rowsOfIds(this.client, this.keys.replays(webhookId), ids)).map(decodeReplay)
+    const rows = await this.tables.replays.getAll(ids.map((replayId) => ({ webhookId, replayId })))
+    return rows.filter((row) => row !== null)
   }
 
   async claimReplay(claim: { now: Date; leaseMs: number }): Promise<Replay | null> {
-    const partitions = this.keys.everyPartition()
+    const partitions = this.keys.everyPartition
     for (let looked = 0; looked < partitions.length; looked += 1) {
       this.turn = (this.turn + 1) % partitions.length
       const key = await this.claimIn(this.turn, claim)
@@ -51,11 +49,8 @@ export class RedisReplays implements ReplayQueries, ReplayLeases {
 
   async removeOldReplays(before: Date): Promise<number> {
     let count = 0
-    for (const partition of this.keys.everyPartition()) {
-      const known = this.keys.webhookHealth(partition)
-      for await (const ids of idsIn<WebhookId>(this.client, known, IDS_AT_ONCE)) {
-        for (const webhookId of ids) count += await this.removeOldOf(webhookId, before)
-      }
+    for await (const webhookId of webhooksIn(this.client, this.keys)) {
+      count += await this.removeOldOf(webhookId, before)
     }
     return count
   }
@@ -75,7 +70,7 @@ export class RedisReplays implements ReplayQueries, ReplayLeases {
     const asking = keys.askingReplays(keys.partitionOf(webhookId))
     let count = 0
     for await (const ids of idsIn<ReplayId>(client, keys.replays(webhookId), IDS_AT_ONCE)) {
-      const rows = await this.rows.replays(ids.map((replayId) => ({ webhookId, replayId })))
+      const rows = await this.tables.replays.getAll(ids.map((replayId) => ({ webhookId, replayId })))
       const old = rows.flatMap((row) => (row !== null && row.requestedAt < before ? [row.id] : []))
       if (old.length === 0) continue
       const pipeline = client.pipeline()
@@ -88,3 +83,16 @@ export class RedisReplays implements ReplayQueries, ReplayLeases {
     return count
   }
 }
+
+/**
+ * Leases the replay that has waited longest (of the second key) and answers it; nothing if the slot (the first) is
+ * catching up. Arguments: now, the lease's end.
+ */
+const CLAIM_REPLAY = new Script(`
+local position, target = unpack(redis.call('HMGET', KEYS[1], 'position', 'target'))
+if not position or tonumber(position) < tonumber(target) then return false end
+local member = redis.call('ZRANGE', KEYS[2], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, 1)[1]
+if not member then return false end
+redis.call('ZADD', KEYS[2], ARGV[2], member)
+return member
+`)

@@ -18,8 +18,8 @@ import {
   requested,
   webhookIdIn,
 } from '#libs/ports/read-model/delivery-follower.contract.js'
-import { CONTENT_SLACK_MS, Contents, emptyInboxes } from './contents.js'
-import { ViewKeys } from './keys.js'
+import { CONTENT_SLACK_MS, emptyViews } from './contents.js'
+import { viewKeys } from './keys.js'
 import { keysUnder, makeReadModel, type RedisHarness } from './redis-read-model-harness.contract.js'
 import { ESTABLISH } from './scripts.js'
 
@@ -55,7 +55,7 @@ describe.each([
     it('list a whole page also where messages go between the look at their order and that at them', async () => {
       const follower = await followerOf(harness.store, 1)
       await follower.follow(makeInbox(id), ...[1, 2, 3, 4, 5].map((n) => mail(id, messageId(n))))
-      const names = new ViewKeys(harness.prefix, PARTITIONS)
+      const names = viewKeys(harness.prefix, PARTITIONS)
       await client.hdel(names.messages(id), messageId(2), messageId(4))
       for (const order of ['asc', 'desc'] as const) {
         const rows = await harness.queries.listMessages({ inboxId: id, order, from: 0, to: 100, limit: 2 })
@@ -69,7 +69,7 @@ describe.each([
       const webhookId = webhookIdIn(1)
       const follower = await DeliveryFollower.begin(store, 1)
       await follower.follow(...[1, 2, 3, 4].map((n) => requested(webhookId, n)))
-      const rows = new ViewKeys(prefix, PARTITIONS).deliveries(webhookId)
+      const rows = viewKeys(prefix, PARTITIONS).deliveries(webhookId)
       await client.hdel(rows, deliveryIdOf(1), deliveryIdOf(3))
       const query = { webhookId, state: null, from: 0, to: 100, limit: 2 } as const
       const list = async (order: 'asc' | 'desc') =>
@@ -208,8 +208,8 @@ describe.each([
       const follower = await followerOf(harness.store, 1)
       await follower.follow(makeInbox(id), mail(id, messageId(1)))
       const before = await keys()
-      const late = new ViewKeys(harness.prefix, PARTITIONS)
-      expect(await emptyInboxes(client, late, new Contents(client, client, late), PLACE)).toBe(false)
+      const late = viewKeys(harness.prefix, PARTITIONS)
+      expect(await emptyViews(client, late, PLACE)).toBe(false)
       const all = [late.slot(PLACE), ...late.tables(PLACE)]
       expect(await ESTABLISH.run(client, all, ['another-log', 1, 0, 9])).toBe('begun')
       expect(await keys()).toEqual(before)
@@ -220,7 +220,7 @@ describe.each([
       const follower = await followerOf(harness.store, 1)
       const ids = Array.from({ length: 600 }, (_, n) => inboxIdIn(1, n))
       await follower.follow(...ids.map((inboxId) => makeInbox(inboxId)))
-      const half = new ViewKeys(harness.prefix, PARTITIONS)
+      const half = viewKeys(harness.prefix, PARTITIONS)
       await client.unlink(half.slot(PLACE))
       await client.hdel(half.inboxes(1), ...ids.slice(0, 300))
       await client.unlink(...ids.slice(0, 300).map((inboxId) => half.history(inboxId)))

@@ -1,123 +1,91 @@
 import { Encoder } from 'cbor-x'
-import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
-import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import type { AccountId, InboxId, KeyId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
+import type { REMOVED, Webhook } from '#libs/domain/webhook/webhook.js'
+import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
+import type { HistoryEntry } from '#libs/ports/read-model/history.js'
 import type { DeliveryKey, MessageKey, ReplayKey } from '#libs/ports/read-model/projection-store.js'
 import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '#libs/ports/read-model/views.js'
-import type { Account, ApiKey } from '#libs/domain/account/account.js'
-import type { REMOVED, Webhook } from '#libs/domain/webhook/webhook.js'
-import type { HistoryEntry } from '#libs/ports/read-model/history.js'
 import type { ViewKeys } from './keys.js'
 import { reach, runsOf } from './lists.js'
 
+export type Tables = ReturnType<typeof tablesIn>
+
+/** All rows. A removed webhook leaves a mark in place of its row. */
+export function tablesIn(client: RedisClient, keys: ViewKeys) {
+  const { partitionOf } = keys
+  return {
+    inboxes: new Table<InboxId, InboxRow>(client, (id) => [keys.inboxes(partitionOf(id)), id]),
+    messages: new Table<MessageKey, MessageRow>(client, ({ inboxId, messageId }) => [
+      keys.messages(inboxId),
+      messageId,
+    ]),
+    accounts: new Table<AccountId, Account>(client, (id) => [keys.accounts, id]),
+    apiKeys: new Table<KeyId, ApiKey>(client, (id) => [keys.apiKeys, id]),
+    webhooks: new Table<WebhookId, Webhook | typeof REMOVED>(client, (id) => [keys.webhooks, id]),
+    deliveries: new Table<DeliveryKey, DeliveryRow>(client, ({ webhookId, deliveryId }) => [
+      keys.deliveries(webhookId),
+      deliveryId,
+    ]),
+    replays: new Table<ReplayKey, Replay>(client, ({ webhookId, replayId }) => [
+      keys.replays(webhookId),
+      replayId,
+    ]),
+    webhookHealth: new Table<WebhookId, WebhookHealth>(client, (id) => [
+      keys.webhookHealth(partitionOf(id)),
+      id,
+    ]),
+  }
+}
+
 const ROWS_AT_ONCE = 500
-
-/** Reads rows by id, many in few round trips: those of one hash with one command. */
-export class RowReader {
-  constructor(
-    private readonly client: RedisClient,
-    private readonly keys: ViewKeys,
-  ) {}
-
-  /** In the order of the ids. */
-  async inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]> {
-    const byKey = Map.groupBy(ids, (id) => this.keys.inboxes(this.keys.partitionOf(id)))
-    const rows = await this.read(byKey, decodeInbox)
-    return ids.map((id) => rows.get(id) ?? null)
-  }
-
-  /** In the order of the keys. */
-  async messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]> {
-    const byHash = idsByHash(keys, ({ inboxId }) => this.keys.messages(inboxId), 'messageId')
-    const rows = await this.read(byHash, decodeMessage)
-    return keys.map(({ messageId }) => rows.get(messageId) ?? null)
-  }
-
-  /** In the order of the keys. */
-  async deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]> {
-    const byHash = idsByHash(keys, ({ webhookId }) => this.keys.deliveries(webhookId), 'deliveryId')
-    const rows = await this.read(byHash, decodeDelivery)
-    return keys.map(({ deliveryId }) => rows.get(deliveryId) ?? null)
-  }
-
-  /** In the order of the keys. */
-  async replays(keys: readonly ReplayKey[]): Promise<(Replay | null)[]> {
-    const byHash = idsByHash(keys, ({ webhookId }) => this.keys.replays(webhookId), 'replayId')
-    const rows = await this.read(byHash, decodeReplay)
-    return keys.map(({ replayId }) => rows.get(replayId) ?? null)
-  }
-
-  /** In the order of the ids. */
-  async webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]> {
-    const byKey = Map.groupBy(ids, (id) => this.keys.webhookHealth(this.keys.partitionOf(id)))
-    const rows = await this.read(byKey, decodeHealth)
-    return ids.map((id) => rows.get(id) ?? null)
-  }
-
-  private async read<Id extends string, Row>(
-    byHash: ReadonlyMap<string, readonly Id[]>,
-    decode: (bytes: Buffer) => Row,
-  ): Promise<Map<Id, Row>> {
-    const asked = [...byHash].flatMap(([hash, ids]) =>
-      [...runsOf(ids, ROWS_AT_ONCE)].map((run) => ({ hash, run })),
-    )
-    const rows = new Map<Id, Row>()
-    for (const turn of runsOf(asked, ROWS_AT_ONCE)) {
-      await reach(() => Promise.all(turn.map(({ hash, run }) => this.readHash(hash, run, decode, rows))))
-    }
-    return rows
-  }
-
-  private async readHash<Id extends string, Row>(
-    hash: string,
-    ids: readonly Id[],
-    decode: (bytes: Buffer) => Row,
-    rows: Map<Id, Row>,
-  ): Promise<void> {
-    const found = await this.client.hmgetBuffer(hash, ...ids)
-    for (const [index, id] of ids.entries()) {
-      const bytes = found[index] ?? null
-      if (bytes !== null) rows.set(id, decode(bytes))
-    }
-  }
-}
-
-/** The ids to be read from each hash. */
-function idsByHash<Key extends object, Name extends keyof Key>(
-  keys: readonly Key[],
-  hashOf: (key: Key) => string,
-  name: Name,
-): Map<string, Key[Name][]> {
-  const byHash = new Map<string, Key[Name][]>()
-  for (const [hash, some] of Map.groupBy(keys, hashOf)) {
-    byHash.set(
-      hash,
-      some.map((key) => key[name]),
-    )
-  }
-  return byHash
-}
 
 /** Rows as CBOR (RFC 8949), which keeps times and bytes as such. */
 const cbor = new Encoder({ useRecords: false, tagUint8Array: false })
 
-type WebhookRow = Webhook | typeof REMOVED
-type Row = InboxRow | MessageRow | Account | ApiKey | WebhookRow | DeliveryRow | Replay | WebhookHealth
+/** Rows of one kind, each in a field of a hash. */
+export class Table<Key, Row> {
+  constructor(
+    private readonly client: RedisClient,
+    private readonly placeOf: (key: Key) => [hash: string, field: string],
+  ) {}
 
-export function encodeRow(row: Row): Buffer {
-  return cbor.encode(row)
+  async get(key: Key): Promise<Row | null> {
+    const bytes = await reach(() => this.client.hgetBuffer(...this.placeOf(key)))
+    return bytes === null ? null : this.decode(bytes)
+  }
+
+  /** In the order of the keys; many in few round trips, those of one hash with one command. */
+  async getAll(keys: readonly Key[]): Promise<(Row | null)[]> {
+    const rows = new Map<Key, Row>()
+    const commands = [...Map.groupBy(keys, (key) => this.placeOf(key)[0])].flatMap(([hash, inHash]) =>
+      [...runsOf(inHash, ROWS_AT_ONCE)].map((run) => ({ hash, run })),
+    )
+    for (const turn of runsOf(commands, ROWS_AT_ONCE)) {
+      await reach(() => Promise.all(turn.map(({ hash, run }) => this.readRun(hash, run, rows))))
+    }
+    return keys.map((key) => rows.get(key) ?? null)
+  }
+
+  /** The arguments of the command that stores a row. */
+  put(key: Key, row: Row): [command: 'HSET', hash: string, field: string, value: Buffer] {
+    return ['HSET', ...this.placeOf(key), cbor.encode(row)]
+  }
+
+  /** Only the projection store writes rows, in the form that the slot names. */
+  decode(bytes: Buffer): Row {
+    return cbor.decode(bytes) as Row
+  }
+
+  private async readRun(hash: string, keys: readonly Key[], rows: Map<Key, Row>): Promise<void> {
+    const found = await this.client.hmgetBuffer(hash, ...keys.map((key) => this.placeOf(key)[1]))
+    for (const [index, key] of keys.entries()) {
+      const bytes = found[index] ?? null
+      if (bytes !== null) rows.set(key, this.decode(bytes))
+    }
+  }
 }
-
-// Only the projection store writes them, in the form that the slot names.
-export const decodeInbox = (bytes: Buffer): InboxRow => cbor.decode(bytes) as InboxRow
-export const decodeMessage = (bytes: Buffer): MessageRow => cbor.decode(bytes) as MessageRow
-export const decodeAccount = (bytes: Buffer): Account => cbor.decode(bytes) as Account
-export const decodeApiKey = (bytes: Buffer): ApiKey => cbor.decode(bytes) as ApiKey
-export const decodeWebhook = (bytes: Buffer): WebhookRow => cbor.decode(bytes) as WebhookRow
-
-export const decodeDelivery = (bytes: Buffer): DeliveryRow => cbor.decode(bytes) as DeliveryRow
-export const decodeReplay = (bytes: Buffer): Replay => cbor.decode(bytes) as Replay
-export const decodeHealth = (bytes: Buffer): WebhookHealth => cbor.decode(bytes) as WebhookHealth
 
 type HistoryFields = [
   offset: number,
@@ -134,16 +102,8 @@ type HistoryFields = [
 export function encodeHistoryEntry(entry: HistoryEntry): Buffer {
   const { offset, id, type, time, messageId, keyId, size, digest } = entry
   const bytes = digest === null ? null : Buffer.from(digest, 'hex')
-  return cbor.encode([
-    offset,
-    id,
-    type,
-    time.getTime(),
-    messageId,
-    keyId,
-    size,
-    bytes,
-  ] satisfies HistoryFields)
+  const fields: HistoryFields = [offset, id, type, time.getTime(), messageId, keyId, size, bytes]
+  return cbor.encode(fields)
 }
 
 export function decodeHistoryEntry(encoded: Buffer): HistoryEntry {
