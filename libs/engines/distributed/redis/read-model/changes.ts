@@ -181,3 +181,15 @@ export class StepWrites {
     return { keys: [...places.keys()], args }
   }
 }
+
+/** Runs the writes of a StepWrites from an argument on: how many values follow, the command, which key, the rest. */
+export const WRITE = `
+local function write(at)
+  local last = #ARGV
+  while at <= last do
+    local stop = at + tonumber(ARGV[at])
+    redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, stop))
+    at = stop + 1
+  end
+end
+`

@@ -1,7 +1,7 @@
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import type { InboxListQuery } from '#libs/ports/read-model/queries.js'
+import type { InboxListQuery, InboxQueries } from '#libs/ports/read-model/queries.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
 import { pageOfIds, reachEvery, runsOf } from './lists.js'
 import type { Tables } from './rows.js'
@@ -21,28 +21,22 @@ interface List {
   scope: string
 }
 
-/** One list over all partitions, each of which keeps its own in the order of ids. */
-export class InboxLists {
-  constructor(
-    private readonly client: RedisClient,
-    private readonly keys: ViewKeys,
-    private readonly tables: Tables,
-  ) {}
-
-  async list(query: InboxListQuery): Promise<Inbox[]> {
-    const lists = [await this.narrowest(query)]
+/** The list of all partitions, each of which keeps its own in the order of ids. */
+export function inboxLists(client: RedisClient, keys: ViewKeys, tables: Tables): InboxQueries['listInboxes'] {
+  return async (query) => {
+    const lists = [await narrowest(query)]
     let limit = query.limit
     // Those past their expiry are still in the list of active ones.
-    const due = query.state === 'expired' ? await this.dueUntil(query.now) : []
+    const due = query.state === 'expired' ? await dueUntil(query.now) : []
     if (due === null) {
-      lists.push(await this.narrowest({ ...query, state: 'active' }))
+      lists.push(await narrowest({ ...query, state: 'active' }))
       limit = Math.max(limit, ACTIVE_AT_ONCE)
     }
     const found: Inbox[] = []
     for (let after = query.after; ;) {
-      const { ids, end } = await this.candidates({ ...query, after, limit }, lists, due ?? [])
+      const { ids, end } = await candidates({ ...query, after, limit }, lists, due ?? [])
       for (const run of runsOf(ids, limit)) {
-        for (const row of await this.tables.inboxes.getAll(run)) {
+        for (const row of await tables.inboxes.getAll(run)) {
           const inbox = row === null ? null : asOf(row.inbox, query.now)
           if (inbox === null || inbox.state !== query.state || !hasLabels(inbox, query)) continue
           found.push(inbox)
@@ -58,17 +52,16 @@ export class InboxLists {
    * The next ids that may be asked for, in order, and where they end, null if the list does. A partition whose
    * page is full may hold more behind it: ids are known to be all only up to the first such page's end.
    */
-  private async candidates(
+  async function candidates(
     query: InboxListQuery,
     lists: readonly List[],
     due: readonly InboxId[],
   ): Promise<{ ids: InboxId[]; end: InboxId | null }> {
-    const partitions = this.keys.everyPartition
-    const share = Math.min(query.limit, Math.ceil((2 * query.limit) / partitions.length) + SPARE_IDS)
+    const share = Math.min(query.limit, Math.ceil((2 * query.limit) / keys.everyPartition.length) + SPARE_IDS)
     const pages = await Promise.all(
-      lists.flatMap((list) =>
-        partitions.map((partition) =>
-          pageOfIds(this.client, list.key(partition), list.scope, 'inb', { ...query, limit: share }),
+      lists.flatMap(({ key, scope }) =>
+        keys.everyPartition.map((partition) =>
+          pageOfIds(client, key(partition), scope, 'inb', { ...query, limit: share }),
         ),
       ),
     )
@@ -85,32 +78,30 @@ export class InboxLists {
     return { ids: ids.sort((one, other) => (comesBefore(one, other) ? -1 : 1)), end }
   }
 
-  /** Of the lists of each label that is asked for the shortest; without any label, that of all inboxes. */
-  private async narrowest(query: InboxListQuery): Promise<List> {
-    const { listing, labels: key } = this.keys
+  /** The shortest of the lists of each label that is asked for; without any label, that of all inboxes. */
+  async function narrowest(query: InboxListQuery): Promise<List> {
+    const { listing, labels: key } = keys
     const [only, ...others] = query.labels.map(([name, value]) => labelScope(query, name, value))
     if (only === undefined) return { key: listing, scope: listScope(query) }
     if (others.length === 0) return { key, scope: only }
     const lengths = await Promise.all(
-      [only, ...others].map(async (scope) => ({ scope, length: await this.lengthOf(key, scope) })),
+      [only, ...others].map(async (scope) => ({ scope, length: await lengthOf(key, scope) })),
     )
     const shortest = lengths.reduce((one, other) => (other.length < one.length ? other : one))
     return { key, scope: shortest.scope }
   }
 
-  private async lengthOf(key: List['key'], scope: string): Promise<number> {
+  async function lengthOf(key: List['key'], scope: string): Promise<number> {
     const [first, last] = [`(${scope}${FIRST_ID}`, `(${scope}${LAST_ID}`]
-    const lengths = await reachEvery(this.keys, (partition) =>
-      this.client.zlexcount(key(partition), first, last),
-    )
+    const lengths = await reachEvery(keys, (partition) => client.zlexcount(key(partition), first, last))
     return lengths.reduce((sum, length) => sum + length, 0)
   }
 
   /** Of all accounts; null if there are more than MAX_DUE. */
-  private async dueUntil(now: Date): Promise<InboxId[] | null> {
+  async function dueUntil(now: Date): Promise<InboxId[] | null> {
     const nowMs = String(now.getTime())
-    const found = await reachEvery(this.keys, (partition) =>
-      this.client.zrange(this.keys.due(partition), '-inf', nowMs, 'BYSCORE', 'LIMIT', 0, MAX_DUE + 1),
+    const found = await reachEvery(keys, (partition) =>
+      client.zrange(keys.due(partition), '-inf', nowMs, 'BYSCORE', 'LIMIT', 0, MAX_DUE + 1),
     )
     const ids = found.flat() as InboxId[]
     return ids.length > MAX_DUE ? null : ids

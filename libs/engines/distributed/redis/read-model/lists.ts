@@ -76,8 +76,8 @@ export async function* idsIn<Id extends string>(
 /** Every webhook with deliveries or replays. One may come twice. */
 export async function* webhooksIn(client: RedisClient, keys: ViewKeys): AsyncGenerator<WebhookId> {
   for (const partition of keys.everyPartition) {
-    for await (const ids of idsIn<WebhookId>(client, keys.webhookHealth(partition), WEBHOOKS_AT_ONCE))
-      yield* ids
+    const known = keys.webhookHealth(partition)
+    for await (const ids of idsIn<WebhookId>(client, known, WEBHOOKS_AT_ONCE)) yield* ids
   }
 }
 

@@ -1,17 +1,8 @@
-import type { Account, ApiKey } from '#libs/domain/account/account.js'
-import type { AccountId, KeyId, WebhookId } from '#libs/domain/ids/typeid.js'
-import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
+import type { KeyId } from '#libs/domain/ids/typeid.js'
+import { REMOVED } from '#libs/domain/webhook/webhook.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
-import {
-  scopesOf,
-  type AccountQueries,
-  type ActiveKey,
-  type ListQuery,
-  type WebhookedInbox,
-  type WebhookQueries,
-  type WebhookScope,
-} from '#libs/ports/read-model/queries.js'
+import { scopesOf, type AccountQueries, type WebhookQueries } from '#libs/ports/read-model/queries.js'
 import { type ViewKeys, keyListMember, readActiveKey, webhookListMember } from './keys.js'
 import { pageOfIds, reach, runsOf } from './lists.js'
 import type { Tables } from './rows.js'
@@ -20,67 +11,58 @@ import type { Tables } from './rows.js'
 const SCOPES_AT_ONCE = 500
 
 /** What account-events say: accounts, their keys and their webhooks. */
-export class RedisAccounts implements AccountQueries, WebhookQueries {
-  constructor(
-    private readonly client: RedisClient,
-    private readonly keys: ViewKeys,
-    private readonly tables: Tables,
-  ) {}
+export function accountQueries(
+  client: RedisClient,
+  keys: ViewKeys,
+  { accounts, apiKeys, webhooks }: Tables,
+): AccountQueries & WebhookQueries {
+  return {
+    async keyByHash(secretHash) {
+      const keyId = await reach(() => client.hget(keys.keyHashes, secretHash))
+      const key = keyId === null ? null : await apiKeys.get(keyId as KeyId)
+      const account = key === null ? null : await accounts.get(key.accountId)
+      return key === null || account === null ? null : { account, key }
+    },
 
-  async keyByHash(secretHash: string): Promise<{ account: Account; key: ApiKey } | null> {
-    const keyId = await reach(() => this.client.hget(this.keys.keyHashes, secretHash))
-    const key = keyId === null ? null : await this.key(keyId as KeyId)
-    const account = key === null ? null : await this.account(key.accountId)
-    return key === null || account === null ? null : { account, key }
-  }
+    account: (id) => accounts.get(id),
 
-  account(id: AccountId): Promise<Account | null> {
-    return this.tables.accounts.get(id)
-  }
+    async listAccounts(query) {
+      const ids = await pageOfIds(client, keys.accountList, '', 'acc', query)
+      return (await accounts.getAll(ids)).filter((row) => row !== null)
+    },
 
-  async listAccounts(query: ListQuery<AccountId>): Promise<Account[]> {
-    const ids = await pageOfIds(this.client, this.keys.accountList, '', 'acc', query)
-    return (await this.tables.accounts.getAll(ids)).filter((row) => row !== null)
-  }
+    key: (id) => apiKeys.get(id),
 
-  key(id: KeyId): Promise<ApiKey | null> {
-    return this.tables.apiKeys.get(id)
-  }
+    async listKeys(accountId, query) {
+      const ids = await pageOfIds(client, keys.keyList, keyListMember(accountId, ''), 'key', query)
+      return (await apiKeys.getAll(ids)).filter((row) => row !== null)
+    },
 
-  async listKeys(accountId: AccountId, query: ListQuery<KeyId>): Promise<ApiKey[]> {
-    const ids = await pageOfIds(this.client, this.keys.keyList, keyListMember(accountId, ''), 'key', query)
-    return (await this.tables.apiKeys.getAll(ids)).filter((row) => row !== null)
-  }
+    async activeKeys(accountId) {
+      const [from, to] = [keyListMember(accountId, 'key_'), keyListMember(accountId, 'key_~')]
+      const members = await reach(() => client.zrange(keys.activeKeys, `(${from}`, `(${to}`, 'BYLEX'))
+      return members.map(readActiveKey)
+    },
 
-  async activeKeys(accountId: AccountId): Promise<ActiveKey[]> {
-    const [from, to] = [keyListMember(accountId, 'key_'), keyListMember(accountId, 'key_~')]
-    const members = await reach(() => this.client.zrange(this.keys.activeKeys, `(${from}`, `(${to}`, 'BYLEX'))
-    return members.map(readActiveKey)
-  }
+    async webhook(id) {
+      const row = await webhooks.get(id)
+      return row === REMOVED ? null : row
+    },
 
-  async webhook(id: WebhookId): Promise<Webhook | null> {
-    const row = await this.tables.webhooks.get(id)
-    return row === REMOVED ? null : row
-  }
+    async listWebhooks(scope, query) {
+      const ids = await pageOfIds(client, keys.webhookList, webhookListMember(scope, ''), 'whk', query)
+      return (await webhooks.getAll(ids)).filter((row) => row !== null && row !== REMOVED)
+    },
 
-  async listWebhooks(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
-    const owner = webhookListMember(scope, '')
-    const ids = await pageOfIds(this.client, this.keys.webhookList, owner, 'whk', query)
-    return (await this.tables.webhooks.getAll(ids)).filter((row) => row !== null && row !== REMOVED)
-  }
-
-  async webhooksFor(inboxes: readonly WebhookedInbox[]): Promise<Webhook[]> {
-    const { client, keys, tables } = this
-    const found: Webhook[] = []
-    for (const run of runsOf(scopesOf(inboxes), SCOPES_AT_ONCE)) {
-      const owners = run.map((scope) => webhookListMember(scope, ''))
-      const rows = await reach(() =>
-        ACTIVE_WEBHOOKS.runForBytes(client, [keys.activeWebhooks, keys.webhooks], owners),
-      )
-      const webhooks = (rows as Buffer[]).map((bytes) => tables.webhooks.decode(bytes))
-      found.push(...webhooks.filter((row) => row !== REMOVED))
-    }
-    return found
+    async webhooksFor(inboxes) {
+      const lists = [keys.activeWebhooks, keys.webhooks]
+      const found: Buffer[] = []
+      for (const run of runsOf(scopesOf(inboxes), SCOPES_AT_ONCE)) {
+        const owners = run.map((scope) => webhookListMember(scope, ''))
+        found.push(...((await reach(() => ACTIVE_WEBHOOKS.runForBytes(client, lists, owners))) as Buffer[]))
+      }
+      return found.map((bytes) => webhooks.decode(bytes)).filter((row) => row !== REMOVED)
+    },
   }
 }
 

@@ -1,93 +1,88 @@
+import type { DeliveryId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { answersOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
-import type { DeliveryId, WebhookId } from '#libs/domain/ids/typeid.js'
-import type { DeliveryKey } from '#libs/ports/read-model/projection-store.js'
 import type { DeliveryListQuery, DeliveryQueries, DueDeliveries } from '#libs/ports/read-model/queries.js'
 import { isOver, type DeliveryRow } from '#libs/ports/read-model/views.js'
 import { pageByOffset, reach, reachEvery, webhooksIn } from './lists.js'
 import type { ViewKeys } from './keys.js'
 import type { Tables } from './rows.js'
 
-const TOPIC = 'webhook-events'
 const WEBHOOKS_AT_ONCE = 500
 const REMOVED_AT_ONCE = 500
 
-/** Deliveries among many processes: who leases one in its partition's script has it. Leases end by the callers' clocks. */
-export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
-  constructor(
-    private readonly client: RedisClient,
-    private readonly keys: ViewKeys,
-    private readonly tables: Tables,
-  ) {}
+/** Deliveries among many processes: each is leased by the script of its partition. Leases end by the callers' clocks. */
+export function redisDeliveries(
+  client: RedisClient,
+  keys: ViewKeys,
+  tables: Tables,
+): DeliveryQueries & DueDeliveries {
+  const slotOf = (partition: number) => keys.slot({ topic: 'webhook-events', partition })
 
-  delivery(key: DeliveryKey): Promise<DeliveryRow | null> {
-    return this.tables.deliveries.get(key)
+  return {
+    delivery: (key) => tables.deliveries.get(key),
+
+    listDeliveries,
+
+    /** The first pages of all partitions at once, then their second ones. */
+    async *dueWebhooks(now) {
+      let partitions = keys.everyPartition
+      for (let seen = 0; partitions.length > 0; seen += WEBHOOKS_AT_ONCE) {
+        const args = [now.getTime(), seen, WEBHOOKS_AT_ONCE]
+        const pages = (await Promise.all(
+          partitions.map((partition) =>
+            reach(() => DUE_WEBHOOKS.run(client, [slotOf(partition), keys.dueWebhooks(partition)], args)),
+          ),
+        )) as WebhookId[][]
+        yield pages.flat()
+        partitions = partitions.filter((_, index) => pages[index]?.length === WEBHOOKS_AT_ONCE)
+      }
+    },
+
+    async claimOf(webhookId, { now, leaseMs, limit }) {
+      const partition = keys.partitionOf(webhookId)
+      const all = [
+        slotOf(partition),
+        keys.dueWebhooks(partition),
+        keys.dueDeliveries(webhookId),
+        keys.deliveries(webhookId),
+      ]
+      const args = [webhookId, now.getTime(), now.getTime() + leaseMs, limit]
+      const rows = (await reach(() => CLAIM_DUE.runForBytes(client, all, args))) as (Buffer | null)[]
+      return rows.filter((bytes) => bytes !== null).map((bytes) => tables.deliveries.decode(bytes))
+    },
+
+    async earliestDue() {
+      const firsts = await reachEvery(keys, (partition) =>
+        client.zrange(keys.dueWebhooks(partition), '0', '0', 'WITHSCORES'),
+      )
+      const times = firsts.flatMap(([, dueAtMs]) => (dueAtMs === undefined ? [] : [Number(dueAtMs)]))
+      return times.length === 0 ? null : new Date(Math.min(...times))
+    },
+
+    async removeOld(before) {
+      let count = 0
+      for await (const webhookId of webhooksIn(client, keys)) count += await removeOldOf(webhookId, before)
+      return count
+    },
   }
 
-  listDeliveries({ webhookId, state, ...range }: DeliveryListQuery): Promise<DeliveryRow[]> {
-    const { client, keys } = this
+  function listDeliveries({ webhookId, state, ...range }: DeliveryListQuery): Promise<DeliveryRow[]> {
     const list = state === null ? keys.deliveryOrder(webhookId) : keys.deliveriesIn(webhookId, state)
     return pageByOffset(client, list, range, async (ids) => {
-      const keys = ids.map((id) => ({ webhookId, deliveryId: id as DeliveryId }))
-      const rows = await this.tables.deliveries.getAll(keys)
+      const rows = await tables.deliveries.getAll(
+        ids.map((id) => ({ webhookId, deliveryId: id as DeliveryId })),
+      )
       return rows.filter((row) => row !== null)
     })
   }
 
-  /** The first pages of all partitions at once, then their second ones. */
-  async *dueWebhooks(now: Date): AsyncIterable<readonly WebhookId[]> {
-    let partitions = this.keys.everyPartition
-    for (let seen = 0; partitions.length > 0; seen += WEBHOOKS_AT_ONCE) {
-      const pages = await Promise.all(partitions.map((partition) => this.dueIn(partition, now, seen)))
-      yield pages.flat()
-      partitions = partitions.filter((_, index) => pages[index]?.length === WEBHOOKS_AT_ONCE)
-    }
-  }
-
-  async claimOf(
-    webhookId: WebhookId,
-    { now, leaseMs, limit }: { now: Date; leaseMs: number; limit: number },
-  ): Promise<DeliveryRow[]> {
-    const { client, keys } = this
-    const partition = keys.partitionOf(webhookId)
-    const all = [
-      keys.slot({ topic: TOPIC, partition }),
-      keys.dueWebhooks(partition),
-      keys.dueDeliveries(webhookId),
-      keys.deliveries(webhookId),
-    ]
-    const args = [webhookId, now.getTime(), now.getTime() + leaseMs, limit]
-    const rows = (await reach(() => CLAIM_DUE.runForBytes(client, all, args))) as (Buffer | null)[]
-    return rows.filter((bytes) => bytes !== null).map((bytes) => this.tables.deliveries.decode(bytes))
-  }
-
-  async earliestDue(): Promise<Date | null> {
-    const { client, keys } = this
-    const firsts = await reachEvery(keys, (partition) =>
-      client.zrange(keys.dueWebhooks(partition), '0', '0', 'WITHSCORES'),
-    )
-    const times = firsts.flatMap(([, dueAtMs]) => (dueAtMs === undefined ? [] : [Number(dueAtMs)]))
-    return times.length === 0 ? null : new Date(Math.min(...times))
-  }
-
-  async removeOld(before: Date): Promise<number> {
-    let count = 0
-    for await (const webhookId of webhooksIn(this.client, this.keys)) {
-      count += await this.removeOldOf(webhookId, before)
-    }
-    return count
-  }
-
   /** What leads to them goes last: killed midway, the next one finds the rest. */
-  private async removeOldOf(webhookId: WebhookId, before: Date): Promise<number> {
-    const { client, keys } = this
+  async function removeOldOf(webhookId: WebhookId, before: Date): Promise<number> {
+    const range = { webhookId, state: null, order: 'asc', from: 0, to: Number.MAX_SAFE_INTEGER } as const
     for (let count = 0; ;) {
-      const range = { webhookId, state: null, order: 'asc', from: 0, to: Number.MAX_SAFE_INTEGER } as const
-      const oldest = await this.listDeliveries({ ...range, limit: REMOVED_AT_ONCE })
-      const old = oldest
-        .filter((row) => isOver(row, before))
-        .map(({ delivery: { id, state } }) => ({ id, state }))
+      const oldest = await listDeliveries({ ...range, limit: REMOVED_AT_ONCE })
+      const old = oldest.filter((row) => isOver(row, before)).map(({ delivery }) => delivery)
       if (old.length === 0) return count
       const pipeline = client.pipeline()
       const ids = old.map(({ id }) => id)
@@ -97,12 +92,6 @@ export class RedisDeliveries implements DeliveryQueries, DueDeliveries {
       await reach(() => answersOf(pipeline))
       count += old.length
     }
-  }
-
-  private async dueIn(partition: number, now: Date, seen: number): Promise<WebhookId[]> {
-    const keys = [this.keys.slot({ topic: TOPIC, partition }), this.keys.dueWebhooks(partition)]
-    const args = [now.getTime(), seen, WEBHOOKS_AT_ONCE]
-    return (await reach(() => DUE_WEBHOOKS.run(this.client, keys, args))) as WebhookId[]
   }
 }
 

@@ -2,7 +2,7 @@ import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
-import { InboxLists } from './inbox-lists.js'
+import { inboxLists } from './inbox-lists.js'
 import type { ViewKeys } from './keys.js'
 import { pageByOffset, reach, reachBulk, reachEvery } from './lists.js'
 import { decodeHistoryEntry, type Tables } from './rows.js'
@@ -13,7 +13,6 @@ export function inboxQueries(
   keys: ViewKeys,
   tables: Tables,
 ): InboxQueries {
-  const lists = new InboxLists(client, keys, tables)
   return {
     async progress({ topic, partition }) {
       const slot = keys.slot({ topic, partition })
@@ -44,7 +43,7 @@ export function inboxQueries(
       return found as InboxId | null
     },
 
-    listInboxes: (query) => lists.list(query),
+    listInboxes: inboxLists(client, keys, tables),
 
     message: (key) => tables.messages.get(key),
 

@@ -1,116 +1,72 @@
-import type { AccountSlice } from '#libs/domain/account/account.js'
-import type { PartitionRange } from '#libs/ports/event-log/event-log.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
-import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
-import type { Replay } from '#libs/domain/webhook/replay.js'
-import type {
-  AccountSliceKey,
-  DeliveryKey,
-  MessageKey,
-  ProjectionStore,
-  ReplayKey,
-  Step,
-  StepOutcome,
-} from '#libs/ports/read-model/projection-store.js'
+import { Script } from '#libs/engines/distributed/redis/client/script.js'
+import type { ProjectionStore, Step } from '#libs/ports/read-model/projection-store.js'
 import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
-import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '#libs/ports/read-model/views.js'
-import { addChange, StepWrites } from './changes.js'
-import { Contents, emptyViews, messagesOf } from './contents.js'
+import { beginPartition } from './begin-partition.js'
+import { addChange, StepWrites, WRITE } from './changes.js'
+import { contentKeysHeld, messagesOf, removeContents, writeContents } from './contents.js'
 import type { ViewKeys } from './keys.js'
 import { reach, runsOf } from './lists.js'
 import type { Tables } from './rows.js'
-import { APPLY, BEGIN, ESTABLISH } from './scripts.js'
 
-/** Changes with what a key holds: views of another form are rebuilt from the log. */
-const FORM = 2
 const ADDRESSES_AT_ONCE = 500
 const ENDED_AT_ONCE = 50
 /** A node of a Cluster may be replaced by another between content and step, more than once hardly. */
 const MAX_ATTEMPTS = 4
 
-export class RedisProjectionStore implements ProjectionStore {
-  private readonly contents: Contents
+export function projectionStore(
+  client: RedisClient,
+  bulk: RedisClient,
+  keys: ViewKeys,
+  tables: Tables,
+): ProjectionStore {
+  return {
+    begin: (logId, range, aheadAt) => beginPartition(client, keys, logId, range, aheadAt),
 
-  constructor(
-    private readonly client: RedisClient,
-    bulk: RedisClient,
-    private readonly keys: ViewKeys,
-    private readonly tables: Tables,
-  ) {
-    this.contents = new Contents(client, bulk, keys)
-  }
+    inboxes: (ids) => tables.inboxes.getAll(ids),
+    messages: (rowKeys) => tables.messages.getAll(rowKeys),
+    deliveries: (rowKeys) => tables.deliveries.getAll(rowKeys),
+    replays: (rowKeys) => tables.replays.getAll(rowKeys),
+    webhookHealth: (ids) => tables.webhookHealth.getAll(ids),
 
-  async begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }> {
-    const { client, keys } = this
-    const slot = keys.slot(range)
-    const args = [logId, FORM, range.first, range.end]
-    for (;;) {
-      const standsAt = await reach(() => BEGIN.run(client, [slot], [...args, aheadAt ?? '']))
-      if (Array.isArray(standsAt)) return { aheadAt: Number(standsAt[1]) }
-      if (standsAt !== 'absent') return Number(standsAt)
-      if (!(await emptyViews(client, keys, range))) continue
-      const all = [slot, ...keys.tables(range)]
-      if ((await reach(() => ESTABLISH.run(client, all, args))) === 'established') return range.first
-    }
-  }
+    async accountSlice({ accountId, keyId, webhookId }) {
+      const [account, key, webhook] = await Promise.all([
+        tables.accounts.get(accountId),
+        keyId === null ? null : tables.apiKeys.get(keyId),
+        webhookId === null ? null : tables.webhooks.get(webhookId),
+      ])
+      return { account, key, webhook }
+    },
 
-  inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]> {
-    return this.tables.inboxes.getAll(ids)
-  }
-
-  messages(keys: readonly MessageKey[]): Promise<(MessageRow | null)[]> {
-    return this.tables.messages.getAll(keys)
-  }
-
-  deliveries(keys: readonly DeliveryKey[]): Promise<(DeliveryRow | null)[]> {
-    return this.tables.deliveries.getAll(keys)
-  }
-
-  replays(keys: readonly ReplayKey[]): Promise<(Replay | null)[]> {
-    return this.tables.replays.getAll(keys)
-  }
-
-  webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]> {
-    return this.tables.webhookHealth.getAll(ids)
-  }
-
-  async accountSlice({ accountId, keyId, webhookId }: AccountSliceKey): Promise<AccountSlice> {
-    const { accounts, apiKeys, webhooks } = this.tables
-    const [account, key, webhook] = await Promise.all([
-      accounts.get(accountId),
-      keyId === null ? null : apiKeys.get(keyId),
-      webhookId === null ? null : webhooks.get(webhookId),
-    ])
-    return { account, key, webhook }
-  }
-
-  async apply(step: Step): Promise<StepOutcome> {
-    const { client, contents } = this
-    const slot = this.keys.slot(step)
-    const needsMore = step.contents.length > 0 || step.changes.length > 0
-    if (needsMore) {
-      // The script checks; this look spares what it would refuse from leaving content behind.
-      const position = await reach(() => client.hget(slot, 'position'))
-      if (position === null) return 'absent'
-      if (position !== String(step.from)) return { standsAt: Number(position) }
-    }
-    await this.removeEnded(step)
-    await this.writeAddresses(step)
-    const outcome = await this.applyWhole(step)
-    if (outcome === 'absent') return 'absent'
-    if (outcome !== 'applied') return { standsAt: Number(outcome) }
-    await contents.remove(deletedIn(step))
-    return 'applied'
+    async apply(step) {
+      if (step.contents.length > 0 || step.changes.length > 0) {
+        // The script checks; this look spares what it would refuse from leaving content behind.
+        const position = await reach(() => client.hget(keys.slot(step), 'position'))
+        if (position === null) return 'absent'
+        if (position !== String(step.from)) return { standsAt: Number(position) }
+      }
+      await removeEnded(step)
+      await writeAddresses(step)
+      const outcome = await applyWhole(step)
+      if (outcome === 'absent') return 'absent'
+      if (outcome !== 'applied') return { standsAt: Number(outcome) }
+      const deleted = step.changes.flatMap((change) =>
+        change.type === 'put-message' && change.row.message.state === 'deleted'
+          ? [{ inboxId: change.inboxId, messageId: change.row.message.id }]
+          : [],
+      )
+      await removeContents(client, keys, deleted)
+      return 'applied'
+    },
   }
 
   /** The script's answer, once all content is where the step is applied. */
-  private async applyWhole(step: Step): Promise<unknown> {
-    const { client, keys, tables, contents } = this
+  async function applyWhole(step: Step): Promise<unknown> {
     const writes = new StepWrites()
     for (const change of step.changes) addChange(writes, keys, tables, change)
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
-      await contents.write(step.contents)
-      const contentKeys = [...contents.keysHeld(step.contents)]
+      await writeContents(bulk, keys, step.contents)
+      const contentKeys = contentKeysHeld(keys, step.contents)
       const { keys: all, args } = writes.forScript([keys.slot(step), ...contentKeys])
       const given = [step.from, step.to, contentKeys.length, ...args]
       const outcome = await reach(() => APPLY.run(client, all, given))
@@ -123,13 +79,13 @@ export class RedisProjectionStore implements ProjectionStore {
    * The contents of ended inboxes go run by run before the step, which takes away the ids that lead to them: there may
    * be any number of them. Until it is through, the messages are without content, as they are without a key.
    */
-  private async removeEnded({ changes }: Step): Promise<void> {
+  async function removeEnded({ changes }: Step): Promise<void> {
     const ended = changes.flatMap((change) => (change.type === 'drop-messages' ? [change.inboxId] : []))
     for (const run of runsOf(ended, ENDED_AT_ONCE)) {
       await Promise.all(
         run.map(async (inboxId) => {
-          for await (const messages of messagesOf(this.client, this.keys, inboxId)) {
-            await this.contents.remove(messages)
+          for await (const messages of messagesOf(client, keys, inboxId)) {
+            await removeContents(client, keys, messages)
           }
         }),
       )
@@ -137,22 +93,32 @@ export class RedisProjectionStore implements ProjectionStore {
   }
 
   /** Before the step, since they lie elsewhere. They hold once the inbox is there and has that address. */
-  private async writeAddresses({ changes }: Step): Promise<void> {
+  async function writeAddresses({ changes }: Step): Promise<void> {
     const made = changes.flatMap((change) =>
       change.type === 'put-inbox' && change.previous === null ? [change.row.inbox] : [],
     )
     for (const run of runsOf(made, ADDRESSES_AT_ONCE)) {
       await reach(() =>
-        Promise.all(run.map(({ id, address }) => this.client.set(this.keys.address(address), id, 'NX'))),
+        Promise.all(run.map(({ id, address }) => client.set(keys.address(address), id, 'NX'))),
       )
     }
   }
 }
 
-function deletedIn({ changes }: Step): MessageKey[] {
-  return changes.flatMap((change) =>
-    change.type === 'put-message' && change.row.message.state === 'deleted'
-      ? [{ inboxId: change.inboxId, messageId: change.row.message.id }]
-      : [],
-  )
-}
+/**
+ * Where the slot (the first key) stands at `from`: writes, and moves it to `to`. Answers `applied`, the position where
+ * it stands elsewhere, `absent`, or `incomplete` where one of the next so many keys, of content, is not there: a node
+ * that has been replaced since may have taken it. Arguments: from, to, how many, the writes. Positions are compared as
+ * text: Lua's numbers lose digits as such.
+ */
+const APPLY = new Script(`${WRITE}
+local position = redis.call('HGET', KEYS[1], 'position')
+if not position then return 'absent' end
+if position ~= ARGV[1] then return position end
+for at = 2, 1 + tonumber(ARGV[3]) do
+  if redis.call('EXISTS', KEYS[at]) == 0 then return 'incomplete' end
+end
+write(4)
+redis.call('HSET', KEYS[1], 'position', ARGV[2])
+return 'applied'
+`)

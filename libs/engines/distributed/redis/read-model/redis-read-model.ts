@@ -1,12 +1,12 @@
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { ReadModel } from '#libs/ports/read-model/queries.js'
 import { viewKeys } from './keys.js'
-import { RedisAccounts } from './redis-accounts.js'
-import { RedisDeliveries } from './redis-deliveries.js'
+import { accountQueries } from './redis-accounts.js'
+import { redisDeliveries } from './redis-deliveries.js'
 import { dueInboxes } from './redis-due.js'
 import { inboxQueries } from './redis-inbox-queries.js'
-import { RedisProjectionStore } from './redis-projection-store.js'
-import { RedisReplays } from './redis-replays.js'
+import { projectionStore } from './redis-projection-store.js'
+import { redisReplays } from './redis-replays.js'
 import { tablesIn } from './rows.js'
 
 /*
@@ -31,13 +31,13 @@ export interface RedisReadModelOptions {
 export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadModelOptions): ReadModel {
   const keys = viewKeys(prefix, partitions)
   const tables = tablesIn(client, keys)
-  const accounts = new RedisAccounts(client, keys, tables)
+  const accounts = accountQueries(client, keys, tables)
   return {
-    store: new RedisProjectionStore(client, bulk, keys, tables),
+    store: projectionStore(client, bulk, keys, tables),
     queries: { ...inboxQueries(client, bulk, keys, tables), ...dueInboxes(client, keys) },
     accounts,
     webhooks: accounts,
-    deliveries: new RedisDeliveries(client, keys, tables),
-    replays: new RedisReplays(client, keys, tables),
+    deliveries: redisDeliveries(client, keys, tables),
+    replays: redisReplays(client, keys, tables),
   }
 }

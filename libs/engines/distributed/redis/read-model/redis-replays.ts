@@ -1,76 +1,60 @@
+import type { ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { answersOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
-import type { ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
-import type { Replay } from '#libs/domain/webhook/replay.js'
-import type { ReplayKey } from '#libs/ports/read-model/projection-store.js'
-import type { ReplayLeases, ListQuery, ReplayQueries } from '#libs/ports/read-model/queries.js'
-import { idsIn, pageOfIds, reach, webhooksIn } from './lists.js'
+import type { ReplayLeases, ReplayQueries } from '#libs/ports/read-model/queries.js'
 import { type ViewKeys, askingMember, readAskingMember } from './keys.js'
+import { idsIn, pageOfIds, reach, webhooksIn } from './lists.js'
 import type { Tables } from './rows.js'
 
-const TOPIC = 'webhook-events'
 const IDS_AT_ONCE = 500
 
 /** Replays among many processes. Leases end by the callers' clocks. */
-export class RedisReplays implements ReplayQueries, ReplayLeases {
-  private turn = 0
+export function redisReplays(
+  client: RedisClient,
+  keys: ViewKeys,
+  { replays }: Tables,
+): ReplayQueries & ReplayLeases {
+  /** The partition that was asked last for a replay. */
+  let turn = 0
 
-  constructor(
-    private readonly client: RedisClient,
-    private readonly keys: ViewKeys,
-    private readonly tables: Tables,
-  ) {}
+  return {
+    replay: (key) => replays.get(key),
 
-  replay(key: ReplayKey): Promise<Replay | null> {
-    return this.tables.replays.get(key)
+    async listReplays(webhookId, query) {
+      const ids = await pageOfIds<ReplayId>(client, keys.replayList(webhookId), '', 'rpl', query)
+      const rows = await replays.getAll(ids.map((replayId) => ({ webhookId, replayId })))
+      return rows.filter((row) => row !== null)
+    },
+
+    async claimReplay({ now, leaseMs }) {
+      const args = [now.getTime(), now.getTime() + leaseMs]
+      for (const _ of keys.everyPartition) {
+        turn = (turn + 1) % keys.everyPartition.length
+        const all = [keys.slot({ topic: 'webhook-events', partition: turn }), keys.askingReplays(turn)]
+        const member = await reach(() => CLAIM_REPLAY.run(client, all, args))
+        if (typeof member === 'string') return replays.get(readAskingMember(member))
+      }
+      return null
+    },
+
+    async releaseReplay(key, at) {
+      const asking = keys.askingReplays(keys.partitionOf(key.webhookId))
+      await reach(() => client.zadd(asking, 'XX', at.getTime(), askingMember(key)))
+    },
+
+    async removeOldReplays(before) {
+      let count = 0
+      for await (const webhookId of webhooksIn(client, keys)) count += await removeOldOf(webhookId, before)
+      return count
+    },
   }
 
-  async listReplays(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]> {
-    const ids = await pageOfIds(this.client, this.keys.replayList(webhookId), '', 'rpl', query)
-    const rows = await this.tables.replays.getAll(ids.map((replayId) => ({ webhookId, replayId })))
-    return rows.filter((row) => row !== null)
-  }
-
-  async claimReplay(claim: { now: Date; leaseMs: number }): Promise<Replay | null> {
-    const partitions = this.keys.everyPartition
-    for (let looked = 0; looked < partitions.length; looked += 1) {
-      this.turn = (this.turn + 1) % partitions.length
-      const key = await this.claimIn(this.turn, claim)
-      if (key !== null) return this.replay(key)
-    }
-    return null
-  }
-
-  async releaseReplay(key: ReplayKey, at: Date): Promise<void> {
-    const asking = this.keys.askingReplays(this.keys.partitionOf(key.webhookId))
-    await reach(() => this.client.zadd(asking, 'XX', at.getTime(), askingMember(key)))
-  }
-
-  async removeOldReplays(before: Date): Promise<number> {
-    let count = 0
-    for await (const webhookId of webhooksIn(this.client, this.keys)) {
-      count += await this.removeOldOf(webhookId, before)
-    }
-    return count
-  }
-
-  private async claimIn(
-    partition: number,
-    { now, leaseMs }: { now: Date; leaseMs: number },
-  ): Promise<ReplayKey | null> {
-    const { client, keys } = this
-    const all = [keys.slot({ topic: TOPIC, partition }), keys.askingReplays(partition)]
-    const member = await reach(() => CLAIM_REPLAY.run(client, all, [now.getTime(), now.getTime() + leaseMs]))
-    return typeof member === 'string' ? readAskingMember(member) : null
-  }
-
-  private async removeOldOf(webhookId: WebhookId, before: Date): Promise<number> {
-    const { client, keys } = this
+  async function removeOldOf(webhookId: WebhookId, before: Date): Promise<number> {
     const asking = keys.askingReplays(keys.partitionOf(webhookId))
     let count = 0
     for await (const ids of idsIn<ReplayId>(client, keys.replays(webhookId), IDS_AT_ONCE)) {
-      const rows = await this.tables.replays.getAll(ids.map((replayId) => ({ webhookId, replayId })))
+      const rows = await replays.getAll(ids.map((replayId) => ({ webhookId, replayId })))
       const old = rows.flatMap((row) => (row !== null && row.requestedAt < before ? [row.id] : []))
       if (old.length === 0) continue
       const pipeline = client.pipeline()

@@ -18,10 +18,10 @@ import {
   requested,
   webhookIdIn,
 } from '#libs/ports/read-model/delivery-follower.contract.js'
-import { CONTENT_SLACK_MS, emptyViews } from './contents.js'
+import { emptyPartition, ESTABLISH } from './begin-partition.js'
+import { CONTENT_SLACK_MS } from './contents.js'
 import { viewKeys } from './keys.js'
 import { keysUnder, makeReadModel, type RedisHarness } from './redis-read-model-harness.contract.js'
-import { ESTABLISH } from './scripts.js'
 
 const id = inboxIdIn(1)
 const PLACE = { topic: 'inbox-events', partition: 1 } as const
@@ -209,7 +209,7 @@ describe.each([
       await follower.follow(makeInbox(id), mail(id, messageId(1)))
       const before = await keys()
       const late = viewKeys(harness.prefix, PARTITIONS)
-      expect(await emptyViews(client, late, PLACE)).toBe(false)
+      expect(await emptyPartition(client, late, PLACE)).toBe(false)
       const all = [late.slot(PLACE), ...late.tables(PLACE)]
       expect(await ESTABLISH.run(client, all, ['another-log', 1, 0, 9])).toBe('begun')
       expect(await keys()).toEqual(before)
