@@ -1,8 +1,9 @@
 import { once } from 'node:events'
-import { PartitionAssigners, type Cluster, type Consumer, type Kafka } from 'kafkajs'
+import type { Cluster, Consumer, Kafka } from 'kafkajs'
 import type { CommittedOffset } from '#libs/ports/event-log/event-log.js'
 import { ExpectedRetryError } from '#libs/runtime/errors.js'
 import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
+import { makeConsumer } from './kafka-cluster.js'
 
 export interface GroupMemberSpec {
   /** Makes a client of its own for each membership. */
@@ -45,8 +46,7 @@ export class GroupMember {
   private readonly generation = new Generation()
   private readonly leaving = new AbortController()
   private readonly again = new GrowingPause(JOIN_AGAIN)
-  private consumer: Consumer | null = null
-  private cluster: Cluster | null = null
+  private joined: { consumer: Consumer; cluster: Cluster } | null = null
   private loop: Promise<void> = Promise.resolve()
   /** When joining first failed since the last successful join. */
   private outsideSinceMs: number | null = null
@@ -59,8 +59,9 @@ export class GroupMember {
 
   /** Commits an offset. Rejects if the membership has ended. */
   async commit(partition: number, offset: number): Promise<void> {
-    if (this.consumer === null) throw new Error(`${this.spec.groupId} is not in its group`)
-    await this.consumer.commitOffsets([{ topic: this.spec.topic, partition, offset: String(offset) }])
+    await this.requireJoined().consumer.commitOffsets([
+      { topic: this.spec.topic, partition, offset: String(offset) },
+    ])
   }
 
   /** What `commitAs` needs: resolves within about a second of an assignment, rejects if the membership ends. */
@@ -75,8 +76,7 @@ export class GroupMember {
    */
   async commitAs({ memberId, generation }: Membership, offsets: readonly CommittedOffset[]): Promise<void> {
     const { groupId, topic } = this.spec
-    if (this.cluster === null) throw new Error(`${groupId} is not in its group`)
-    const coordinator = await this.cluster.findGroupCoordinator({ groupId })
+    const coordinator = await this.requireJoined().cluster.findGroupCoordinator({ groupId })
     const partitions = offsets.map(({ partition, offset, note }) => ({
       partition,
       offset: String(offset),
@@ -96,6 +96,11 @@ export class GroupMember {
     await this.loop
   }
 
+  private requireJoined() {
+    if (this.joined === null) throw new Error(`${this.spec.groupId} is not in its group`)
+    return this.joined
+  }
+
   private async run(): Promise<void> {
     const { signal } = this.leaving
     while (!signal.aborted) {
@@ -111,21 +116,12 @@ export class GroupMember {
   /** Resolves once the member has left, rejects if its membership broke. */
   private async takePart(signal: AbortSignal): Promise<void> {
     const { groupId, topic } = this.spec
-    const clusters: Cluster[] = []
-    const consumer = this.spec.kafka().consumer({
+    const { consumer, cluster } = makeConsumer(this.spec.kafka(), {
       groupId,
-      // The one public way to the cluster, as in KafkaCluster.
-      partitionAssigners: [
-        (config) => {
-          clusters.push(config.cluster)
-          return PartitionAssigners.roundRobin(config)
-        },
-      ],
       sessionTimeout: SESSION_MS,
       heartbeatInterval: HEARTBEAT_MS,
       rebalanceTimeout: REBALANCE_MS,
       maxWaitTimeInMs: ROUND_MS,
-      allowAutoTopicCreation: false,
       // A restart by kafkajs itself can't be stopped while it is under way.
       retry: { restartOnFailure: () => Promise.resolve(false) },
     })
@@ -144,15 +140,13 @@ export class GroupMember {
       if (!this.generation.heard({ memberId, generation })) this.spec.onMissed()
     })
     try {
-      this.consumer = consumer
-      this.cluster = clusters[0] ?? null
+      this.joined = { consumer, cluster }
       await consumer.connect()
       await consumer.subscribe({ topics: [topic], fromBeginning: true })
       await consumer.run({ autoCommit: false, eachBatchAutoResolve: false })
       await Promise.race([crashed.promise, abortOf(signal)])
     } finally {
-      this.consumer = null
-      this.cluster = null
+      this.joined = null
       this.generation.end()
       this.spec.onLost()
       await this.leave(consumer)

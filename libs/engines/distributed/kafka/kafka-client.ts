@@ -24,8 +24,6 @@ export interface KafkaClientOptions {
 
 /** How long the log is waited for before a caller is told that it is unavailable. */
 export const ANSWER_WITHIN_MS = 10_000
-/** Look-ups of one kind begin at least that far apart, so that any number of callers costs the brokers little. */
-export const LOOKUPS_APART_MS = 5
 
 const CONNECT_WITHIN_MS = 3_000
 const REQUEST_WITHIN_MS = 6_000
@@ -46,7 +44,9 @@ export function makeKafka(options: KafkaClientOptions): Kafka {
     brokers: [...brokers],
     clientId,
     ...(sasl === null ? {} : { sasl: saslOf(sasl) }),
-    ...(tls === null ? {} : { ssl: present(tls) }),
+    ...(tls === null
+      ? {}
+      : { ssl: { ca: tls.ca ?? undefined, cert: tls.cert ?? undefined, key: tls.key ?? undefined } }),
     connectionTimeout: CONNECT_WITHIN_MS,
     authenticationTimeout: CONNECT_WITHIN_MS,
     requestTimeout: REQUEST_WITHIN_MS,
@@ -56,16 +56,11 @@ export function makeKafka(options: KafkaClientOptions): Kafka {
   })
 }
 
-function saslOf({ mechanism, username, password }: NonNullable<KafkaClientOptions['sasl']>) {
-  if (mechanism === 'plain') return { mechanism, username, password }
-  if (mechanism === 'scram-sha-256') return { mechanism, username, password }
-  return { mechanism, username, password }
-}
-
-function present(tls: NonNullable<KafkaClientOptions['tls']>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(tls).filter((entry): entry is [string, string] => entry[1] !== null),
-  )
+/** The type of kafkajs has a member for each mechanism, and takes no object with a union of them. */
+function saslOf({ mechanism, ...user }: NonNullable<KafkaClientOptions['sasl']>) {
+  if (mechanism === 'plain') return { mechanism, ...user }
+  if (mechanism === 'scram-sha-256') return { mechanism, ...user }
+  return { mechanism, ...user }
 }
 
 /** Passes kafkajs's errors on, each text at most once in a while. */

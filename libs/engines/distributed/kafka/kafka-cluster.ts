@@ -1,5 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { PartitionAssigners, type Cluster, type Consumer, type Kafka } from 'kafkajs'
+import {
+  PartitionAssigners,
+  type Cluster,
+  type Consumer,
+  type ConsumerConfig,
+  type Kafka,
+  type TopicOffsets,
+} from 'kafkajs'
 import { LogUnavailableError, type StoredRecord } from '#libs/ports/event-log/event-log.js'
 
 /** Records of one partition in one answer; one record batch comes whole, however large (KIP-74). */
@@ -15,36 +22,43 @@ export interface Wanted {
   offset: number
 }
 
-export interface Offsets {
+interface Offsets {
   partition: number
   first: number
   end: number
 }
 
 /**
- * Offsets and records of partitions, asked of their leaders without a consumer group. kafkajs hands its cluster to
- * partition assigners, which is its one public way to a fetch that no group stands behind.
+ * A consumer, which is not connected yet, and its cluster. kafkajs hands the cluster to partition assigners, which is
+ * the one public way to requests that its consumer does not make.
  */
+export function makeConsumer(kafka: Kafka, config: ConsumerConfig): { consumer: Consumer; cluster: Cluster } {
+  const clusters: Cluster[] = []
+  const consumer = kafka.consumer({
+    ...config,
+    allowAutoTopicCreation: false,
+    partitionAssigners: [
+      (assigner) => {
+        clusters.push(assigner.cluster)
+        return PartitionAssigners.roundRobin(assigner)
+      },
+    ],
+  })
+  const [cluster] = clusters
+  if (cluster === undefined) throw new Error('kafkajs gave its assigner no cluster')
+  return { consumer, cluster }
+}
+
+/** Offsets and records of partitions, asked of their leaders without a consumer group. */
 export class KafkaCluster {
   private readonly cluster: Cluster
-  private readonly holder: Consumer
+  /** Never run. */
+  private readonly consumer: Consumer
   private isClosed = false
 
   constructor(kafka: Kafka) {
-    const clusters: Cluster[] = []
-    this.holder = kafka.consumer({
-      groupId: 'never-joined',
-      allowAutoTopicCreation: false,
-      readUncommitted: true,
-      partitionAssigners: [
-        (config) => {
-          clusters.push(config.cluster)
-          return PartitionAssigners.roundRobin(config)
-        },
-      ],
-    })
-    const [cluster] = clusters
-    if (cluster === undefined) throw new Error('kafkajs gave its assigner no cluster')
+    const { consumer, cluster } = makeConsumer(kafka, { groupId: 'never-joined', readUncommitted: true })
+    this.consumer = consumer
     this.cluster = cluster
   }
 
@@ -55,12 +69,11 @@ export class KafkaCluster {
       const partitions = this.cluster
         .findTopicPartitionMetadata(topic)
         .map(({ partitionId }) => ({ partition: partitionId }))
-      const [first, end] = await Promise.all(
+      const [firsts, ends] = await Promise.all(
         [true, false].map((fromBeginning) =>
           this.cluster.fetchTopicsOffset([{ topic, partitions, fromBeginning }]),
         ),
       )
-      const [firsts, ends] = [first, end].map((topics) => topics?.[0]?.partitions ?? [])
       return partitions
         .map(({ partition }) => ({
           partition,
@@ -80,10 +93,8 @@ export class KafkaCluster {
 
   /** The partitions by the broker that leads them, as it was last heard. */
   byLeader<Item extends Wanted>(topic: string, wanted: Iterable<Item>): Map<string, Item[]> {
-    const leaders = new Map<number, number>()
-    for (const { partitionId, leader } of this.cluster.findTopicPartitionMetadata(topic)) {
-      leaders.set(partitionId, leader)
-    }
+    const known = this.cluster.findTopicPartitionMetadata(topic)
+    const leaders = new Map(known.map(({ partitionId, leader }) => [partitionId, leader]))
     return Map.groupBy(wanted, ({ partition }) => String(leaders.get(partition) ?? NOBODY))
   }
 
@@ -129,7 +140,7 @@ export class KafkaCluster {
 
   async close(): Promise<void> {
     this.isClosed = true
-    await this.holder.disconnect()
+    await this.consumer.disconnect()
   }
 
   private async connect(): Promise<void> {
@@ -142,7 +153,7 @@ export class KafkaCluster {
       try {
         return await ask()
       } catch (error) {
-        if (looks === LOOKS || (error as { name?: unknown }).name === 'KafkaJSOffsetOutOfRange') throw error
+        if (looks === LOOKS || isOutOfRange(error)) throw error
         await pause(LOOK_AGAIN_MS * looks)
         await this.recover(error)
       }
@@ -150,11 +161,13 @@ export class KafkaCluster {
   }
 }
 
-function offsetIn(
-  partitions: readonly { partition: number; offset: string }[] | undefined,
-  partition: number,
-) {
-  const found = partitions?.find((candidate) => candidate.partition === partition)
+/** The brokers do not hold the offset that was asked for. */
+export function isOutOfRange(error: unknown): boolean {
+  return (error as { name?: unknown }).name === 'KafkaJSOffsetOutOfRange'
+}
+
+function offsetIn(topics: readonly TopicOffsets[] | undefined, partition: number): number {
+  const found = topics?.[0]?.partitions.find((candidate) => candidate.partition === partition)
   if (found === undefined) throw new Error(`no leader told the offsets of partition ${partition}`)
   return Number(found.offset)
 }
@@ -180,27 +193,22 @@ interface FetchedMessage {
   batchContext?: { firstOffset: string; lastOffsetDelta: number }
 }
 
-export interface FetchedPartition {
-  partition: number
-  /** The offset that was asked for. */
-  from: number
-  records: StoredRecord[]
-  /** The offset behind all that came, past gaps too. */
-  next: number
-  /** Behind the last offset that consumers may see. */
-  highWatermark: number
-}
-
 export interface Fetched {
-  partitions: FetchedPartition[]
+  partitions: {
+    partition: number
+    /** The offset that was asked for. */
+    from: number
+    records: StoredRecord[]
+    /** The offset behind all that came, past gaps too. */
+    next: number
+    /** Behind the last offset that consumers may see. */
+    highWatermark: number
+  }[]
   /** The broker gave nothing because the client asked for too much (KIP-219). */
   isThrottled: boolean
 }
 
-export function readFetched(
-  response: FetchResponse,
-  wanted: readonly { partition: number; offset: number }[],
-): Fetched {
+export function readFetched(response: FetchResponse, wanted: readonly Wanted[]): Fetched {
   const partitions = response.responses
     .flatMap((topic) => topic.partitions)
     .map(({ partition, highWatermark, messages }) => {

@@ -1,4 +1,3 @@
-import type { Admin, Kafka, Producer } from 'kafkajs'
 import {
   LogUnavailableError,
   type CommittedOffset,
@@ -11,23 +10,19 @@ import {
   type StoredRecord,
   type Topology,
 } from '#libs/ports/event-log/event-log.js'
-import { SharedRun } from '#libs/runtime/timing/shared-run.js'
+import { GroupConsumer, type GroupMembership } from '#libs/ports/event-log/group-consumer.js'
+import type { PartitionSource } from '#libs/ports/event-log/partition-loop.js'
 import { partitionCount, TOPICS, type SourceTopic, type TopicName } from '#libs/ports/event-log/topics.js'
-import { connectionFault } from './connection-fault.js'
-import {
-  ANSWER_WITHIN_MS,
-  LOOKUPS_APART_MS,
-  makeKafka,
-  within,
-  type KafkaClientOptions,
-} from './kafka-client.js'
+import { SharedRun } from '#libs/runtime/timing/shared-run.js'
+import { GroupMember } from './group-member.js'
+import { ANSWER_WITHIN_MS, makeKafka, within } from './kafka-client.js'
 import { KafkaCluster } from './kafka-cluster.js'
-import { startKafkaConsumer } from './kafka-consumer.js'
 import { readRange } from './kafka-reader.js'
-import { ensureTopics, identityTopic, wantedTopic, type TopicSettings } from './kafka-topics.js'
-import { findIdentity } from './log-identity.js'
-import { onceSettled } from './settling.js'
-import { makeProducer, TopicAppender } from './topic-appender.js'
+import { disconnect, openLog, type Clients, type KafkaEventLogOptions } from './open-log.js'
+import { PartitionFetcher } from './partition-fetcher.js'
+import { TopicAppender } from './topic-appender.js'
+
+export type { KafkaEventLogOptions }
 
 /*
  * Relies on: Kafka 3.7 or later, without automatic creation of topics; kafkajs 2.2.4. What is acknowledged with
@@ -36,29 +31,8 @@ import { makeProducer, TopicAppender } from './topic-appender.js'
  * fetches need not match the largest record: a broker gives the first batch whole (KIP-74).
  */
 
-export interface KafkaEventLogOptions extends KafkaClientOptions, TopicSettings {
-  /** Begins the names of topics and of consumer groups. */
-  topicPrefix: string
-  /** Of inbox-events and inbox-keys; another number than at creation is refused. */
-  partitions: number
-  /** Copies of each record; with 3 or more an append waits for 2. */
-  replication: number
-  /** The largest mail; records may be a little larger. */
-  maxMessageBytes: number
-  /** How long a record of a topic is kept at least; null for ever. */
-  retentionMs: (topic: TopicName) => number | null
-}
-
-const OPEN_WITHIN_MS = 20_000
-const LEADERS_WITHIN_MS = 10_000
-const SETTLED_WITHIN_MS = 8_000
-
-interface Clients {
-  kafka: Kafka
-  admin: Admin
-  producer: Producer
-  cluster: KafkaCluster
-}
+/** Look-ups of one kind begin at least that far apart, so that any number of callers costs the brokers little. */
+const LOOKUPS_APART_MS = 5
 
 export class KafkaEventLog implements EventLog {
   private readonly appenders: ReadonlyMap<TopicName, TopicAppender>
@@ -66,56 +40,10 @@ export class KafkaEventLog implements EventLog {
   private closing: Promise<void> | null = null
   readonly consumers = new Set<Consumer>()
 
-  /**
-   * Makes what is missing of the log. Rejects within 20 s, with what to do, if the brokers can't be reached, don't
-   * give what is asked for, or hold a log with another number of partitions.
-   */
+  /** Makes what is missing of the log. Rejects as `openLog`. */
   static async open(options: KafkaEventLogOptions): Promise<KafkaEventLog> {
-    const kafka = makeKafka(options)
-    const clients: Clients = {
-      kafka,
-      admin: kafka.admin(),
-      producer: makeProducer(kafka),
-      cluster: new KafkaCluster(kafka),
-    }
-    const what = `the event log on Kafka (${options.brokers.join(', ')}) can't be opened`
-    try {
-      return await within(OPEN_WITHIN_MS, what, KafkaEventLog.openOn(clients, options))
-    } catch (error) {
-      disconnect(clients).catch((failure: unknown) => options.onError(failure, 'disconnecting from Kafka'))
-      // Nothing has been appended that might be in doubt: it is a start that failed.
-      const cause = error instanceof LogUnavailableError ? error.cause : error
-      throw new Error(`${what}: ${connectionFault(cause, options)}`, { cause: error })
-    }
-  }
-
-  private static async openOn(clients: Clients, options: KafkaEventLogOptions): Promise<KafkaEventLog> {
-    await clients.admin.connect()
-    await clients.producer.connect()
-    // Another process may just have made the topics, and this one asks a broker that has not heard of them.
-    const logId = await onceSettled(SETTLED_WITHIN_MS, () => KafkaEventLog.findLog(clients, options))
+    const { clients, logId } = await openLog(options)
     return new KafkaEventLog(clients, logId, options)
-  }
-
-  /** The log's id, once all its topics are there and served. Harmless to repeat. */
-  private static async findLog(
-    { admin, producer, cluster }: Clients,
-    options: KafkaEventLogOptions,
-  ): Promise<string> {
-    const identity = identityTopic(options)
-    await ensureTopics(admin, [identity], LEADERS_WITHIN_MS)
-    const { logId, partitions } = await findIdentity(cluster, producer, identity.name, options.partitions)
-    if (partitions !== options.partitions) {
-      throw new Error(
-        `it has ${partitions} partitions, not ${options.partitions}; another number would split an inbox's order: ` +
-          `set KAFKA_PARTITIONS=${partitions}, or begin anew under another topic prefix`,
-      )
-    }
-    const topics = TOPICS.map((topic) => wantedTopic(topic, options))
-    await ensureTopics(admin, topics, LEADERS_WITHIN_MS)
-    // A leader may be named before it serves; it answers once it does.
-    await Promise.all(topics.map(({ name }) => cluster.offsets(name)))
-    return logId
   }
 
   private constructor(
@@ -135,24 +63,74 @@ export class KafkaEventLog implements EventLog {
     return appender.append(record)
   }
 
+  /**
+   * kafkajs keeps the membership in the group and says which partitions are assigned, the fetcher fetches their
+   * records, and GroupConsumer handles them. Resolves once the partitions of the first assignment have their start
+   * positions; rejects with LogUnavailableError if Kafka does not answer, or the consumer is stopped before.
+   */
   async consume(spec: ConsumerSpec): Promise<Consumer> {
     if (this.isClosed) throw new LogUnavailableError('the event log is closed')
-    const { topicPrefix, onError } = this.options
-    return startKafkaConsumer({
-      spec,
-      groupId: this.groupIdOf(spec.group, spec.topic),
-      topic: topicPrefix + spec.topic,
-      kafka: () => makeKafka(this.options),
-      cluster: new KafkaCluster(makeKafka(this.options)),
-      ranges: () => this.rangesOf(spec.topic),
-      committed: () => this.offsetsOf(spec.group, spec.topic),
-      consumers: this.consumers,
-      onError,
+    const { options } = this
+    const groupId = this.groupIdOf(spec.group, spec.topic)
+    const topic = options.topicPrefix + spec.topic
+    // Used by this consumer alone: a request that waits for records holds up all others on its connection.
+    const cluster = new KafkaCluster(makeKafka(options))
+    const committed = new SharedRun(() => this.offsetsOf(spec.group, spec.topic), LOOKUPS_APART_MS)
+    const fetcher = new PartitionFetcher(cluster, topic, (error) =>
+      options.onError(error, `fetching of ${topic}`),
+    )
+    let memberId = ''
+    const member = new GroupMember({
+      kafka: () => makeKafka(options),
+      groupId,
+      topic,
+      onAssigned(partitions, id) {
+        // A member under a new name has been out of the group: its partitions may have been another's.
+        if (id !== memberId) consumer.revokeAll()
+        memberId = id
+        consumer.assign(partitions)
+      },
+      onLost: () => consumer.revokeAll(),
+      onMissed: () => consumer.reassign(),
+      onError: (error) => options.onError(error, `membership in the group ${groupId}`),
     })
+    const source = (partition: number): PartitionSource => ({
+      range: () => this.rangeOf(spec.topic, partition),
+      async committed() {
+        const own = (await committed.get()).find((candidate) => candidate.partition === partition)
+        return own?.offset ?? null
+      },
+      commit: (offset) => member.commit(partition, offset),
+      next: (offset, signal) => fetcher.next(partition, offset, signal),
+      close: () => fetcher.release(partition),
+    })
+    const commit: GroupMembership['commit'] = async (offsets, requireAssigned) => {
+      const what = `Kafka could not commit the offsets of ${groupId}`
+      const membership = await within(ANSWER_WITHIN_MS, what, member.membership)
+      requireAssigned()
+      await within(ANSWER_WITHIN_MS, what, member.commitAs(membership, offsets))
+    }
+    const leave = async () => {
+      await member.stop()
+      await fetcher.stop()
+      this.consumers.delete(consumer)
+    }
+    const consumer: GroupConsumer = new GroupConsumer(spec, { source, commit, leave })
+    this.consumers.add(consumer)
+    try {
+      const what = `Kafka could not be asked for the leaders of ${topic}`
+      await within(ANSWER_WITHIN_MS, what, cluster.know(topic))
+      member.start()
+      await consumer.whenStarted
+      return consumer
+    } catch (error) {
+      await consumer.stop()
+      throw error
+    }
   }
 
-  read({ topic, partition, first, end }: PartitionRange): AsyncIterable<StoredRecord[]> {
-    return readRange(this.clients.cluster, this.options.topicPrefix + topic, { partition, first, end })
+  read(range: PartitionRange): AsyncIterable<StoredRecord[]> {
+    return readRange(this.clients.cluster, this.options.topicPrefix + range.topic, range)
   }
 
   partitionCount(topic: TopicName): number {
@@ -199,6 +177,12 @@ export class KafkaEventLog implements EventLog {
     return lookup.get()
   }
 
+  private async rangeOf(topic: TopicName, partition: number): Promise<PartitionRange> {
+    const range = (await this.rangesOf(topic)).find((candidate) => candidate.partition === partition)
+    if (range === undefined) throw new RangeError(`${topic} has no partition ${partition}`)
+    return range
+  }
+
   private groupIdOf(group: string, topic: TopicName): string {
     return `${this.options.topicPrefix}${group}.${topic}`
   }
@@ -218,8 +202,4 @@ export class KafkaEventLog implements EventLog {
     // Kafka gives -1 if nothing was committed.
     return offsets.filter(({ offset }) => offset >= 0).sort((one, other) => one.partition - other.partition)
   }
-}
-
-async function disconnect({ admin, producer, cluster }: Clients): Promise<void> {
-  await Promise.all([admin.disconnect(), producer.disconnect(), cluster.close()])
 }

@@ -4,7 +4,7 @@ import {
   type StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
 import { ANSWER_WITHIN_MS, within } from './kafka-client.js'
-import type { KafkaCluster, Offsets, Fetched } from './kafka-cluster.js'
+import { isOutOfRange, type Fetched, type KafkaCluster } from './kafka-cluster.js'
 
 const WAIT_MS = 100
 /** That many empty answers, one after the other, tell that compaction has left nothing up to the end. */
@@ -24,7 +24,8 @@ export async function* readRange(
   let emptyAnswers = 0
   let deadline = Date.now() + ANSWER_WITHIN_MS
   while (from < end) {
-    const fetched = await fetchFrom(cluster, topic, partition, from)
+    const what = `Kafka could not be read at ${topic}/${partition}/${from}`
+    const fetched = await within(ANSWER_WITHIN_MS, what, fetchOrSkip(cluster, topic, partition, from))
     const [answer] = fetched.partitions
     if (answer === undefined || answer.next === from) {
       const isAllRemoved = !fetched.isThrottled && answer !== undefined && answer.highWatermark >= end
@@ -45,16 +46,6 @@ export async function* readRange(
   }
 }
 
-async function fetchFrom(
-  cluster: KafkaCluster,
-  topic: string,
-  partition: number,
-  offset: number,
-): Promise<Fetched> {
-  const what = `Kafka could not be read at ${topic}/${partition}/${offset}`
-  return within(ANSWER_WITHIN_MS, what, fetchOrSkip(cluster, topic, partition, offset))
-}
-
 /** Where retention has removed the offset, an answer without records that goes on at the first one left. */
 async function fetchOrSkip(
   cluster: KafkaCluster,
@@ -66,13 +57,9 @@ async function fetchOrSkip(
     return await cluster.fetchOne(topic, { partition, offset }, WAIT_MS)
   } catch (error) {
     if (!isOutOfRange(error)) throw error
-    const held = (await cluster.offsets(topic)).find((offsets: Offsets) => offsets.partition === partition)
+    const held = (await cluster.offsets(topic)).find((offsets) => offsets.partition === partition)
     if (held === undefined || held.first <= offset) throw error
     const skipped = { partition, from: offset, records: [], next: held.first, highWatermark: held.end }
     return { partitions: [skipped], isThrottled: false }
   }
-}
-
-export function isOutOfRange(error: unknown): boolean {
-  return (error as { name?: unknown }).name === 'KafkaJSOffsetOutOfRange'
 }

@@ -3,22 +3,6 @@ import kafkajs, { type Admin } from 'kafkajs'
 import { messageOf } from '#libs/runtime/errors.js'
 import { isDeadLetter, partitionCount, type TopicName } from '#libs/ports/event-log/topics.js'
 
-/**
- * How soon the brokers' disks lose a record of inbox-keys that another has replaced. A segment ends at the first
- * append after `segmentMs`, is compacted `maxCompactionLagMs` after its first record at the latest, and the files
- * that held the old record go `fileDeleteDelayMs` later: with an append to each partition every few minutes all of it
- * is over within the hour.
- */
-export const INBOX_KEYS_COMPACTION = {
-  segmentMs: 600_000,
-  maxCompactionLagMs: 600_000,
-  /** A key in use that a late record replaced is appended again within seconds: until then it must not be compacted. */
-  minCompactionLagMs: 60_000,
-  minCleanableDirtyRatio: 0.01,
-  deleteRetentionMs: 600_000,
-  fileDeleteDelayMs: 60_000,
-} as const
-
 /** Most bytes of the records of one request, but for a record that is larger and goes alone. */
 export const REQUEST_BYTES = 4 << 20
 /** What a record may have beside the mail itself: envelope, seal, attributes. */
@@ -30,14 +14,19 @@ const { ConfigResourceTypes, ConfigSource } = kafkajs
 const LOOK_EVERY_MS = 20
 
 export interface TopicSettings {
+  /** Begins the names of topics and of consumer groups. */
   topicPrefix: string
+  /** Of inbox-events and inbox-keys; another number than at creation is refused. */
   partitions: number
+  /** Copies of each record; with 3 or more an append waits for 2. */
   replication: number
+  /** The largest mail; records may be a little larger. */
   maxMessageBytes: number
+  /** How long a record of a topic is kept at least; null for ever. */
   retentionMs: (topic: TopicName) => number | null
 }
 
-export interface WantedTopic {
+interface WantedTopic {
   /** As the brokers know it. */
   name: string
   partitions: number
@@ -53,7 +42,7 @@ export function wantedTopic(topic: TopicName, settings: TopicSettings): WantedTo
     config: {
       ...durability(settings.replication),
       ...READABLE,
-      ...(topic === 'inbox-keys' ? compacted() : kept(settings.retentionMs(topic))),
+      ...(topic === 'inbox-keys' ? COMPACTED : kept(settings.retentionMs(topic))),
       // It bounds the batch of a partition, not the record.
       'max.message.bytes': String(
         // A dead letter is a record, however large, with what is said of it.
@@ -92,16 +81,21 @@ function kept(retentionMs: number | null) {
   return { 'cleanup.policy': 'delete', 'retention.ms': String(retentionMs ?? -1), 'retention.bytes': '-1' }
 }
 
-function compacted() {
-  return {
-    'cleanup.policy': 'compact',
-    'segment.ms': String(INBOX_KEYS_COMPACTION.segmentMs),
-    'max.compaction.lag.ms': String(INBOX_KEYS_COMPACTION.maxCompactionLagMs),
-    'min.compaction.lag.ms': String(INBOX_KEYS_COMPACTION.minCompactionLagMs),
-    'min.cleanable.dirty.ratio': String(INBOX_KEYS_COMPACTION.minCleanableDirtyRatio),
-    'delete.retention.ms': String(INBOX_KEYS_COMPACTION.deleteRetentionMs),
-    'file.delete.delay.ms': String(INBOX_KEYS_COMPACTION.fileDeleteDelayMs),
-  }
+/**
+ * How soon the brokers' disks lose a record of inbox-keys that another has replaced. A segment ends at the first
+ * append after `segment.ms`, is compacted `max.compaction.lag.ms` after its first record at the latest, and the files
+ * that held the old record go `file.delete.delay.ms` later: with an append to each partition every few minutes all of
+ * it is over within the hour.
+ */
+const COMPACTED = {
+  'cleanup.policy': 'compact',
+  'segment.ms': '600000',
+  'max.compaction.lag.ms': '600000',
+  // A key in use that a late record replaced is appended again within seconds: until then it must not be compacted.
+  'min.compaction.lag.ms': '60000',
+  'min.cleanable.dirty.ratio': '0.01',
+  'delete.retention.ms': '600000',
+  'file.delete.delay.ms': '60000',
 }
 
 /**
@@ -171,6 +165,7 @@ async function layoutsOf(
   deadline: number,
 ): Promise<Map<string, Layout>> {
   for (;;) {
+    let fault: unknown = new Error('partitions of the topics have no leader: is a broker missing?')
     try {
       const found = await admin.fetchTopicMetadata({ topics: topics.map(({ name }) => name) })
       const areLed = found.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
@@ -183,10 +178,9 @@ async function layoutsOf(
         )
       }
     } catch (error) {
-      if (Date.now() > deadline) throw error
+      fault = error
     }
-    if (Date.now() > deadline)
-      throw new Error('partitions of the topics have no leader: is a broker missing?')
+    if (Date.now() > deadline) throw fault
     await pause(LOOK_EVERY_MS)
   }
 }

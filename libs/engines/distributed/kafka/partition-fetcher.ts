@@ -1,8 +1,7 @@
 import type { FollowingRecords } from '#libs/ports/event-log/partition-loop.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
-import type { KafkaCluster, Fetched } from './kafka-cluster.js'
-import { isOutOfRange } from './kafka-reader.js'
+import { isOutOfRange, type Fetched, type KafkaCluster } from './kafka-cluster.js'
 
 /** A reader of one partition that waits for records. */
 interface Wanted {

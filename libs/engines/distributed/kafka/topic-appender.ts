@@ -23,7 +23,7 @@ interface Lane {
   count: number
 }
 
-const BATCH = { maxItems: 2_000, maxBatchBytes: REQUEST_BYTES, maxQueuedBytes: 128 << 20 }
+const BATCH = { maxItems: 2_000, maxBatchBytes: REQUEST_BYTES, maxQueuedBytes: 128 << 20, sizeOf }
 const RECORD_OVERHEAD_BYTES = 64
 const SEND_AGAIN_MS = 200
 /** The brokers' own bound on copying to replicas. */
@@ -50,11 +50,7 @@ export class TopicAppender {
     private readonly topic: TopicName,
     private readonly options: { topicPrefix: string; partitions: number },
   ) {
-    this.batcher = new Batcher({
-      ...BATCH,
-      sizeOf: ({ record }) => sizeOf(record),
-      write: (appends) => this.write(appends),
-    })
+    this.batcher = new Batcher({ ...BATCH, write: (appends) => this.write(appends) })
   }
 
   /** Rejects with LogUnavailableError 10 s after the call at the latest; the record may be on the log then. */
@@ -85,19 +81,14 @@ export class TopicAppender {
   /** Positions in the order of the appends, or the promises of them. */
   private async write(appends: readonly Append[]): Promise<(Position | Promise<Position> | undefined)[]> {
     const inTurn = appends.filter(({ partition, isGivenUp }) => !isGivenUp && !this.lanes.has(partition))
-    const positions = inTurn.length === 0 ? new Map<Append, Position>() : await this.trySend(inTurn)
-    return appends.map((append) => positions.get(append) ?? this.inLane(append))
-  }
-
-  /** No positions where it failed as a whole. */
-  private async trySend(appends: readonly Append[]): Promise<Map<Append, Position>> {
+    let positions: ReadonlyMap<Append, Position> = new Map()
     try {
-      return await this.send(appends)
+      if (inTurn.length > 0) positions = await this.send(inTurn)
     } catch (error) {
       // Each partition's lane tries it again.
-      for (const append of appends) append.failure = error
-      return new Map()
+      for (const append of inTurn) append.failure = error
     }
+    return appends.map((append) => positions.get(append) ?? this.inLane(append))
   }
 
   private inLane(append: Append): Promise<Position> {
@@ -111,11 +102,7 @@ export class TopicAppender {
   }
 
   private openLane(partition: number): Lane {
-    const batcher = new Batcher<Append, Position>({
-      ...BATCH,
-      sizeOf: ({ record }) => sizeOf(record),
-      write: (appends) => this.writeInLane(appends),
-    })
+    const batcher = new Batcher({ ...BATCH, write: (appends: Append[]) => this.writeInLane(appends) })
     const lane = { batcher, count: 0 }
     this.lanes.set(partition, lane)
     return lane
@@ -185,7 +172,7 @@ function isRefused(error: unknown): boolean {
   return false
 }
 
-function sizeOf({ key, headers, value }: LogRecord): number {
+function sizeOf({ record: { key, headers, value } }: Append): number {
   let bytes = value.length + Buffer.byteLength(key) + RECORD_OVERHEAD_BYTES
   for (const [name, text] of Object.entries(headers)) bytes += name.length + Buffer.byteLength(text)
   return bytes

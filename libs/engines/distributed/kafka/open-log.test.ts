@@ -1,4 +1,4 @@
-import { isSettling, onceSettled } from './settling.js'
+import { isSettling, onceSettled } from './open-log.js'
 
 const unknownTopic = Object.assign(new Error('This server does not host this topic-partition'), {
   type: 'UNKNOWN_TOPIC_OR_PARTITION',
