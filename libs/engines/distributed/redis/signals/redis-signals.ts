@@ -17,13 +17,9 @@ export interface RedisSignalsOptions {
   onError: (error: unknown) => void
 }
 
-interface Subscription {
-  listener: () => void
-  isOpen: boolean
-}
-
 interface Channel {
-  subscriptions: Set<Subscription>
+  /** One function of its own for each subscription that has not ended. */
+  listeners: Set<() => void>
   /** Resolves once its signals come, or will be made up for. */
   isHeard: Promise<void>
 }
@@ -39,29 +35,33 @@ async function mayPublish({ client, prefix }: RedisSignalsOptions): Promise<void
   }
 }
 
-/** Signals between processes. */
+const RETRY_MS = 200
+const CHANNELS_AT_ONCE = 1_000
+
+/**
+ * Signals between processes. One connection listens to all channels, and is made anew for as long as it takes: to the
+ * same node, or in a Cluster to another one. It subscribes by itself, not through ioredis, which doesn't say when it
+ * has done so again.
+ */
 export class RedisSignals implements Signals {
   private readonly channels = new Map<string, Channel>()
-  private readonly connection: SubscriberConnection
+  private connection: Redis | null = null
+  private retry: NodeJS.Timeout | undefined
+  private turn = 0
+  private isClosed = false
 
-  private constructor(private readonly options: RedisSignalsOptions) {
-    const { client, prefix, onError } = options
-    this.connection = new SubscriberConnection({
-      client,
-      channels: () => [...this.channels.keys()].map((channel) => prefix + channel),
-      onMessage: (name) => this.ring(name.slice(prefix.length)),
-      onRegained: () => {
-        for (const channel of this.channels.keys()) this.ring(channel)
-      },
-      onError,
-    })
-  }
+  private constructor(private readonly options: RedisSignalsOptions) {}
 
   /** Resolves once it listens; rejects if the first connection fails, or channels are not allowed. */
   static async open(options: RedisSignalsOptions): Promise<RedisSignals> {
     await mayPublish(options)
     const signals = new RedisSignals(options)
-    await signals.connection.open()
+    try {
+      await signals.connect()
+    } catch (error) {
+      await signals.close()
+      throw error
+    }
     return signals
   }
 
@@ -71,105 +71,59 @@ export class RedisSignals implements Signals {
   }
 
   async subscribe(channel: string, listener: () => void): Promise<() => void> {
-    const subscription = { listener, isOpen: true }
-    const heard = this.channels.get(channel) ?? this.listenTo(channel)
-    heard.subscriptions.add(subscription)
+    // A function of its own, since a listener may be subscribed more than once.
+    const call = () => listener()
+    const heard = this.channels.get(channel) ?? { listeners: new Set(), isHeard: this.listenTo(channel) }
+    this.channels.set(channel, heard)
+    heard.listeners.add(call)
     await heard.isHeard
     return () => {
-      if (!subscription.isOpen) return
-      subscription.isOpen = false
-      heard.subscriptions.delete(subscription)
-      if (heard.subscriptions.size > 0) return
-      this.channels.delete(channel)
-      this.connection.unsubscribe(this.options.prefix + channel)
+      const hasEnded = !heard.listeners.delete(call)
+      if (!hasEnded && heard.listeners.size === 0) this.forget(channel)
     }
   }
 
   close(): Promise<void> {
-    for (const { subscriptions } of this.channels.values()) {
-      for (const subscription of subscriptions) subscription.isOpen = false
-    }
+    this.isClosed = true
+    for (const { listeners } of this.channels.values()) listeners.clear()
     this.channels.clear()
-    this.connection.close()
+    clearTimeout(this.retry)
+    this.connection?.disconnect()
     return Promise.resolve()
   }
 
-  private listenTo(channel: string): Channel {
-    const isHeard = this.connection.subscribe(this.options.prefix + channel)
-    const heard = { subscriptions: new Set<Subscription>(), isHeard }
-    this.channels.set(channel, heard)
-    return heard
-  }
-
   private ring(channel: string): void {
-    for (const subscription of this.channels.get(channel)?.subscriptions ?? []) {
+    const listeners = this.channels.get(channel)?.listeners ?? new Set()
+    for (const call of listeners) {
       queueMicrotask(() => {
-        if (subscription.isOpen) subscription.listener()
+        if (listeners.has(call)) call()
       })
     }
   }
-}
 
-export interface SubscriberConnectionOptions {
-  client: RedisClient
-  /** What is to be subscribed to after every new connection. */
-  channels: () => readonly string[]
-  onMessage: (channel: string) => void
-  /** Everything is subscribed to again; what was published meanwhile is lost. */
-  onRegained: () => void
-  onError: (error: unknown) => void
-}
-
-const RETRY_MS = 200
-const CHANNELS_AT_ONCE = 1_000
-
-/**
- * One connection for all channels, made anew for as long as it takes: to the same node, or in a Cluster to another
- * one. It subscribes by itself, not through ioredis, which doesn't say when it has done so again.
- */
-export class SubscriberConnection {
-  private current: Redis | null = null
-  private retry: NodeJS.Timeout | undefined
-  private turn = 0
-  private isClosed = false
-
-  constructor(private readonly options: SubscriberConnectionOptions) {}
-
-  /** Resolves once connected; rejects if that fails. */
-  async open(): Promise<void> {
+  /** Resolves once the channel's signals come, or it is sure that a new connection will make up for them. */
+  private async listenTo(channel: string): Promise<void> {
+    const { connection } = this
+    // Without a connection, the next one begins with all channels.
+    if (connection?.status !== 'ready') return
     try {
-      await this.connect()
+      await connection.subscribe(this.options.prefix + channel)
     } catch (error) {
-      this.close()
-      throw error
+      this.giveUp(connection, error)
     }
   }
 
-  /** Resolves once the channel's messages come, or it is sure that they will be made up for by `onRegained`. */
-  async subscribe(channel: string): Promise<void> {
-    const { current } = this
-    // Where there is no connection, the next one begins with all channels.
-    if (current?.status !== 'ready') return
-    try {
-      await current.subscribe(channel)
-    } catch (error) {
-      this.giveUp(current, error)
-    }
-  }
-
-  unsubscribe(channel: string): void {
-    const { current } = this
-    if (current?.status !== 'ready') return
-    current.unsubscribe(channel).catch((error: unknown) => this.giveUp(current, error))
-  }
-
-  close(): void {
-    this.isClosed = true
-    clearTimeout(this.retry)
-    this.current?.disconnect()
+  private forget(channel: string): void {
+    const { connection } = this
+    this.channels.delete(channel)
+    if (connection?.status !== 'ready') return
+    connection
+      .unsubscribe(this.options.prefix + channel)
+      .catch((error: unknown) => this.giveUp(connection, error))
   }
 
   private async connect(): Promise<void> {
+    const { prefix } = this.options
     const connection = this.nextNode().duplicate({
       lazyConnect: true,
       retryStrategy: () => null,
@@ -177,14 +131,14 @@ export class SubscriberConnection {
       enableOfflineQueue: false,
       readOnly: false,
     })
-    this.current = connection
+    this.connection = connection
     connection.on('error', (error: unknown) => this.report(error))
     connection.on('close', () => this.lost(connection))
-    connection.on('message', (channel: string) => this.options.onMessage(channel))
+    connection.on('message', (name: string) => this.ring(name.slice(prefix.length)))
     await connection.connect()
-    const channels = this.options.channels()
-    for (let at = 0; at < channels.length; at += CHANNELS_AT_ONCE) {
-      await connection.subscribe(...channels.slice(at, at + CHANNELS_AT_ONCE))
+    const names = [...this.channels.keys()].map((channel) => prefix + channel)
+    for (let at = 0; at < names.length; at += CHANNELS_AT_ONCE) {
+      await connection.subscribe(...names.slice(at, at + CHANNELS_AT_ONCE))
     }
   }
 
@@ -206,24 +160,31 @@ export class SubscriberConnection {
   }
 
   private lost(connection: Redis): void {
-    if (this.current !== connection) return
-    this.current = null
-    this.regainLater()
+    if (this.connection !== connection) return
+    this.connection = null
+    this.connectLater()
   }
 
-  private regainLater(): void {
+  private connectLater(): void {
     if (this.isClosed) return
     clearTimeout(this.retry)
-    this.retry = setTimeout(() => {
-      this.connect().then(this.options.onRegained, (error: unknown) => {
-        if (this.current === null) {
-          this.report(error)
-          this.regainLater()
-        } else {
-          this.giveUp(this.current, error)
-        }
-      })
-    }, RETRY_MS)
+    this.retry = setTimeout(() => void this.connectAgain(), RETRY_MS)
+  }
+
+  private async connectAgain(): Promise<void> {
+    try {
+      await this.connect()
+    } catch (error) {
+      if (this.connection !== null) {
+        this.giveUp(this.connection, error)
+        return
+      }
+      this.report(error)
+      this.connectLater()
+      return
+    }
+    // What was published meanwhile is lost.
+    for (const channel of this.channels.keys()) this.ring(channel)
   }
 
   private report(error: unknown): void {
