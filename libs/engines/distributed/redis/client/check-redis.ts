@@ -16,8 +16,8 @@ export async function checkRedis(client: RedisClient): Promise<void> {
   const faults = await Promise.all([
     ...masters.map(async (node) => {
       const info = await infoOf(node)
-      return info instanceof Error
-        ? [`${placeOf(node)} gives no answer: ${info.message}`]
+      return typeof info === 'string'
+        ? [`${placeOf(node)} gives no answer: ${info}`]
         : faultsIn(info, node, isCluster)
     }),
     ...replicas.map((node) => faultsOfMember(node)),
@@ -43,24 +43,24 @@ export function watchJoining(client: RedisClient, onFault: (error: RedisSetupErr
 /** Of a node of a Cluster in whichever part; none if it does not answer. */
 async function faultsOfMember(node: Redis): Promise<string[]> {
   const info = await infoOf(node)
-  return info instanceof Error ? [] : faultsIn({ ...info, role: 'master' }, node, true)
+  return typeof info === 'string' ? [] : faultsIn({ ...info, role: 'master' }, node, true)
 }
 
 type Info = Partial<Record<string, string>>
 
-async function infoOf(node: Redis): Promise<Info | RedisSetupError> {
+/** What INFO says, or why it was not answered. */
+async function infoOf(node: Redis): Promise<Info | string> {
+  const reason = (error: unknown) => refusalOf(error) ?? reasonOf(error)
   try {
     // INFO tells the policy also where CONFIG is not allowed, as with hosted ones.
     return fieldsOf(
       await answerOf(
         () => node.info(),
-        (cause) => new RedisSetupError(refusalOf(cause) ?? reasonOf(cause), { cause }),
+        (cause) => new Error(reason(cause), { cause }),
       ),
     )
   } catch (error) {
-    return error instanceof RedisSetupError
-      ? error
-      : new RedisSetupError(refusalOf(error) ?? reasonOf(error), { cause: error })
+    return reason(error)
   }
 }
 
@@ -88,7 +88,7 @@ function faultsIn(info: Info, node: Redis, isOfCluster: boolean): string[] {
   return faults
 }
 
-function fieldsOf(info: string): Partial<Record<string, string>> {
+function fieldsOf(info: string): Info {
   return Object.fromEntries(
     info.split('\r\n').flatMap((line) => {
       const at = line.indexOf(':')

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { Cluster, Redis } from 'ioredis'
+import { LRUCache } from 'lru-cache'
 import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
 import { BULK_TIMEOUT_MS, COMMAND_TIMEOUT_MS } from './answer.js'
 import { connectionFault, reasonOf, RedisSetupError } from './connection-fault.js'
@@ -36,8 +37,9 @@ const MAX_RETRY_MS = 1_000
 const DEMOTED_AGAIN_MS = 5_000
 const SAME_ERROR_AFTER_MS = 10_000
 
-function bounds({ isForBulk = false }: RedisClientOptions) {
+function commonOptions({ isForBulk = false, name }: RedisClientOptions) {
   return {
+    connectionName: name,
     commandTimeout: isForBulk ? BULK_TIMEOUT_MS : COMMAND_TIMEOUT_MS,
     socketTimeout: isForBulk ? BULK_TIMEOUT_MS : SOCKET_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
@@ -54,26 +56,23 @@ export async function openRedis(options: RedisClientOptions): Promise<RedisClien
   const isSecured = urls.some((url) => /^rediss:/i.test(url))
   const spoken = { isSecured, hasCertificate: (tls?.cert ?? null) !== null }
   const client = urls.length > 1 ? clusterOf(options) : nodeOf(options)
+  const errorEvents = client instanceof Cluster ? ['error', 'node error'] : ['error']
   let fault: unknown = null
   const onFirstError = (error: unknown) => (fault = error)
-  client.on('error', onFirstError)
-  if (client instanceof Cluster) client.on('node error', onFirstError)
+  for (const event of errorEvents) client.on(event, onFirstError)
   try {
     // A Cluster that is disconnected while it waits for a node never tells so.
     await beforeDeadline(READY_WITHIN_MS, client.connect())
   } catch (error) {
     client.disconnect()
-    const [cause = error] = [fault].filter((each) => each !== null)
+    const cause = fault ?? error
     throw new RedisSetupError(
       `Redis can't be reached at ${urls.map(withoutSecrets).join(', ')} (REDIS_URL): ${connectionFault(cause, spoken)}`,
       { cause },
     )
   }
-  client.off('error', onFirstError)
-  if (client instanceof Cluster) client.off('node error', onFirstError)
-  const tell = onceAWhile(onError)
-  client.on('error', tell)
-  if (client instanceof Cluster) client.on('node error', tell)
+  const report = onceAWhile(onError)
+  for (const event of errorEvents) client.off(event, onFirstError).on(event, report)
   return client
 }
 
@@ -84,18 +83,14 @@ export function onInterruption(client: RedisClient, listener: () => void): void 
 }
 
 function nodeOf(options: RedisClientOptions): Redis {
-  const {
-    urls: [url = ''],
-    tls,
-    name,
-  } = options
-  const { isSecured, db, ...address } = addressIn(url)
+  const { isSecured, db, ...address } = addressIn(options.urls[0] ?? '')
+  // A name, unlike an address, is sent to the server, which may have several certificates (RFC 6066, section 3).
+  const servername = isIP(address.host) === 0 ? address.host : undefined
   return new Redis({
     ...address,
-    ...bounds(options),
-    ...(isSecured ? { tls: { ...present(tls), ...indicated(address.host) } } : {}),
+    ...commonOptions(options),
+    ...(isSecured ? { tls: { ...tlsOf(options), servername } } : {}),
     db,
-    connectionName: name,
     lazyConnect: true,
     enableOfflineQueue: false,
     retryStrategy: retryDelayMs,
@@ -118,43 +113,35 @@ function onceDemoted(): (error: Error) => boolean {
 }
 
 function clusterOf(options: RedisClientOptions): Cluster {
-  const { urls, tls, name } = options
-  const nodes = urls.map(addressIn)
+  const nodes = options.urls.map(addressIn)
   if (nodes.some(({ db }) => db !== 0)) throw new RedisSetupError('a Redis Cluster has database 0 alone')
   // The nodes that the Cluster tells of are reached with what the first address says.
-  const { username, password, isSecured } = addressIn(urls[0] ?? '')
-  const secured = isSecured ? { tls: present(tls) } : {}
+  const { username, password, isSecured } = addressIn(options.urls[0] ?? '')
+  const secured = isSecured ? { tls: tlsOf(options) } : {}
   return new Cluster(
     nodes.map(({ host, port }) => ({ host, port })),
     {
       lazyConnect: true,
       enableOfflineQueue: false,
       clusterRetryStrategy: retryDelayMs,
-      redisOptions: { ...bounds(options), ...secured, username, password, connectionName: name },
+      redisOptions: { ...commonOptions(options), ...secured, username, password },
       // A certificate speaks of names: none is turned into a number beforehand.
       ...(isSecured ? { dnsLookup: (host, done) => done(null, host) } : {}),
     },
   )
 }
 
-function present(tls: RedisClientOptions['tls']): Record<string, string> {
-  const texts = Object.entries(tls ?? {})
-  return Object.fromEntries(texts.filter((entry): entry is [string, string] => entry[1] !== null))
-}
-
-/** A name, unlike an address, is told to the server, which may have several certificates (RFC 6066, section 3). */
-function indicated(host: string): { servername?: string } {
-  return isIP(host) === 0 ? { servername: host } : {}
+function tlsOf({ tls }: RedisClientOptions) {
+  return { ca: tls?.ca ?? undefined, cert: tls?.cert ?? undefined, key: tls?.key ?? undefined }
 }
 
 /** A Cluster tries again many times a second, and says so each time. */
 function onceAWhile(onError: (error: unknown) => void): (error: unknown) => void {
-  const toldAtMs = new Map<string, number>()
+  const reported = new LRUCache<string, true>({ max: 100, ttl: SAME_ERROR_AFTER_MS })
   return (error) => {
     const reason = reasonOf(error)
-    const nowMs = performance.now()
-    if (nowMs - (toldAtMs.get(reason) ?? -Infinity) < SAME_ERROR_AFTER_MS) return
-    toldAtMs.set(reason, nowMs)
+    if (reported.has(reason)) return
+    reported.set(reason, true)
     onError(error)
   }
 }
@@ -163,19 +150,8 @@ function retryDelayMs(attempt: number): number {
   return Math.min(attempt * 100, MAX_RETRY_MS)
 }
 
-/** What an address of a node says. */
-interface RedisAddress {
-  host: string
-  port: number
-  db: number
-  username: string | undefined
-  password: string | undefined
-  /** Whether over TLS. */
-  isSecured: boolean
-}
-
-/** Throws RedisSetupError if it says nothing of use. */
-function addressIn(text: string): RedisAddress {
+/** What an address of a node says. Throws RedisSetupError if it says nothing of use. */
+function addressIn(text: string) {
   const url = URL.parse(text)
   // What can't be read may have its password anywhere: nothing of it is shown.
   if (url === null) throw new RedisSetupError('REDIS_URL is not redis://user:password@host:port/database')
@@ -187,6 +163,7 @@ function addressIn(text: string): RedisAddress {
     db: Number(pathname.slice(1)),
     username: decoded(username),
     password: decoded(password),
+    /** Whether over TLS. */
     isSecured: protocol === 'rediss:',
   }
 }
