@@ -59,10 +59,9 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       onError,
     })
     opened.defer(() => log.close())
-    const view = new RedisKeyView({ client, prefix })
     const vault = await LoggedKeyVault.open({
       log,
-      view,
+      view: new RedisKeyView({ client, prefix }),
       masterKeys,
       now,
       onError,
@@ -70,30 +69,19 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: HEARTBEAT_EVERY_MS } : {}),
     })
     opened.defer(() => vault.close())
-    const {
-      store: projections,
-      queries: views,
-      accounts,
-      deliveries,
-      replays,
-      webhooks,
-    } = redisReadModel({ client, bulk, prefix, partitions })
-    const { progress, doubt } = rememberProgress(views, log)
+    const { store, queries, ...views } = redisReadModel({ client, bulk, prefix, partitions })
+    const { progress, doubt } = rememberProgress(queries, log)
     onInterruption(client, doubt)
-    const queries = { ...views, progress }
     const signals = await RedisSignals.open({
       client,
       prefix,
       onError: (error) => onError(error, 'passing signals'),
     })
     opened.defer(() => signals.close())
-    const limits = redisRateLimits({ client, prefix })
     const keyUse = new GatheredKeyUse(new RedisKeyUseStore(client, prefix), (error) =>
       onError(error, 'storing when keys were used'),
     )
     opened.defer(() => keyUse.close())
-    const times = { leaseMs: LEASE_MS, keptMs: KEPT_MS }
-    const idempotency = new RedisIdempotencyStore({ client, prefix, now, ...times })
     const usage = settings.countsUsage
       ? serverUsage({
           url: settings.clickhouseUrl ?? '',
@@ -108,16 +96,13 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       log,
       vault,
       secrets: webhookSecrets(masterKeys),
-      projections,
-      inboxes: queries,
-      accounts,
-      deliveries,
-      replays,
-      webhooks,
+      projections: store,
+      inboxes: { ...queries, progress },
+      ...views,
       keyUse,
       signals,
-      limits,
-      idempotency,
+      limits: redisRateLimits({ client, prefix }),
+      idempotency: new RedisIdempotencyStore({ client, prefix, now, leaseMs: LEASE_MS, keptMs: KEPT_MS }),
       usage,
       disk: null,
       close,
@@ -135,16 +120,13 @@ function saslOf(settings: Settings): KafkaEventLogOptions['sasl'] {
   return { mechanism, username: kafkaSaslUsername ?? '', password: kafkaSaslPassword ?? '' }
 }
 
-type TlsFile =
-  | ('kafkaTlsCa' | 'kafkaTlsCert' | 'kafkaTlsKey')
-  | ('redisTlsCa' | 'redisTlsCert' | 'redisTlsKey')
-  | 'clickhouseTlsCa'
+type PemSetting = Extract<keyof Settings, `${string}Tls${'Ca' | 'Cert' | 'Key'}`>
 
 function tlsOf(
   settings: Settings,
-  names: { ca: TlsFile } & Partial<Record<keyof PemTexts, TlsFile>>,
+  names: { ca: PemSetting; cert?: PemSetting; key?: PemSetting },
 ): Promise<PemTexts> {
-  const file = (name: TlsFile | undefined): PemFile =>
+  const file = (name: PemSetting | undefined): PemFile =>
     name === undefined
       ? { variable: '', path: null }
       : { variable: SETTINGS[name].variable, path: settings[name] }
