@@ -1,13 +1,13 @@
-import type { FollowingRecords } from '#libs/ports/event-log/partition-loop.js'
+import type { PartitionSource } from '#libs/ports/event-log/partition-loop.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
-import { isOutOfRange, type Fetched, type KafkaCluster } from './kafka-cluster.js'
+import { isOutOfRange, type Fetched, type KafkaCluster, type Wanted } from './kafka-cluster.js'
+
+type Following = Awaited<ReturnType<PartitionSource['next']>>
 
 /** A reader of one partition that waits for records. */
-interface Wanted {
-  partition: number
-  offset: number
-  resolve: (following: FollowingRecords | 'out-of-range' | null) => void
+interface Reader extends Wanted {
+  resolve: (following: Following) => void
 }
 
 /** How long a broker holds an answer back for records to come. */
@@ -25,7 +25,7 @@ const FETCH_AGAIN = { firstMs: 100, mostMs: 2_000 }
  * handling of all that a broker gave before it asks that broker again: one slow partition would block the others.
  */
 export class PartitionFetcher {
-  private readonly wanting = new Map<number, Wanted>()
+  private readonly wanting = new Map<number, Reader>()
   /** Partitions whose readers were given records and have not come back for more. */
   private readonly handling = new Set<number>()
   /** Requests under way, and the pauses behind them, by broker. */
@@ -46,17 +46,16 @@ export class PartitionFetcher {
   ) {}
 
   /** As PartitionSource.next. */
-  async next(
-    partition: number,
-    offset: number,
-    signal: AbortSignal,
-  ): Promise<FollowingRecords | 'out-of-range' | null> {
+  async next(partition: number, offset: number, signal: AbortSignal): Promise<Following> {
     if (signal.aborted) return null
-    const { promise, resolve } = Promise.withResolvers<FollowingRecords | 'out-of-range' | null>()
-    const wanted: Wanted = { partition, offset, resolve }
-    const drop = () => this.drop(wanted)
+    const { promise, resolve } = Promise.withResolvers<Following>()
+    const reader: Reader = { partition, offset, resolve }
+    const drop = () => {
+      if (this.wanting.get(partition) === reader) this.wanting.delete(partition)
+      resolve(null)
+    }
     signal.addEventListener('abort', drop, { once: true })
-    this.wanting.set(partition, wanted)
+    this.wanting.set(partition, reader)
     this.release(partition)
     this.askAll()
     const following = await promise
@@ -81,12 +80,6 @@ export class PartitionFetcher {
     return this.stopping.signal.aborted
   }
 
-  private drop(wanted: Wanted): void {
-    const { partition, resolve } = wanted
-    if (this.wanting.get(partition) === wanted) this.wanting.delete(partition)
-    resolve(null)
-  }
-
   private askAll(): void {
     if (this.isStopped()) return
     const wanted = [...this.wanting.values()].filter(({ partition }) => !this.leftOut.has(partition))
@@ -105,7 +98,7 @@ export class PartitionFetcher {
     }
   }
 
-  private async ask(nodeId: string, wanted: readonly Wanted[]): Promise<void> {
+  private async ask(nodeId: string, wanted: readonly Reader[]): Promise<void> {
     const waitMs = this.handling.size > 0 || this.suspects.size > 0 ? BUSY_WAIT_MS : WAIT_MS
     const askedAt = Date.now()
     const fetched = await this.cluster.fetch(nodeId, this.topic, wanted, waitMs)
@@ -122,7 +115,7 @@ export class PartitionFetcher {
   }
 
   /** Whether anybody was given records. */
-  private give(fetched: Fetched, asked: readonly Wanted[]): boolean {
+  private give(fetched: Fetched, asked: readonly Reader[]): boolean {
     if (this.isStopped()) return false
     let hasGiven = false
     for (const { partition, from, records, next } of fetched.partitions) {

@@ -1,4 +1,5 @@
 import type { ChainableCommander } from 'ioredis'
+import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
 import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
 
 /** No request waits longer for one answer. */
@@ -28,6 +29,11 @@ export async function answerOf<Answer>(
   }
 }
 
+/** One round trip to the views, or a few. Rejects with ReadModelUnavailableError if no answer comes in time. */
+export function reach<Answer>(ask: () => Promise<Answer>, withinMs?: number): Promise<Answer> {
+  return answerOf(ask, (cause) => new ReadModelUnavailableError('Redis is out of reach', { cause }), withinMs)
+}
+
 function isRefusal(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError' && !CANNOT_NOW.test(error.message)
 }
@@ -39,4 +45,9 @@ export async function answersOf(pipeline: ChainableCommander): Promise<unknown[]
     if (error !== null) throw error
     return answer
   })
+}
+
+/** Runs of no more than `most` items, so that no round trip is large. */
+export function* runsOf<Item>(items: readonly Item[], most: number): Generator<Item[]> {
+  for (let at = 0; at < items.length; at += most) yield items.slice(at, at + most)
 }

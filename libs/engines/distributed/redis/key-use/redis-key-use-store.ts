@@ -1,6 +1,5 @@
 import type { KeyId } from '#libs/domain/ids/typeid.js'
-import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
-import { answerOf, answersOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { answersOf, reach, runsOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { KeyUseStore } from '#libs/ports/key-use/key-use.js'
 
@@ -24,10 +23,9 @@ export class RedisKeyUseStore implements KeyUseStore {
   }
 
   async put(uses: ReadonlyMap<KeyId, Date>): Promise<void> {
-    const all = [...uses]
-    for (let at = 0; at < all.length; at += KEYS_AT_ONCE) {
-      const members = all.slice(at, at + KEYS_AT_ONCE).flatMap(([keyId, used]) => [used.getTime(), keyId])
-      await answerOf(() => this.client.zadd(this.key, 'GT', ...members), unavailable)
+    for (const run of runsOf([...uses], KEYS_AT_ONCE)) {
+      const members = run.flatMap(([keyId, used]) => [used.getTime(), keyId])
+      await reach(() => this.client.zadd(this.key, 'GT', ...members))
     }
   }
 
@@ -36,15 +34,11 @@ export class RedisKeyUseStore implements KeyUseStore {
     if (keyIds.length === 0) return found
     const pipeline = this.client.pipeline()
     for (const keyId of keyIds) pipeline.zscore(this.key, keyId)
-    const scores = await answerOf(() => answersOf(pipeline), unavailable)
+    const scores = await reach(() => answersOf(pipeline))
     for (const [index, keyId] of keyIds.entries()) {
       const score = scores[index]
       if (typeof score === 'string') found.set(keyId, new Date(Number(score)))
     }
     return found
   }
-}
-
-function unavailable(cause: unknown): ReadModelUnavailableError {
-  return new ReadModelUnavailableError('Redis is out of reach', { cause })
 }

@@ -1,11 +1,12 @@
 import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
+import { reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { Partition, PartitionRange } from '#libs/ports/event-log/event-log.js'
 import { dropMessages, StepWrites, WRITE } from './changes.js'
 import { messagesOf } from './contents.js'
 import type { ViewKeys } from './keys.js'
-import { idsIn, reach } from './lists.js'
+import { idsIn } from './lists.js'
 
 /** Changes with what a key holds: views of another form are rebuilt from the log. */
 const FORM = 2

@@ -1,10 +1,10 @@
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-import { answersOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { BULK_TIMEOUT_MS, answersOf, reach, runsOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
 import type { MessageContent } from '#libs/ports/read-model/views.js'
 import type { ViewKeys } from './keys.js'
-import { idsIn, reach, reachBulk, runsOf } from './lists.js'
+import { idsIn } from './lists.js'
 
 // Bodies and sources, each a key that expires: no script has to carry them.
 
@@ -27,7 +27,7 @@ export async function writeContents(
       pipeline.set(keys.body(content), Buffer.from(content.body), 'PXAT', untilMs)
       pipeline.set(keys.raw(content), Buffer.from(content.raw), 'PXAT', untilMs)
     }
-    await reachBulk(() => answersOf(pipeline))
+    await reach(() => answersOf(pipeline), BULK_TIMEOUT_MS)
   }
 }
 

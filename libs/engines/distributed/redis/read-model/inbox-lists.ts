@@ -1,9 +1,10 @@
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
+import { runsOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { InboxListQuery, InboxQueries } from '#libs/ports/read-model/queries.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
-import { pageOfIds, reachEvery, runsOf } from './lists.js'
+import { pageOfIds, reachEvery } from './lists.js'
 import type { Tables } from './rows.js'
 
 const FIRST_ID = 'inb_'

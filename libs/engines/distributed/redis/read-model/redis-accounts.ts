@@ -1,10 +1,11 @@
 import type { KeyId } from '#libs/domain/ids/typeid.js'
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
+import { reach, runsOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import { scopesOf, type AccountQueries, type WebhookQueries } from '#libs/ports/read-model/queries.js'
 import { type ViewKeys, keyListMember, readActiveKey, webhookListMember } from './keys.js'
-import { pageOfIds, reach, runsOf } from './lists.js'
+import { pageOfIds } from './lists.js'
 import type { Tables } from './rows.js'
 
 /** To one round trip, whose answer is as large as their webhooks are many. */

@@ -1,10 +1,10 @@
 import type { DeliveryId, WebhookId } from '#libs/domain/ids/typeid.js'
-import { answersOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { answersOf, reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { DeliveryListQuery, DeliveryQueries, DueDeliveries } from '#libs/ports/read-model/queries.js'
 import { isOver, type DeliveryRow } from '#libs/ports/read-model/views.js'
-import { pageByOffset, reach, reachEvery, webhooksIn } from './lists.js'
+import { pageByOffset, reachEvery, webhooksIn } from './lists.js'
 import type { ViewKeys } from './keys.js'
 import type { Tables } from './rows.js'
 

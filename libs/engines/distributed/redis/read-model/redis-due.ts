@@ -1,9 +1,10 @@
 import type { InboxId } from '#libs/domain/ids/typeid.js'
+import { reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { DueInboxes } from '#libs/ports/read-model/queries.js'
 import type { ViewKeys } from './keys.js'
-import { reach, reachEvery } from './lists.js'
+import { reachEvery } from './lists.js'
 
 const LEASE_MS = 10_000
 /** How often it looks again if other processes were faster. */

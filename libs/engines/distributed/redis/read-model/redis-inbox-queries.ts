@@ -1,10 +1,11 @@
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
+import { reach, BULK_TIMEOUT_MS } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import { inboxLists } from './inbox-lists.js'
 import type { ViewKeys } from './keys.js'
-import { pageByOffset, reach, reachBulk, reachEvery } from './lists.js'
+import { pageByOffset, reachEvery } from './lists.js'
 import { decodeHistoryEntry, type Tables } from './rows.js'
 
 export function inboxQueries(
@@ -72,7 +73,7 @@ export function inboxQueries(
   async function content(key: MessageKey, contentKey: string): Promise<Buffer | null> {
     const [row, bytes] = await Promise.all([
       tables.messages.get(key),
-      reachBulk(() => bulk.getBuffer(contentKey)),
+      reach(() => bulk.getBuffer(contentKey), BULK_TIMEOUT_MS),
     ])
     return row?.message.state === 'present' ? bytes : null
   }

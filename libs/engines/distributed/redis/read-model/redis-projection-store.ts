@@ -1,3 +1,4 @@
+import { reach, runsOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { ProjectionStore, Step } from '#libs/ports/read-model/projection-store.js'
@@ -6,7 +7,6 @@ import { beginPartition } from './begin-partition.js'
 import { addChange, StepWrites, WRITE } from './changes.js'
 import { contentKeysHeld, messagesOf, removeContents, writeContents } from './contents.js'
 import type { ViewKeys } from './keys.js'
-import { reach, runsOf } from './lists.js'
 import type { Tables } from './rows.js'
 
 const ADDRESSES_AT_ONCE = 500

@@ -1,10 +1,10 @@
 import type { ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
-import { answersOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { answersOf, reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { ReplayLeases, ReplayQueries } from '#libs/ports/read-model/queries.js'
 import { type ViewKeys, askingMember, readAskingMember } from './keys.js'
-import { idsIn, pageOfIds, reach, webhooksIn } from './lists.js'
+import { idsIn, pageOfIds, webhooksIn } from './lists.js'
 import type { Tables } from './rows.js'
 
 const IDS_AT_ONCE = 500

@@ -3,39 +3,41 @@ import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import type { AccountId, InboxId, KeyId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { REMOVED, Webhook } from '#libs/domain/webhook/webhook.js'
+import { reach, runsOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { HistoryEntry } from '#libs/ports/read-model/history.js'
 import type { DeliveryKey, MessageKey, ReplayKey } from '#libs/ports/read-model/projection-store.js'
 import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '#libs/ports/read-model/views.js'
 import type { ViewKeys } from './keys.js'
-import { reach, runsOf } from './lists.js'
 
 export type Tables = ReturnType<typeof tablesIn>
 
 /** All rows. A removed webhook leaves a mark in place of its row. */
 export function tablesIn(client: RedisClient, keys: ViewKeys) {
   const { partitionOf } = keys
+  const byId = <Id extends string, Row>(hashOf: (id: Id) => string) =>
+    new Table<Id, Row>(client, hashOf, (id) => id)
   return {
-    inboxes: new Table<InboxId, InboxRow>(client, (id) => [keys.inboxes(partitionOf(id)), id]),
-    messages: new Table<MessageKey, MessageRow>(client, ({ inboxId, messageId }) => [
-      keys.messages(inboxId),
-      messageId,
-    ]),
-    accounts: new Table<AccountId, Account>(client, (id) => [keys.accounts, id]),
-    apiKeys: new Table<KeyId, ApiKey>(client, (id) => [keys.apiKeys, id]),
-    webhooks: new Table<WebhookId, Webhook | typeof REMOVED>(client, (id) => [keys.webhooks, id]),
-    deliveries: new Table<DeliveryKey, DeliveryRow>(client, ({ webhookId, deliveryId }) => [
-      keys.deliveries(webhookId),
-      deliveryId,
-    ]),
-    replays: new Table<ReplayKey, Replay>(client, ({ webhookId, replayId }) => [
-      keys.replays(webhookId),
-      replayId,
-    ]),
-    webhookHealth: new Table<WebhookId, WebhookHealth>(client, (id) => [
-      keys.webhookHealth(partitionOf(id)),
-      id,
-    ]),
+    inboxes: byId<InboxId, InboxRow>((id) => keys.inboxes(partitionOf(id))),
+    accounts: byId<AccountId, Account>(() => keys.accounts),
+    apiKeys: byId<KeyId, ApiKey>(() => keys.apiKeys),
+    webhooks: byId<WebhookId, Webhook | typeof REMOVED>(() => keys.webhooks),
+    webhookHealth: byId<WebhookId, WebhookHealth>((id) => keys.webhookHealth(partitionOf(id))),
+    messages: new Table<MessageKey, MessageRow>(
+      client,
+      ({ inboxId }) => keys.messages(inboxId),
+      ({ messageId }) => messageId,
+    ),
+    deliveries: new Table<DeliveryKey, DeliveryRow>(
+      client,
+      ({ webhookId }) => keys.deliveries(webhookId),
+      ({ deliveryId }) => deliveryId,
+    ),
+    replays: new Table<ReplayKey, Replay>(
+      client,
+      ({ webhookId }) => keys.replays(webhookId),
+      ({ replayId }) => replayId,
+    ),
   }
 }
 
@@ -48,18 +50,19 @@ const cbor = new Encoder({ useRecords: false, tagUint8Array: false })
 export class Table<Key, Row> {
   constructor(
     private readonly client: RedisClient,
-    private readonly placeOf: (key: Key) => [hash: string, field: string],
+    private readonly hashOf: (key: Key) => string,
+    private readonly fieldOf: (key: Key) => string,
   ) {}
 
   async get(key: Key): Promise<Row | null> {
-    const bytes = await reach(() => this.client.hgetBuffer(...this.placeOf(key)))
+    const bytes = await reach(() => this.client.hgetBuffer(this.hashOf(key), this.fieldOf(key)))
     return bytes === null ? null : this.decode(bytes)
   }
 
   /** In the order of the keys; many in few round trips, those of one hash with one command. */
   async getAll(keys: readonly Key[]): Promise<(Row | null)[]> {
     const rows = new Map<Key, Row>()
-    const commands = [...Map.groupBy(keys, (key) => this.placeOf(key)[0])].flatMap(([hash, inHash]) =>
+    const commands = [...Map.groupBy(keys, this.hashOf)].flatMap(([hash, inHash]) =>
       [...runsOf(inHash, ROWS_AT_ONCE)].map((run) => ({ hash, run })),
     )
     for (const turn of runsOf(commands, ROWS_AT_ONCE)) {
@@ -70,7 +73,7 @@ export class Table<Key, Row> {
 
   /** The arguments of the command that stores a row. */
   put(key: Key, row: Row): [command: 'HSET', hash: string, field: string, value: Buffer] {
-    return ['HSET', ...this.placeOf(key), cbor.encode(row)]
+    return ['HSET', this.hashOf(key), this.fieldOf(key), cbor.encode(row)]
   }
 
   /** Only the projection store writes rows, in the form that the slot names. */
@@ -78,9 +81,9 @@ export class Table<Key, Row> {
     return cbor.decode(bytes) as Row
   }
 
-  private async readRun(hash: string, keys: readonly Key[], rows: Map<Key, Row>): Promise<void> {
-    const found = await this.client.hmgetBuffer(hash, ...keys.map((key) => this.placeOf(key)[1]))
-    for (const [index, key] of keys.entries()) {
+  private async readRun(hash: string, run: readonly Key[], rows: Map<Key, Row>): Promise<void> {
+    const found = await this.client.hmgetBuffer(hash, ...run.map(this.fieldOf))
+    for (const [index, key] of run.entries()) {
       const bytes = found[index] ?? null
       if (bytes !== null) rows.set(key, this.decode(bytes))
     }

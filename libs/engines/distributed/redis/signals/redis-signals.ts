@@ -1,5 +1,6 @@
 import { Cluster, type Redis } from 'ioredis'
 import { messageOf } from '#libs/runtime/errors.js'
+import { runsOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
 
@@ -137,9 +138,7 @@ export class RedisSignals implements Signals {
     connection.on('message', (name: string) => this.ring(name.slice(prefix.length)))
     await connection.connect()
     const names = [...this.channels.keys()].map((channel) => prefix + channel)
-    for (let at = 0; at < names.length; at += CHANNELS_AT_ONCE) {
-      await connection.subscribe(...names.slice(at, at + CHANNELS_AT_ONCE))
-    }
+    for (const run of runsOf(names, CHANNELS_AT_ONCE)) await connection.subscribe(...run)
   }
 
   /** In a Cluster each attempt goes to another node. */
