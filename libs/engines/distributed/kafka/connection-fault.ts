@@ -10,7 +10,7 @@ const TLS_SETTINGS = {
 
 type Credentials = Pick<KafkaClientOptions, 'sasl' | 'tls'>
 
-/** Why Kafka could not be used from the start, and which setting to look at where it is one. */
+/** Why Kafka could not be used from the start, and which setting to check, if it is one. */
 export function connectionFault(error: unknown, credentials: Credentials): string {
   const reason = messageOf(error).trim()
   const known = logInFault(error, credentials) ?? tlsFault(error, TLS_SETTINGS)

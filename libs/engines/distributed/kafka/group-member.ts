@@ -39,8 +39,8 @@ const COORDINATOR_STARTS = new Set([
 ])
 
 /**
- * Keeps a place in a consumer group and fetches nothing: all partitions are paused in kafkajs, whose rounds then only
- * send heartbeats, whatever the handlers do. Whenever kafkajs gives the membership up, a new one is begun.
+ * Is a member of a consumer group and fetches nothing: all partitions are paused in kafkajs, whose rounds then only
+ * send heartbeats, whatever the handlers do. Whenever kafkajs gives the membership up, a new one begins.
  */
 export class GroupMember {
   private readonly generation = new Generation()
@@ -90,7 +90,7 @@ export class GroupMember {
     })
   }
 
-  /** Resolves once the group knows that the member has gone, or can't be told. */
+  /** Resolves once the group knows that the member has gone, or can't be reached. */
   async stop(): Promise<void> {
     this.leaving.abort()
     await this.loop
@@ -180,13 +180,13 @@ export interface Membership {
 }
 
 /**
- * Which generation of its group a member is in, learnt from its heartbeats: kafkajs tells of it nowhere else. Each
+ * Which generation of its group a member is in, learnt from its heartbeats: kafkajs reports it nowhere else. Each
  * change of the group begins the next one.
  */
 export class Generation {
   private last: Membership | null = null
   private memberId: string | null = null
-  /** Since the last heartbeat that told of a generation. */
+  /** Since the last heartbeat that named a generation. */
   private assignments = 0
   private telling = unanswered()
 
@@ -208,7 +208,7 @@ export class Generation {
    */
   heard(membership: Membership): boolean {
     const { last, assignments } = this
-    // An answer may come late, while the member joins anew.
+    // An answer may come late, while the member joins again.
     const isOld = membership.memberId !== this.memberId || membership.generation <= (last?.generation ?? -1)
     if (isOld) return true
     this.last = membership

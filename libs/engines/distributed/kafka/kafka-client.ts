@@ -18,11 +18,11 @@ export interface KafkaClientOptions {
   } | null
   /** PEM text; null as a whole for plain connections, `ca` null for the system's authorities. */
   tls: { ca: string | null; cert: string | null; key: string | null } | null
-  /** Told of what goes wrong in the background, where it is tried again, and what was being done. */
+  /** Called with what fails in the background, where it is tried again, and with what was being done. */
   onError: (error: unknown, during: string) => void
 }
 
-/** How long the log is waited for before a caller is told that it is unavailable. */
+/** After that long without an answer a caller gets LogUnavailableError. */
 export const ANSWER_WITHIN_MS = 10_000
 
 const CONNECT_WITHIN_MS = 3_000
@@ -91,9 +91,9 @@ interface RequestQueue {
 }
 
 /**
- * kafkajs 2.2.4 looks every millisecond, on every connection, whether a request waits to be sent, for as long as the
+ * kafkajs 2.2.4 checks every millisecond, on every connection, whether a request waits to be sent, for as long as the
  * connection lasts (github.com/tulios/kafkajs/issues/1704), which costs a process with a few consumers some percent
- * of a core and warns of a negative timeout. Afterwards it looks only while one waits.
+ * of a core and warns of a negative timeout. After this call it checks only while one waits.
  */
 export function checkOnlyWhatIsPending(): void {
   const { prototype } = createRequire(import.meta.url)('kafkajs/src/network/requestQueue/index.js') as {

@@ -14,7 +14,7 @@ const PARTITION_FETCH_BYTES = 2 << 20
 const FETCH_BYTES = 16 << 20
 const LOOK_AGAIN_MS = 100
 const LOOKS = 4
-/** Where the leader is not known. */
+/** The node id if the leader is not known. */
 const NOBODY = '-1'
 
 export interface Wanted {
@@ -99,7 +99,7 @@ export class KafkaCluster {
   }
 
   /**
-   * Records from the wanted offsets on, of partitions that one broker leads; where there is none the broker waits
+   * Records from the wanted offsets on, of partitions that one broker leads; without any the broker waits
    * up to `maxWaitMs` for one. An answer has no entry for a partition without records.
    */
   async fetch(nodeId: string, topic: string, wanted: readonly Wanted[], maxWaitMs: number): Promise<Fetched> {
@@ -128,7 +128,7 @@ export class KafkaCluster {
     })
   }
 
-  /** To be called where a request failed: learns again who leads what. */
+  /** To be called after a failed request: asks again which broker leads what. */
   async recover(error: unknown): Promise<void> {
     const { name, host, port } = error as { name?: unknown; host?: unknown; port?: unknown }
     if (name === 'KafkaJSConnectionClosedError' && typeof host === 'string' && typeof port === 'number') {
@@ -172,7 +172,7 @@ function offsetIn(topics: readonly TopicOffsets[] | undefined, partition: number
   return Number(found.offset)
 }
 
-/** What kafkajs decodes of an answer to a fetch (version 11 of the request), as far as it is looked at. */
+/** What kafkajs decodes of an answer to a fetch (version 11 of the request), as far as it is used. */
 export interface FetchResponse {
   clientSideThrottleTime?: number
   responses: readonly {
@@ -213,7 +213,7 @@ export function readFetched(response: FetchResponse, wanted: readonly Wanted[]):
     .flatMap((topic) => topic.partitions)
     .map(({ partition, highWatermark, messages }) => {
       const from = wanted.find((candidate) => candidate.partition === partition)?.offset ?? 0
-      // A batch comes whole, also where its first records lie before the offset; transactions leave markers.
+      // A batch comes whole, even if its first records lie before the offset; transactions leave markers.
       const records = messages
         .filter(({ offset, isControlRecord }) => Number(offset) >= from && isControlRecord !== true)
         .map(storedRecord)
@@ -223,7 +223,7 @@ export function readFetched(response: FetchResponse, wanted: readonly Wanted[]):
   return { partitions, isThrottled: (response.clientSideThrottleTime ?? 0) > 0 }
 }
 
-/** Compaction keeps a batch's extent where it removes its last records. */
+/** Compaction keeps a batch's extent even if it removes its last records. */
 function behind(last: FetchedMessage | undefined): number {
   if (last === undefined) return 0
   const { batchContext } = last
@@ -240,7 +240,7 @@ function storedRecord({ offset, key, value, headers = {} }: FetchedMessage): Sto
   }
 }
 
-/** Of a header that stands there more than once the last one counts. */
+/** If a header occurs more than once, the last one counts. */
 function textOf(header: unknown): string {
   const last: unknown = Array.isArray(header) ? header.at(-1) : header
   return Buffer.isBuffer(last) ? last.toString() : ''

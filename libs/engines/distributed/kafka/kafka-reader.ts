@@ -7,12 +7,12 @@ import { ANSWER_WITHIN_MS, within } from './kafka-client.js'
 import { isOutOfRange, type Fetched, type KafkaCluster } from './kafka-cluster.js'
 
 const WAIT_MS = 100
-/** That many empty answers, one after the other, tell that compaction has left nothing up to the end. */
+/** After that many empty answers in a row, compaction has left nothing up to the end. */
 const EMPTY_ANSWERS = 2
 
 /**
  * The records of a range, in batches, without a group. It ends at the range's end, seen or not: compaction may have
- * removed the last records, retention the first. Rejects with LogUnavailableError where Kafka goes on giving
+ * removed the last records, retention the first. Rejects with LogUnavailableError if Kafka keeps giving
  * nothing of what it should hold.
  */
 export async function* readRange(
@@ -46,7 +46,7 @@ export async function* readRange(
   }
 }
 
-/** Where retention has removed the offset, an answer without records that goes on at the first one left. */
+/** If retention has removed the offset, an answer without records that continues at the first one left. */
 async function fetchOrSkip(
   cluster: KafkaCluster,
   topic: string,

@@ -8,7 +8,7 @@ export const REQUEST_BYTES = 4 << 20
 /** What a record may have beside the mail itself: envelope, seal, attributes. */
 const HEAD_ROOM_BYTES = 1 << 20
 
-// Names that Node finds in this CommonJS module only where they are asked of the whole.
+// Node doesn't find these names of the CommonJS module in a named import.
 const { ConfigResourceTypes, ConfigSource } = kafkajs
 
 const LOOK_EVERY_MS = 20
@@ -118,7 +118,7 @@ export async function ensureTopics(
         `inbox's order: set the number back, or begin anew under another topic prefix`,
     )
   }
-  // As many copies as a topic has: a process that is told of fewer must not lower what the others rely on.
+  // As many copies as a topic has: a process that is configured with fewer must not lower what the others rely on.
   const asTheyAre = topics.map(({ config, replication, ...topic }) => {
     const copies = found.get(topic.name)?.copies ?? replication
     return { ...topic, config: { ...config, ...durability(copies) } }

@@ -28,7 +28,7 @@ export class PartitionFetcher {
   private readonly wanting = new Map<number, Reader>()
   /** Partitions whose readers were given records and have not come back for more. */
   private readonly handling = new Set<number>()
-  /** Requests under way, and the pauses behind them, by broker. */
+  /** Requests under way, and the pauses after them, by broker. */
   private readonly asked = new Map<string, Promise<void>>()
   /** Partitions of an answer that could not be read: each is asked for alone until it is known which one it was. */
   private readonly suspects = new Set<number>()
@@ -114,7 +114,7 @@ export class PartitionFetcher {
     }
   }
 
-  /** Whether anybody was given records. */
+  /** Whether a reader was given records. */
   private give(fetched: Fetched, asked: readonly Reader[]): boolean {
     if (this.isStopped()) return false
     let hasGiven = false
@@ -156,7 +156,7 @@ export class PartitionFetcher {
     if (!this.isStopped()) await this.cluster.recover(error).catch(this.onError)
   }
 
-  /** Only this partition stands still: what the broker gives of the others can be read. */
+  /** Only this partition stops: what the broker gives of the others can be read. */
   private leaveOut({ partition, offset }: Wanted, cause: unknown): void {
     this.suspects.delete(partition)
     this.onError(

@@ -11,7 +11,7 @@ import { REQUEST_BYTES } from './kafka-topics.js'
 interface Append {
   record: LogRecord
   partition: number
-  /** The caller has been told that the record is not known to be durable. */
+  /** The caller's promise was rejected: the record is not known to be durable. */
   isGivenUp: boolean
   /** Why it was not taken the last time that it was sent. */
   failure: unknown
@@ -34,10 +34,10 @@ const SEND_WITHIN_MS = 60_000
 /**
  * Appends the records of one topic in the order in which they came: one request at a time is under way for a
  * partition, and it is sent again before any later one. So the order holds without kafkajs's idempotent producer,
- * which would have to be let retry for ever. What is sent again may stand twice on the log, which readers must bear
+ * which would have to retry for ever. What is sent again may be on the log twice, which readers must tolerate
  * anyway; the position given is that of the copy that was acknowledged.
  *
- * One request carries all partitions, and kafkajs tells of its failure as a whole. Where it fails each partition's
+ * One request carries all partitions, and kafkajs reports its failure as a whole. If it fails, each partition's
  * records get a lane of their own, with what comes after them, until it is empty: a partition without a leader holds
  * up no other, and what the others took is not sent more than once again.
  */
@@ -151,7 +151,7 @@ export class TopicAppender {
   }
 }
 
-/** A producer as the appenders need it: it sends to the partition that it is told, and not again by itself. */
+/** A producer as the appenders need it: it sends to the partition that each record names, and does not retry. */
 export function makeProducer(kafka: Kafka): Producer {
   return kafka.producer({
     allowAutoTopicCreation: false,

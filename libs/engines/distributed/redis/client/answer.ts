@@ -14,8 +14,8 @@ const CANNOT_NOW =
   /^(LOADING|OOM|BUSY|READONLY|MISCONF|NOREPLICAS|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|NOAUTH|WRONGPASS|NOPERM)\b/
 
 /**
- * What Redis answers. Where none comes in time, or one that says that Redis can't serve now, rejects with what
- * `unavailable` makes of the cause; what was asked for may have been done, or be done yet.
+ * What Redis answers. If no answer comes in time, or one that says that Redis can't serve now, rejects with what
+ * `unavailable` makes of the cause; the request may have been carried out, or may still be.
  */
 export async function answerOf<Answer>(
   ask: () => Promise<Answer>,

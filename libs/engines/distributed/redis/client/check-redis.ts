@@ -6,8 +6,8 @@ import type { RedisClient } from './redis-client.js'
 const LEAST_VERSION = 7
 
 /**
- * Resolves where every master is fit to hold Mayfly's state, and every replica that answers fit to take a master's
- * place; else rejects with RedisSetupError, which names each fault and what to do about it.
+ * Resolves if every master is fit to hold Mayfly's state, and every replica that answers is fit to replace one.
+ * Otherwise rejects with RedisSetupError, which names each fault and what to do about it.
  */
 export async function checkRedis(client: RedisClient): Promise<void> {
   const isCluster = client instanceof Cluster
@@ -27,7 +27,7 @@ export async function checkRedis(client: RedisClient): Promise<void> {
   if (all.length > 0) throw new RedisSetupError(all.join('; '))
 }
 
-/** Tells of each node that joins a Cluster later and is not fit for it, as often as it is connected to. */
+/** Reports each node that joins a Cluster later and is not fit for it, at each connection to it. */
 export function watchJoining(client: RedisClient, onFault: (error: RedisSetupError) => void): void {
   if (!(client instanceof Cluster)) return
   client.on('+node', (node: Redis) => {
@@ -52,7 +52,7 @@ type Info = Partial<Record<string, string>>
 async function infoOf(node: Redis): Promise<Info | string> {
   const reason = (error: unknown) => refusalOf(error) ?? reasonOf(error)
   try {
-    // INFO tells the policy also where CONFIG is not allowed, as with hosted ones.
+    // INFO shows the policy even if CONFIG is not allowed, as on hosted servers.
     return fieldsOf(
       await answerOf(
         () => node.info(),

@@ -13,7 +13,7 @@ export interface Spoken {
   hasCertificate: boolean
 }
 
-/** Why a Redis could not be used from the start, and which setting to look at where it is one. */
+/** Why a Redis could not be used from the start, and which setting to check, if it is one. */
 export function connectionFault(error: unknown, { isSecured, hasCertificate }: Spoken): string {
   const reason = reasonOf(error).trim()
   const known = refusalOf(error) ?? tlsFault(error, TLS_SETTINGS)

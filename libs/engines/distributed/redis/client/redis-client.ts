@@ -61,7 +61,7 @@ export async function openRedis(options: RedisClientOptions): Promise<RedisClien
   const onFirstError = (error: unknown) => (fault = error)
   for (const event of errorEvents) client.on(event, onFirstError)
   try {
-    // A Cluster that is disconnected while it waits for a node never tells so.
+    // A Cluster that is disconnected while it waits for a node never reports it.
     await beforeDeadline(READY_WITHIN_MS, client.connect())
   } catch (error) {
     client.disconnect()
@@ -76,7 +76,7 @@ export async function openRedis(options: RedisClientOptions): Promise<RedisClien
   return client
 }
 
-/** Tells of each connection that is lost: behind the next one may be a Redis that has less than this one had. */
+/** Calls the listener after each lost connection: the next one may lead to a Redis that has less than this one had. */
 export function onInterruption(client: RedisClient, listener: () => void): void {
   if (client instanceof Cluster) client.on('-node', listener)
   else client.on('close', listener)
@@ -115,7 +115,7 @@ function onceDemoted(): (error: Error) => boolean {
 function clusterOf(options: RedisClientOptions): Cluster {
   const nodes = options.urls.map(addressIn)
   if (nodes.some(({ db }) => db !== 0)) throw new RedisSetupError('a Redis Cluster has database 0 alone')
-  // The nodes that the Cluster tells of are reached with what the first address says.
+  // Nodes that the Cluster names are reached with the user and TLS of the first address.
   const { username, password, isSecured } = addressIn(options.urls[0] ?? '')
   const secured = isSecured ? { tls: tlsOf(options) } : {}
   return new Cluster(

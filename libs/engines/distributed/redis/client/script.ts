@@ -3,7 +3,7 @@ import type { RedisClient } from './redis-client.js'
 
 export type ScriptArgument = string | number | Buffer
 
-/** A Lua script, sent in full only where Redis doesn't have it yet. */
+/** A Lua script, sent in full only if Redis doesn't have it yet. */
 export class Script {
   private readonly sha: string
 

@@ -13,7 +13,7 @@ import {
 
 /*
  * Relies on Redis 7 with noeviction, scripts being atomic, and its clock, by which leases and records end. Nothing else
- * knows of a record: where Redis loses one, a repeat of its request is a new request.
+ * knows of a record: if Redis loses one, a repeat of its request is a new request.
  *
  * | key               | type | holds                                                                   |
  * | ----------------- | ---- | ----------------------------------------------------------------------- |
@@ -102,7 +102,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return {'run', ARGV[5], ARGV[6]}
 `)
 
-/** Where the token is the run's that has the lease last. */
+/** Goes on only if the token is that of the run which had the lease last. */
 const IF_OWN = `if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end`
 
 /** Arguments: token, lease. */

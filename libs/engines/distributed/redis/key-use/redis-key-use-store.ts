@@ -4,8 +4,8 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import type { KeyUseStore } from '#libs/ports/key-use/key-use.js'
 
 /*
- * Relies on: Redis 6.2 or later, where `ZADD … GT` never takes a score back, so that instances may write in any order,
- * and late. One sorted set has every key that was ever used; it stands beside the views and is not emptied with them.
+ * Relies on: Redis 6.2 or later, in which `ZADD … GT` never lowers a score, so that instances may write in any order,
+ * and late. One sorted set has every key that was ever used; it is apart from the views and is not emptied with them.
  * A Redis that loses everything loses it too: keys then count as unused until they are used again.
  */
 

@@ -7,7 +7,7 @@ import { RateLimitsUnavailableError, type RateLimits } from '#libs/ports/rate-li
 
 /*
  * Relies on Redis's own clock and expiry: each count is a key of its own, in its own slot of a Cluster, that expires
- * with its window to the millisecond, set, counted and timed by one script. A count that a failover loses begins anew.
+ * with its window to the millisecond, set, counted and timed by one script. A count that a failover loses starts again.
  */
 
 export interface RedisRateLimitsOptions {

@@ -101,9 +101,9 @@ end
 `
 
 /**
- * Begins to follow a log with views that stand on it, and answers where; where that is past the log's end, in a pair
- * and changing nothing, unless it is the position handed in. Without any, takes the slot away and answers `absent`.
- * Arguments: log, form, first, end, the position known to be past it or nothing.
+ * Begins to follow a log with the views that there are of it, and answers their position. If that is past the log's
+ * end, changes nothing and answers it in a pair, unless it is the position handed in. If there are no such views,
+ * removes the slot and answers `absent`. Arguments: log, form, first, end, the position known to be past it or nothing.
  */
 const BEGIN = new Script(`${LATER}
 local log, form, position, begun = unpack(redis.call('HMGET', KEYS[1], 'log', 'form', 'position', 'begun'))
@@ -119,7 +119,7 @@ redis.call('UNLINK', KEYS[1])
 return 'absent'
 `)
 
-/** Writes to views that are being emptied; answers `begun` where another has emptied them and gone on meanwhile. */
+/** Writes to views that are being emptied; answers `begun` if another process has emptied them and gone on meanwhile. */
 const EMPTY = new Script(`${WRITE}
 if redis.call('EXISTS', KEYS[1]) == 1 then return 'begun' end
 write(1)

@@ -141,7 +141,7 @@ function at(key: string, field: string, value: string | number = 0): Stored {
 /** Values to one command: Lua hands no more than some thousands to a call. */
 const MAX_VALUES = 1_000
 
-/** `ZADD LT` sets a member's score only where it has none or a higher one, `ZADD NX` only where it has none. */
+/** `ZADD LT` sets a member's score only if it has none or a higher one, `ZADD NX` only if it has none. */
 type Command = 'HSET' | 'HDEL' | 'ZADD' | 'ZADD LT' | 'ZADD NX' | 'ZREM' | 'UNLINK'
 
 /** A full Redis refuses a script whose first write could take memory: an inbox's end, which gives some back, goes on. */
@@ -161,7 +161,7 @@ export class StepWrites {
     else gathered.values.push(...values)
   }
 
-  /** The keys besides those that the script has anyway, and the arguments that name keys by their place. */
+  /** The script's own keys with those of the writes, and the arguments, which name keys by their number. */
   forScript(ownKeys: readonly string[]): { keys: string[]; args: ScriptArgument[] } {
     const places = new Map(ownKeys.map((key, index) => [key, index + 1]))
     const args: ScriptArgument[] = []

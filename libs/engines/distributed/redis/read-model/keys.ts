@@ -47,7 +47,7 @@ import type { ActiveKey, WebhookScope } from '#libs/ports/read-model/queries.js'
  * | {accounts}:webhooks              | hash       | webhook id → row; the mark of a removed one               |
  * | {accounts}:webhook-list          | sorted set | inbox id, or account id and environment, then webhook id  |
  * | {accounts}:active-webhooks       | sorted set | the same of an active one                                 |
- * | address:<address>                | string     | inbox id, found by one look; true if the inbox agrees  |
+ * | address:<address>                | string     | inbox id; true if the inbox agrees                     |
  */
 
 export type ViewKeys = ReturnType<typeof viewKeys>
@@ -141,8 +141,8 @@ export function labelScope({ accountId, environment, state }: Scope, name: strin
 }
 
 /*
- * Members of the lists of keys, webhooks and replays, in the order of what they belong to and of their ids. Nothing in them
- * changes in the life of one of these, which so says itself which member to remove.
+ * Members of the lists of keys, webhooks and replays, ordered by owner and id. Nothing in a member changes as long as
+ * what it names exists, so the member to remove can be computed from it.
  */
 
 /** `keyId` may be any text that begins as one: an end of a range. */

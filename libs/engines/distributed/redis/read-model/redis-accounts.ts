@@ -67,7 +67,7 @@ export function accountQueries(
   }
 }
 
-/** The rows of all webhooks in a list (the first key) that stand behind the given beginnings of its members. */
+/** The rows of all webhooks whose members in a list (the first key) begin with one of the arguments. */
 const ACTIVE_WEBHOOKS = new Script(`
 local rows = {}
 for at = 1, #ARGV do

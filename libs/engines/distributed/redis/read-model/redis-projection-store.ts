@@ -11,7 +11,7 @@ import type { Tables } from './rows.js'
 
 const ADDRESSES_AT_ONCE = 500
 const ENDED_AT_ONCE = 50
-/** A node of a Cluster may be replaced by another between content and step, more than once hardly. */
+/** A node of a Cluster may be replaced between content and step, but hardly more than once. */
 const MAX_ATTEMPTS = 4
 
 export function projectionStore(
@@ -40,7 +40,7 @@ export function projectionStore(
 
     async apply(step) {
       if (step.contents.length > 0 || step.changes.length > 0) {
-        // The script checks; this look spares what it would refuse from leaving content behind.
+        // The script checks this too; asking first keeps a refused step from writing content that nobody removes.
         const position = await reach(() => client.hget(keys.slot(step), 'position'))
         if (position === null) return 'absent'
         if (position !== String(step.from)) return { standsAt: Number(position) }
@@ -60,7 +60,7 @@ export function projectionStore(
     },
   }
 
-  /** The script's answer, once all content is where the step is applied. */
+  /** The script's answer, once the node that applies the step has all content. */
   async function applyWhole(step: Step): Promise<unknown> {
     const writes = new StepWrites()
     for (const change of step.changes) addChange(writes, keys, tables, change)
@@ -106,10 +106,10 @@ export function projectionStore(
 }
 
 /**
- * Where the slot (the first key) stands at `from`: writes, and moves it to `to`. Answers `applied`, the position where
- * it stands elsewhere, `absent`, or `incomplete` where one of the next so many keys, of content, is not there: a node
- * that has been replaced since may have taken it. Arguments: from, to, how many, the writes. Positions are compared as
- * text: Lua's numbers lose digits as such.
+ * If the slot (the first key) is at `from`: writes, and moves it to `to`. Answers `applied`, the position if it is
+ * another, `absent`, or `incomplete` if one of the next so many keys, of content, is missing: it may have gone to a
+ * node that was replaced since. Arguments: from, to, how many, the writes. Positions are compared as text, because
+ * Lua's numbers lose digits.
  */
 const APPLY = new Script(`${WRITE}
 local position = redis.call('HGET', KEYS[1], 'position')

@@ -21,7 +21,7 @@ export interface RedisReadModelOptions {
   /** Both stay the caller's, who closes them; `bulk` carries what may be as large as a mail. */
   client: RedisClient
   bulk: RedisClient
-  /** Begins every key; without braces, which would take the place of the hash tag. */
+  /** Begins every key; without braces, which would replace the hash tag. */
   prefix: string
   /** Of inbox-events. */
   partitions: number
