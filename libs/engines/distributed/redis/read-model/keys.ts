@@ -10,44 +10,8 @@ import { SCOPES } from '#libs/domain/account/api-key.js'
 import type { ActiveKey, WebhookScope } from '#libs/ports/read-model/queries.js'
 
 /*
- * The views in Redis. Every key of a partition carries its hash tag, so that all of them lie in one slot of a
- * Cluster and one script may change them together; only an address lies in a slot of its own.
- *
- * | key                              | type       | holds                                                     |
- * | -------------------------------- | ---------- | --------------------------------------------------------- |
- * | {p<n>}:slot:inbox-events         | hash       | log, form, position, target; no position: being emptied    |
- * | {p<n>}:inboxes                   | hash       | inbox id → row                                            |
- * | {p<n>}:addresses                 | hash       | address → inbox id                                        |
- * | {p<n>}:listing                   | sorted set | scope of account, environment and state, then inbox id    |
- * | {p<n>}:labels                    | sorted set | the same with a label in the scope                        |
- * | {p<n>}:due                       | sorted set | id of an active inbox, by its expiry                      |
- * | {p<n>}:leases                    | sorted set | inbox id of a due one that is leased, by the lease's end  |
- * | {p<n>}:messages:<inbox id>       | hash       | message id → row                                          |
- * | {p<n>}:order:<inbox id>          | sorted set | id of a message that is there, by its offset              |
- * | {p<n>}:body:<message id>         | string     | sealed parsed mail; expires                               |
- * | {p<n>}:raw:<message id>          | string     | sealed envelope and source; expires                       |
- * | {p<n>}:history:<inbox id>        | sorted set | an event of the inbox, by its offset                      |
- * | {p<n>}:slot:webhook-events       | hash       | as above                                                  |
- * | {p<n>}:webhook-health            | hash       | webhook id → row, of each with a delivery or a replay      |
- * | {p<n>}:due-webhooks              | sorted set | webhook id, by when something of it is due, or earlier    |
- * | {p<n>}:deliveries:<webhook id>   | hash       | delivery id → row                                         |
- * | {p<n>}:delivery-order:<webhook>  | sorted set | delivery id, by its offset                                |
- * | {p<n>}:delivery-<state>:<webhook>| sorted set | the same of those in a state                              |
- * | {p<n>}:due:<webhook id>          | sorted set | delivery id, by its due time, leased ones by the lease's end |
- * | {p<n>}:replays:<webhook id>      | hash       | replay id → row                                           |
- * | {p<n>}:replay-list:<webhook id>  | sorted set | replay id                                                 |
- * | {p<n>}:asking-replays            | sorted set | webhook id and replay id, by when it may be claimed        |
- * | {accounts}:slot:account-events   | hash       | as above                                                  |
- * | {accounts}:accounts              | hash       | account id → row                                          |
- * | {accounts}:keys                  | hash       | key id → row                                              |
- * | {accounts}:key-hashes            | hash       | hash of a secret, present or former → key id              |
- * | {accounts}:account-list          | sorted set | account id                                                |
- * | {accounts}:key-list              | sorted set | account id, then key id                                   |
- * | {accounts}:active-keys           | sorted set | the same of a key not revoked, with environment, scopes   |
- * | {accounts}:webhooks              | hash       | webhook id → row; the mark of a removed one               |
- * | {accounts}:webhook-list          | sorted set | inbox id, or account id and environment, then webhook id  |
- * | {accounts}:active-webhooks       | sorted set | the same of an active one                                 |
- * | address:<address>                | string     | inbox id; true if the inbox agrees                     |
+ * The views in Redis. Every key of a partition has its hash tag (`{p0}:inboxes`, `{p0}:messages:inb_…`), so that all of
+ * them are in one slot of a Cluster and one script can change them together. Only an address has a slot of its own.
  */
 
 export type ViewKeys = ReturnType<typeof viewKeys>
@@ -64,36 +28,37 @@ export function viewKeys(prefix: string, partitions: number) {
     inPartition(partitionOfId(message.inboxId), `${name}:${message.messageId}`)
 
   const accountKeys = {
-    accounts: ofAccounts('accounts'),
-    apiKeys: ofAccounts('keys'),
-    keyHashes: ofAccounts('key-hashes'),
-    accountList: ofAccounts('account-list'),
-    keyList: ofAccounts('key-list'),
-    activeKeys: ofAccounts('active-keys'),
-    webhooks: ofAccounts('webhooks'),
-    webhookList: ofAccounts('webhook-list'),
-    activeWebhooks: ofAccounts('active-webhooks'),
+    accounts: ofAccounts('accounts'), // hash: account id → row
+    apiKeys: ofAccounts('keys'), // hash: key id → row
+    keyHashes: ofAccounts('key-hashes'), // hash: hash of a secret, present or former → key id
+    accountList: ofAccounts('account-list'), // sorted set: account id
+    keyList: ofAccounts('key-list'), // sorted set: account id, then key id
+    activeKeys: ofAccounts('active-keys'), // sorted set: the same of a key not revoked, with environment and scopes
+    webhooks: ofAccounts('webhooks'), // hash: webhook id → row; a mark for a removed one
+    webhookList: ofAccounts('webhook-list'), // sorted set: inbox id, or account id and environment, then webhook id
+    activeWebhooks: ofAccounts('active-webhooks'), // sorted set: the same of an active one
   }
   const inboxKeys = {
-    inboxes: byPartition('inboxes'),
-    addresses: byPartition('addresses'),
-    listing: byPartition('listing'),
-    labels: byPartition('labels'),
-    due: byPartition('due'),
-    leases: byPartition('leases'),
+    inboxes: byPartition('inboxes'), // hash: inbox id → row
+    addresses: byPartition('addresses'), // hash: address → inbox id
+    listing: byPartition('listing'), // sorted set: scope of account, environment and state, then inbox id
+    labels: byPartition('labels'), // sorted set: the same with a label in the scope
+    due: byPartition('due'), // sorted set: id of an active inbox, by its expiry
+    leases: byPartition('leases'), // sorted set: id of a due inbox that is leased, by the end of the lease
   }
   const webhookKeys = {
-    webhookHealth: byPartition('webhook-health'),
-    dueWebhooks: byPartition('due-webhooks'),
-    askingReplays: byPartition('asking-replays'),
+    webhookHealth: byPartition('webhook-health'), // hash: webhook id → row, of each with a delivery or a replay
+    dueWebhooks: byPartition('due-webhooks'), // sorted set: webhook id, by when its first delivery is due, or earlier
+    askingReplays: byPartition('asking-replays'), // sorted set: webhook id and replay id, by when it may be claimed
   }
   const keysOfOneWebhook = {
-    deliveries: byWebhook('deliveries'),
-    deliveryOrder: byWebhook('delivery-order'),
-    dueDeliveries: byWebhook('due'),
-    replays: byWebhook('replays'),
-    replayList: byWebhook('replay-list'),
+    deliveries: byWebhook('deliveries'), // hash: delivery id → row
+    deliveryOrder: byWebhook('delivery-order'), // sorted set: delivery id, by its offset
+    dueDeliveries: byWebhook('due'), // sorted set: delivery id, by its due time, or the end of its lease
+    replays: byWebhook('replays'), // hash: replay id → row
+    replayList: byWebhook('replay-list'), // sorted set: replay id
   }
+  /** Sorted set: delivery id of those in a state, by its offset. */
   const deliveriesIn = (id: WebhookId, state: Delivery['state']) => byWebhook(`delivery-${state}`)(id)
 
   return {
@@ -102,12 +67,13 @@ export function viewKeys(prefix: string, partitions: number) {
     ...webhookKeys,
     ...keysOfOneWebhook,
     deliveriesIn,
-    messages: byInbox('messages'),
-    order: byInbox('order'),
-    history: byInbox('history'),
-    body: byMessage('body'),
-    raw: byMessage('raw'),
-    address: (address: Address) => `${prefix}address:${address}`,
+    messages: byInbox('messages'), // hash: message id → row
+    order: byInbox('order'), // sorted set: id of a message that is not deleted, by its offset
+    history: byInbox('history'), // sorted set: an event of the inbox, by its offset
+    body: byMessage('body'), // string: sealed parsed mail; expires
+    raw: byMessage('raw'), // string: sealed envelope and source; expires
+    address: (address: Address) => `${prefix}address:${address}`, // string: inbox id; true if the inbox agrees
+    /** Hash: log, form, position, target, begun. Without it, the views are being emptied. */
     slot: ({ topic, partition }: Partition) =>
       topic === 'account-events' ? ofAccounts(`slot:${topic}`) : inPartition(partition, `slot:${topic}`),
 
