@@ -5,7 +5,7 @@ import { ExpectedRetryError } from '#libs/runtime/errors.js'
 import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
 import { makeConsumer } from './kafka-cluster.js'
 
-export interface GroupMemberSpec {
+interface GroupMemberSpec {
   /** Makes a client of its own for each membership. */
   kafka: () => Kafka
   groupId: string

@@ -95,7 +95,7 @@ interface RequestQueue {
  * connection lasts (github.com/tulios/kafkajs/issues/1704), which costs a process with a few consumers some percent
  * of a core and warns of a negative timeout. After this call it checks only while one waits.
  */
-export function checkOnlyWhatIsPending(): void {
+function checkOnlyWhatIsPending(): void {
   const { prototype } = createRequire(import.meta.url)('kafkajs/src/network/requestQueue/index.js') as {
     prototype: RequestQueue
   }

@@ -173,7 +173,7 @@ function offsetIn(topics: readonly TopicOffsets[] | undefined, partition: number
 }
 
 /** What kafkajs decodes of an answer to a fetch (version 11 of the request), as far as it is used. */
-export interface FetchResponse {
+interface FetchResponse {
   clientSideThrottleTime?: number
   responses: readonly {
     partitions: readonly {

@@ -8,7 +8,7 @@ const TLS_SETTINGS = {
 } as const
 
 /** How it was spoken to. */
-export interface Spoken {
+interface Spoken {
   isSecured: boolean
   hasCertificate: boolean
 }

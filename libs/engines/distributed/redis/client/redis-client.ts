@@ -16,7 +16,7 @@ import { connectionFault, reasonOf, RedisSetupError } from './connection-fault.j
 
 export type RedisClient = Redis | Cluster
 
-export interface RedisClientOptions {
+interface RedisClientOptions {
   /** For values as large as a mail: commands may take longer, and hold up no others. */
   isForBulk?: boolean
   /** `redis://` or, for TLS, `rediss://`, with user, password and, on one node, database; several are nodes of one Cluster. */

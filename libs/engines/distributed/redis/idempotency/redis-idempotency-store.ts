@@ -20,7 +20,7 @@ import {
  * | idempotency:<id>  | hash | fingerprint, seed, first, then token and lease or answer; expires       |
  */
 
-export interface RedisIdempotencyOptions {
+interface RedisIdempotencyOptions {
   /** Stays the caller's, who closes it. */
   client: RedisClient
   /** Begins every key; without braces. */
@@ -84,7 +84,7 @@ export class RedisIdempotencyStore implements IdempotencyStore {
  * Answers a state and what belongs to it: `run`, seed and first time; `in-use`; `reused`, the fingerprint; `stored`,
  * the answer. Arguments: fingerprint, token, lease, how long to keep it, and for a new record seed and first time.
  */
-export const RESERVE = new Script(`
+const RESERVE = new Script(`
 local seconds, micros = unpack(redis.call('TIME'))
 local now = seconds * 1000 + math.floor(micros / 1000)
 local fingerprint, seed, first, answer, token, lease =
@@ -106,7 +106,7 @@ return {'run', ARGV[5], ARGV[6]}
 const IF_OWN = `if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end`
 
 /** Arguments: token, lease. */
-export const RENEW = new Script(`${IF_OWN}
+const RENEW = new Script(`${IF_OWN}
 local seconds, micros = unpack(redis.call('TIME'))
 local ends = seconds * 1000 + math.floor(micros / 1000) + tonumber(ARGV[2])
 redis.call('HSET', KEYS[1], 'lease', string.format('%.0f', ends))
@@ -114,7 +114,7 @@ return 1
 `)
 
 /** Arguments: token, answer, how long to keep it. */
-export const FINISH = new Script(`${IF_OWN}
+const FINISH = new Script(`${IF_OWN}
 redis.call('HSET', KEYS[1], 'answer', ARGV[2])
 redis.call('HDEL', KEYS[1], 'token', 'lease')
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
@@ -122,7 +122,7 @@ return 1
 `)
 
 /** Arguments: token, `resumable` or `undone`. */
-export const RELEASE = new Script(`${IF_OWN}
+const RELEASE = new Script(`${IF_OWN}
 if ARGV[2] == 'undone' then return redis.call('UNLINK', KEYS[1]) end
 return redis.call('HDEL', KEYS[1], 'token', 'lease')
 `)

@@ -23,15 +23,10 @@ import type { WrappedKey } from '#libs/ports/key-vault/master-key.js'
  * | {p<n>}:inbox-keys          | hash | inbox id → value, as the scripts below have it                     |
  */
 
-export interface RedisKeyViewOptions {
-  client: RedisClient
-  /** Begins every key. */
-  prefix: string
-}
-
 /** Takes a client and leaves it open. */
 export class RedisKeyView implements KeyView {
-  constructor(private readonly options: RedisKeyViewOptions) {}
+  /** `prefix` begins every key. */
+  constructor(private readonly options: { client: RedisClient; prefix: string }) {}
 
   async find(partition: number, inboxIds: readonly InboxId[]) {
     const [logId, next, masterKeyId, ...values] = listOf(await this.run(FIND, partition, inboxIds))
@@ -132,21 +127,21 @@ function textOrNull(answer: unknown): string | null {
  */
 
 /** Answers log, next, master key, then a value for each id. */
-export const FIND = new Script(`
+const FIND = new Script(`
 local found = redis.call('HMGET', KEYS[1], 'log', 'next', 'master-key')
 for i = 1, #ARGV do found[3 + i] = redis.call('HGET', KEYS[2], ARGV[i]) end
 return found
 `)
 
 /** Arguments: inbox id, wrapped key. Answers what stood there before. */
-export const TAKE = new Script(`
+const TAKE = new Script(`
 local stood = redis.call('HGET', KEYS[2], ARGV[1])
 if not stood or string.sub(stood, 1, 1) == 't' then redis.call('HSET', KEYS[2], ARGV[1], 'u' .. ARGV[2]) end
 return stood
 `)
 
 /** Removes before it writes, which a full Redis lets pass: an erasure does not wait for memory. */
-export const FORGET = new Script(`
+const FORGET = new Script(`
 for i = 1, #ARGV do
   redis.call('HDEL', KEYS[2], ARGV[i])
   redis.call('HSET', KEYS[2], ARGV[i], 'f')
@@ -154,7 +149,7 @@ end
 `)
 
 /** Arguments: log and next as they were seen, empty for none; log and next to begin with. */
-export const BEGIN = new Script(`
+const BEGIN = new Script(`
 local log, next = unpack(redis.call('HMGET', KEYS[1], 'log', 'next'))
 if (log or '') ~= ARGV[1] or (next or '') ~= ARGV[2] then return end
 if log ~= ARGV[3] then redis.call('UNLINK', KEYS[1], KEYS[2]) end
@@ -166,7 +161,7 @@ redis.call('HSET', KEYS[1], 'log', ARGV[3], 'next', ARGV[4])
  * it, pair by pair. Answers false if the view has moved, else ids and what stands for them where that is contested:
  * where there are none the view moves on.
  */
-export const APPLY = new Script(`
+const APPLY = new Script(`
 local log, next = unpack(redis.call('HMGET', KEYS[1], 'log', 'next'))
 if log ~= ARGV[1] or next ~= ARGV[2] then return false end
 local settled, ids, stands, differs = {}, {}, {}, {}

@@ -10,7 +10,7 @@ import { RateLimitsUnavailableError, type RateLimits } from '#libs/ports/rate-li
  * with its window to the millisecond, set, counted and timed by one script. A count that a failover loses starts again.
  */
 
-export interface RedisRateLimitsOptions {
+interface RedisRateLimitsOptions {
   /** Stays the caller's, who closes it. */
   client: RedisClient
   /** Begins every key; without braces. */

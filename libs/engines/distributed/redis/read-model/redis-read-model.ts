@@ -17,7 +17,7 @@ import { tablesIn } from './rows.js'
  * some time after its inbox, and nothing else does.
  */
 
-export interface RedisReadModelOptions {
+interface RedisReadModelOptions {
   /** Both stay the caller's, who closes them; `bulk` carries what may be as large as a mail. */
   client: RedisClient
   bulk: RedisClient

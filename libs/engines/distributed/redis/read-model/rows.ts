@@ -47,7 +47,7 @@ const ROWS_AT_ONCE = 500
 const cbor = new Encoder({ useRecords: false, tagUint8Array: false })
 
 /** Rows of one kind, each in a field of a hash. */
-export class Table<Key, Row> {
+class Table<Key, Row> {
   constructor(
     private readonly client: RedisClient,
     private readonly hashOf: (key: Key) => string,

@@ -9,7 +9,7 @@ import type { Signals } from '#libs/ports/signals/signals.js'
  * listener is called, since its signal may have gone by. In a Cluster every node passes on what any was given.
  */
 
-export interface RedisSignalsOptions {
+interface RedisSignalsOptions {
   /** Publishes; stays the caller's, who closes it. A connection of its own is made after it for listening. */
   client: RedisClient
   /** Begins the name of every channel. */
