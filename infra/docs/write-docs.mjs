@@ -1,7 +1,7 @@
 // Writes the parts of the docs that follow from the code, each between its two marks.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { renderProblems } from '#apps/api/openapi/problem-responses.js'
-import { renderSettings } from '#libs/runtime/config/settings.js'
+import { renderSettings } from '#libs/runtime/config/settings-table.js'
 import { renderEventSchemas } from '#libs/ports/event-log/event-schemas.js'
 
 const BEGIN = '<!-- begin: npm run docs -->'

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SETTINGS } from '#libs/runtime/config/settings.js'
+import { SETTINGS } from '#libs/runtime/config/settings-table.js'
 import {
   call,
   createInbox,

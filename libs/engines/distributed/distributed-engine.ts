@@ -1,5 +1,6 @@
 import { messageOf, StartError } from '#libs/runtime/errors.js'
-import { SETTINGS, type Settings } from '#libs/runtime/config/settings.js'
+import { SETTINGS } from '#libs/runtime/config/settings-table.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
 import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { webhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'

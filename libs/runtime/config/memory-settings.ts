@@ -1,5 +1,5 @@
 import { totalmem } from 'node:os'
-import { wholeNumber, type Setting } from './setting.js'
+import { wholeNumber } from './setting.js'
 
 const MIB = 1024 * 1024
 const LEAST_MIB = 256
@@ -16,19 +16,19 @@ const SMTP_TIMES = 1.25
 const LEAST_PARSE_MIB = 512
 const MAX_ATTACHMENT_MIB = 512
 
-const help =
-  'Memory that the process may use, in MiB; by default that of the machine or container. A quarter is for buffers of ' +
-  'mail and answers, three eighths are for parsing threads, and an eighth is for reading attachments: with less than ' +
-  '11 GiB the defaults are smaller (docs/limits.md).'
-
 /** How much memory there is to share out. */
-export const MEMORY_SETTINGS = { memoryMib: memorySetting() } as const
-
-function memorySetting(): Setting<number> {
-  const range = { least: LEAST_MIB, most: 1024 * 1024 }
-  const setting = wholeNumber('MAYFLY_MEMORY_MIB', range, { default: machineMib(), help })
-  return { ...setting, defaultText: 'all' }
-}
+export const MEMORY_SETTINGS = {
+  memoryMib: {
+    ...wholeNumber(
+      'MAYFLY_MEMORY_MIB',
+      'Memory that the process may use, in MiB; by default that of the machine or container. A quarter is for buffers of ' +
+        'mail and answers, three eighths are for parsing threads, and an eighth is for reading attachments: with less than ' +
+        '11 GiB the defaults are smaller (docs/limits.md).',
+      { default: machineMib(), least: LEAST_MIB, most: 1024 * 1024 },
+    ),
+    defaultText: 'all',
+  },
+} as const
 
 /** Of the machine, or of the container if that has less. */
 function machineMib(): number {

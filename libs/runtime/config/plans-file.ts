@@ -10,7 +10,8 @@ import {
   type PlanTable,
 } from '#libs/domain/account/plan.js'
 import { messageOf } from '#libs/runtime/errors.js'
-import { ConfigurationError, SETTINGS } from './settings.js'
+import { SETTINGS } from './settings-table.js'
+import { ConfigurationError } from './settings.js'
 
 /** The plans in a file, or the built-in ones where there is none. Throws ConfigurationError with every fault at once. */
 export function readPlans(path: string | null): PlanTable {

@@ -11,9 +11,10 @@ export interface Setting<Value> {
   read(text: string | undefined): Value
 }
 
-interface Description<Value> {
-  help: string
-  default: Value
+/** What a value must be, and the sentence that says so to an operator. */
+interface Format {
+  accepts?: RegExp | ((text: string) => boolean)
+  expectation?: string
 }
 
 function setting<Value>(
@@ -30,91 +31,87 @@ function setting<Value>(
   }
 }
 
-export function text(variable: string, { help, default: fallback }: Description<string>): Setting<string> {
-  return setting(variable, help, fallback, (value) => value)
-}
+/*
+ * The kinds of settings. Without a default, the value of an unset variable is null.
+ */
 
-export function optionalText(
+export function text(variable: string, help: string, options: Format & { default: string }): Setting<string>
+export function text(variable: string, help: string, options?: Format): Setting<string | null>
+export function text(
   variable: string,
   help: string,
-  isRight: (value: string) => boolean = () => true,
-  expectation = '',
+  options: Format & { default?: string } = {},
 ): Setting<string | null> {
-  return setting<string | null>(variable, help, null, (value) => {
-    if (!isRight(value)) throw new Error(expectation)
-    return value
-  })
+  return setting(variable, help, options.default ?? null, (value) => accepted(value, options))
 }
 
-export function matching(
-  variable: string,
-  pattern: RegExp,
-  expectation: string,
-  { help, default: fallback }: Description<string>,
-): Setting<string> {
-  return setting(variable, help, fallback, (value) => {
-    if (!pattern.test(value)) throw new Error(expectation)
-    return value
-  })
+/** Values between commas. */
+export function list(variable: string, help: string, item: Format): Setting<readonly string[] | null> {
+  return setting<readonly string[] | null>(variable, help, null, (value) =>
+    value.split(',').map((each) => accepted(each.trim(), item)),
+  )
 }
 
-export function optionalOneOf<const Choice extends string>(
-  variable: string,
-  choices: readonly Choice[],
-  help: string,
-): Setting<Choice | null> {
-  return setting<Choice | null>(variable, help, null, (value) => choiceOf(value, choices))
+function accepted(value: string, { accepts = () => true, expectation }: Format): string {
+  const isRight = accepts instanceof RegExp ? accepts.test(value) : accepts(value)
+  if (!isRight) throw new Error(expectation)
+  return value
 }
 
 export function oneOf<const Choice extends string>(
   variable: string,
-  choices: readonly Choice[],
-  { help, default: fallback }: Description<Choice>,
-): Setting<Choice> {
-  return setting(variable, help, fallback, (value) => choiceOf(value, choices))
-}
-
-function choiceOf<Choice extends string>(value: string, choices: readonly Choice[]): Choice {
-  const choice = choices.find((name) => name === value)
-  if (choice === undefined) throw new Error(`must be one of ${choices.join(', ')}`)
-  return choice
+  help: string,
+  options: { choices: readonly Choice[]; default: NoInfer<Choice> },
+): Setting<Choice>
+export function oneOf<const Choice extends string>(
+  variable: string,
+  help: string,
+  options: { choices: readonly Choice[] },
+): Setting<Choice | null>
+export function oneOf<const Choice extends string>(
+  variable: string,
+  help: string,
+  options: { choices: readonly Choice[]; default?: Choice },
+): Setting<Choice | null> {
+  const { choices } = options
+  return setting<Choice | null>(variable, help, options.default ?? null, (value) => {
+    const choice = choices.find((name) => name === value)
+    if (choice === undefined) throw new Error(`must be one of ${choices.join(', ')}`)
+    return choice
+  })
 }
 
 export function wholeNumber(
   variable: string,
-  range: { least: number; most: number },
-  { help, default: fallback }: Description<number>,
+  help: string,
+  range: { default: number; least: number; most: number },
 ): Setting<number> {
-  return setting(variable, help, fallback, (value) => parseWhole(value, range))
+  return setting(variable, help, range.default, (value) => parseWhole(value, range))
 }
 
-export function yesOrNo(
+export function port(variable: string, help: string, options: { default: number }): Setting<number>
+export function port(variable: string, help: string): Setting<number | null>
+export function port(
   variable: string,
-  { help, default: fallback }: Description<boolean>,
-): Setting<boolean> {
-  return setting(variable, help, fallback, (value) => {
+  help: string,
+  options: { default?: number } = {},
+): Setting<number | null> {
+  return setting(variable, help, options.default ?? null, (value) =>
+    parseWhole(value, { least: 0, most: 65_535 }),
+  )
+}
+
+function parseWhole(value: string, { least, most }: { least: number; most: number }): number {
+  const number = /^\d{1,15}$/.test(value) ? Number(value) : NaN
+  if (!(number >= least && number <= most)) throw new Error(`must be a whole number from ${least} to ${most}`)
+  return number
+}
+
+export function yesOrNo(variable: string, help: string, options: { default: boolean }): Setting<boolean> {
+  return setting(variable, help, options.default, (value) => {
     if (value !== 'true' && value !== 'false') throw new Error('must be true or false')
     return value === 'true'
   })
-}
-
-/** Values between commas; null if the variable is unset. */
-export function optionalList(
-  variable: string,
-  help: string,
-  item: RegExp | ((text: string) => boolean),
-  expectation: string,
-): Setting<readonly string[] | null> {
-  return setting<readonly string[] | null>(variable, help, null, (value) => {
-    const items = value.split(',').map((each) => each.trim())
-    const isRight = item instanceof RegExp ? (each: string) => item.test(each) : item
-    if (!items.every(isRight)) throw new Error(expectation)
-    return items
-  })
-}
-
-export function port(variable: string, description: Description<number>): Setting<number> {
-  return wholeNumber(variable, { least: 0, most: 65_535 }, description)
 }
 
 /** Both ends belong to it. */
@@ -126,9 +123,10 @@ export interface PortRange {
 /** Ports and ranges of them, 80,443,1024-65535. */
 export function portRanges(
   variable: string,
-  { help, default: fallback }: Description<string>,
+  help: string,
+  { default: defaultText }: { default: string },
 ): Setting<readonly PortRange[]> {
-  return { variable, help, defaultText: fallback, read: (text = fallback) => text.split(',').map(portRange) }
+  return { variable, help, defaultText, read: (text = defaultText) => text.split(',').map(portRange) }
 }
 
 function portRange(text: string): PortRange {
@@ -140,27 +138,19 @@ function portRange(text: string): PortRange {
   return range
 }
 
-export function optionalPort(variable: string, help: string): Setting<number | null> {
-  return setting<number | null>(variable, help, null, (value) =>
-    parseWhole(value, { least: 0, most: 65_535 }),
-  )
-}
-
-export function optionalUrl(
+export function url(
   variable: string,
   help: string,
-  isRight: (url: URL) => boolean = () => true,
-  expectation = 'must be an http or https URL',
+  {
+    accepts = () => true,
+    expectation = 'must be an http or https URL',
+  }: { accepts?: (url: URL) => boolean; expectation?: string } = {},
 ): Setting<string | null> {
   return setting<string | null>(variable, help, null, (value) => {
-    const url = URL.parse(value)
-    if (url === null || !/^https?:$/.test(url.protocol) || !isRight(url)) throw new Error(expectation)
-    return url.href.replace(/\/+$/, '')
+    const parsed = URL.parse(value)
+    if (parsed === null || !/^https?:$/.test(parsed.protocol) || !accepts(parsed)) {
+      throw new Error(expectation)
+    }
+    return parsed.href.replace(/\/+$/, '')
   })
-}
-
-function parseWhole(value: string, { least, most }: { least: number; most: number }): number {
-  const number = /^\d{1,15}$/.test(value) ? Number(value) : NaN
-  if (!(number >= least && number <= most)) throw new Error(`must be a whole number from ${least} to ${most}`)
-  return number
 }

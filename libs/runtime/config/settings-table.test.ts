@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { SETTINGS } from './settings.js'
+import { SETTINGS } from './settings-table.js'
 
 describe('docs/operating.md', () => {
   it('has every setting with its default and help (npm run docs brings it up to date)', async () => {

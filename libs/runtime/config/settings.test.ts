@@ -1,4 +1,5 @@
-import { ConfigurationError, readSettings, SETTINGS, unknownVariables } from './settings.js'
+import { SETTINGS } from './settings-table.js'
+import { ConfigurationError, readSettings, unknownVariables } from './settings.js'
 import type { Environment, Setting } from './setting.js'
 
 function faultsOf(environment: Environment): readonly string[] {

@@ -1,33 +1,8 @@
 import { messageOf } from '#libs/runtime/errors.js'
-import { KAFKA_SETTINGS, REDIS_SETTINGS, CLICKHOUSE_SETTINGS } from './distributed-settings.js'
-import { INSTALLATION_SETTINGS } from './installation-settings.js'
-import { MEMORY_SETTINGS, memoryDefaults, memoryNeeded } from './memory-settings.js'
-import { PARSE_SETTINGS } from './parse-settings.js'
-import { REACH_SETTINGS } from './reach-settings.js'
-import { READER_SETTINGS } from './reader-settings.js'
-import * as kind from './setting.js'
+import { memoryDefaults, memoryNeeded } from './memory-settings.js'
 import type { Environment, Setting } from './setting.js'
-import { faultsBetween } from './settings-together.js'
-import { SMTP_SETTINGS } from './smtp-settings.js'
-import { WEBHOOK_SETTINGS } from './webhook-settings.js'
-
-/** Every setting, in the order of the table in docs/operating.md. */
-export const SETTINGS = {
-  ...REACH_SETTINGS,
-  ...INSTALLATION_SETTINGS,
-  ...KAFKA_SETTINGS,
-  ...REDIS_SETTINGS,
-  ...CLICKHOUSE_SETTINGS,
-  ...MEMORY_SETTINGS,
-  ...PARSE_SETTINGS,
-  ...READER_SETTINGS,
-  ...SMTP_SETTINGS,
-  ...WEBHOOK_SETTINGS,
-  logLevel: kind.oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
-    default: 'info',
-    help: 'Lowest level that is logged: fatal, error, warn, info, debug, trace or silent.',
-  }),
-} as const
+import { SETTINGS } from './settings-table.js'
+import { isLoopback } from './smtp-settings.js'
 
 export type Settings = {
   readonly [Name in keyof typeof SETTINGS]: (typeof SETTINGS)[Name] extends Setting<infer Value>
@@ -55,7 +30,7 @@ export function readSettings(environment: Environment): Settings {
         'MAYFLY_SMTP_MEMORY_BYTES, MAYFLY_OPENED_MAIL_BYTES, MAYFLY_PARSE_THREADS and MAYFLY_PARSE_MEMORY_MIB',
     )
   }
-  faults.push(...faultsBetween(environment))
+  faults.push(...smtpFaults(environment), ...engineFaults(environment))
   // A slip in a name is often behind a fault elsewhere.
   if (faults.length > 0)
     faults.push(...unknownVariables(environment).map((name) => `${name} is not a setting`))
@@ -89,10 +64,88 @@ export class ConfigurationError extends Error {
   }
 }
 
-/** Every setting as a row of Markdown, in the order of the code. */
-export function renderSettings(): string {
-  const rows = Object.values<Setting<unknown>>(SETTINGS).map(
-    ({ variable, defaultText, help }) => `| ${variable} | ${defaultText ?? 'unset'} | ${help} |`,
+/** Settings that mean nothing one without the other. */
+const PAIRS = [
+  ['MAYFLY_SMTP_TLS_CERT', 'MAYFLY_SMTP_TLS_KEY'],
+  ['KAFKA_TLS_CERT', 'KAFKA_TLS_KEY'],
+  ['REDIS_TLS_CERT', 'REDIS_TLS_KEY'],
+  ['KAFKA_SASL_MECHANISM', 'KAFKA_SASL_USERNAME'],
+  ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'],
+] as const
+/** What the distributed engine, which KAFKA_BROKERS chooses, needs besides: many processes must agree on it. */
+const NEEDED_WITH_KAFKA = ['REDIS_URL', 'MAYFLY_MASTER_KEY', 'MAYFLY_BOOTSTRAP_API_KEY']
+/** What the embedded engine has no use for. */
+const ONLY_WITH_KAFKA = ['REDIS_URL', 'CLICKHOUSE_URL']
+
+/** What would be ignored if the connection is not over TLS: an operator who sets it thinks that it is. */
+const KAFKA_TLS_FILES = ['KAFKA_TLS_CA', 'KAFKA_TLS_CERT', 'KAFKA_TLS_KEY']
+const REDIS_TLS_FILES = ['REDIS_TLS_CA', 'REDIS_TLS_CERT', 'REDIS_TLS_KEY']
+
+/** A sentence for each fault of SMTP settings that are right by themselves and wrong together. */
+function smtpFaults(environment: Environment): string[] {
+  const faults: string[] = []
+  const { MAYFLY_SMTP_TLS: tls = '', MAYFLY_SMTP_HOST: host = '' } = environment
+  const { MAYFLY_SMTP_TLS_CERT: cert = '', MAYFLY_SMTP_TLS_KEY: key = '' } = environment
+  // One without the other is a fault already.
+  if (cert !== '' && key !== '' && tls !== 'files') {
+    faults.push('MAYFLY_SMTP_TLS must be files if MAYFLY_SMTP_TLS_CERT and MAYFLY_SMTP_TLS_KEY are set')
+  }
+  if (tls === 'files' && cert === '' && key === '') {
+    faults.push('MAYFLY_SMTP_TLS_CERT and MAYFLY_SMTP_TLS_KEY must be set if MAYFLY_SMTP_TLS is files')
+  }
+  if (tls === '' || tls === 'off') {
+    const must = 'MAYFLY_SMTP_TLS must be self-signed or files if'
+    if (environment.MAYFLY_SMTP_REQUIRE_TLS === 'true') faults.push(`${must} MAYFLY_SMTP_REQUIRE_TLS is true`)
+    if (environment.MAYFLY_SMTPS_PORT) faults.push(`${must} MAYFLY_SMTPS_PORT is set`)
+  }
+  const discards = environment.MAYFLY_UNKNOWN_RECIPIENTS === 'discard'
+  if (environment.MAYFLY_DISCARD_FROM && !discards) {
+    faults.push('MAYFLY_UNKNOWN_RECIPIENTS must be discard if MAYFLY_DISCARD_FROM is set')
+  }
+  const listensOn = SETTINGS.smtpHost.read(host === '' ? undefined : host)
+  if (discards && !environment.MAYFLY_DISCARD_FROM && !isLoopback(listensOn)) {
+    faults.push(
+      'MAYFLY_DISCARD_FROM must be set if MAYFLY_UNKNOWN_RECIPIENTS is discard and MAYFLY_SMTP_HOST is not a loopback ' +
+        'address',
+    )
+  }
+  return faults
+}
+
+/** The same for the settings of the engine. */
+function engineFaults(environment: Environment): string[] {
+  const isSet = (variable: string) => Boolean(environment[variable])
+  const faults = PAIRS.filter(([one, other]) => isSet(one) !== isSet(other)).map(
+    ([one, other]) => `${one} and ${other} must be set together`,
   )
-  return ['| variable | default | meaning |', '| --- | --- | --- |', ...rows].join('\n') + '\n'
+  if (isSet('KAFKA_BROKERS')) {
+    const missing = NEEDED_WITH_KAFKA.filter((variable) => !isSet(variable))
+    faults.push(...missing.map((variable) => `${variable} must be set too where KAFKA_BROKERS is`))
+    if (!isSet('CLICKHOUSE_URL') && environment.MAYFLY_COUNT_USAGE !== 'false') {
+      faults.push('CLICKHOUSE_URL must be set too where KAFKA_BROKERS is, unless MAYFLY_COUNT_USAGE is false')
+    }
+  } else {
+    const useless = ONLY_WITH_KAFKA.filter(isSet)
+    faults.push(
+      ...useless.map(
+        (variable) => `KAFKA_BROKERS must be set too where ${variable} is; the embedded engine uses neither`,
+      ),
+    )
+  }
+  if (environment.KAFKA_TLS !== 'true') {
+    const unused = KAFKA_TLS_FILES.filter(isSet)
+    faults.push(...unused.map((variable) => `KAFKA_TLS must be true where ${variable} is set`))
+  }
+  const redisUrls = (environment.REDIS_URL ?? '').split(',').map((url) => url.trim())
+  const overTls = redisUrls.filter((url) => /^rediss:/i.test(url))
+  if (overTls.length === 0) {
+    const unused = REDIS_TLS_FILES.filter(isSet)
+    faults.push(...unused.map((variable) => `REDIS_URL must begin with rediss:// where ${variable} is set`))
+  } else if (overTls.length < redisUrls.length) {
+    faults.push('REDIS_URL must have rediss:// for every node of the Cluster or for none')
+  }
+  if (isSet('CLICKHOUSE_TLS_CA') && !/^https:/i.test(environment.CLICKHOUSE_URL ?? '')) {
+    faults.push('CLICKHOUSE_URL must begin with https:// where CLICKHOUSE_TLS_CA is set')
+  }
+  return faults
 }

@@ -1,0 +1,197 @@
+import { DISTRIBUTED_SETTINGS } from './distributed-settings.js'
+import { MEMORY_SETTINGS } from './memory-settings.js'
+import * as kind from './setting.js'
+import type { Setting } from './setting.js'
+import { SMTP_SETTINGS } from './smtp-settings.js'
+
+const MIB = 1024 * 1024
+
+/** Every setting, in the order of the table in docs/operating.md. */
+export const SETTINGS = {
+  // Where Mayfly is reached, over HTTP and SMTP, and by which names.
+  httpHost: kind.text('MAYFLY_HTTP_HOST', 'Address the HTTP API listens on.', { default: '127.0.0.1' }),
+  httpPort: kind.port('MAYFLY_HTTP_PORT', 'Port of the HTTP API; 0 takes a free one.', { default: 3000 }),
+  httpMaxConnections: kind.wholeNumber(
+    'MAYFLY_HTTP_MAX_CONNECTIONS',
+    'HTTP connections open at once, shared by remote address when all are taken. More are closed without an answer.',
+    { default: 10_000, least: 1, most: 1_000_000 },
+  ),
+  httpRequestTimeoutMs: kind.wholeNumber(
+    'MAYFLY_HTTP_REQUEST_TIMEOUT_MS',
+    'Longest time to receive a request, in milliseconds. Its headers must arrive within 15 s.',
+    { default: 60_000, least: 100, most: 3_600_000 },
+  ),
+  corsOrigins: kind.list(
+    'MAYFLY_CORS_ORIGINS',
+    'Origins whose pages may use the API from a browser, such as https://app.example, separated by commas, or * for ' +
+      'any; none if unset.',
+    {
+      accepts: /^(\*|https?:\/\/[^\s,/?#@]+)$/i,
+      expectation: 'must be origins such as https://app.example, without a path, with commas between, or *',
+    },
+  ),
+  smtpHost: kind.text('MAYFLY_SMTP_HOST', 'Address the SMTP edge listens on.', { default: '127.0.0.1' }),
+  smtpPort: kind.port('MAYFLY_SMTP_PORT', 'Port of the SMTP edge; 0 takes a free one.', { default: 2525 }),
+  metricsPort: kind.port(
+    'MAYFLY_METRICS_PORT',
+    'Serves /metrics on a port of its own instead of on the HTTP API.',
+  ),
+  publicUrl: kind.url('MAYFLY_PUBLIC_URL', 'Base of links in problems and docs; the HTTP address if unset.'),
+  mailDomain: kind.text('MAYFLY_MAIL_DOMAIN', 'Domain of generated addresses.', {
+    default: 'mayfly.test',
+    accepts: /^(?=.{1,200}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i,
+    expectation: 'must be a domain name',
+  }),
+
+  // What an installation keeps and begins with.
+  dataDir: kind.text('MAYFLY_DATA_DIR', "Folder of the embedded engine's files.", { default: './data' }),
+  masterKey: kind.text(
+    'MAYFLY_MASTER_KEY',
+    'Encrypts inbox keys, and the secrets and URLs of webhooks: 32 bytes in base64, or several separated by commas, the current ' +
+      'one first. If unset, the embedded engine makes one at the first start and keeps it in the data folder.',
+    {
+      accepts: /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/,
+      expectation: 'must be 32 bytes in base64, or several with commas',
+    },
+  ),
+  bootstrapApiKey: kind.text(
+    'MAYFLY_BOOTSTRAP_API_KEY',
+    'First API key, with every scope, for the environment development: 20 to 200 visible ASCII characters. ' +
+      'If unset, the first start makes one and prints it. A later start with another value adds that key to the first ' +
+      'account; the earlier key stays valid until it is revoked.',
+    {
+      accepts: /^[\x21-\x7e]{20,200}$/,
+      expectation: 'must be 20 to 200 visible ASCII characters',
+    },
+  ),
+  countsUsage: kind.yesOrNo(
+    'MAYFLY_COUNT_USAGE',
+    'Whether usage is counted in ClickHouse, which the embedded engine runs in its own process. Must be the same in ' +
+      'every process of the distributed engine. If counting is turned on later, it begins with the oldest event on the ' +
+      'log.',
+    { default: true },
+  ),
+  plansFile: kind.text(
+    'MAYFLY_PLANS',
+    'JSON file of the plans that accounts may have; free, starter, pro and enterprise if unset.',
+  ),
+
+  ...DISTRIBUTED_SETTINGS,
+  ...MEMORY_SETTINGS,
+
+  // How much mail is taken on, and what reading it may cost (docs/decisions/0017-fair-parsing.md).
+  maxMessageBytes: kind.wholeNumber('MAYFLY_MAX_MESSAGE_BYTES', 'Largest mail accepted, in bytes.', {
+    default: 25 * MIB,
+    least: 1024,
+    most: 256 * MIB,
+  }),
+  maxBacklog: kind.wholeNumber(
+    'MAYFLY_MAX_BACKLOG',
+    'Accepted mails that may wait to be parsed. With more, SMTP answers 451.',
+    { default: 100_000, least: 1, most: 1_000_000_000 },
+  ),
+  parseThreads: kind.wholeNumber(
+    'MAYFLY_PARSE_THREADS',
+    'Threads that parse mail. As many as there are cores is best.',
+    { default: 2, least: 1, most: 64 },
+  ),
+  parseTimeoutMs: kind.wholeNumber(
+    'MAYFLY_PARSE_TIMEOUT_MS',
+    'Longest time to parse one mail, in milliseconds, whatever the budgets below leave.',
+    { default: 10_000, least: 100, most: 600_000 },
+  ),
+  parsePatienceMs: kind.wholeNumber(
+    'MAYFLY_PARSE_PATIENCE_MS',
+    'Shorter limit in milliseconds, plus 40 ms and 40 ms per MiB, for a mail that takes more than the usual CPU ' +
+      'time (20 ms, and 20 ms per MiB). Beyond it only the header is parsed. It applies to mail of the last minute, ' +
+      'while more than one account receives mail.',
+    { default: 500, least: 100, most: 600_000 },
+  ),
+  parseInboxBudgetMs: kind.wholeNumber(
+    'MAYFLY_PARSE_INBOX_BUDGET_MS',
+    'CPU milliseconds beyond the usual that parsing the mail of one inbox may take per minute, while more than one ' +
+      'account receives mail. Beyond it only headers are parsed.',
+    { default: 250, least: 0, most: 60_000 },
+  ),
+  parseAccountBudgetMs: kind.wholeNumber(
+    'MAYFLY_PARSE_ACCOUNT_BUDGET_MS',
+    'The same for all inboxes of an account. Beyond it only the headers of mails above 64 KiB are parsed.',
+    { default: 500, least: 0, most: 600_000 },
+  ),
+  parseMemoryMib: kind.wholeNumber(
+    'MAYFLY_PARSE_MEMORY_MIB',
+    'Largest heap of one parsing thread, in MiB. Below 2048 it spends much more time in garbage collection.',
+    { default: 2048, least: 64, most: 16_384 },
+  ),
+
+  // What clients that read mail may hold of the API.
+  maxStreams: kind.wholeNumber(
+    'MAYFLY_MAX_STREAMS',
+    'Event streams open at once, shared fairly if that is not enough. More are answered 503.',
+    { default: 10_000, least: 0, most: 1_000_000 },
+  ),
+  streamStallMs: kind.wholeNumber(
+    'MAYFLY_STREAM_STALL_MS',
+    'Time in milliseconds in which a client must read something of its stream, and 1 MiB of a large answer, or is disconnected.',
+    { default: 30_000, least: 1_000, most: 3_600_000 },
+  ),
+  maxWaits: kind.wholeNumber(
+    'MAYFLY_MAX_WAITS',
+    'Requests that may wait for a message at once, shared fairly if that is not enough. More are answered 503.',
+    { default: 10_000, least: 1, most: 1_000_000 },
+  ),
+  openedMailBytes: kind.wholeNumber(
+    'MAYFLY_OPENED_MAIL_BYTES',
+    'Memory in which the API caches mail that was read in the last minute, in bytes; 0 for no cache.',
+    { default: 64 * MIB, least: 0, most: 64 * 1024 * MIB },
+  ),
+
+  ...SMTP_SETTINGS,
+
+  // What is sent to webhooks, where to and how.
+  webhookAllowPrivate: kind.yesOrNo(
+    'MAYFLY_WEBHOOK_ALLOW_PRIVATE',
+    'Whether webhooks may be sent to any address and port, including private networks, loopback and the addresses ' +
+      'from which clouds serve credentials. For one machine or one trusted network.',
+    { default: false },
+  ),
+  webhookPorts: kind.portRanges(
+    'MAYFLY_WEBHOOK_PORTS',
+    'Ports and port ranges that webhooks may be sent to.',
+    { default: '80,443,1024-65535' },
+  ),
+  webhookTimeoutMs: kind.wholeNumber(
+    'MAYFLY_WEBHOOK_TIMEOUT_MS',
+    'Longest time for one delivery attempt of a webhook, in milliseconds.',
+    { default: 15_000, least: 100, most: 60_000 },
+  ),
+  webhookConcurrency: kind.wholeNumber(
+    'MAYFLY_WEBHOOK_CONCURRENCY',
+    'Delivery attempts at once, in one process.',
+    { default: 200, least: 1, most: 10_000 },
+  ),
+  webhookEndpointConcurrency: kind.wholeNumber(
+    'MAYFLY_WEBHOOK_ENDPOINT_CONCURRENCY',
+    'The same for one webhook, so that a slow endpoint leaves capacity to others.',
+    { default: 10, least: 1, most: 10_000 },
+  ),
+  webhookReplayRate: kind.wholeNumber(
+    'MAYFLY_WEBHOOK_REPLAY_RATE',
+    'Deliveries per second that all replays together may request, in one process.',
+    { default: 200, least: 1, most: 100_000 },
+  ),
+
+  logLevel: kind.oneOf(
+    'LOG_LEVEL',
+    'Lowest level that is logged: fatal, error, warn, info, debug, trace or silent.',
+    { choices: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], default: 'info' },
+  ),
+} as const
+
+/** Every setting as a row of Markdown, in the order of the code. */
+export function renderSettings(): string {
+  const rows = Object.values<Setting<unknown>>(SETTINGS).map(
+    ({ variable, defaultText, help }) => `| ${variable} | ${defaultText ?? 'unset'} | ${help} |`,
+  )
+  return ['| variable | default | meaning |', '| --- | --- | --- |', ...rows].join('\n') + '\n'
+}
