@@ -1,6 +1,5 @@
 import type { Recorded } from '#libs/ports/event-log/cloud-event.js'
-import type { InboxAttribution, InboxEvent } from '#libs/domain/inbox/events.js'
-import type { KeyId } from '#libs/domain/ids/typeid.js'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
 import type { UsageEvent, UsageLabels } from '#libs/domain/usage/usage-events.js'
 
@@ -32,7 +31,7 @@ export const USAGE_TABLES = {
 export type UsageTable = keyof typeof USAGE_TABLES
 
 /** Times are milliseconds since 1970; labels are `<name>:<value>`; what an event lacks is empty, or 0. */
-export type UsageValue = string | number | boolean | readonly string[]
+type UsageValue = string | number | boolean | readonly string[]
 
 export interface UsageRow {
   table: UsageTable
@@ -63,6 +62,27 @@ interface Place {
   offset: number
 }
 
+type Column = (typeof USAGE_TABLES)[UsageTable][number]
+/** What an event says of itself, by column; null if it lacks it. */
+type Facts = { at: Date } & Partial<Record<Exclude<Column, 'at'>, UsageValue | null>>
+
+/** What stands in a column of which an event says nothing; in all others an empty text does. */
+const NOTHING: Partial<Record<Column, UsageValue>> = {
+  ...{ bytes: 0, ms: 0, code: 0, attempt: 0, status: 0, latency_ms: 0 },
+  labels: [],
+}
+
+function rowOf(
+  table: UsageTable,
+  { accountId, environment }: Recorded<unknown>,
+  { partition, offset }: Place,
+  facts: Facts,
+): UsageRow {
+  const known = { ...facts, at: facts.at.getTime(), account_id: accountId, environment, partition, offset }
+  const columns: readonly Column[] = USAGE_TABLES[table]
+  return { table, values: columns.map((column) => known[column] ?? NOTHING[column] ?? '') }
+}
+
 /** The rows of one event of the topic usage-events: of a request served one for each that the event stands for. */
 export function usageRows(recorded: Recorded<UsageEvent>, place: Place): UsageRow[] {
   const { event } = recorded
@@ -71,159 +91,97 @@ export function usageRows(recorded: Recorded<UsageEvent>, place: Place): UsageRo
 }
 
 /** What each row of one event of the topic usage-events says. */
-export function usageRow({ accountId, environment, event }: Recorded<UsageEvent>, place: Place): UsageRow {
-  const { partition, offset } = place
-  const labels = labelTexts(event.labels)
-  if (event.type === 'ApiRequestServed') {
-    const { keyId, method, route, status, isRefused, durationMs, requestBytes, responseBytes } = event
-    return {
-      table: 'requests',
-      values: [
-        ...[event.servedAt.getTime(), accountId, environment, keyId, method, route, status, isRefused],
-        ...[durationMs, requestBytes, responseBytes, event.inboxId ?? '', labels, partition, offset],
-      ],
-    }
+export function usageRow(recorded: Recorded<UsageEvent>, place: Place): UsageRow {
+  const { event } = recorded
+  const subject = { key_id: event.keyId, inbox_id: event.inboxId, labels: labelTexts(event.labels) }
+  if (event.type !== 'ApiRequestServed') {
+    return rowOf('mail_events', recorded, place, { ...subject, ...mailFacts(event) })
   }
-  const { at, type, ms, bytes = 0, messageId = '', reason = '', code = 0, fingerprint = '' } = factsOf(event)
-  return {
-    table: 'mail_events',
-    values: [
-      ...[at.getTime(), type, accountId, environment, event.keyId, event.inboxId, messageId, bytes, ms],
-      ...[reason, code, fingerprint, labels, partition, offset],
-    ],
-  }
-}
-
-interface MailFacts {
-  at: Date
-  type: 'accepted' | 'refused' | 'shown' | 'read'
-  ms: number
-  messageId?: string
-  bytes?: number
-  reason?: string
-  code?: number
-  fingerprint?: string
+  const { servedAt: at, method, route, status, isRefused: refused } = event
+  const { durationMs, requestBytes, responseBytes } = event
+  const sizes = { duration_ms: durationMs, request_bytes: requestBytes, response_bytes: responseBytes }
+  return rowOf('requests', recorded, place, { at, ...subject, method, route, status, refused, ...sizes })
 }
 
 /** Clocks of two machines may differ: a latency is never below 0. */
-function factsOf(event: Exclude<UsageEvent, { type: 'ApiRequestServed' }>): MailFacts {
+function mailFacts(event: Exclude<UsageEvent, { type: 'ApiRequestServed' }>): Facts {
   switch (event.type) {
     case 'MailAccepted': {
       const { acceptedAt: at, acceptMs: ms, messageId, size: bytes, fingerprint } = event
-      return { at, type: 'accepted', ms, messageId, bytes, fingerprint: fingerprint ?? '' }
+      return { at, type: 'accepted', message_id: messageId, bytes, ms, fingerprint }
     }
     case 'MailRefused':
-      return { at: event.refusedAt, type: 'refused', ms: 0, reason: event.reason, code: event.code }
+      return { at: event.refusedAt, type: 'refused', reason: event.reason, code: event.code }
     case 'MessageShown': {
       const { receivedAt, shownAt: at, messageId } = event
-      return { at, type: 'shown', ms: sinceMs(receivedAt, at), messageId }
+      return {
+        at,
+        type: 'shown',
+        message_id: messageId,
+        ms: Math.max(at.getTime() - receivedAt.getTime(), 0),
+      }
     }
     case 'MessageRead': {
       const { receivedAt, readAt: at, messageId } = event
-      return { at, type: 'read', ms: sinceMs(receivedAt, at), messageId }
+      return { at, type: 'read', message_id: messageId, ms: Math.max(at.getTime() - receivedAt.getTime(), 0) }
     }
   }
-}
-
-function sinceMs(before: Date, at: Date): number {
-  return Math.max(at.getTime() - before.getTime(), 0)
 }
 
 /**
  * One event's row of the topic inbox-events, counted for the key that created the inbox, whichever key caused it; a mail
  * for the key that its sender authenticated with, if there is one.
  */
-export function inboxRow(
-  { accountId, environment, keyId: causedBy, event }: Recorded<InboxEvent>,
-  { partition, offset }: Place,
-): UsageRow {
-  const { at, type, messageId = '', bytes = 0, inbox } = inboxFacts(event, causedBy)
-  const { keyId = '', labels = {} } = inbox ?? {}
-  return {
-    table: 'inbox_events',
-    values: [
-      ...[at.getTime(), type, accountId, environment, keyId, event.inboxId, messageId, bytes],
-      ...[labelTexts(labels), partition, offset],
-    ],
-  }
+export function inboxRow(recorded: Recorded<InboxEvent>, place: Place): UsageRow {
+  const { event, keyId: causedBy } = recorded
+  const inbox = event.type === 'InboxCreated' ? event : event.inbox
+  const ofSender = event.type === 'MessageReceived' ? causedBy : null
+  const attribution =
+    inbox === null ? {} : { key_id: ofSender ?? inbox.keyId, labels: labelTexts(inbox.labels) }
+  const facts = { inbox_id: event.inboxId, ...attribution, ...inboxFacts(event) }
+  return rowOf('inbox_events', recorded, place, facts)
 }
 
-interface InboxFacts {
-  at: Date
-  type: string
-  messageId?: string
-  bytes?: number
-  inbox: InboxAttribution | null
-}
-
-function inboxFacts(event: InboxEvent, causedBy: KeyId | null): InboxFacts {
+function inboxFacts(event: InboxEvent): Facts {
   switch (event.type) {
-    case 'InboxCreated': {
-      const { createdAt: at, keyId, labels } = event
-      return { at, type: 'inbox.created', inbox: { keyId, labels } }
-    }
+    case 'InboxCreated':
+      return { at: event.createdAt, type: 'inbox.created' }
     case 'MessageReceived': {
-      const { receivedAt: at, messageId, size: bytes, inbox } = event
-      const counted = inbox === null ? null : { ...inbox, keyId: causedBy ?? inbox.keyId }
-      return { at, type: 'message.received', messageId, bytes, inbox: counted }
+      const { receivedAt: at, messageId, size: bytes } = event
+      return { at, type: 'message.received', message_id: messageId, bytes }
     }
-    case 'MessageDeleted': {
-      const { deletedAt: at, messageId, inbox } = event
-      return { at, type: 'message.deleted', messageId, inbox }
-    }
+    case 'MessageDeleted':
+      return { at: event.deletedAt, type: 'message.deleted', message_id: event.messageId }
     case 'InboxExpired':
-      return { at: event.expiredAt, type: 'inbox.expired', inbox: event.inbox }
+      return { at: event.expiredAt, type: 'inbox.expired' }
     case 'InboxDeleted':
-      return { at: event.deletedAt, type: 'inbox.deleted', inbox: event.inbox }
+      return { at: event.deletedAt, type: 'inbox.deleted' }
   }
 }
 
 /** One event's row of the topic webhook-events. */
-export function webhookRow(
-  { accountId, environment, time, event }: Recorded<WebhookEvent>,
-  { partition, offset }: Place,
-): UsageRow {
-  const facts = webhookFacts(event)
-  const { at = time, type, deliveryId = '', attempt = 0, status = 0, latencyMs = 0, reason = '' } = facts
-  return {
-    table: 'webhook_events',
-    values: [
-      ...[at.getTime(), type, accountId, environment, event.webhookId, deliveryId, attempt, status],
-      ...[latencyMs, reason, partition, offset],
-    ],
-  }
+export function webhookRow(recorded: Recorded<WebhookEvent>, place: Place): UsageRow {
+  const { event, time } = recorded
+  const facts = { at: time, webhook_id: event.webhookId, ...webhookFacts(event) }
+  return rowOf('webhook_events', recorded, place, facts)
 }
 
-interface WebhookFacts {
-  at?: Date
-  type: string
-  deliveryId?: string
-  attempt?: number
-  status?: number
-  latencyMs?: number
-  reason?: string
-}
-
-function webhookFacts(event: WebhookEvent): WebhookFacts {
+/** Without `at`, the row has the time of its record. */
+function webhookFacts(event: WebhookEvent): Partial<Facts> {
   switch (event.type) {
     case 'DeliveryRequested':
-      return { at: event.requestedAt, type: 'requested', deliveryId: event.deliveryId }
+      return { at: event.requestedAt, type: 'requested', delivery_id: event.deliveryId }
     case 'DeliverySucceeded':
     case 'DeliveryFailed': {
-      const { attemptedAt: at, deliveryId, attempt, latencyMs } = event
+      const { attemptedAt: at, deliveryId, attempt, status, latencyMs } = event
       const outcome =
-        event.type === 'DeliverySucceeded'
-          ? ({ type: 'succeeded', status: event.status } as const)
-          : ({ type: 'failed', status: event.status ?? 0, reason: event.error } as const)
-      return { at, deliveryId, attempt, latencyMs, ...outcome }
+        event.type === 'DeliverySucceeded' ? { type: 'succeeded' } : { type: 'failed', reason: event.error }
+      return { at, delivery_id: deliveryId, attempt, status, latency_ms: latencyMs, ...outcome }
     }
-    case 'DeliveryAbandoned':
-      return {
-        at: event.abandonedAt,
-        type: 'abandoned',
-        deliveryId: event.deliveryId,
-        reason: event.reason,
-      }
+    case 'DeliveryAbandoned': {
+      const { abandonedAt: at, deliveryId, reason } = event
+      return { at, type: 'abandoned', delivery_id: deliveryId, reason }
+    }
     case 'ReplayRequested':
     case 'ReplayAdvanced':
     case 'ReplayCancelled':
