@@ -48,7 +48,7 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
   const consumers = new RoleConsumers({
     ...{ log, group: GROUP, logger, registry },
     batchRecords: BATCH_RECORDS,
-    startAt: (range) => sinkOf(range.topic).startAt(range),
+    startAt: (range) => sinks.of(range.topic).startAt(range),
   })
   const closing = new AbortController()
   const makeSink = (topic: CountedTopic) =>
@@ -57,18 +57,7 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
       consumers,
       closing: closing.signal,
     })
-  const sinks: TopicSinks = {
-    byTopic: {
-      'usage-events': makeSink('usage-events'),
-      'inbox-events': makeSink('inbox-events'),
-      'webhook-events': makeSink('webhook-events'),
-    },
-  }
-  const sinkOf = (name: string): TopicSink => {
-    const topic = COUNTED_TOPICS.find((counted) => counted === name)
-    if (topic === undefined) throw new RangeError(`${name} is not counted`)
-    return sinks.byTopic[topic]
-  }
+  const sinks: TopicSinks = new TopicSinks(new Map(COUNTED_TOPICS.map((topic) => [topic, makeSink(topic)])))
 
   @Module({
     controllers: [AnalyticsController],
@@ -84,16 +73,32 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
   const listen = async () => {
     await service.listen()
     // Not before: a batch is noted by a consumer that has begun.
-    for (const topic of COUNTED_TOPICS) sinkOf(topic).start()
+    for (const topic of COUNTED_TOPICS) sinks.of(topic).start()
   }
-  const isPrepared = await prepare(usage, logger)
-  if (isPrepared) await listen()
-  const listening = isPrepared ? Promise.resolve() : whenPrepared(usage, logger, closing.signal, listen)
+  const whenPrepared = async ({ signal }: AbortController) => {
+    const again = new GrowingPause(PREPARE_AGAIN)
+    for (;;) {
+      await again.wait(signal)
+      // A store that hangs, or whose tables another process makes ready, is not waited for at the end.
+      const isPrepared = await unlessAborted(prepare(usage, logger), signal).catch(() => false)
+      if (signal.aborted) return
+      if (!isPrepared) continue
+      try {
+        await listen()
+        return
+      } catch (error) {
+        logger.error({ err: error }, 'usage could not be counted: tried again')
+      }
+    }
+  }
+  let listening = Promise.resolve()
+  if (await prepare(usage, logger)) await listen()
+  else listening = whenPrepared(closing)
   return {
     async close() {
       closing.abort()
       await listening
-      await consumers.stop((topic) => sinkOf(topic).stop())
+      await consumers.stop((topic) => sinks.of(topic).stop())
       await service.close()
     },
   }
@@ -109,31 +114,15 @@ async function prepare(usage: Pick<UsageStore, 'prepare'>, logger: Logger): Prom
   }
 }
 
-async function whenPrepared(
-  usage: Pick<UsageStore, 'prepare'>,
-  logger: Logger,
-  signal: AbortSignal,
-  then: () => Promise<void>,
-): Promise<void> {
-  const again = new GrowingPause(PREPARE_AGAIN)
-  let hasBegun = false
-  while (!hasBegun) {
-    await again.wait(signal)
-    // A store that hangs, or whose tables another process makes ready, is not waited for at the end.
-    const isPrepared = await unlessAborted(prepare(usage, logger), signal).catch(() => false)
-    if (signal.aborted) return
-    hasBegun = isPrepared && (await then().then(() => true, told))
-  }
-
-  function told(error: unknown): false {
-    logger.error({ err: error }, 'usage could not be counted: tried again')
-    return false
-  }
-}
-
 /** Each topic's own way to the store. */
-export abstract class TopicSinks {
-  abstract readonly byTopic: Readonly<Record<CountedTopic, TopicSink>>
+export class TopicSinks {
+  constructor(private readonly byTopic: ReadonlyMap<string, TopicSink>) {}
+
+  of(topic: string): TopicSink {
+    const sink = this.byTopic.get(topic)
+    if (sink === undefined) throw new RangeError(`${topic} is not counted`)
+    return sink
+  }
 }
 
 /** Takes batches of the log, in order per partition, and hands them to what gathers them. */
@@ -142,18 +131,8 @@ export abstract class TopicSinks {
 export class AnalyticsController {
   constructor(private readonly sinks: TopicSinks) {}
 
-  @EventPattern('usage-events')
-  countUsage(@Payload() batch: HandedBatch): Promise<BatchOutcome> {
-    return this.sinks.byTopic['usage-events'].take(batch)
-  }
-
-  @EventPattern('inbox-events')
-  countInboxes(@Payload() batch: HandedBatch): Promise<BatchOutcome> {
-    return this.sinks.byTopic['inbox-events'].take(batch)
-  }
-
-  @EventPattern('webhook-events')
-  countDeliveries(@Payload() batch: HandedBatch): Promise<BatchOutcome> {
-    return this.sinks.byTopic['webhook-events'].take(batch)
+  @EventPattern(COUNTED_TOPICS)
+  count(@Payload() batch: HandedBatch): Promise<BatchOutcome> {
+    return this.sinks.of(batch.topic).take(batch)
   }
 }

@@ -71,7 +71,7 @@ export class BatchesInDoubt {
   private async writeAgain(note: string): Promise<void> {
     const { topic, sink, metrics, logger } = this.options
     await sink.write(await this.readBatch(note))
-    metrics.repeated(topic)
+    metrics.repeats.inc({ topic })
     logger.info({ topic, ranges: note }, 'a batch in doubt has been written again')
   }
 

@@ -14,7 +14,7 @@ import { GrowingPause, unlessAborted } from '#libs/runtime/timing/waiting.js'
 import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch, UsageRange } from '#libs/ports/usage/usage-store.js'
 import { BatchesInDoubt, type BatchesInDoubtOptions, MAX_RANGES, writeRanges } from './batches-in-doubt.js'
-import { type PartitionRows, type CountedTopic, countOf, GatheredRows } from './event-rows.js'
+import { type PartitionRows, countOf, GatheredRows } from './event-rows.js'
 
 export interface TopicSinkOptions extends BatchesInDoubtOptions {
   log: BatchesInDoubtOptions['log'] & LogAppender
@@ -162,7 +162,7 @@ export class TopicSink {
       const noted = ranges.map(({ partition, first }) => ({ topic, partition, offset: first, note }))
       await consumers.commit(topic, noted)
     } catch (error) {
-      metrics.failed(topic)
+      metrics.failures.inc({ topic })
       logger.warn({ err: error, topic, ranges: note }, 'a batch could not be noted: looked up again')
       await this.again.wait(signal)
       return false
@@ -173,7 +173,7 @@ export class TopicSink {
         await sink.write(batch)
         break
       } catch (error) {
-        metrics.failed(topic)
+        metrics.failures.inc({ topic })
         logger.error({ err: error, topic, ranges: note }, 'a batch could not be written: tried again')
         await this.again.wait(signal)
         if (this.isStopping()) return false
@@ -182,7 +182,8 @@ export class TopicSink {
     this.again.reset()
     const ms = performance.now() - started
     const count = countOf(rows)
-    metrics.wrote(topic, count, ms)
+    metrics.rows.inc({ topic }, count)
+    metrics.batchSeconds.observe({ topic }, ms / 1_000)
     logger.debug({ topic, ranges: note, rows: count, ms: Math.round(ms) }, 'usage figures written')
     if (this.gathered.sinceMs === null) await this.concludeNote(ranges)
     return true
@@ -223,12 +224,8 @@ export class TopicSink {
     for (const { record, reason } of undecodable) {
       await appendDeadLetter(log, { topic, partition }, record, reason)
       metrics.deadLetters.inc({ topic })
-      const place = { ...this.placeOf(partition), offset: record.offset }
+      const place = { topic, partition, offset: record.offset }
       logger.error({ ...place, reason }, 'a record could not be decoded: set aside')
     }
-  }
-
-  private placeOf(partition: number): { topic: CountedTopic; partition: number } {
-    return { topic: this.options.topic, partition }
   }
 }
