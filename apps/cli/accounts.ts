@@ -25,8 +25,6 @@ interface Limits {
   maxMessages?: number
 }
 
-const PAGE_SIZE = 100
-
 /** `mayfly account …` */
 export function accountCommands(program: Command, session: Session): void {
   const account = program.command('account').description('show accounts; operators also open and change them')
@@ -35,48 +33,45 @@ export function accountCommands(program: Command, session: Session): void {
     .description('open an account; prints its first key, which is shown only once')
     .argument('<name>')
     .requiredOption('--plan <plan>', 'free, starter, pro, enterprise or another configured plan')
-    .action(async (name: string, { plan, ...limits }: { plan: string } & Limits) => {
+    .action((name: string, { plan, ...limits }: { plan: string } & Limits) => {
       const body = { name, plan, ...limitsJson(limits) }
-      const opened = await session.api().post<AccountJson>('/v1/accounts', { body })
-      session.print(opened, () => accountText(opened))
+      return session.print(session.api().call<AccountJson>('POST', '/v1/accounts', { body }), accountText)
     })
 
   withLimits(account.command('plan'))
     .description("change an account's plan")
     .argument('<account>', 'account id')
     .argument('<plan>')
-    .action(async (id: string, plan: string, limits: Limits) => {
+    .action((id: string, plan: string, limits: Limits) => {
       const body = { plan, ...limitsJson(limits) }
-      const path = `/v1/accounts/${encodeURIComponent(id)}`
-      const changed = await session.api().patch<AccountJson>(path, { body })
-      session.print(changed, () => accountText(changed))
+      return session.print(session.api().call<AccountJson>('PATCH', accountPath(id), { body }), accountText)
     })
 
   account
     .command('list')
     .description('list all accounts')
     .option('--limit <count>', 'maximum number of accounts', wholeNumber, 1_000)
-    .action(async ({ limit }: { limit: number }) => {
-      const accounts = await session
-        .api()
-        .list<AccountJson>('/v1/accounts', { most: limit, pageSize: PAGE_SIZE })
-      session.print(accounts, () =>
+    .action(({ limit }: { limit: number }) =>
+      session.print(session.api().list<AccountJson>('/v1/accounts', limit), (accounts) =>
         table(
           ['id', 'plan', 'created', 'name'],
           accounts.map(({ id, plan, created_at: created, name }) => [id, plan, created, name]),
         ),
-      )
-    })
+      ),
+    )
 
   account
     .command('show')
     .description("show an account, by default the key's own")
     .argument('[account]', 'account id; for other accounts, the key needs the scope operator')
-    .action(async (id: string | undefined) => {
-      const path = id === undefined ? '/v1/account' : `/v1/accounts/${encodeURIComponent(id)}`
-      const shown = await session.api().get<AccountJson>(path)
-      session.print(shown, () => accountText(shown))
+    .action((id: string | undefined) => {
+      const path = id === undefined ? '/v1/account' : accountPath(id)
+      return session.print(session.api().call<AccountJson>('GET', path), accountText)
     })
+}
+
+function accountPath(id: string): string {
+  return `/v1/accounts/${encodeURIComponent(id)}`
 }
 
 function withLimits(command: Command): Command {
@@ -99,25 +94,17 @@ function limitsJson({ requestsPerMinute, retention, maxMessages }: Limits): obje
   return Object.values(limits).every((limit) => limit === undefined) ? {} : { limits }
 }
 
-function accountText({
-  id,
-  name,
-  plan,
-  limits,
-  environments,
-  created_at: created,
-  key,
-}: AccountJson): string {
+function accountText({ limits, key, ...account }: AccountJson): string {
   return facts({
-    account: id,
-    name,
-    plan,
+    account: account.id,
+    name: account.name,
+    plan: account.plan,
     'requests a minute': limits?.requests_per_minute,
     retention: limits?.retention,
     'largest mail': limits === null ? null : `${limits.max_message_bytes} bytes`,
     'mails an inbox': limits?.max_messages,
-    environments: environments.join(', '),
-    created,
+    environments: account.environments.join(', '),
+    created: account.created_at,
     key: key?.id,
     'of environment': key?.environment,
     scopes: key?.scopes.join(', '),

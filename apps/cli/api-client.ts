@@ -3,12 +3,6 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { messageOf } from '#libs/runtime/errors.js'
 import { EXIT, Failure, failureOf, type ProblemJson } from './failure.js'
 
-export interface ApiOptions {
-  /** URL of the API. */
-  url: string
-  key: string
-}
-
 export interface Asked {
   query?: Readonly<Record<string, string | readonly string[] | undefined>>
   body?: object
@@ -19,10 +13,7 @@ export interface Asked {
   signal?: AbortSignal
 }
 
-interface Sending {
-  idempotencyKey: string | null
-  signal: AbortSignal
-}
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 const TIMEOUT_MS = 30_000
 const MAX_ATTEMPTS = 3
@@ -32,35 +23,26 @@ const MAX_PAUSE_MS = 5_000
 export class ApiClient {
   private readonly base: string
 
-  constructor(private readonly options: ApiOptions) {
-    const url = URL.parse(options.url)
-    if (url === null || !/^https?:$/.test(url.protocol)) {
-      throw new Failure(EXIT.usage, `not an http or https URL: ${options.url}`)
+  constructor(
+    url: string,
+    private readonly key: string,
+  ) {
+    const parsed = URL.parse(url)
+    if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+      throw new Failure(EXIT.usage, `not an http or https URL: ${url}`)
     }
-    requireVisibleCharacters('the key', options.key)
-    this.base = url.href.replace(/\/+$/, '')
+    requireVisibleCharacters('the key', key)
+    this.base = parsed.href.replace(/\/+$/, '')
   }
 
-  async get<Body>(path: string, asked: Asked = {}): Promise<Body> {
-    return readJson<Body>(await this.ask('GET', path, asked))
-  }
-
-  /** Safe to retry: a repeat gets the first answer, with the same secrets. */
-  async post<Body>(path: string, asked: Asked = {}): Promise<Body> {
-    return readJson<Body>(await this.ask('POST', path, { ...asked, body: asked.body ?? {} }))
-  }
-
-  async patch<Body>(path: string, asked: Asked): Promise<Body> {
-    return readJson<Body>(await this.ask('PATCH', path, asked))
-  }
-
-  async delete<Body>(path: string, asked: Asked = {}): Promise<Body> {
-    return readJson<Body>(await this.ask('DELETE', path, asked))
+  /** A POST is safe to retry: a repeat gets the first answer, with the same secrets. */
+  async call<Body>(method: Method, path: string, asked: Asked = {}): Promise<Body> {
+    return readJson<Body>(await this.ask(method, path, asked))
   }
 
   async bytes(path: string, asked: Asked = {}): Promise<Uint8Array> {
     const response = await this.ask('GET', path, asked)
-    return wholly(response.bytes())
+    return readWhole(response.bytes())
   }
 
   /**
@@ -71,8 +53,8 @@ export class ApiClient {
     return read(await this.ask('GET', path, asked))
   }
 
-  /** The first `most` items of a list, from as many pages as needed. */
-  async list<Item>(path: string, { most, pageSize }: { most: number; pageSize: number }, asked: Asked = {}) {
+  /** The first `most` items of a list, from as many pages as needed, each of at most `pageSize`. */
+  async list<Item>(path: string, most: number, asked: Asked = {}, pageSize = 100): Promise<Item[]> {
     const items: Item[] = []
     let query: Asked['query'] = { ...asked.query, limit: String(Math.min(most, pageSize)) }
     for (;;) {
@@ -84,57 +66,54 @@ export class ApiClient {
     }
   }
 
-  private async ask(method: string, path: string, asked: Asked): Promise<Response> {
-    const signal = asked.signal ?? AbortSignal.timeout(asked.timeoutMs ?? TIMEOUT_MS)
-    const idempotencyKey = method === 'POST' ? randomUUID() : null
+  private async ask(method: Method, path: string, asked: Asked): Promise<Response> {
+    const { query = {}, body, password, timeoutMs = TIMEOUT_MS } = asked
+    const authorization = `Bearer ${this.key}`
+    const headers = new Headers({ accept: '*/*', 'user-agent': 'mayfly-cli', authorization })
+    if (method === 'POST') headers.set('idempotency-key', randomUUID())
+    if (body !== undefined) headers.set('content-type', 'application/json')
+    if (password !== undefined) {
+      requireVisibleCharacters('the password', password)
+      headers.set('mayfly-inbox-password', password)
+    }
+    const signal = asked.signal ?? AbortSignal.timeout(timeoutMs)
+    const text = body === undefined ? null : JSON.stringify(body)
+    // The key is sent only to the given URL.
+    const request: RequestInit = { method, headers, body: text, redirect: 'error', signal }
+    const url = this.base + path + queryText(query)
     for (let attempt = 1; ; attempt += 1) {
-      const response = await this.send(method, path, asked, { idempotencyKey, signal })
+      const response = await this.answered(fetch(url, request))
       if (response.ok) return response
       const retryAfterMs = Number(response.headers.get('retry-after') ?? NaN) * 1_000
       const isWorthwhile = response.status === 503 && attempt < MAX_ATTEMPTS && retryAfterMs <= MAX_PAUSE_MS
       if (!isWorthwhile) throw failureOf(response.status, await readProblem(response))
       await response.body?.cancel()
-      await pause(retryAfterMs, undefined, { signal }).catch((error: unknown) => {
-        throw unanswered(this.base, error)
-      })
+      await this.answered(pause(retryAfterMs, undefined, { signal }))
     }
   }
 
-  private async send(
-    method: string,
-    path: string,
-    { query = {}, body, password }: Asked,
-    { idempotencyKey, signal }: Sending,
-  ): Promise<Response> {
-    if (password !== undefined) requireVisibleCharacters('the password', password)
-    const pairs = Object.entries(query).flatMap(([name, value]) =>
-      [value ?? []].flat().map((each) => [name, each] as [string, string]),
-    )
-    const text = pairs.length === 0 ? '' : `?${new URLSearchParams(pairs).toString()}`
+  private async answered<Result>(work: Promise<Result>): Promise<Result> {
     try {
-      return await fetch(this.base + path + text, {
-        method,
-        headers: {
-          accept: '*/*',
-          'user-agent': 'mayfly-cli',
-          authorization: `Bearer ${this.options.key}`,
-          ...(password === undefined ? {} : { 'mayfly-inbox-password': password }),
-          ...(idempotencyKey === null ? {} : { 'idempotency-key': idempotencyKey }),
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        // The key is sent only to the given URL.
-        redirect: 'error',
-        signal,
-      })
+      return await work
     } catch (error) {
-      throw unanswered(this.base, error)
+      const cause = error instanceof Error ? (error.cause ?? error) : error
+      // The message is empty if several addresses were tried.
+      const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
+      throw new Failure(EXIT.unavailable, `no answer from ${this.base}: ${messageOf(first)}`)
     }
   }
 }
 
+function queryText(query: NonNullable<Asked['query']>): string {
+  const parameters = new URLSearchParams()
+  for (const [name, values = []] of Object.entries(query)) {
+    for (const value of [values].flat()) parameters.append(name, value)
+  }
+  return parameters.size === 0 ? '' : `?${parameters.toString()}`
+}
+
 function readJson<Body>(response: Response): Promise<Body> {
-  return wholly(response.json() as Promise<Body>)
+  return readWhole(response.json() as Promise<Body>)
 }
 
 async function* read({ body }: Response): AsyncGenerator<Uint8Array> {
@@ -145,8 +124,7 @@ async function* read({ body }: Response): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** The JSON of an answer. */
-async function wholly<Content>(content: Promise<Content>): Promise<Content> {
+async function readWhole<Content>(content: Promise<Content>): Promise<Content> {
   try {
     return await content
   } catch (error) {
@@ -163,13 +141,6 @@ async function readProblem(response: Response): Promise<ProblemJson | null> {
   return readJson<ProblemJson>(response)
 }
 
-function unanswered(url: string, error: unknown): Failure {
-  const cause = error instanceof Error ? (error.cause ?? error) : error
-  // The message is empty if several addresses were tried.
-  const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
-  return new Failure(EXIT.unavailable, `no answer from ${url}: ${messageOf(first)}`)
-}
-
 /** Checks that the text is valid in a header. */
 function requireVisibleCharacters(what: string, text: string): void {
   if (!/^[\x21-\x7e]+$/.test(text))
@@ -184,8 +155,8 @@ function nextCursor({ headers }: Response): string | null {
 /** Used by commands. Created when one runs, so that help and errors of the command line need no key. */
 export interface Session {
   api(): ApiClient
-  /** Prints the result of a command: as JSON with --json, otherwise as text for people. */
-  print(result: unknown, inWords: () => string): void
+  /** Prints the result of a command once it is there: as JSON with --json, otherwise as text for people. */
+  print<Result>(result: Result | Promise<Result>, inWords: (result: Result) => string): Promise<void>
   /** Prints bytes or text unchanged, and nothing else. */
   write(content: Uint8Array | string): void
   /** The same for a stream, with backpressure. */

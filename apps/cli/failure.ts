@@ -71,23 +71,9 @@ function fixOf({ fix, nearest = [], cursor }: ProblemJson): string {
 }
 
 function exitCodeOf(status: number): ExitCode {
-  switch (status) {
-    case 400:
-    case 413:
-      return EXIT.usage
-    case 401:
-    case 403:
-      return EXIT.refused
-    case 404:
-    case 410:
-      return EXIT.notFound
-    case 409:
-    case 429:
-    case 502:
-    case 503:
-    case 504:
-      return EXIT.unavailable
-    default:
-      return EXIT.failed
-  }
+  if ([400, 413].includes(status)) return EXIT.usage
+  if ([401, 403].includes(status)) return EXIT.refused
+  if ([404, 410].includes(status)) return EXIT.notFound
+  if ([409, 429, 502, 503, 504].includes(status)) return EXIT.unavailable
+  return EXIT.failed
 }

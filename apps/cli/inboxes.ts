@@ -28,9 +28,8 @@ interface InboxJson {
   password?: string
 }
 
-/** The API's maximum page sizes. */
+/** The API's maximum page size for inboxes. */
 const INBOXES_A_PAGE = 1_000
-const MESSAGES_A_PAGE = 100
 
 /** `mayfly inbox …` */
 export function inboxCommands(program: Command, session: Session): void {
@@ -42,6 +41,13 @@ export function inboxCommands(program: Command, session: Session): void {
   deleteCommand(inbox, session)
 }
 
+interface CreateOptions {
+  duration?: string
+  name?: string
+  label?: readonly string[]
+  protected?: boolean
+}
+
 function createCommand(inbox: Command, session: Session): void {
   inbox
     .command('create')
@@ -50,20 +56,11 @@ function createCommand(inbox: Command, session: Session): void {
     .option('--name <name>')
     .option('--label <name:value>', 'label to search by; can be repeated', label)
     .option('--protected', 'protect its mail with a password, which is shown only once')
-    .action(
-      async (options: {
-        duration?: string
-        name?: string
-        label?: readonly string[]
-        protected?: boolean
-      }) => {
-        const { duration, name, protected: isProtected } = options
-        const labels = pairsOf(options.label ?? [])
-        const body = { duration, name, labels, password_protected: isProtected }
-        const made = await session.api().post<InboxJson>('/v1/inboxes', { body })
-        session.print(made, () => inboxText(made))
-      },
-    )
+    .action((options: CreateOptions) => {
+      const { duration, name, protected: isProtected } = options
+      const body = { duration, name, labels: pairsOf(options.label ?? []), password_protected: isProtected }
+      return session.print(session.api().call<InboxJson>('POST', '/v1/inboxes', { body }), inboxText)
+    })
 }
 
 function listCommand(inbox: Command, session: Session): void {
@@ -73,24 +70,17 @@ function listCommand(inbox: Command, session: Session): void {
     .addOption(new Option('--state <state>').choices(['active', 'deleted', 'expired']).default('active'))
     .option('--label <name:value>', 'can be repeated: all must match', label)
     .option('--limit <count>', 'maximum number of inboxes', wholeNumber, 25)
-    .action(async (options: { state: string; label?: readonly string[]; limit: number }) => {
-      const { state, label: labels, limit: most } = options
-      const query = { state, ...(labels === undefined ? {} : { label: labels }) }
-      const pages = { most, pageSize: INBOXES_A_PAGE }
-      const found = await session.api().list<InboxJson>('/v1/inboxes', pages, { query })
-      session.print(found, () =>
-        table(
-          ['id', 'address', 'mails', 'created', state === 'active' ? 'expires' : 'ended', 'labels'],
-          found.map((each) => [
-            each.id,
-            each.address,
-            String(each.message_count),
-            each.created_at,
-            each.expires_at ?? each.ended_at ?? '-',
-            labelsText(each.labels),
-          ]),
-        ),
-      )
+    .action(({ limit, ...query }: { state: string; label?: readonly string[]; limit: number }) => {
+      const found = session.api().list<InboxJson>('/v1/inboxes', limit, { query }, INBOXES_A_PAGE)
+      const names = [
+        'id',
+        'address',
+        'mails',
+        'created',
+        query.state === 'active' ? 'expires' : 'ended',
+        'labels',
+      ]
+      return session.print(found, (inboxes) => table(names, inboxes.map(inboxRow)))
     })
 }
 
@@ -121,8 +111,7 @@ function readCommand(inbox: Command, session: Session): void {
           throw new Failure(EXIT.usage, '--raw and --attachment need the id of one message')
         }
         const asked = { query: { ...filters, order }, password }
-        const messages = await api.list<MessageJson>(path, { most, pageSize: MESSAGES_A_PAGE }, asked)
-        session.print(messages, () => messageTable(messages))
+        await session.print(api.list<MessageJson>(path, most, asked), messageTable)
         return
       }
       const one = `${path}/${encodeURIComponent(messageId)}`
@@ -130,8 +119,8 @@ function readCommand(inbox: Command, session: Session): void {
       else if (attachment !== undefined) {
         session.write(await api.bytes(`${one}/attachments/${encodeURIComponent(attachment)}`, { password }))
       } else {
-        const message = await api.get<MessageJson>(one, { query: { raw: 'false' }, password })
-        session.print(message, () => messageText(message))
+        const asked = { query: { raw: 'false' }, password }
+        await session.print(api.call<MessageJson>('GET', one, asked), messageText)
       }
     })
 }
@@ -143,14 +132,18 @@ function deleteCommand(inbox: Command, session: Session): void {
     .argument('<inbox>', 'inbox id')
     .argument('[message]', 'message id')
     .addOption(passwordOption())
-    .action(async (inboxId: string, messageId: string | undefined, { password }: { password?: string }) => {
-      const path =
-        messageId === undefined
-          ? inboxPath(inboxId)
-          : `${inboxPath(inboxId)}/messages/${encodeURIComponent(messageId)}`
-      const deleted = await session.api().delete<{ id: string; deleted_at: string }>(path, { password })
-      session.print(deleted, () => facts({ deleted: deleted.id, at: deleted.deleted_at }))
+    .action((inboxId: string, messageId: string | undefined, { password }: { password?: string }) => {
+      const message = messageId === undefined ? '' : `/messages/${encodeURIComponent(messageId)}`
+      const path = inboxPath(inboxId) + message
+      const deleted = session.api().call<{ id: string; deleted_at: string }>('DELETE', path, { password })
+      return session.print(deleted, ({ id, deleted_at: at }) => facts({ deleted: id, at }))
     })
+}
+
+function inboxRow(inbox: InboxJson): string[] {
+  const ends = inbox.expires_at ?? inbox.ended_at ?? '-'
+  const { id, address, message_count: mails, created_at: created, labels } = inbox
+  return [id, address, String(mails), created, ends, labelsText(labels)]
 }
 
 function inboxText(inbox: InboxJson): string {

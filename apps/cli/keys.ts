@@ -32,7 +32,6 @@ interface IssueOptions {
   account?: string
 }
 
-const PAGE_SIZE = 100
 /** The embedded engine needs Node.js 24 (node:sqlite). All other commands also run on older versions. */
 const ENGINE_NODE_MAJOR = 24
 
@@ -48,12 +47,11 @@ export function keyCommands(program: Command, session: Session): void {
     .option('--scope <scope...>', 'inboxes (default), read, audit, admin, operator')
     .option('--rate-limit <count>', "requests per minute; default: the plan's", wholeNumber)
     .option('--account <account>', 'issue it for another account; needs the scope operator')
-    .action(async (name: string, options: IssueOptions) => {
+    .action((name: string, options: IssueOptions) => {
       const { environment, scope: scopes, rateLimit, account } = options
       const body = { name, environment, scopes, rate_limit: rateLimit }
       const path = account === undefined ? '/v1/keys' : `/v1/accounts/${encodeURIComponent(account)}/keys`
-      const issued = await session.api().post<KeyJson>(path, { body })
-      session.print(issued, () => keyText(issued))
+      return session.print(session.api().call<KeyJson>('POST', path, { body }), keyText)
     })
 
   key
@@ -64,8 +62,7 @@ export function keyCommands(program: Command, session: Session): void {
     .addOption(new Option('--data-dir <folder>', 'the data folder').env('MAYFLY_DATA_DIR').default('./data'))
     .action(async ({ dataDir }: { dataDir: string }) => {
       const { keyId, accountId, environment, secret } = await recover(dataDir)
-      const recovered = { id: keyId, account_id: accountId, environment, secret }
-      session.print(recovered, () => recoveredText(recovered))
+      await session.print({ id: keyId, account_id: accountId, environment, secret }, recoveredText)
     })
 
   key
@@ -73,41 +70,27 @@ export function keyCommands(program: Command, session: Session): void {
     .description('replace the secret of a key; prints the new one, which is shown only once')
     .argument('<key>', 'key id')
     .option('--grace <duration>', 'how long the old secret stays valid; default: it ends at once')
-    .action(async (id: string, { grace }: { grace?: string }) => {
+    .action((id: string, { grace }: { grace?: string }) => {
       const path = `/v1/keys/${encodeURIComponent(id)}/rotate`
-      const rotated = await session.api().post<KeyJson>(path, { body: { grace } })
-      session.print(rotated, () => keyText(rotated))
+      return session.print(session.api().call<KeyJson>('POST', path, { body: { grace } }), keyText)
     })
 
   key
     .command('revoke')
     .description('revoke a key permanently')
     .argument('<key>', 'key id')
-    .action(async (id: string) => {
-      const revoked = await session.api().delete<KeyJson>(`/v1/keys/${encodeURIComponent(id)}`)
-      session.print(revoked, () => keyText(revoked))
+    .action((id: string) => {
+      const path = `/v1/keys/${encodeURIComponent(id)}`
+      return session.print(session.api().call<KeyJson>('DELETE', path), keyText)
     })
 
   key
     .command('list')
     .description("list the account's keys")
     .option('--limit <count>', 'maximum number of keys', wholeNumber, 1_000)
-    .action(async ({ limit }: { limit: number }) => {
-      const keys = await session.api().list<KeyJson>('/v1/keys', { most: limit, pageSize: PAGE_SIZE })
-      session.print(keys, () =>
-        table(
-          ['id', 'environment', 'state', 'scopes', 'last used', 'name'],
-          keys.map(({ id, environment, state, scopes, last_used_at: used, name }) => [
-            id,
-            environment,
-            state,
-            scopes.join(','),
-            used ?? 'never',
-            name,
-          ]),
-        ),
-      )
-    })
+    .action(({ limit }: { limit: number }) =>
+      session.print(session.api().list<KeyJson>('/v1/keys', limit), keysText),
+    )
 }
 
 async function recover(dataDir: string) {
@@ -124,6 +107,14 @@ async function recover(dataDir: string) {
 function recoveredText({ id, account_id: account, environment, secret }: RecoveredJson): string {
   const text = facts({ 'key id': id, account, environment, secret })
   return `${text}\n\nThe secret is the API key: set MAYFLY_KEY to it. It is shown this once.`
+}
+
+function keysText(keys: readonly KeyJson[]): string {
+  const rows = keys.map((key) => [
+    ...[key.id, key.environment, key.state],
+    ...[key.scopes.join(','), key.last_used_at ?? 'never', key.name],
+  ])
+  return table(['id', 'environment', 'state', 'scopes', 'last used', 'name'], rows)
 }
 
 function keyText(key: KeyJson): string {

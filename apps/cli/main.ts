@@ -1,4 +1,5 @@
 import { CommanderError } from 'commander'
+import { messageOf } from '#libs/runtime/errors.js'
 import { EXIT, Failure, type ExitCode } from './failure.js'
 import { harmless } from './printing.js'
 import { makeProgram } from './program.js'
@@ -15,20 +16,15 @@ const program = makeProgram(process.stdout)
 try {
   await program.parseAsync()
 } catch (error) {
-  process.exitCode = tell(error)
+  process.exitCode = report(error)
 }
 
-function tell(error: unknown): ExitCode {
+/** Prints the error, and returns the exit code. */
+function report(error: unknown): ExitCode {
   // Commander has already printed the help or the error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
-  const { exitCode, message, problem } =
-    error instanceof Failure
-      ? error
-      : {
-          exitCode: EXIT.failed,
-          message: error instanceof Error ? error.message : String(error),
-          problem: null,
-        }
+  const failure = error instanceof Failure ? error : new Failure(EXIT.failed, messageOf(error))
+  const { exitCode, message, problem } = failure
   const isJson = program.opts<{ json?: boolean }>().json === true && problem !== null
   process.stderr.write(isJson ? `${JSON.stringify(problem)}\n` : `mayfly: ${harmless(message)}\n`)
   return exitCode

@@ -39,7 +39,7 @@ export function waitCommand(inbox: Command, session: Session): void {
       const [link] = message.links
       if (options.code === true && code !== undefined) session.write(`${code.value}\n`)
       else if (options.link === true && link !== undefined) session.write(`${link.href}\n`)
-      else session.print(message, () => messageText(message))
+      else await session.print(message, messageText)
     })
 }
 
@@ -55,7 +55,7 @@ async function waitFor(session: Session, path: string, options: WaitOptions): Pr
     const left = Math.max(Math.ceil((deadline - performance.now()) / 1_000), 0)
     const seconds = Math.min(left, MAX_SECONDS_A_REQUEST)
     try {
-      return await session.api().get<MessageJson>(path, {
+      return await session.api().call<MessageJson>('GET', path, {
         query: { ...query, ...wanted, timeout: String(seconds) },
         password,
         timeoutMs: seconds * 1_000 + GRACE_MS,

@@ -40,9 +40,12 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
     api() {
       const { url, key } = options()
       if (key === undefined || key === '') throw new Failure(EXIT.usage, 'no API key: set MAYFLY_KEY')
-      return new ApiClient({ url, key })
+      return new ApiClient(url, key)
     },
-    print: (result, inWords) => write(`${options().json === true ? JSON.stringify(result) : inWords()}\n`),
+    async print(result, inWords) {
+      const settled = await result
+      write(`${options().json === true ? JSON.stringify(settled) : inWords(settled)}\n`)
+    },
     write,
     writeAll: (content) => pipeline(content, output, { end: false }),
     isTerminal: output.isTTY === true,
@@ -56,18 +59,19 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
 }
 
 /** `mayfly config`: all settings, from the code that reads them. It needs no server. */
-export function configCommand(program: Command, session: Session): void {
+function configCommand(program: Command, session: Session): void {
   program
     .command('config')
     .description('print every setting of the server with its default and its meaning')
     .action(() => {
-      const settings = Object.values<Setting<unknown>>(SETTINGS).map(({ variable, defaultText, help }) => ({
+      const settings = Object.values<Setting<unknown>>(SETTINGS)
+      const listed = settings.map(({ variable, defaultText, help }) => ({
         variable,
         default: defaultText,
         help,
       }))
-      session.print(settings, () =>
-        settings.map((each) => `${each.variable}=${each.default ?? ''}\n    ${each.help}`).join('\n'),
+      return session.print(listed, () =>
+        listed.map((each) => `${each.variable}=${each.default ?? ''}\n    ${each.help}`).join('\n'),
       )
     })
 }

@@ -55,6 +55,12 @@ interface SpanOptions {
   to?: string
 }
 
+interface ShowOptions extends SpanOptions {
+  interval: string
+  groupBy?: string
+  label?: readonly string[]
+}
+
 /** `mayfly usage …` */
 export function usageCommands(program: Command, session: Session): void {
   const usage = program.command('usage').description('usage figures')
@@ -73,23 +79,20 @@ function showCommand(usage: Command, session: Session): void {
     )
     .option('--group-by <what>', 'split rows by key, environment or label.<name>')
     .option('--label <name:value>', 'only usage with the label; can be repeated: all must match', label)
-    .action(
-      async (options: SpanOptions & { interval: string; groupBy?: string; label?: readonly string[] }) => {
-        const { groupBy, ...query } = options
-        const asked = { query: { ...query, group_by: groupBy } }
-        const rows = await session.api().get<RowJson[]>('/v1/usage', asked)
-        session.print(rows, () => rowsText(rows, groupBy))
-      },
-    )
+    .action(({ groupBy, ...query }: ShowOptions) => {
+      const asked = { query: { ...query, group_by: groupBy } }
+      const rows = session.api().call<RowJson[]>('GET', '/v1/usage', asked)
+      return session.print(rows, (shown) => rowsText(shown, groupBy))
+    })
 }
 
 function reportCommand(usage: Command, session: Session): void {
   withSpan(usage.command('report'), 'the last 90 days')
     .description('summary of a load run: everything that has a label')
     .requiredOption('--label <name:value>', 'can be repeated: all must match', label)
-    .action(async (query: SpanOptions & { label: readonly string[] }) => {
-      const report = await session.api().get<ReportJson>('/v1/usage/report', { query: { ...query } })
-      session.print(report, () => reportText(report))
+    .action((query: SpanOptions & { label: readonly string[] }) => {
+      const report = session.api().call<ReportJson>('GET', '/v1/usage/report', { query: { ...query } })
+      return session.print(report, reportText)
     })
 }
 
@@ -117,7 +120,7 @@ function exportCommand(usage: Command, session: Session): void {
         return
       }
       const bytes = await writeFileWhole(output, ask)
-      session.print({ output, bytes }, () => facts({ file: output, bytes }))
+      await session.print({ output, bytes }, () => facts({ file: output, bytes }))
     })
 }
 
