@@ -1,33 +1,25 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { type Command, Option } from 'commander'
-import { EXPORT_FORMATS, EXPORT_TABLES, USAGE_INTERVALS } from '#libs/ports/usage/usage-store.js'
+import {
+  EXPORT_FORMATS,
+  EXPORT_TABLES,
+  type Quantiles,
+  USAGE_INTERVALS,
+  type UsageTotals,
+} from '#libs/ports/usage/usage-store.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { label } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
 import { facts, table } from './printing.js'
 import type { Session } from './api-client.js'
 
-interface QuantilesJson {
-  p50: number
-  p95: number
-  p99: number
-}
-
-interface TotalsJson {
-  requests: number
-  refusals: number
-  inboxes: number
-  mails: number
-  bytes: number
-}
-
-interface RowJson extends TotalsJson {
+interface RowJson extends UsageTotals {
   from: string
   to: string
   group: string | null
-  request_ms: QuantilesJson | null
-  visible_ms: QuantilesJson | null
+  request_ms: Quantiles | null
+  visible_ms: Quantiles | null
 }
 
 interface BucketJson {
@@ -36,14 +28,14 @@ interface BucketJson {
   mails: number
 }
 
-interface ReportJson extends TotalsJson {
+interface ReportJson extends UsageTotals {
   counted_up_to: string | null
   duplicates: number
   read: number
   inboxes_without_mail: number
-  accept_ms: (QuantilesJson & { max: number }) | null
-  visible_ms: QuantilesJson | null
-  first_read_ms: QuantilesJson | null
+  accept_ms: (Quantiles & { max: number }) | null
+  visible_ms: Quantiles | null
+  first_read_ms: Quantiles | null
   first_mail_at: string | null
   last_mail_at: string | null
   mails_per_second: number | null
@@ -177,7 +169,7 @@ function timelineText(timeline: readonly BucketJson[]): string {
 }
 
 /** Median, 95th and 99th percentile. */
-function quantilesText(quantiles: QuantilesJson | null): string {
+function quantilesText(quantiles: Quantiles | null): string {
   if (quantiles === null) return '-'
   return [quantiles.p50, quantiles.p95, quantiles.p99].map((ms) => ms.toFixed(1)).join('/')
 }

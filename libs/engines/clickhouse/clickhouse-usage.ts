@@ -27,43 +27,35 @@ export async function openChdbUsage(folder: string): Promise<UsageStore | null> 
     await client.close()
     throw error
   }
-  return storeOn(client, {
-    streamFile: fromChdb(client, join(folder, 'exports')),
-    most: IN_PROCESS,
-    prepare: () => migrate({ client, isAlone: true }),
-  })
+  const streamFile = fromChdb(client, join(folder, 'exports'))
+  return storeOn(client, IN_PROCESS, streamFile, () => migrate(client, { isAlone: true }))
 }
 
 /** On a server, which is reached once something is asked for. */
 export function serverUsage(address: ServerAddress): UsageStore {
   const client = serverClient(address)
-  return storeOn(client, {
-    streamFile: fromServer(client),
-    most: ON_SERVER,
-    async prepare() {
-      // A database that is not there yet can't be the one that a client works in.
-      const first = serverClient({ ...address, database: 'default' })
-      try {
-        await first.command({ query: `CREATE DATABASE IF NOT EXISTS ${address.database}` })
-      } finally {
-        await first.close()
-      }
-      await migrate({ client, isAlone: false })
-    },
+  return storeOn(client, ON_SERVER, fromServer(client), async () => {
+    // A database that is not there yet can't be the one that a client works in.
+    const first = serverClient({ ...address, database: 'default' })
+    try {
+      await first.command({ query: `CREATE DATABASE IF NOT EXISTS ${address.database}` })
+    } finally {
+      await first.close()
+    }
+    await migrate(client, { isAlone: false })
   })
 }
 
-interface StoreParts {
-  streamFile: StreamFile
-  prepare: () => Promise<void>
-  /** Most that run at once. */
-  most: { writes: number; queries: number }
-}
-
-function storeOn(client: ClickHouseClient, { streamFile, prepare, most }: StoreParts): UsageStore {
+/** `max`: how many writes and queries run at once. */
+function storeOn(
+  client: ClickHouseClient,
+  max: { writes: number; queries: number },
+  streamFile: StreamFile,
+  prepare: () => Promise<void>,
+): UsageStore {
   return {
-    sink: new ClickHouseUsageSink(client, pLimit(most.writes)),
-    queries: new ClickHouseUsageQueries(client, streamFile, pLimit(most.queries)),
+    sink: new ClickHouseUsageSink(client, pLimit(max.writes)),
+    queries: new ClickHouseUsageQueries(client, streamFile, pLimit(max.queries)),
     prepare: () => orUnavailable(prepare),
     close: () => client.close(),
   }

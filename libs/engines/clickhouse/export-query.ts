@@ -54,14 +54,13 @@ const FIGURES: Readonly<Record<Exclude<ExportTable, 'usage' | keyof typeof USAGE
   },
 }
 
-export interface ExportedFile {
-  /** The rows of the file, without a FORMAT. */
-  rows: BoundQuery
+/** A query for the rows of a file, without a FORMAT. */
+interface ExportedFile extends BoundQuery {
   /** ClickHouse's name of the format. */
   format: string
 }
 
-export const EXPORT_SETTINGS = `SETTINGS ${[
+const EXPORT_SETTINGS = `SETTINGS ${[
   'output_format_json_quote_64bit_integers = 0',
   'output_format_json_escape_forward_slashes = 0',
   "format_csv_null_representation = ''",
@@ -73,7 +72,7 @@ export const EXPORT_SETTINGS = `SETTINGS ${[
 /** The rows of one account. Events come in the order of their table, by key or webhook and then by time, so that ClickHouse does not sort them in memory. */
 export function exportedFile({ accountId, from, to, table, format }: UsageExportQuery): ExportedFile {
   const query_params = { account: accountId, from: from.getTime(), to: to.getTime() }
-  return { rows: { query: queryOf(table, format), query_params }, format: FORMAT[format] }
+  return { query: queryOf(table, format), query_params, format: FORMAT[format] }
 }
 
 function queryOf(table: ExportTable, format: ExportFormat): string {
@@ -136,12 +135,9 @@ export type StreamFile = (file: ExportedFile, signal: AbortSignal) => Promise<As
 
 /** A server gives the file while it makes it. */
 export function fromServer(client: ClickHouseClient): StreamFile {
-  return async ({ rows, format }, signal) => {
-    const { stream } = await client.exec({
-      query: `${rows.query} ${EXPORT_SETTINGS} FORMAT ${format}`,
-      query_params: rows.query_params,
-      abort_signal: signal,
-    })
+  return async ({ query, query_params, format }, signal) => {
+    const text = `${query} ${EXPORT_SETTINGS} FORMAT ${format}`
+    const { stream } = await client.exec({ query: text, query_params, abort_signal: signal })
     return stream
   }
 }
@@ -151,12 +147,12 @@ export function fromChdb(client: ClickHouseClient, folder: string): StreamFile {
   // What a process that was killed has left.
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
-  return async ({ rows, format }, signal) => {
+  return async ({ query, query_params, format }, signal) => {
     const path = join(folder, randomUUID())
     try {
       await client.command({
-        query: `INSERT INTO FUNCTION file({path:String}, '${format}') ${rows.query} ${EXPORT_SETTINGS}`,
-        query_params: { ...rows.query_params, path },
+        query: `INSERT INTO FUNCTION file({path:String}, '${format}') ${query} ${EXPORT_SETTINGS}`,
+        query_params: { ...query_params, path },
       })
       signal.throwIfAborted()
     } catch (error) {

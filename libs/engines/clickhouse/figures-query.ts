@@ -127,11 +127,11 @@ function groupOf(grouping: UsageQuery['grouping']): string {
 }
 
 /** Of an owner's rows and no other's: the first condition of every query. */
-export function ownerClause({ keyId }: UsageOwner): string {
+function ownerClause({ keyId }: UsageOwner): string {
   return `t.account_id = {account:String}${keyId === null ? '' : ' AND t.key_id = {key:String}'}`
 }
 
-export function ownerParams({ accountId, keyId }: UsageOwner): Record<string, unknown> {
+function ownerParams({ accountId, keyId }: UsageOwner): Record<string, unknown> {
   return { account: accountId, ...(keyId === null ? {} : { key: keyId }) }
 }
 
@@ -139,11 +139,11 @@ export function spanClause(index: number | ''): string {
   return `t.at >= fromUnixTimestamp64Milli({from${index}:Int64}) AND t.at < fromUnixTimestamp64Milli({to${index}:Int64})`
 }
 
-export function labelClause(labels: UsageQuery['labels']): string {
+function labelClause(labels: UsageQuery['labels']): string {
   return labels.map((_, index) => ` AND has(t.labels, {label${index}:String})`).join('')
 }
 
-export function labelParams(labels: UsageQuery['labels']): Record<string, unknown> {
+function labelParams(labels: UsageQuery['labels']): Record<string, unknown> {
   return Object.fromEntries(labels.map(([name, value], index) => [`label${index}`, `${name}:${value}`]))
 }
 

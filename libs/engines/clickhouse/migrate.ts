@@ -11,17 +11,12 @@ const TABLE_ALREADY_EXISTS = '57'
 const UNKNOWN_TABLE = '60'
 const LOCK = 'migration_lock'
 
-export interface MigrateOptions {
-  client: ClickHouseClient
-  /** Whether no other process can work on these tables: a lock that is there was left behind. */
-  isAlone: boolean
-}
-
 /**
  * Brings the tables to the newest version; one process at a time, which the others wait for. ClickHouse has no locks,
- * but makes a table of one name for one of those who ask for it.
+ * but makes a table of one name for one of those who ask for it. `isAlone`: no other process can work on these tables,
+ * so a lock that is there was left behind.
  */
-export async function migrate({ client, isAlone }: MigrateOptions): Promise<void> {
+export async function migrate(client: ClickHouseClient, { isAlone }: { isAlone: boolean }): Promise<void> {
   await client.command({
     query: `CREATE TABLE IF NOT EXISTS schema_migrations (version UInt32, applied_at DateTime DEFAULT now())
       ENGINE = MergeTree ORDER BY version`,

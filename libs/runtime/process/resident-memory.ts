@@ -74,7 +74,7 @@ export function anonymousBytes(pid: number | 'self' = 'self'): number | null {
 }
 
 /** `gc()` without the flag --expose-gc, which not every way of starting a process would have. */
-function exposedGc(): () => void {
+export function exposedGc(): () => void {
   setFlagsFromString('--expose-gc')
   return runInNewContext('gc') as () => void
 }

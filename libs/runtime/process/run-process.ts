@@ -1,7 +1,5 @@
 import { flushCompileCache } from 'node:module'
 import { constants } from 'node:os'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import pino, { type Logger } from 'pino'
 import {
   ConfigurationError,
@@ -10,6 +8,7 @@ import {
   unknownVariables,
 } from '#libs/runtime/config/settings.js'
 import { StartError } from '#libs/runtime/errors.js'
+import { exposedGc } from './resident-memory.js'
 
 export interface ProcessContext {
   settings: Settings
@@ -115,9 +114,8 @@ function explain(error: unknown): string {
  * the room that they need until they are joined.
  */
 function endProcess(exitCode: number): never {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
-  collect()
+  const collectGarbage = exposedGc()
+  collectGarbage()
   process.exit(exitCode)
 }
 
@@ -137,7 +135,7 @@ function endBy(signal: NodeJS.Signals): never {
 const FROM_SIGNALS = 128
 
 /** Log lines go to standard error: JSON, or colours on a terminal. What never belongs in one is cut out. */
-export async function makeLogger({ logLevel }: Pick<Settings, 'logLevel'>): Promise<Logger> {
+async function makeLogger({ logLevel }: Pick<Settings, 'logLevel'>): Promise<Logger> {
   const options = {
     level: logLevel,
     base: null,
