@@ -25,7 +25,7 @@ export interface AnalyticsOptions {
 }
 
 export interface Analytics {
-  /** Resolves once what was gathered is written, or can't be. */
+  /** Resolves once the gathered rows are written, or can't be. */
   close(): Promise<void>
 }
 
@@ -35,8 +35,8 @@ const BATCH_RECORDS = 200
 const PREPARE_AGAIN = { firstMs: 500, mostMs: 10_000 }
 
 /**
- * Resolves once every partition's place in the store is known; where the store can't be reached, at once, and counts
- * from the time on that it can.
+ * Resolves once the offset that the store has reached is known for every partition. If the store can't be reached, it
+ * resolves at once, and counting begins when it can.
  */
 export async function startAnalytics({ engine, logger, registry }: AnalyticsOptions): Promise<Analytics> {
   const { log, usage } = engine
@@ -114,7 +114,7 @@ async function prepare(usage: Pick<UsageStore, 'prepare'>, logger: Logger): Prom
   }
 }
 
-/** Each topic's own way to the store. */
+/** The sink of each topic. */
 export class TopicSinks {
   constructor(private readonly byTopic: ReadonlyMap<string, TopicSink>) {}
 
@@ -125,7 +125,7 @@ export class TopicSinks {
   }
 }
 
-/** Takes batches of the log, in order per partition, and hands them to what gathers them. */
+/** Takes batches of the log, in order per partition, and hands them to the sink of their topic. */
 @Controller()
 @UseFilters(PassErrorsOn)
 export class AnalyticsController {

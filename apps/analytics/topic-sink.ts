@@ -27,7 +27,7 @@ export interface TopicSinkOptions extends BatchesInDoubtOptions {
 const GATHER_MS = 1_000
 /** Written at once. */
 const ENOUGH_ROWS = 100_000
-/** Past it nothing more is taken from the log. */
+/** Beyond it nothing more is taken from the log. */
 const MAX_ROWS = 200_000
 const AGAIN = { firstMs: 100, mostMs: 5_000 }
 
@@ -48,12 +48,12 @@ export class TopicSink {
   private readonly partitionRows = new Map<number, PartitionRows>()
   private readonly inDoubt: BatchesInDoubt
   private readonly bell = new Doorbell()
-  private room = Promise.withResolvers<undefined>()
+  private capacityFreed = Promise.withResolvers<undefined>()
   private readonly stopping = new AbortController()
   private readonly again = new GrowingPause(AGAIN)
   private loop: Promise<void> = Promise.resolve()
-  /** The batch on its way. */
-  private leaving: { ranges: readonly UsageRange[]; done: Promise<void> } | null = null
+  /** The batch that is being written. */
+  private writing: { ranges: readonly UsageRange[]; done: Promise<void> } | null = null
 
   constructor(private readonly options: TopicSinkOptions) {
     this.inDoubt = new BatchesInDoubt(options)
@@ -63,27 +63,27 @@ export class TopicSink {
     this.loop = this.run()
   }
 
-  /** Where a partition goes on, once what was in doubt of it is written. */
+  /** The offset at which a partition continues, once what was in doubt of it is written. */
   async startAt(range: PartitionRange): Promise<StartPosition> {
     const { partition } = range
     const { closing } = this.options
     this.gathered.drop(partition)
-    this.makeRoom()
-    // Nothing more is taken, wherever it would begin.
+    this.signalCapacity()
+    // Nothing more is taken, so any offset will do.
     if (closing.aborted) return { offset: range.first }
-    // What is on its way has been this process's before: it is in the store, or noted, when this goes on.
-    if (this.leaving?.ranges.some((each) => each.partition === partition) === true) {
-      await unlessAborted(this.leaving.done, closing)
+    // The batch being written was this process's before: afterwards it is in the store, or noted.
+    if (this.writing?.ranges.some((each) => each.partition === partition) === true) {
+      await unlessAborted(this.writing.done, closing)
     }
     const offset = await this.inDoubt.settle(range)
     this.partitionRows.set(partition, await this.inDoubt.rowsFrom(partition, offset))
     return { offset }
   }
 
-  /** Resolves once the batch is gathered, for which there may have to be room first. */
+  /** Resolves once the batch is gathered. While too many rows are waiting to be written, it waits first. */
   async take(batch: HandedBatch): Promise<BatchOutcome> {
     const { partition, from, signal } = batch
-    while (this.gathered.count >= MAX_ROWS) await unlessAborted(this.room.promise, signal)
+    while (this.gathered.count >= MAX_ROWS) await unlessAborted(this.capacityFreed.promise, signal)
     // A batch's decoding is work of many milliseconds, and several partitions' batches may come at once.
     await nextTurn()
     signal.throwIfAborted()
@@ -92,9 +92,9 @@ export class TopicSink {
     if (maker === undefined) return { seekTo: from }
     const { rows, undecodable, next, outcome } = maker.take(batch)
     await this.setAside(partition, undecodable)
-    // Given up meanwhile: it is about to be located again.
+    // Given up meanwhile: its start position is about to be asked for again.
     if (this.partitionRows.get(partition) !== maker) return { seekTo: from }
-    // Not before: where setting aside fails the batch comes again, and none of its events may be known by then.
+    // Not earlier: if setting aside fails, the batch comes again, and none of its events may be known by then.
     this.gathered.add({ partition, first: from, end: next }, rows())
     this.bell.ring()
     return outcome
@@ -136,19 +136,19 @@ export class TopicSink {
     }
   }
 
-  /** Whether it is written; else its partitions are located again. */
+  /** Returns whether it is written; if not, the start positions of its partitions are asked for again. */
   private async writeGathered(): Promise<boolean> {
     const { ranges, rows } = this.gathered.take(MAX_RANGES)
-    this.makeRoom()
+    this.signalCapacity()
     const { promise, resolve } = Promise.withResolvers<undefined>()
-    this.leaving = { ranges, done: promise }
+    this.writing = { ranges, done: promise }
     try {
       const isWritten = await this.write(ranges, rows)
       // Whatever became of the batch: where it stands is to be looked up, ahead of the rows that were gathered since.
       if (!isWritten) this.giveUp(ranges)
       return isWritten
     } finally {
-      this.leaving = null
+      this.writing = null
       resolve(undefined)
     }
   }
@@ -189,7 +189,7 @@ export class TopicSink {
     return true
   }
 
-  /** For whoever looks at the group: nothing goes by it. */
+  /** For people who look at the group's offsets: nothing else uses them. */
   private async concludeNote(ranges: readonly UsageRange[]): Promise<void> {
     const { topic, consumers, logger } = this.options
     const behind = ranges.map(({ partition, end }) => ({ topic, partition, offset: end, note: '' }))
@@ -206,15 +206,15 @@ export class TopicSink {
       this.partitionRows.delete(partition)
       this.options.consumers.restart({ topic: this.options.topic, partition })
     }
-    this.makeRoom()
+    this.signalCapacity()
   }
 
-  private makeRoom(): void {
-    this.room.resolve(undefined)
-    this.room = Promise.withResolvers()
+  private signalCapacity(): void {
+    this.capacityFreed.resolve(undefined)
+    this.capacityFreed = Promise.withResolvers()
   }
 
-  /** What the views' topics have of it, the projector sets aside. */
+  /** Only of usage-events: the projector sets aside those of the other topics. */
   private async setAside(
     partition: number,
     undecodable: readonly { record: StoredRecord; reason: string }[],

@@ -57,7 +57,8 @@ export function encodeRows(rows: readonly UsageRow[]): EncodedRows[] {
   }))
 }
 
-interface Place {
+/** Where on the log an event is. */
+interface Position {
   partition: number
   offset: number
 }
@@ -75,7 +76,7 @@ const NOTHING: Partial<Record<Column, UsageValue>> = {
 function rowOf(
   table: UsageTable,
   { accountId, environment }: Recorded<unknown>,
-  { partition, offset }: Place,
+  { partition, offset }: Position,
   facts: Facts,
 ): UsageRow {
   const known = { ...facts, at: facts.at.getTime(), account_id: accountId, environment, partition, offset }
@@ -84,23 +85,23 @@ function rowOf(
 }
 
 /** The rows of one event of the topic usage-events: of a request served one for each that the event stands for. */
-export function usageRows(recorded: Recorded<UsageEvent>, place: Place): UsageRow[] {
+export function usageRows(recorded: Recorded<UsageEvent>, position: Position): UsageRow[] {
   const { event } = recorded
   const count = event.type === 'ApiRequestServed' ? event.count : 1
-  return Array<UsageRow>(count).fill(usageRow(recorded, place))
+  return Array<UsageRow>(count).fill(usageRow(recorded, position))
 }
 
 /** What each row of one event of the topic usage-events says. */
-export function usageRow(recorded: Recorded<UsageEvent>, place: Place): UsageRow {
+export function usageRow(recorded: Recorded<UsageEvent>, position: Position): UsageRow {
   const { event } = recorded
   const subject = { key_id: event.keyId, inbox_id: event.inboxId, labels: labelTexts(event.labels) }
   if (event.type !== 'ApiRequestServed') {
-    return rowOf('mail_events', recorded, place, { ...subject, ...mailFacts(event) })
+    return rowOf('mail_events', recorded, position, { ...subject, ...mailFacts(event) })
   }
   const { servedAt: at, method, route, status, isRefused: refused } = event
   const { durationMs, requestBytes, responseBytes } = event
   const sizes = { duration_ms: durationMs, request_bytes: requestBytes, response_bytes: responseBytes }
-  return rowOf('requests', recorded, place, { at, ...subject, method, route, status, refused, ...sizes })
+  return rowOf('requests', recorded, position, { at, ...subject, method, route, status, refused, ...sizes })
 }
 
 /** Clocks of two machines may differ: a latency is never below 0. */
@@ -132,14 +133,14 @@ function mailFacts(event: Exclude<UsageEvent, { type: 'ApiRequestServed' }>): Fa
  * One event's row of the topic inbox-events, counted for the key that created the inbox, whichever key caused it; a mail
  * for the key that its sender authenticated with, if there is one.
  */
-export function inboxRow(recorded: Recorded<InboxEvent>, place: Place): UsageRow {
+export function inboxRow(recorded: Recorded<InboxEvent>, position: Position): UsageRow {
   const { event, keyId: causedBy } = recorded
   const inbox = event.type === 'InboxCreated' ? event : event.inbox
   const ofSender = event.type === 'MessageReceived' ? causedBy : null
   const attribution =
     inbox === null ? {} : { key_id: ofSender ?? inbox.keyId, labels: labelTexts(inbox.labels) }
   const facts = { inbox_id: event.inboxId, ...attribution, ...inboxFacts(event) }
-  return rowOf('inbox_events', recorded, place, facts)
+  return rowOf('inbox_events', recorded, position, facts)
 }
 
 function inboxFacts(event: InboxEvent): Facts {
@@ -160,10 +161,10 @@ function inboxFacts(event: InboxEvent): Facts {
 }
 
 /** One event's row of the topic webhook-events. */
-export function webhookRow(recorded: Recorded<WebhookEvent>, place: Place): UsageRow {
+export function webhookRow(recorded: Recorded<WebhookEvent>, position: Position): UsageRow {
   const { event, time } = recorded
   const facts = { at: time, webhook_id: event.webhookId, ...webhookFacts(event) }
-  return rowOf('webhook_events', recorded, place, facts)
+  return rowOf('webhook_events', recorded, position, facts)
 }
 
 /** Without `at`, the row has the time of its record. */
