@@ -16,7 +16,14 @@ import {
   type BucketCounts,
 } from '#libs/ports/usage/usage-store.js'
 import { errorCode, orUnavailable } from './clients.js'
-import { figuresQuery, WITHIN_BOUNDS, type BoundQuery, reportQuery, timelineQuery } from './figures-query.js'
+import {
+  figuresQuery,
+  WITHIN_BOUNDS,
+  type BoundQuery,
+  reportQuery,
+  sumsOf,
+  timelineQuery,
+} from './figures-query.js'
 import { exportedFile, type StreamFile } from './export-query.js'
 
 /** A quantile of nothing is no number, which JSON has as null. */
@@ -98,9 +105,7 @@ export class ClickHouseUsageQueries implements UsageQueries {
   async totals(accountId: AccountId, keyIds: readonly KeyId[]): Promise<Map<KeyId, UsageTotals>> {
     if (keyIds.length === 0) return new Map()
     const rows = await this.rows<UsageTotals & { keyId: string }>({
-      query: `SELECT key_id AS keyId,
-          toFloat64(sum(t.requests)) AS requests, toFloat64(sum(t.refusals)) AS refusals,
-          toFloat64(sum(t.inboxes)) AS inboxes, toFloat64(sum(t.mails)) AS mails, toFloat64(sum(t.bytes)) AS bytes
+      query: `SELECT key_id AS keyId, ${sumsOf('t')}
         FROM usage_day AS t WHERE t.account_id = {account:String} AND t.key_id IN {keys:Array(String)}
         GROUP BY key_id ${WITHIN_BOUNDS}`,
       query_params: { account: accountId, keys: keyIds },

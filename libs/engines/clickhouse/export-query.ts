@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { ClickHouseClient } from '@clickhouse/client'
 import { USAGE_TABLES } from '#libs/ports/usage/usage-rows.js'
 import type { ExportFormat, ExportTable, UsageExportQuery } from '#libs/ports/usage/usage-store.js'
-import { QUANTILES } from './schema.js'
+import { COUNTS, QUANTILES } from './schema.js'
 import { spanClause, type BoundQuery } from './figures-query.js'
 
 const FORMAT: Readonly<Record<ExportFormat, string>> = {
@@ -33,7 +33,7 @@ interface Figures {
 
 const OF_KEY: Figures = {
   keys: ['environment', 'key_id'],
-  sums: ['requests', 'refusals', 'inboxes', 'mails', 'bytes'],
+  sums: COUNTS,
   latencies: ['request_ms', 'visible_ms'],
 }
 

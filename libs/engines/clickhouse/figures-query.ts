@@ -6,7 +6,7 @@ import {
   type UsageQuery,
   type UsageReportQuery,
 } from '#libs/ports/usage/usage-store.js'
-import { IS_ANSWERED_AT_ONCE, QUANTILES } from './schema.js'
+import { COUNTS, IS_ANSWERED_AT_ONCE, QUANTILES } from './schema.js'
 
 /*
  * The text of a query has nothing in it that came from outside: what is asked for goes beside it, as parameters.
@@ -24,17 +24,6 @@ const START: Readonly<Record<UsageInterval, string>> = {
   day: 'toStartOfDay',
 }
 const GROUP_COLUMN = { none: 'NULL', key: 'key_id', environment: 'environment' } as const
-/** What nothing was counted of: names that a column of its own has are not to be taken for it. */
-const NOTHING = {
-  requests: '0',
-  refusals: '0',
-  inboxes: '0',
-  mails: '0',
-  bytes: '0',
-  request_ms: 'NULL',
-  visible_ms: 'NULL',
-}
-
 /** At most that long, in seconds, and that large; few questions come near. */
 export const WITHIN_BOUNDS =
   'SETTINGS max_execution_time = 10, max_memory_usage = 1000000000, output_format_json_quote_64bit_integers = 0'
@@ -57,8 +46,7 @@ export function figuresQuery(asked: UsageQuery): BoundQuery {
     return segment.source === 'raw' ? eventsParts(asked, index) : [figuresPart(asked, segment.source, index)]
   })
   const query = `SELECT toUnixTimestamp(time) AS at, grp,
-      toFloat64(sum(p.requests)) AS requests, toFloat64(sum(p.refusals)) AS refusals,
-      toFloat64(sum(p.inboxes)) AS inboxes, toFloat64(sum(p.mails)) AS mails, toFloat64(sum(p.bytes)) AS bytes,
+      ${sumsOf('p')},
       quantilesTDigestMerge(${QUANTILES})(p.request_ms) AS requestMs,
       quantilesTDigestMerge(${QUANTILES})(p.visible_ms) AS visibleMs
     FROM (${parts.join(' UNION ALL ')}) AS p
@@ -72,48 +60,59 @@ function figuresPart(
   source: 'minute' | 'hour' | 'day',
   index: number,
 ) {
-  return `SELECT ${START[interval]}(t.time) AS time, ${groupOf(grouping)} AS grp, requests, refusals, inboxes, mails,
-      bytes, request_ms, visible_ms
+  return `SELECT ${START[interval]}(t.time) AS time, ${groupOf(grouping)} AS grp, ${COUNTS.join(', ')},
+      request_ms, visible_ms
     FROM usage_${source} AS t WHERE ${ownerClause(owner)}
       AND t.time >= fromUnixTimestamp64Milli({from${index}:Int64}) AND t.time < fromUnixTimestamp64Milli({to${index}:Int64})`
 }
 
-/** From the events themselves, of which each table counts its own. */
-function eventsParts(asked: UsageQuery, index: number): string[] {
-  const sources = [
-    {
-      table: 'requests',
-      only: '1',
-      counts: {
-        requests: 'count()',
-        refusals: 'countIf(t.refused)',
-        request_ms: `if(${IS_ANSWERED_AT_ONCE}, t.duration_ms, NULL)`,
-      },
+interface EventSource {
+  table: string
+  only: string
+  counts: Readonly<Partial<Record<string, string>>>
+  requestMs?: string
+  visibleMs?: string
+}
+
+/** The tables of events, each with what it counts. */
+const EVENT_SOURCES: readonly EventSource[] = [
+  {
+    table: 'requests',
+    only: '1',
+    counts: { requests: 'count()', refusals: 'countIf(t.refused)' },
+    requestMs: `if(${IS_ANSWERED_AT_ONCE}, t.duration_ms, NULL)`,
+  },
+  {
+    table: 'inbox_events',
+    only: "t.type IN ('inbox.created', 'message.received')",
+    counts: {
+      inboxes: "countIf(t.type = 'inbox.created')",
+      mails: "countIf(t.type = 'message.received')",
+      bytes: "sumIf(t.bytes, t.type = 'message.received')",
     },
-    {
-      table: 'inbox_events',
-      only: "t.type IN ('inbox.created', 'message.received')",
-      counts: {
-        inboxes: "countIf(t.type = 'inbox.created')",
-        mails: "countIf(t.type = 'message.received')",
-        bytes: "sumIf(t.bytes, t.type = 'message.received')",
-      },
-    },
-    {
-      table: 'mail_events',
-      only: "t.type IN ('refused', 'shown')",
-      counts: { refusals: "countIf(t.type = 'refused')", visible_ms: "if(t.type = 'shown', t.ms, NULL)" },
-    },
-  ]
-  const { owner, interval, grouping, labels } = asked
-  return sources.map(({ table, only, counts }) => {
-    const c = { ...NOTHING, ...counts }
+  },
+  {
+    table: 'mail_events',
+    only: "t.type IN ('refused', 'shown')",
+    counts: { refusals: "countIf(t.type = 'refused')" },
+    visibleMs: "if(t.type = 'shown', t.ms, NULL)",
+  },
+]
+
+function eventsParts({ owner, interval, grouping, labels }: UsageQuery, index: number): string[] {
+  return EVENT_SOURCES.map(({ table, only, counts, requestMs = 'NULL', visibleMs = 'NULL' }) => {
+    // A count that the table lacks is 0: the name alone might be that of a column of events.
+    const sums = COUNTS.map((count) => `${counts[count] ?? '0'} AS ${count}`)
     return `SELECT ${START[interval]}(t.at) AS time, ${groupOf(grouping)} AS grp,
-      ${c.requests} AS requests, ${c.refusals} AS refusals, ${c.inboxes} AS inboxes, ${c.mails} AS mails,
-      ${c.bytes} AS bytes, ${digest(c.request_ms)} AS request_ms, ${digest(c.visible_ms)} AS visible_ms
+      ${sums.join(', ')}, ${digest(requestMs)} AS request_ms, ${digest(visibleMs)} AS visible_ms
     FROM ${table} AS t WHERE ${ownerClause(owner)} AND ${only} AND ${spanClause(index)}${labelClause(labels)}
     GROUP BY time, grp`
   })
+}
+
+/** Adds up the counts of rows of figures. */
+export function sumsOf(alias: string): string {
+  return COUNTS.map((count) => `toFloat64(sum(${alias}.${count})) AS ${count}`).join(', ')
 }
 
 function digest(value: string): string {

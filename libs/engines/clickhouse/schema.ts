@@ -42,7 +42,8 @@ const TENANT = 'account_id LowCardinality(String), environment LowCardinality(St
 /** `<name>:<value>`; a block of rows without a label is passed over. */
 const LABELS = 'labels Array(LowCardinality(String)), INDEX labels_in labels TYPE bloom_filter GRANULARITY 1'
 
-const COUNTS = ['requests', 'refusals', 'inboxes', 'mails', 'bytes']
+/** What usage figures add up. */
+export const COUNTS = ['requests', 'refusals', 'inboxes', 'mails', 'bytes']
 
 function figures(name: string, partition: string, ttl: string): string {
   const counts = COUNTS.map((count) => `${count} SimpleAggregateFunction(sum, UInt64)`)

@@ -31,43 +31,38 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
  * fault: what can't be read, is no PEM, or does not belong together.
  */
 export async function readPemFiles(files: PemFiles): Promise<PemTexts> {
-  const none = { variable: '', path: null }
-  const { ca: caFile = none, cert: certFile, key: keyFile } = files
+  const { ca: caFile = { variable: '', path: null }, cert: certFile, key: keyFile } = files
   const faults: string[] = []
-  const textOf = async (file: PemFile): Promise<string | null> => {
-    if (file.path === null) return null
+  const read = async <Parsed>(file: PemFile, parse: (text: string) => Parsed) => {
+    if (file.path === null) return { text: null, parsed: null }
     try {
-      return await readBounded(file.path)
-    } catch (error) {
-      faults.push(`${named(file)} can't be read: ${messageOf(error)}`)
-      return null
-    }
-  }
-  const checked = <Found>(file: PemFile, text: string | null, parse: (text: string) => Found) => {
-    try {
-      return text === null ? null : parse(text)
+      const text = await readBounded(file.path)
+      return { text, parsed: parse(text) }
     } catch (error) {
       faults.push(`${named(file)} ${messageOf(error)}`)
-      return null
+      return { text: null, parsed: null }
     }
   }
-  const [ca, cert, key] = await Promise.all([textOf(caFile), textOf(certFile), textOf(keyFile)])
-  checked(caFile, ca, firstCertificate)
-  const certificate = checked(certFile, cert, firstCertificate)
-  const privateKey = checked(keyFile, key, privateKeyIn)
-  if (certificate !== null && privateKey !== null && !certificate.checkPrivateKey(privateKey)) {
+  const ca = await read(caFile, firstCertificate)
+  const cert = await read(certFile, firstCertificate)
+  const key = await read(keyFile, privateKeyIn)
+  if (cert.parsed !== null && key.parsed !== null && !cert.parsed.checkPrivateKey(key.parsed)) {
     faults.push(`${named(keyFile)} is not the key of the certificate in ${named(certFile)}`)
   }
   if (faults.length > 0) throw new ConfigurationError(faults)
-  return { ca, cert, key }
+  return { ca: ca.text, cert: cert.text, key: key.text }
 }
 
-/** What never ends, a pipe or a device, is not begun to be read. */
+/** Does not begin to read what never ends, such as a pipe or a device. */
 async function readBounded(path: string): Promise<string> {
-  const found = await stat(path)
-  if (!found.isFile()) throw new Error('it is not a file')
-  if (found.size > MAX_BYTES) throw new Error(`it has ${found.size} bytes, more than certificates have`)
-  return readFile(path, 'utf8')
+  try {
+    const found = await stat(path)
+    if (!found.isFile()) throw new Error('it is not a file')
+    if (found.size > MAX_BYTES) throw new Error(`it has ${found.size} bytes, more than certificates have`)
+    return await readFile(path, 'utf8')
+  } catch (cause) {
+    throw new Error(`can't be read: ${messageOf(cause)}`, { cause })
+  }
 }
 
 /** Of a chain the first one is the holder's own; a fault in any of them counts. */
