@@ -70,8 +70,8 @@ function configCommand(program: Command, session: Session): void {
         default: defaultText,
         help,
       }))
-      return session.print(listed, () =>
-        listed.map((each) => `${each.variable}=${each.default ?? ''}\n    ${each.help}`).join('\n'),
+      return session.print(listed, (shown) =>
+        shown.map((each) => `${each.variable}=${each.default ?? ''}\n    ${each.help}`).join('\n'),
       )
     })
 }
