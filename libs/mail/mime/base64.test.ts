@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { Base64, decodeBase64 } from './transfer-encodings.js'
+import { decodeBase64 } from './transfer-encodings.js'
 
 /** Cut after each of the given lengths in turn. */
 function cut(text: string, lengths: number[]): string[] {
@@ -15,19 +15,16 @@ function cut(text: string, lengths: number[]): string[] {
 const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array))
 const lengths = fc.array(fc.nat({ max: 40 }), { maxLength: 20 })
 
-test('whatever is encoded comes back, however it is broken and handed over', () => {
+test('whatever is encoded comes back, however it is broken', () => {
   fc.assert(
     fc.property(
       bytes,
       lengths,
-      lengths,
-      fc.constantFrom('\r\n', '\n', ' ', '*'),
-      (content, lines, pieces, breaks) => {
+      fc.constantFrom('\r\n', '\n', ' ', '*', '-', '_'),
+      (content, lines, breaks) => {
         const [text = '', padding = ''] = /^([^=]*)(=*)$/.exec(content.toString('base64'))?.slice(1) ?? []
         const encoded = cut(text, lines).join(breaks) + padding
-        const base64 = new Base64()
-        const decoded = cut(encoded, pieces).map((piece) => base64.decode(Buffer.from(piece)))
-        expect(Buffer.concat([...decoded, base64.end()]).equals(content)).toBe(true)
+        expect(decodeBase64(Buffer.from(encoded)).equals(content)).toBe(true)
       },
     ),
   )
@@ -35,11 +32,9 @@ test('whatever is encoded comes back, however it is broken and handed over', () 
 
 test('pieces that were encoded each by itself are joined', () => {
   fc.assert(
-    fc.property(fc.array(bytes, { maxLength: 10 }), lengths, (contents, pieces) => {
+    fc.property(fc.array(bytes, { maxLength: 10 }), (contents) => {
       const encoded = contents.map((content) => content.toString('base64')).join('\r\n')
-      const base64 = new Base64()
-      const decoded = cut(encoded, pieces).map((piece) => base64.decode(Buffer.from(piece)))
-      expect(Buffer.concat([...decoded, base64.end()]).equals(Buffer.concat(contents))).toBe(true)
+      expect(decodeBase64(Buffer.from(encoded)).equals(Buffer.concat(contents))).toBe(true)
     }),
   )
 })

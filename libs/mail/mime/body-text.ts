@@ -1,4 +1,4 @@
-import { decodeBase64, decodeQuotedPrintable } from './transfer-encodings.js'
+import { transferDecoded } from './transfer-encodings.js'
 import { decodeText } from './charset.js'
 import { replaceEach } from './long-text.js'
 import type { Warning } from '../message.js'
@@ -20,11 +20,6 @@ export function bodyText(header: PartHeader, encoded: Buffer, warnings: Warning[
   }
   const lines = replaceEach(text, '\r\n', '\n')
   return header.isFlowed && header.type === 'text/plain' ? unflow(lines, header.deletesSpace) : lines
-}
-
-function transferDecoded(encoding: string, encoded: Buffer): Buffer {
-  if (encoding === 'quoted-printable') return decodeQuotedPrintable(encoded)
-  return encoding === 'base64' ? decodeBase64(encoded) : encoded
 }
 
 /** Null, or what to warn of: RFC 2045, section 6.4, would have such text kept from the reader altogether. */

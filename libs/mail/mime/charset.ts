@@ -1,7 +1,6 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import iconv from 'iconv-lite'
 import { decodeIso2022Jp, decodeIso2022Kr } from './iso-2022.js'
-import { base64Values, NOT_BASE64 } from './transfer-encodings.js'
 
 export interface DecodedText {
   text: string
@@ -167,6 +166,11 @@ function withoutMark(text: string): string {
 
 const PLUS = 0x2b
 const MINUS = 0x2d
+const NOT_BASE64 = 255
+/** The six bits of each byte of the alphabet of base64 (RFC 4648, section 4). */
+const base64Values = new Uint8Array(256).fill(NOT_BASE64)
+const alphabet = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/')
+for (const [value, character] of alphabet.entries()) base64Values[character] = value
 
 /**
  * Decodes UTF-7 (RFC 2152): UTF-16 in base64 between a plus sign and whatever is no base64, of which a minus sign

@@ -1,49 +1,34 @@
 import { hash } from 'node:crypto'
 import { readMailboxes } from './addresses.js'
-import { decodedPieces, describeAttachment, listAttachment } from './attachments.js'
 import { bodyText, encodingWarning } from './body-text.js'
 import { fieldText, showField, type Field } from './part-header.js'
 import { type MailLimits, defaultMailLimits } from '../limits.js'
-import type { Attachment, Header, Mailbox, Warning } from '../message.js'
-import type { readTree } from './read-tree.js'
+import type { Attachment, Mailbox, ParsedMail, Warning } from '../message.js'
 import { prepareSource } from './source.js'
-import { type Part, readWellFormed, type ShownParts } from './well-formed.js'
+import { transferDecoded } from './transfer-encodings.js'
+import { type Part, readWellFormed, type Parts } from './well-formed.js'
 
-export interface MimeContent {
-  headers: Header[]
-  from: Mailbox[]
-  to: Mailbox[]
-  cc: Mailbox[]
-  replyTo: Mailbox[]
+type MimeFields = 'headers' | 'from' | 'to' | 'cc' | 'replyTo' | 'attachments' | 'warnings'
+
+export interface MimeContent extends Pick<ParsedMail, MimeFields> {
   /** What is shown, in order, of type text/plain. */
   texts: string[]
   /** What is shown, in order, of type text/html. */
   htmls: string[]
-  attachments: Attachment[]
-  warnings: Warning[]
 }
 
 /** Resolves once the whole source is read. Rejects with an Error if the parser is defeated. */
 export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeContent> {
+  const { maxMailboxes, maxAttachments } = limits
   const warnings: Warning[] = []
-  const source = prepareSource(raw, limits, warnings)
-  const read = readWellFormed(source, limits)
-  if (read === null) return contentOf(await readByMailparser(source, limits, warnings), limits, warnings)
-  const attachments = read.attached.map((part, index) => listAttachment(part, index, warnings))
-  return contentOf({ ...read, attachments }, limits, warnings)
-}
-
-/** mailparser is loaded by the first mail that needs it. */
-async function readByMailparser(...given: Parameters<typeof readTree>): ReturnType<typeof readTree> {
-  const { readTree } = await import('./read-tree.js')
-  return readTree(...given)
-}
-
-function contentOf(
-  { header, shown, attachments }: ShownParts & { attachments: Attachment[] },
-  { maxMailboxes }: MailLimits,
-  warnings: Warning[],
-): MimeContent {
+  const { header, shown, attached } = await readParts(raw, limits, warnings)
+  const attachments = attached
+    .slice(0, maxAttachments)
+    .map((part, index) => openAttachment(part, index, warnings).meta)
+  if (attached.length > maxAttachments) {
+    const detail = `${attached.length - maxAttachments} more attachments were left out.`
+    warnings.push({ code: 'too-many-attachments', detail })
+  }
   const texts: string[] = []
   const htmls: string[] = []
   for (const part of shown) {
@@ -78,6 +63,29 @@ function contentOf(
   }
 }
 
+/** Adds to the warnings. mailparser is loaded by the first mail that needs it. */
+async function readParts(raw: Buffer, limits: MailLimits, warnings: Warning[]): Promise<Parts> {
+  const source = prepareSource(raw, limits, warnings)
+  const parts = readWellFormed(source, limits)
+  if (parts !== null) return parts
+  const { readTree } = await import('./read-tree.js')
+  return readTree(source, limits, warnings)
+}
+
+/** An attachment as it is listed, and its decoded content; adds to the warnings. */
+function openAttachment(
+  { header, body }: Part,
+  index: number,
+  warnings: Warning[],
+): { meta: Attachment; content: Buffer } {
+  const warning = encodingWarning(header)
+  if (warning !== null) warnings.push(warning)
+  const { filename, type: contentType, contentId, isInline } = header
+  const content = transferDecoded(header.encoding, body)
+  const [size, sha256] = [content.length, hash('sha256', content)]
+  return { meta: { index, filename, contentType, size, contentId, isInline, sha256 }, content }
+}
+
 function shownText({ header, body }: Part, warnings: Warning[]): string {
   const warning = encodingWarning(header)
   if (warning !== null) warnings.push(warning)
@@ -98,20 +106,7 @@ export async function readAttachment(
   index: number,
   limits: MailLimits = defaultMailLimits,
 ): Promise<{ meta: Attachment; content: Buffer } | null> {
-  const warnings: Warning[] = []
-  const source = prepareSource(raw, limits, warnings)
-  const read = readWellFormed(source, limits)
-  if (read !== null) {
-    const part = read.attached[index]
-    if (part === undefined) return null
-    const content = Buffer.concat([...decodedPieces(part)])
-    const counted = { index, size: content.length, sha256: hash('sha256', content) }
-    return { meta: describeAttachment(part.header, counted, warnings), content }
-  }
-  const pieces: Buffer[] = []
-  const { attachments } = await readByMailparser(source, limits, warnings, (at, piece) => {
-    if (at === index) pieces.push(piece)
-  })
-  const meta = attachments[index]
-  return meta === undefined ? null : { meta, content: Buffer.concat(pieces) }
+  const { attached } = await readParts(raw, limits, [])
+  const part = attached.slice(0, limits.maxAttachments)[index]
+  return part === undefined ? null : openAttachment(part, index, [])
 }

@@ -1,44 +1,33 @@
-import type { AttachmentStream, MessageText } from 'mailparser'
-import { describeAttachment } from './attachments.js'
+/**
+ * The parts of any mail, split by mailparser (3.9.30, pinned) and the splitter within it (mailsplit 5.4.18). Beyond
+ * documented events this relies on a few inner members of both, declared here and in `splitter.ts`: mailparser's own
+ * summary joins text and HTML parts into each other and makes up what the mail lacks. So parts are taken as the splitter
+ * finds them, their headers and bodies are read here, and delimiters are found as RFC 2046 has them.
+ */
+import { MailParser } from 'mailparser'
 import type { MailLimits } from '../limits.js'
-import type { Attachment, Warning } from '../message.js'
-import { BodyPieces } from './splitter.js'
-import { AttachmentHeaders, TreeParser, type MimeNode } from './tree-parser.js'
-import type { Part, ShownParts } from './well-formed.js'
+import type { Warning } from '../message.js'
+import { placeWithin, readPartHeader, type PartHeader } from './part-header.js'
+import { correctDelimiters, type Chunk, type SplitPart, type Splitter } from './splitter.js'
+import type { Part, Parts } from './well-formed.js'
 
-/** Takes a piece of the content of the attachment with this index. */
-export type OnContent = (index: number, piece: Buffer) => void
-
-const parserOptions = {
-  skipHtmlToText: true,
-  skipTextToHtml: true,
-  skipTextLinks: true,
-  skipImageLinks: true,
-  keepDeliveryStatus: true,
-  checksumAlgo: 'sha256',
-  // An attached mail stays an attachment, also where it is marked inline.
-  ignoreEmbedded: true,
-  maxHeadSize: Infinity,
+declare module 'mailparser' {
+  /** Those of its splitter, which its types lack. */
+  interface MailParserOptions {
+    ignoreEmbedded?: boolean
+    maxHeadSize?: number
+    maxChildNodes?: number
+  }
+  interface MailParser {
+    splitter: Splitter
+    processChunk(chunk: Chunk | SplitPart, done: () => void): void
+  }
 }
 
-/**
- * The parts of any mail, as `prepareSource` leaves it; adds to the warnings. Calls `onContent` with each piece of every
- * listed attachment, in order. Rejects with an Error if the parser is defeated.
- */
-export async function readTree(
-  source: Buffer,
-  limits: MailLimits,
-  warnings: Warning[],
-  onContent?: OnContent,
-): Promise<ShownParts & { attachments: Attachment[] }> {
-  const options = { ...parserOptions, maxChildNodes: limits.maxParts + 1 }
-  const parser = new TreeParser(options, limits)
-  const gathered = gatherAttachments(parser, limits.maxAttachments, warnings, onContent)
+/** Reads the parts of a mail as `prepareSource` leaves it; adds to the warnings. Rejects with an Error if the parser fails. */
+export async function readTree(source: Buffer, limits: MailLimits, warnings: Warning[]): Promise<Parts> {
+  const parser = new TreeParser(limits)
   await readAll(parser, source)
-  const { attachments, omitted } = gathered
-  if (omitted > 0) {
-    warnings.push({ code: 'too-many-attachments', detail: `${omitted} more attachments were left out.` })
-  }
   if (parser.isHeaderCut) {
     warnings.push({
       code: 'too-many-headers',
@@ -51,34 +40,12 @@ export async function readTree(
       detail: `Parts nested deeper than ${limits.maxDepth} were left out.`,
     })
   }
-  const { tree } = parser
-  if (!tree) return { header: undefined, shown: [], attachments }
-  return { header: tree.node.header, shown: [...shownIn(tree)], attachments }
-}
-
-/** Lists attachments while the parser comes by them. */
-function gatherAttachments(
-  parser: TreeParser,
-  most: number,
-  warnings: Warning[],
-  onContent?: OnContent,
-): { attachments: Attachment[]; omitted: number } {
-  const attachments: Attachment[] = []
-  const gathered = { attachments, omitted: 0 }
-  parser.on('data', (part: AttachmentStream | MessageText) => {
-    if (part.type !== 'attachment') return
-    const index = attachments.length
-    const isListed = index < most
-    if (!isListed) gathered.omitted++
-    part.content.on('data', (piece: Buffer) => {
-      if (isListed) onContent?.(index, piece)
-    })
-    part.content.on('end', () => {
-      if (isListed) attachments.push(describePart(part, index, warnings))
-      part.release()
-    })
-  })
-  return gathered
+  const parts = parser.parts.flatMap(readablePart)
+  return {
+    header: parser.parts[0]?.node.headers || undefined,
+    shown: parts.filter(({ header }) => header.shownAs !== null),
+    attached: parts.filter(({ header }) => header.shownAs === null),
+  }
 }
 
 /** Resolves once the parser has come to the end of the source. */
@@ -87,28 +54,95 @@ function readAll(parser: TreeParser, source: Buffer): Promise<void> {
     parser.on('error', (error: Error) => reject(error))
     parser.on('end', () => resolve())
     parser.on('close', () => reject(new Error('The mail parser stopped before the end of the source.')))
+    parser.resume()
     parser.end(source)
   })
 }
 
-function* shownIn(node: MimeNode): Generator<Part> {
-  const { header } = node.node
-  if (header !== undefined && node.decoder instanceof BodyPieces) {
-    yield { header, body: joined(node.decoder.pieces) }
-  } else if (header !== undefined && node.children.length === 0 && node.preamble !== undefined) {
-    // A multipart whose delimiter never comes: better all of it than nothing.
-    yield { header: { ...header, encoding: '' }, body: joined(node.preamble) }
-  }
-  for (const child of node.children) yield* shownIn(child)
+/** A part with its body as it was sent, or a multipart with what stands before its first part. */
+interface SplitContent {
+  node: SplitPart
+  pieces: Buffer[]
 }
 
-function joined(pieces: Buffer[]): Buffer {
+function readablePart({ node: { headers: header }, pieces }: SplitContent): Part[] {
+  if (header === false || (isContainer(header) && pieces.length === 0)) return []
   const [only = Buffer.alloc(0)] = pieces
-  return pieces.length > 1 ? Buffer.concat(pieces) : only
+  const body = pieces.length > 1 ? Buffer.concat(pieces) : only
+  // A multipart whose delimiter never comes: better all of it than nothing.
+  return [{ header: isContainer(header) ? shownWhole(header) : header, body }]
 }
 
-function describePart(part: AttachmentStream, index: number, warnings: Warning[]): Attachment {
-  if (!(part.headers instanceof AttachmentHeaders)) throw new Error('An attachment came without its header.')
-  const { size, checksum: sha256 } = part
-  return describeAttachment(part.headers.part, { index, size, sha256 }, warnings)
+/** Whether it is a multipart whose parts are read. */
+function isContainer({ type, shownAs }: PartHeader): boolean {
+  return type.startsWith('multipart/') && shownAs === null
+}
+
+function shownWhole(header: PartHeader): PartHeader {
+  return { ...header, shownAs: 'text/plain', encoding: '' }
+}
+
+class TreeParser extends MailParser {
+  /** In the order of the mail. */
+  readonly parts: SplitContent[] = []
+  /** Whether multiparts lay deeper than they are read. */
+  isTooDeep = false
+  /** Whether a part's header was longer than it is read. */
+  isHeaderCut = false
+
+  constructor(private readonly limits: MailLimits) {
+    // An attached mail stays an attachment, also if it is marked inline.
+    super({ ignoreEmbedded: true, maxHeadSize: Infinity, maxChildNodes: limits.maxParts + 1 })
+    const { splitter } = this
+    const makeNode = splitter.newNode.bind(splitter)
+    splitter.newNode = (parent) => {
+      makeNode(parent)
+      this.adopt(splitter.node)
+    }
+    correctDelimiters(splitter)
+    this.adopt(splitter.node)
+  }
+
+  /** Takes the place of mailparser's own reading. */
+  override processChunk(chunk: Chunk | SplitPart, done: () => void): void {
+    const last = this.parts.at(-1)
+    if (chunk.type === 'node') {
+      if (last !== undefined && last.node === chunk.parentNode) last.pieces = []
+      this.parts.push({ node: chunk, pieces: [] })
+    } else if (last !== undefined && last.node === chunk.node && chunk.value !== undefined) {
+      const isInContainer = last.node.headers !== false && isContainer(last.node.headers)
+      if (isInContainer === (chunk.type === 'data')) last.pieces.push(chunk.value)
+    }
+    setImmediate(done)
+  }
+
+  private adopt(part: SplitPart): void {
+    let isCut = false
+    const addLine = part.addHeaderChunk.bind(part)
+    part.addHeaderChunk = (line) => {
+      // The mail's own header was cut before; each line of a part's would cost a buffer.
+      isCut ||= part.parentNode !== false && part._headerlen + line.length > this.limits.maxHeaderBytes
+      if (isCut) this.isHeaderCut = true
+      else addLine(line)
+    }
+    part.parseHeaders = () => {
+      if (part.headers === false) part.headers = this.readHeader(part)
+    }
+  }
+
+  private readHeader(part: SplitPart): PartHeader {
+    const container = part.parentNode && part.parentNode.headers
+    const block = Buffer.concat(part._headersLines, part._headerlen)
+    const header = readPartHeader(block, placeWithin(container || undefined))
+    if (!header.type.startsWith('multipart/')) return header
+    if (header.depth >= this.limits.maxDepth) {
+      this.isTooDeep = true
+      return { ...header, boundary: null }
+    }
+    // Without a boundary there is no telling parts apart: all of it is shown.
+    if (header.boundary === null) return shownWhole(header)
+    part.multipart = header.type.slice('multipart/'.length)
+    part._boundary = Buffer.from(header.boundary, 'latin1')
+    return header
+  }
 }

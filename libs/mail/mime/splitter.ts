@@ -1,16 +1,14 @@
-/** The parts and delimiters of mailsplit (5.4.18), the splitter within mailparser, as tree-parser.ts needs them. */
-import { EventEmitter } from 'node:events'
-import type { Transform } from 'node:stream'
+/** The parts and delimiters of mailsplit (5.4.18), the splitter within mailparser, as read-tree.ts needs them. */
 import type { PartHeader } from './part-header.js'
 import { maxDelimiterLength } from './well-formed.js'
 
 /** A part as the splitter makes it. */
 export interface SplitPart {
+  type: 'node'
   parentNode: SplitPart | false
   multipart: string | false
-  contentType: string | false
-  disposition: string | false
-  headers: { lines: []; getList(): [] } | false
+  /** Set as soon as they are read. */
+  headers: PartHeader | false
   _headersLines: Buffer[]
   _headerlen: number
   _boundary: Buffer | false
@@ -18,9 +16,13 @@ export interface SplitPart {
   _parentBoundaryOwner: SplitPart | false
   addHeaderChunk(line: Buffer): void
   parseHeaders(): void
-  getDecoder(): Transform | BodyPieces
-  /** Set as soon as the header is read. */
-  header?: PartHeader
+}
+
+/** Part of a body, or of what stands around the parts of a multipart. */
+export interface Chunk {
+  type: 'body' | 'data'
+  node: SplitPart
+  value?: Buffer
 }
 
 export interface Splitter {
@@ -31,28 +33,6 @@ export interface Splitter {
   checkBoundary(line: Buffer): 1 | 2 | 3 | 4 | false
   /** Null ends it. */
   push(chunk: Chunk | SplitPart | null): boolean
-}
-
-export interface Chunk {
-  type: 'node' | 'body' | 'data'
-  node?: SplitPart
-  value?: Buffer
-}
-
-/** Gathers what is written to it: read once the whole mail is, without a stream's cost. */
-export class BodyPieces extends EventEmitter {
-  readonly pieces: Buffer[] = []
-  readonly readable = false
-  writable = true
-
-  write(piece: Buffer): boolean {
-    this.pieces.push(piece)
-    return true
-  }
-
-  end(): void {
-    this.writable = false
-  }
 }
 
 const HEAD = 1
@@ -67,8 +47,7 @@ export function correctDelimiters(splitter: Splitter): void {
   }
   const push = splitter.push.bind(splitter)
   splitter.push = (chunk) => {
-    const isBody = chunk !== null && 'value' in chunk && chunk.type === 'body'
-    if (isBody && chunk.value !== undefined && delimiter !== null) {
+    if (chunk?.type === 'body' && chunk.value !== undefined && delimiter !== null) {
       chunk.value = withoutLineEnd(chunk.value, delimiter)
     }
     return push(chunk)
@@ -88,14 +67,14 @@ function checkDelimiter(splitter: Splitter, line: Buffer): 1 | 2 | 3 | 4 | false
   const text = line.toString('latin1', start + 2).trimEnd()
   if (text === '') return false
   const { node } = splitter
-  const own = node.header?.boundary
-  if (own != null && !splitter.inEpilogue) {
+  const own = boundaryOf(node)
+  if (own !== null && !splitter.inEpilogue) {
     if (text === own) return 1
     if (text === `${own}--`) return 2
   }
   for (let owner = node._parentBoundaryOwner; owner; owner = owner._parentBoundaryOwner) {
-    const boundary = owner.header?.boundary
-    if (boundary == null || !text.startsWith(boundary)) continue
+    const boundary = boundaryOf(owner)
+    if (boundary === null || !text.startsWith(boundary)) continue
     if (text.length > boundary.length && text !== `${boundary}--`) continue
     node._parentBoundaryOwner = owner
     if (text.length > boundary.length) return 4
@@ -107,6 +86,10 @@ function checkDelimiter(splitter: Splitter, line: Buffer): 1 | 2 | 3 | 4 | false
     return 3
   }
   return false
+}
+
+function boundaryOf({ headers }: SplitPart): string | null {
+  return headers === false ? null : headers.boundary
 }
 
 /** The line's end before a delimiter belongs to it (RFC 2046, section 5.1.1), also where it is all of the body. */

@@ -7,15 +7,11 @@ export interface Part {
   body: Buffer
 }
 
-/** What is read of a mail besides its attachments. */
-export interface ShownParts {
+export interface Parts {
   /** The mail's own; undefined if it has none. */
   header: PartHeader | undefined
   /** Parts whose text is shown, in the order of the mail. */
   shown: Part[]
-}
-
-export interface WellFormed extends ShownParts {
   /** In the order of the mail. */
   attached: Part[]
 }
@@ -40,10 +36,7 @@ const maxOpen = 10
  * any other, which mailparser's tree reads (`read-tree.ts`): of a mail that both read they give the same. Takes a mail as
  * `prepareSource` leaves it.
  */
-export function readWellFormed(
-  source: Buffer,
-  { maxDepth, maxHeaderBytes, maxAttachments }: MailLimits,
-): WellFormed | null {
+export function readWellFormed(source: Buffer, { maxDepth, maxHeaderBytes }: MailLimits): Parts | null {
   // The tree takes such a line for a delimiter, which looking for dashes behind a line feed would miss.
   if (source.includes(carriageReturnThenDashes)) return null
   const shown: Part[] = []
@@ -72,7 +65,6 @@ export function readWellFormed(
       const bodyEnd = delimiter === null ? source.length : beforeLineBreak(source, bodyStart, delimiter.start)
       const parts = header.shownAs === null ? attached : shown
       parts.push({ header, body: source.subarray(bodyStart, bodyEnd) })
-      if (attached.length > maxAttachments) return null
       if (around === undefined) return { header: mail, shown, attached }
     } else if (delimiter?.isLast === true) return null
     while (delimiter?.isLast === true && delimiter.multipart === open.at(-1)) {
