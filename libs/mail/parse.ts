@@ -88,9 +88,9 @@ const HEADER_BYTES = 16 * 1024
 export async function parseHeader(raw: Buffer, envelope: Envelope, warning: Warning): Promise<ParsedMail> {
   const nothing = parseNothing(raw, envelope, warning)
   try {
-    const { text: _text, codes: _codes, links: _links, ...head } = await parseMail(headerOf(raw), envelope)
-    const { html, htmlText, attachments, text, links, codes, size, sha256, warnings } = nothing
-    return { ...head, html, htmlText, attachments, text, links, codes, size, sha256, warnings }
+    const head = await parseMail(headerOf(raw), envelope)
+    const { subject, sender, from, to, cc, replyTo, date, headers } = head
+    return { ...nothing, subject, sender, from, to, cc, replyTo, date, headers }
   } catch {
     return nothing
   }

@@ -86,24 +86,22 @@ function arcOf({ arc }: AuthenticateResult): Pick<Authentication, 'arc'> {
   return { arc: { result: resultOf(arc.status), instances: arc.i, detail: detailOf(arc.status.comment) } }
 }
 
-const RESULTS: ReadonlySet<string> = new Set<AuthenticationResult>([
-  ...(['none', 'neutral', 'pass', 'fail', 'softfail', 'policy', 'temperror', 'permerror'] as const),
-])
+const RESULTS = ['none', 'neutral', 'pass', 'fail', 'softfail', 'policy', 'temperror', 'permerror'] as const
 
 function resultOf({ result }: AuthStatus): AuthenticationResult {
-  return isResult(result) ? result : 'neutral'
-}
-
-function isResult(result: string): result is AuthenticationResult {
-  return RESULTS.has(result)
+  return RESULTS.find((known) => known === result) ?? 'neutral'
 }
 
 function detailOf(comment: string | undefined): string | null {
-  return comment === undefined || comment === '' ? null : cutToBytes(comment, MAX_DETAIL_BYTES).toWellFormed()
+  return cut(comment, MAX_DETAIL_BYTES)
 }
 
 function nameOf(name: string | undefined): string | null {
-  return name === undefined || name === '' ? null : cutToBytes(name, MAX_NAME_BYTES).toWellFormed()
+  return cut(name, MAX_NAME_BYTES)
+}
+
+function cut(text: string | undefined, maxBytes: number): string | null {
+  return text === undefined || text === '' ? null : cutToBytes(text, maxBytes).toWellFormed()
 }
 
 const END_OF_HEADER = Buffer.from('\r\n\r\n')
@@ -148,7 +146,5 @@ function hasLongLine(raw: Buffer): boolean {
 }
 
 function hasManyLines(field: string): boolean {
-  let lines = 0
-  for (let at = field.indexOf('\n'); at !== -1; at = field.indexOf('\n', at + 1)) lines += 1
-  return lines > MAX_LINES_OF_A_FIELD
+  return field.split('\n', MAX_LINES_OF_A_FIELD + 2).length > MAX_LINES_OF_A_FIELD + 1
 }

@@ -1,4 +1,4 @@
-import { bareUrls } from '../links/bare-urls.js'
+import { bareUrls } from '../links/links.js'
 
 /** Stands in for what is not searched; neither letter nor digit. */
 const blank = '\ue000'

@@ -129,22 +129,7 @@ function isHolders({ lower, start }: Place): boolean {
 }
 
 const initials = /(?:^|[^\p{L}\p{N}])(\p{Lu}{2,5})[ \u00a0]$/u
-const codeInitials = new Set([
-  'OTP',
-  'PIN',
-  'TAN',
-  'TAC',
-  'CODE',
-  'KOD',
-  'KODE',
-  'COD',
-  'MFA',
-  'TOTP',
-  'MTAN',
-  'SMS',
-  'IS',
-  'BE',
-])
+const codeInitials = new Set('OTP PIN TAN TAC CODE KOD KODE COD MFA TOTP MTAN SMS IS BE'.split(' '))
 
 /** Capitals before it say what it numbers: "RFC 6238", "CA 94107". In a text all in capitals they say nothing. */
 function hasInitials(text: string, { start }: Place): boolean {

@@ -1,4 +1,3 @@
-import { bareUrls } from './bare-urls.js'
 import { maxHrefLength } from './html-links.js'
 import type { Link } from '../message.js'
 import type { HtmlContent } from './visible-text.js'
@@ -36,4 +35,97 @@ function* bareUrlsOutside(html: HtmlContent): Generator<string> {
     while ((html.linkRanges[range]?.end ?? Infinity) <= start) range++
     if (start < (html.linkRanges[range]?.start ?? Infinity)) yield href
   }
+}
+
+// White space, what shows nothing, quotation marks, angle brackets and the punctuation of East Asian scripts end a bare URL.
+const bareUrl =
+  /https?:\/\/[^\s\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069<>"“”„«»`|\\^{}、。，！？；：（）「」『』【】《》〈〉]+/gi
+
+const trailing = new Set(".,;:!?'*’‘…·")
+const openers = new Map([
+  [')', '('],
+  [']', '['],
+])
+
+/** Where a URL stands in a text, and as what. */
+interface BareUrl {
+  href: string
+  start: number
+  end: number
+}
+
+/** An address in angle brackets, over several lines. */
+const bracketed = /<(https?:\/\/[^<>]{1,2000})>/gi
+const brokenLines = /^\S+(?:[ \t]{0,20}\r?\n[ \t]{0,20}\S+){1,40}$/
+
+/**
+ * The http and https URLs that stand in a text as they are, without the punctuation of the sentence around them.
+ * One in angle brackets may be broken over several lines (RFC 3986, appendix C).
+ */
+export function* bareUrls(text: string): Generator<BareUrl> {
+  if (!text.includes('://')) return
+  let done = 0
+  for (const broken of brokenUrls(text)) {
+    yield* unbrokenUrls(text, done, broken.start)
+    yield broken
+    done = broken.end
+  }
+  yield* unbrokenUrls(text, done, text.length)
+}
+
+function* brokenUrls(text: string): Generator<BareUrl> {
+  for (const match of text.matchAll(bracketed)) {
+    const [, address = ''] = match
+    if (!brokenLines.test(address)) continue
+    const href = address.replace(/\s+/g, '')
+    if (URL.canParse(href)) yield { href, start: match.index, end: match.index + match[0].length }
+  }
+}
+
+function* unbrokenUrls(text: string, start: number, end: number): Generator<BareUrl> {
+  if (start >= end) return
+  const stretch = start === 0 && end === text.length ? text : text.slice(start, end)
+  for (const match of stretch.matchAll(bareUrl)) {
+    const href = trimUrl(withoutAdjoiningWords(match[0]))
+    const at = start + match.index
+    if (URL.canParse(href)) yield { href, start: at, end: at + href.length }
+  }
+}
+
+// Thai, the CJK scripts and Hangul: written without spaces, or with endings that join what stands before.
+const nonAscii = /[^\x00-\x7f]/
+const spaceless = /[\u0e00-\u0e7f\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af]/
+
+/**
+ * `https://x.example/a에서` leads to `/a`: where such a script follows right behind a letter or digit of ASCII,
+ * the sentence goes on. Behind a delimiter (`/地図`, `=東京`) it belongs to the URL.
+ */
+function withoutAdjoiningWords(url: string): string {
+  if (!nonAscii.test(url)) return url
+  for (let at = 1; at < url.length; at++) {
+    if (spaceless.test(url.charAt(at)) && /[0-9A-Za-z]/.test(url.charAt(at - 1))) return url.slice(0, at)
+  }
+  return url
+}
+
+/** Without the sentence's punctuation at its end; a closing bracket stays if it was opened within. */
+function trimUrl(url: string): string {
+  const excess = new Map<string, number>()
+  for (const [closer, opener] of openers) {
+    excess.set(closer, occurrences(url, closer) - occurrences(url, opener))
+  }
+  let end = url.length
+  for (; end > 0; end--) {
+    const last = url.charAt(end - 1)
+    const surplus = excess.get(last)
+    if (surplus !== undefined && surplus > 0) excess.set(last, surplus - 1)
+    else if (!trailing.has(last)) break
+  }
+  return url.slice(0, end)
+}
+
+function occurrences(text: string, character: string): number {
+  let count = 0
+  for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) count++
+  return count
 }

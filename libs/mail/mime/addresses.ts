@@ -84,12 +84,8 @@ class AddressReader {
       domainLiteral.lastIndex = this.at
       const literal = this.text[this.at - 1] === '@' ? domainLiteral.exec(this.text) : null
       this.at += literal === null ? 1 : literal[0].length
-    } while (this.at < this.text.length && !/[\s,;<>("]/.test(this.text.charAt(this.at)) && !this.isColon())
+    } while (this.at < this.text.length && !/[\s,:;<>("]/.test(this.text.charAt(this.at)))
     return this.text.slice(start, this.at)
-  }
-
-  private isColon(): boolean {
-    return this.text[this.at] === ':'
   }
 
   private readQuoted(): void {

@@ -11,15 +11,7 @@ export interface DecodedText {
 type Decode = (bytes: Buffer) => DecodedText
 
 const windows1252 = 'windows-1252'
-const usAscii = new Set([
-  'us-ascii',
-  'ascii',
-  'ansi_x3.4-1968',
-  'iso646-us',
-  'iso_646.irv:1991',
-  'us',
-  '7bit',
-])
+const usAscii = new Set('us-ascii ascii ansi_x3.4-1968 iso646-us iso_646.irv:1991 us 7bit'.split(' '))
 
 /** Names seen in mail that the Encoding Standard lacks. */
 const aliases = new Map([

@@ -1,16 +1,9 @@
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 
 /** Hours east of UTC (RFC 5322, section 4.3); other names carry no known offset and count as UTC. */
-const namedZones = new Map([
-  ['edt', -4],
-  ['est', -5],
-  ['cdt', -5],
-  ['cst', -6],
-  ['mdt', -6],
-  ['mst', -7],
-  ['pdt', -7],
-  ['pst', -8],
-])
+const namedZones = new Map(
+  Object.entries({ edt: -4, est: -5, cdt: -5, cst: -6, mdt: -6, mst: -7, pdt: -7, pst: -8 }),
+)
 
 const mailDate =
   /^(?:[a-z]{2,9}\.?,?\s+)?(\d{1,2})[\s-]+([a-z]{3})[a-z]{0,6}\.?,?[\s-]+(\d{2,4})\s+(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d{1,9})?)?\s*(?:(?:gmt|utc)?([+-]\d{2}):?(\d{2})|([a-z]{1,5}))?$/

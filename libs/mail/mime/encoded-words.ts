@@ -58,34 +58,24 @@ function escapeByte(byte: string): string {
 }
 
 function* wordsIn(text: string): Generator<EncodedWord> {
-  const words = new WordReader(text)
-  for (let at = text.indexOf('=?'); at !== -1;) {
-    const word = words.wordAt(at)
-    if (word !== null) yield word
-    at = text.indexOf('=?', word?.end ?? at + 2)
-  }
-}
-
-class WordReader {
-  /** The first `?=` at or after the last place that was asked about. */
-  private close = -2
-
-  constructor(private readonly text: string) {}
-
-  wordAt(start: number): EncodedWord | null {
+  /** The first `?=` behind the last opening. */
+  let close = -2
+  for (let start = text.indexOf('=?'), end; start !== -1; start = text.indexOf('=?', end)) {
+    end = start + 2
     opening.lastIndex = start
-    const match = opening.exec(this.text)
-    if (match === null) return null
-    const [head, charset = '', encoding] = match
+    const [head, charset = '', encoding] = opening.exec(text) ?? []
+    if (head === undefined) continue
+
     const begin = start + head.length
-    if (this.close !== -1 && this.close < begin) this.close = this.text.indexOf('?=', begin)
-    if (this.close === -1) return null
-    const content = this.text.slice(begin, this.close)
-    // Never closed, where the next one begins inside.
-    if (content.includes('=?')) return null
+    if (close < begin) close = text.indexOf('?=', begin)
+    if (close === -1) return
+    const content = text.slice(begin, close)
     const isBase64 = encoding?.toLowerCase() === 'b'
-    if (isBase64 && !base64Text.test(content)) return null
-    return { charset: charset.replace(/\*.*$/, ''), isBase64, content, start, end: this.close + 2 }
+    // If the next word begins inside, this one is never closed.
+    if (content.includes('=?') || (isBase64 && !base64Text.test(content))) continue
+
+    end = close + 2
+    yield { charset: charset.replace(/\*.*$/, ''), isBase64, content, start, end }
   }
 }
 

@@ -135,32 +135,28 @@ const mboxLine = /^>?From +[^\s:]/
 
 /**
  * The fields of a header block (RFC 5322, section 2.2), obsolete forms among them, in their order. Lines without
- * a name are left out, mbox's `From ` lines too. With `prefix`, which is in lower case, only fields whose names
- * begin so: a part may have a great many.
+ * a name are left out, mbox's `From ` lines too. Only fields whose names begin with `prefix`, which is in lower case: a
+ * part may have a great many.
  */
-export function readFields(block: Buffer, prefix = ''): Field[] {
-  const fields: Field[] = []
-  let open: { field: Field; lines: string[] } | null = null
+function readFields(block: Buffer, prefix: string): Field[] {
+  const fields: { name: string; key: string; lines: string[] }[] = []
+  let open: string[] | null = null
   for (const line of block.toString('latin1').split('\n')) {
-    const isFolded = line.startsWith(' ') || line.startsWith('\t')
-    if (isFolded) {
+    if (line.startsWith(' ') || line.startsWith('\t')) {
       const text = line.trim()
-      if (text !== '') open?.lines.push(text)
+      if (text !== '') open?.push(text)
       continue
     }
-    if (open !== null) open.field.value = open.lines.join(' ').trim()
     open = null
     const colon = line.indexOf(':')
     const name = line.slice(0, Math.max(colon, 0)).trim()
     if (name === '' || mboxLine.test(line)) continue
     const key = name.toLowerCase()
     if (!key.startsWith(prefix)) continue
-    const field = { name, key, value: '' }
-    fields.push(field)
-    open = { field, lines: [line.slice(colon + 1).trim()] }
+    open = [line.slice(colon + 1).trim()]
+    fields.push({ name, key, lines: open })
   }
-  if (open !== null) open.field.value = open.lines.join(' ').trim()
-  return fields
+  return fields.map(({ name, key, lines }) => ({ name, key, value: lines.join(' ').trim() }))
 }
 
 /**

@@ -101,34 +101,28 @@ function afterLine(raw: Buffer, start: number): number {
 /** Where the part that is one too many begins, else the source's length. */
 function scanParts(raw: Buffer, maxParts: number): number {
   // Each part but the root follows a line that begins with two dashes, so few such lines settle it.
-  if (countDelimiterStarts(raw, maxParts) < maxParts) return raw.length
+  let dashedLines = 0
+  for (const _ of findDashedLines(raw)) if (++dashedLines === maxParts) break
+  if (dashedLines < maxParts) return raw.length
 
   const boundaries = declaredBoundaries(raw)
   let parts = 1
-  let at = raw.indexOf(delimiterStart)
-  while (at !== -1) {
+  for (const at of findDashedLines(raw)) {
     const start = at + delimiterStart.length
     const lineFeed = raw.indexOf(LF, start)
     const end = lineFeed === -1 ? raw.length : lineFeed
     // RFC 2046, section 5.1.1: a boundary is at most 70 characters; nothing longer is worth a look-up.
-    if (end - start < 300 && boundaries.has(raw.toString('latin1', start, end).trimEnd())) {
-      parts++
-      // The line's end before a delimiter belongs to the delimiter (RFC 2046, section 5.1.1).
-      if (parts > maxParts) return raw[at - 1] === CR ? at - 1 : at
-    }
-    at = raw.indexOf(delimiterStart, start)
+    if (end - start >= 300 || !boundaries.has(raw.toString('latin1', start, end).trimEnd())) continue
+    parts++
+    // The line's end before a delimiter belongs to the delimiter (RFC 2046, section 5.1.1).
+    if (parts > maxParts) return raw[at - 1] === CR ? at - 1 : at
   }
   return raw.length
 }
 
-function countDelimiterStarts(raw: Buffer, enough: number): number {
-  let count = 0
-  let at = raw.indexOf(delimiterStart)
-  while (at !== -1 && count < enough) {
-    count++
-    at = raw.indexOf(delimiterStart, at + 1)
-  }
-  return count
+/** The line feeds before lines that begin with two dashes. */
+function* findDashedLines(raw: Buffer): Generator<number> {
+  for (let at = raw.indexOf(delimiterStart); at !== -1; at = raw.indexOf(delimiterStart, at + 1)) yield at
 }
 
 function declaredBoundaries(raw: Buffer): Set<string> {
