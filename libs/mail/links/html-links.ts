@@ -35,7 +35,7 @@ export class LinkCollector {
     else if (name === 'a') this.openAnchor(attributes['href'], at, isHidden)
     else if (name === 'area') this.add(attributes['href'], collapse(attributes['alt']))
     else if (name === 'form') this.form = this.add(attributes['action'], '')
-    else if (name === 'img') this.describe(attributes['alt'])
+    else if (name === 'img' && this.anchor !== null) this.anchor.alternative += ` ${attributes['alt'] ?? ''}`
     else if (name === 'button') this.button = new TextFlow()
     else if (name === 'input') this.labelForm(attributes)
   }
@@ -74,10 +74,6 @@ export class LinkCollector {
     anchor.link.text = collapse(words === '' ? anchor.alternative : words)
     this.ranges.push({ start: anchor.start, end: at })
     this.anchor = null
-  }
-
-  private describe(alternative: string | undefined): void {
-    if (this.anchor !== null && alternative !== undefined) this.anchor.alternative += ` ${alternative}`
   }
 
   private labelForm(attributes: Record<string, string>): void {
@@ -123,8 +119,8 @@ function followable(address: string | undefined, base?: string): string | undefi
   return resolved?.protocol === 'http:' || resolved?.protocol === 'https:' ? resolved.href : undefined
 }
 
-function collapse(text: string | undefined): string {
-  return text === undefined ? '' : text.replace(/\s+/g, ' ').trim()
+function collapse(text = ''): string {
+  return text.replace(/\s+/g, ' ').trim()
 }
 
 // Soft hyphens, joiners that join nothing, marks of direction, and what else takes no room. Between letters of
@@ -141,10 +137,6 @@ export class TextFlow {
   private isSpaceDue = false
   private isBreakDue = false
   private linesDepth = 0
-
-  get length(): number {
-    return this.text.length
-  }
 
   add(data: string): void {
     if (this.linesDepth === 0) {

@@ -73,7 +73,7 @@ class HtmlReader {
       this.isForeign = unseen.has(name)
       if (this.isForeign || effect?.isGone === true) this.unseenDepth = 1
     }
-    this.links.open(name, attributes, this.flow.length, this.isHidden)
+    this.links.open(name, attributes, this.flow.text.length, this.isHidden)
     if (this.unseenDepth > 0) return
     if (name === 'pre') this.flow.startLines()
     this.separate(name)
@@ -87,7 +87,7 @@ class HtmlReader {
 
   onclosetag(name: string): void {
     if (!this.isTooDeep) {
-      this.links.close(name, this.flow.length)
+      this.links.close(name, this.flow.text.length)
       if (this.unseenDepth > 0) this.unseenDepth--
       else {
         if (name === 'pre') this.flow.endLines()
@@ -102,7 +102,7 @@ class HtmlReader {
   }
 
   finish(): HtmlContent {
-    this.links.closeAnchor(this.flow.length)
+    this.links.closeAnchor(this.flow.text.length)
     const { links, ranges, isCut } = this.links
     return { text: this.flow.text, links, linkRanges: ranges, areLinksCut: isCut }
   }

@@ -1,17 +1,18 @@
-import { transferDecoded } from './transfer-encodings.js'
+import { decodeBase64, decodeQuotedPrintable } from './transfer-encodings.js'
 import { decodeText } from './charset.js'
 import { replaceEach } from './long-text.js'
 import type { Warning } from '../message.js'
-import type { PartHeader } from './part-header.js'
+import type { Part } from './well-formed.js'
 
 const identities = new Set(['', '7bit', '8bit', 'binary', '7-bit', '8-bit', '7 bit', '8 bit'])
 /** HTML may name its charset in a meta element; the Encoding Standard's look-out for it is 1,024 bytes, mail has longer heads. */
 const metaBytes = 4_096
 const metaCharset = /<meta\b[^>]{0,500}?\bcharset\s{0,10}=\s{0,10}["']?\s{0,10}([^\s"'/>;]{1,40})/i
 
-/** The text of a part that is shown, with line breaks as LF. */
-export function bodyText(header: PartHeader, encoded: Buffer, warnings: Warning[]): string {
-  const bytes = transferDecoded(header.encoding, encoded)
+/** The text of a part that is shown, with line breaks as LF; adds to the warnings. */
+export function bodyText(part: Part, warnings: Warning[]): string {
+  const { header } = part
+  const bytes = decodedBody(part, warnings)
   const charset = header.charset || (header.shownAs === 'text/html' ? declaredInHtml(bytes) : null)
   const { text, guessed } = decodeText(bytes, charset)
   if (guessed !== null) {
@@ -22,15 +23,19 @@ export function bodyText(header: PartHeader, encoded: Buffer, warnings: Warning[
   return header.isFlowed && header.type === 'text/plain' ? unflow(lines, header.deletesSpace) : lines
 }
 
-/** Null, or what to warn of: RFC 2045, section 6.4, would have such text kept from the reader altogether. */
-export function encodingWarning({ encoding, type }: PartHeader): Warning | null {
-  if (identities.has(encoding) || encoding === 'base64' || encoding === 'quoted-printable') return null
-  if (type.startsWith('multipart/')) return null
-  const named = encoding.slice(0, 40).toWellFormed()
-  return {
-    code: 'unknown-encoding',
-    detail: `The transfer encoding "${named}" is not known; a part is given undecoded.`,
+/**
+ * The body of a part with its transfer encoding undone; adds to the warnings. If the encoding is not known, the body
+ * stays as it is: RFC 2045, section 6.4, would have such text kept from the reader altogether.
+ */
+export function decodedBody({ header: { encoding, type }, body }: Part, warnings: Warning[]): Buffer {
+  if (encoding === 'quoted-printable') return decodeQuotedPrintable(body)
+  if (encoding === 'base64') return decodeBase64(body)
+  if (!identities.has(encoding) && !type.startsWith('multipart/')) {
+    const named = encoding.slice(0, 40).toWellFormed()
+    const detail = `The transfer encoding "${named}" is not known; a part is given undecoded.`
+    warnings.push({ code: 'unknown-encoding', detail })
   }
+  return body
 }
 
 function declaredInHtml(bytes: Buffer): string | null {

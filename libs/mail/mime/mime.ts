@@ -1,11 +1,10 @@
 import { hash } from 'node:crypto'
 import { readMailboxes } from './addresses.js'
-import { bodyText, encodingWarning } from './body-text.js'
+import { bodyText, decodedBody } from './body-text.js'
 import { fieldText, showField, type Field } from './part-header.js'
 import { type MailLimits, defaultMailLimits } from '../limits.js'
 import type { Attachment, Mailbox, ParsedMail, Warning } from '../message.js'
 import { prepareSource } from './source.js'
-import { transferDecoded } from './transfer-encodings.js'
 import { type Part, readWellFormed, type Parts } from './well-formed.js'
 
 type MimeFields = 'headers' | 'from' | 'to' | 'cc' | 'replyTo' | 'attachments' | 'warnings'
@@ -32,7 +31,7 @@ export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeCon
   const texts: string[] = []
   const htmls: string[] = []
   for (const part of shown) {
-    const text = shownText(part, warnings)
+    const text = bodyText(part, warnings)
     if (text !== '') (part.header.shownAs === 'text/html' ? htmls : texts).push(text)
   }
   const fields = header?.fields ?? []
@@ -74,22 +73,14 @@ async function readParts(raw: Buffer, limits: MailLimits, warnings: Warning[]): 
 
 /** An attachment as it is listed, and its decoded content; adds to the warnings. */
 function openAttachment(
-  { header, body }: Part,
+  part: Part,
   index: number,
   warnings: Warning[],
 ): { meta: Attachment; content: Buffer } {
-  const warning = encodingWarning(header)
-  if (warning !== null) warnings.push(warning)
-  const { filename, type: contentType, contentId, isInline } = header
-  const content = transferDecoded(header.encoding, body)
+  const { filename, type: contentType, contentId, isInline } = part.header
+  const content = decodedBody(part, warnings)
   const [size, sha256] = [content.length, hash('sha256', content)]
   return { meta: { index, filename, contentType, size, contentId, isInline, sha256 }, content }
-}
-
-function shownText({ header, body }: Part, warnings: Warning[]): string {
-  const warning = encodingWarning(header)
-  if (warning !== null) warnings.push(warning)
-  return bodyText(header, body, warnings)
 }
 
 function distinct(warnings: Warning[]): Warning[] {

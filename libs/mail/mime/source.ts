@@ -29,9 +29,7 @@ export function prepareSource(given: Buffer, limits: MailLimits, warnings: Warni
       detail: `Only the first ${limits.maxHeaders} headers, within ${limits.maxHeaderBytes} bytes, were read.`,
     })
   }
-  if (header.end === header.bodyStart && !header.isSeparatorMissing) {
-    return end < raw.length ? raw.subarray(0, end) : raw
-  }
+  if (!header.isSeparatorMissing) return raw.subarray(0, end)
   return Buffer.concat([raw.subarray(0, header.end), endOfLine, raw.subarray(header.bodyStart, end)])
 }
 
@@ -60,23 +58,19 @@ function scanHeader(raw: Buffer, limits: MailLimits): HeaderBlock {
       if (!isFieldStart(raw, start)) break
       fields++
     }
-    const lineFeed = raw.indexOf(LF, start)
-    const next = lineFeed === -1 ? raw.length : lineFeed + 1
+    const next = afterLine(raw, start)
     if (keptEnd === -1 && (fields > limits.maxHeaders || next > limits.maxHeaderBytes)) keptEnd = start
     start = next
   }
   const isAtSeparator = start >= raw.length || isEmptyLine(raw, start)
-  if (keptEnd === -1)
+  if (keptEnd === -1) {
     return { end: start, bodyStart: start, isCut: false, isSeparatorMissing: !isAtSeparator }
-  return {
-    end: keptEnd,
-    bodyStart: isAtSeparator ? afterLine(raw, start) : start,
-    isCut: true,
-    isSeparatorMissing: true,
   }
+  const bodyStart = isAtSeparator ? afterLine(raw, start) : start
+  return { end: keptEnd, bodyStart, isCut: true, isSeparatorMissing: true }
 }
 
-function isEmptyLine(raw: Buffer, start: number): boolean {
+export function isEmptyLine(raw: Buffer, start: number): boolean {
   return raw[start] === LF || (raw[start] === CR && raw[start + 1] === LF)
 }
 
@@ -93,7 +87,8 @@ function isFieldStart(raw: Buffer, start: number): boolean {
   return at > start && raw[at] === COLON
 }
 
-function afterLine(raw: Buffer, start: number): number {
+/** Where the line that begins at `start` is over. */
+export function afterLine(raw: Buffer, start: number): number {
   const lineFeed = raw.indexOf(LF, start)
   return lineFeed === -1 ? raw.length : lineFeed + 1
 }

@@ -9,12 +9,6 @@ const EQUALS = 61
 /** A line in which base64 could go on is no longer than this. */
 const maxLine = 1_000
 
-/** A body with its transfer encoding undone; unchanged if that is not known. */
-export function transferDecoded(encoding: string, body: Buffer): Buffer {
-  if (encoding === 'quoted-printable') return decodeQuotedPrintable(body)
-  return encoding === 'base64' ? decodeBase64(body) : body
-}
-
 /**
  * Decodes base64 (RFC 2045, section 6.8): characters outside of the alphabet and line breaks count for nothing, padding
  * may be missing. Padding ends it, so that a mailing list's footer below adds nothing, unless the next line is base64

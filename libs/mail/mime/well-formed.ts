@@ -1,5 +1,6 @@
 import type { MailLimits } from '../limits.js'
 import { placeWithin, readPartHeader, type PartHeader } from './part-header.js'
+import { afterLine, isEmptyLine } from './source.js'
 
 /** A part that is no multipart, with its body as it was sent. */
 export interface Part {
@@ -22,7 +23,6 @@ interface Multipart {
   boundary: string
 }
 
-const LF = 10
 const CR = 13
 const lineThenDashes = Buffer.from('\n--')
 const carriageReturnThenDashes = Buffer.from('\n\r--')
@@ -84,12 +84,8 @@ function isConfusableWith(boundary: string): (other: Multipart) => boolean {
 
 /** Behind the empty line that ends the header which begins at `start`; null if there is none. */
 function endOfHeader(source: Buffer, start: number): number | null {
-  for (let at = start; at < source.length;) {
-    if (source[at] === LF) return at + 1
-    if (source[at] === CR && source[at + 1] === LF) return at + 2
-    const lineFeed = source.indexOf(LF, at)
-    if (lineFeed === -1) return null
-    at = lineFeed + 1
+  for (let at = start; at < source.length; at = afterLine(source, at)) {
+    if (isEmptyLine(source, at)) return afterLine(source, at)
   }
   return null
 }
@@ -111,8 +107,7 @@ function nextDelimiter(source: Buffer, from: number, open: readonly Multipart[])
     at = source.indexOf(lineThenDashes, at)
     if (at === -1) return null
     const start = at + 1
-    const lineFeed = source.indexOf(LF, start)
-    const end = lineFeed === -1 ? source.length : lineFeed + 1
+    const end = afterLine(source, start)
     if (end - start > maxDelimiterLength) continue
     const first = source[at + lineThenDashes.length]
     if (!open.some(({ boundary }) => boundary.charCodeAt(0) === first)) continue
