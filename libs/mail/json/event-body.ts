@@ -14,26 +14,17 @@ type Name = (typeof EVENT_NAMES)[keyof typeof EVENT_NAMES]
 
 /** Properties that were left out are null and named in `truncated`. */
 export function messageBody(time: Date, message: OpenedMessage, family: string): string {
-  const data: Record<string, unknown> = messageJson(message, family)
-  const whole = bodyText(EVENT_NAMES.MessageReceived, time, data)
-  let bytes = Buffer.byteLength(whole)
-  if (bytes <= MAX_BYTES) return whole
+  let data: Record<string, unknown> = messageJson(message, family)
+  let body = bodyText(EVENT_NAMES.MessageReceived, time, data)
   const truncated: string[] = []
-  const shortened = { ...data, truncated }
-  bytes += jsonBytes({ truncated }) - '{}'.length + ','.length
   for (const name of TRUNCATED_PROPERTIES) {
-    if (bytes <= MAX_BYTES) break
+    if (Buffer.byteLength(body) <= MAX_BYTES) break
     if (data[name] === null) continue
-    bytes += jsonBytes(name) + (truncated.length > 0 ? ','.length : 0)
-    bytes += jsonBytes(null) - jsonBytes(data[name])
     truncated.push(name)
-    Object.assign(shortened, { [name]: null })
+    data = { ...data, [name]: null, truncated }
+    body = bodyText(EVENT_NAMES.MessageReceived, time, data)
   }
-  return truncated.length === 0 ? whole : bodyText(EVENT_NAMES.MessageReceived, time, shortened)
-}
-
-function jsonBytes(value: unknown): number {
-  return Buffer.byteLength(JSON.stringify(value))
+  return body
 }
 
 export function messageDeletedBody(

@@ -50,8 +50,7 @@ interface Section {
 
 /** RFC 2231, sections 3 and 4: from 0 on without a gap; null without the first. */
 function joinSections(parts: Map<number, Section>): string | null {
-  const first = parts.get(0)
-  if (first === undefined) return null
+  if (!parts.has(0)) return null
   let charset: string | null = null
   const pieces: Buffer[] = []
   let isEncoded = false
@@ -71,7 +70,6 @@ function joinSections(parts: Map<number, Section>): string | null {
 
 /** A percent sign that begins no escape stands for itself. */
 function percentDecode(text: string): Buffer {
-  if (!text.includes('%')) return Buffer.from(text)
   const pieces = text.split(/(?=%)/).map((piece) => {
     if (!percentEscape.test(piece)) return Buffer.from(piece)
     return Buffer.concat([Buffer.from(piece.slice(1, 3), 'hex'), Buffer.from(piece.slice(3))])
@@ -111,10 +109,8 @@ class ParameterReader {
       }
       const name = this.take(/[^\s;,=]/).toLowerCase()
       this.skip(/\s/)
-      if (this.text[this.at] !== '=') {
-        // A word without a value; or nothing, at the end.
-        continue
-      }
+      // A word without a value; or nothing, at the end.
+      if (this.text[this.at] !== '=') continue
       this.at++
       this.skip(/\s/)
       return { name, value: this.readParameter(name) }
