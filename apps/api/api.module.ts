@@ -8,6 +8,7 @@ import { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import { Authenticator, KnownKeys } from './access/authenticator.js'
 import { Plans } from './access/plans.js'
 import { ScopeGuard } from './access/scope.guard.js'
+import { AccountCommands } from './accounts/account-commands.js'
 import { AccountsController } from './accounts/accounts.controller.js'
 import { Accounts } from './accounts/accounts.service.js'
 import { Changes } from './changes.js'
@@ -73,7 +74,7 @@ const SERVICES = [
   Changes,
   Inboxes,
   ...[Messages, MessagePages, MessageReader, MessageWait, ConsistentRead, InboxFeed],
-  ...[Accounts, Keys, Usage],
+  ...[AccountCommands, Accounts, Keys, Usage],
   ...[Webhooks, Deliveries, Replays],
 ]
 

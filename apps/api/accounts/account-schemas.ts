@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 import type { Account as AccountState } from '#libs/domain/account/account.js'
 import type { Plan } from '#libs/domain/account/plan.js'
-import { KeyWithSecret } from '../keys/key-schemas.js'
+import { KeyWithSecret, newKeyJson, type NewKey } from '../keys/key-schemas.js'
 import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
 
 const Limits = Type.Object(
@@ -66,27 +66,28 @@ export interface AccountFacts {
   maxMessageBytes: number
 }
 
+/** An account, with the key that was issued to it, if one was. */
+export interface AccountFactsWithKey extends AccountFacts {
+  key: NewKey | null
+}
+
 /** An account as the contract has it. */
 export function accountJson({
-  account,
+  account: { id, name, plan: planName, openedAt },
   plan,
   environments,
   maxMessageBytes,
 }: AccountFacts): Static<typeof Account> {
-  return {
-    id: account.id,
-    name: account.name,
-    plan: account.plan,
-    limits:
-      plan === null
-        ? null
-        : {
-            requests_per_minute: plan.requestsPerMinute,
-            retention: plan.retention.text,
-            max_message_bytes: maxMessageBytes,
-            max_messages: plan.maxMessages,
-          },
-    environments: [...environments],
-    created_at: account.openedAt.toISOString(),
+  const limits = plan && {
+    requests_per_minute: plan.requestsPerMinute,
+    retention: plan.retention.text,
+    max_message_bytes: maxMessageBytes,
+    max_messages: plan.maxMessages,
   }
+  const created_at = openedAt.toISOString()
+  return { id, name, plan: planName, limits, environments: [...environments], created_at }
+}
+
+export function accountWithKeyJson(facts: AccountFactsWithKey): Static<typeof AccountWithKey> {
+  return { ...accountJson(facts), key: facts.key && newKeyJson(facts.key) }
 }

@@ -11,7 +11,7 @@ import { Describe } from '../openapi/describe.js'
 import { KeyWithSecret, newKeyJson } from '../keys/key-schemas.js'
 import { IssueKey } from '../keys/key-requests.dto.js'
 import { Keys } from '../keys/keys.service.js'
-import { Account, AccountWithKey, accountJson } from './account-schemas.js'
+import { Account, AccountWithKey, accountJson, accountWithKeyJson } from './account-schemas.js'
 import { ChangeAccount, OpenAccount } from './account-requests.dto.js'
 import { Accounts } from './accounts.service.js'
 
@@ -40,9 +40,9 @@ export class AccountsController {
     @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { facts, key } = await this.accounts.open(principal, body, minting)
-    void reply.header('location', `/v1/accounts/${facts.account.id}`)
-    return { ...accountJson(facts), key: key === null ? null : newKeyJson(key) }
+    const opened = await this.accounts.open(principal, body, minting)
+    void reply.header('location', `/v1/accounts/${opened.account.id}`)
+    return accountWithKeyJson(opened)
   }
 
   @Get('accounts')
@@ -91,8 +91,7 @@ export class AccountsController {
     @Body() body: ChangeAccount,
     @Query() _query: NoParameters,
   ) {
-    const { facts, key } = await this.accounts.change(principal, accountId, body, minting)
-    return { ...accountJson(facts), key: key === null ? null : newKeyJson(key) }
+    return accountWithKeyJson(await this.accounts.change(principal, accountId, body, minting))
   }
 
   @Post('accounts/:accountId/keys')

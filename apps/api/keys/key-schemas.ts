@@ -22,7 +22,8 @@ const key = {
   usage: OrNull(Usage, 'Since it was issued, a few seconds behind; null if it is not known at the moment.'),
 }
 
-const UNUSED = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
+/** The use of a key that has just been issued. */
+export const UNUSED = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
 
 const example = {
   id: 'key_01jd6aycj4e7p8s9v1w3x5z7b2',

@@ -1,37 +1,34 @@
 import { Injectable } from '@nestjs/common'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import { drawSecret, prefixOf, parseGrace } from '#libs/domain/account/api-key.js'
-import { decide, type Refusal } from '#libs/domain/account/decide.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
-import type { ActiveKey, ListQuery } from '#libs/ports/read-model/queries.js'
+import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { isId, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import { hashSecret } from '#libs/domain/account/secret-hash.js'
-import { type Principal, KnownKeys } from '../access/authenticator.js'
+import type { Principal } from '../access/authenticator.js'
 import type { Minting } from '../access/minting.js'
 import { Plans } from '../access/plans.js'
-import { Changes } from '../changes.js'
+import { AccountCommands, noKey } from '../accounts/account-commands.js'
 import { Instance } from '../instance.js'
-import { notFound, Problem, unavailable, invalid } from '../http/problems.js'
+import { Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Usage } from '../usage/usage.service.js'
-import type { KeyUses, NewKey } from './key-schemas.js'
+import { UNUSED, type KeyUses, type NewKey } from './key-schemas.js'
 import type { IssueKey, RotateKey } from './key-requests.dto.js'
 
-type KeyFacts = Pick<ApiKey, 'name' | 'environment' | 'scopes' | 'rateLimit'>
+/** What every account with API access begins with: it can issue all others. */
+const FIRST_KEY = { name: 'admin', environment: 'production', scopes: ['admin'], rateLimit: null } as const
 
-const UNUSED = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
-
-/** Others may rotate the same key at once, each ahead of this one: hardly so often. */
+/** Others may rotate the same key at the same time, each before this one, but hardly this often. */
 const MAX_ATTEMPTS = 5
 
 @Injectable()
 export class Keys {
   constructor(
     private readonly views: Views,
-    private readonly changes: Changes,
+    private readonly commands: AccountCommands,
     private readonly instance: Instance,
     private readonly plans: Plans,
-    private readonly knownKeys: KnownKeys,
     private readonly keyUse: KeyUse,
     private readonly usage: Usage,
   ) {}
@@ -43,53 +40,48 @@ export class Keys {
     { name, environment, scopes, rate_limit: rateLimit = null }: IssueKey,
     minting: Minting,
   ): Promise<NewKey> {
-    mayHandOut(principal, scopes)
-    const account = isId('acc', accountId)
-      ? await this.views.readComplete('account-events', () => this.views.accounts.account(accountId))
-      : null
-    if (account === null) throw notFound(`There is no account ${accountId.slice(0, 60)}.`)
-    const issued = await this.issueUnless(
-      principal,
-      account,
-      { name, environment, scopes, rateLimit },
-      minting,
-      () => false,
-    )
-    if (issued === null) throw new Error('a key that nothing spoke against was not issued')
-    return issued
+    requireOperatorFor(principal, scopes)
+    const account = await this.commands.find(accountId)
+    const before = await this.lookUp(account.id, minting.id('key'))
+    return this.issueTo(principal, account, before, { name, environment, scopes, rateLimit }, minting)
   }
 
-  /** Null if the keys that the account has make another one needless. */
-  async issueUnless(
-    { keyId: causedBy }: Principal,
+  /** Issues a key of scope `admin`, as `issue` does; null if the account has another one. */
+  async issueFirst(principal: Principal, account: Account, minting: Minting): Promise<NewKey | null> {
+    const before = await this.lookUp(account.id, minting.id('key'))
+    const hasAdmin = before.active.some(({ scopes }) => scopes.includes('admin'))
+    if (before.key === null && hasAdmin) return null
+    return this.issueTo(principal, account, before, FIRST_KEY, minting)
+  }
+
+  /** The key, if an earlier run of the same request has issued it, and the account's keys that are not revoked. */
+  private async lookUp(accountId: AccountId, keyId: KeyId) {
+    const { accounts } = this.views
+    const [key, active] = await Promise.all([accounts.key(keyId), accounts.activeKeys(accountId)])
+    return { keyId, key, active }
+  }
+
+  private async issueTo(
+    { keyId: issuedBy }: Principal,
     account: Account,
-    facts: KeyFacts,
+    { keyId, key, active }: Awaited<ReturnType<Keys['lookUp']>>,
+    facts: Pick<ApiKey, 'name' | 'environment' | 'scopes' | 'rateLimit'>,
     minting: Minting,
-    isNeedless: (active: readonly ActiveKey[]) => boolean,
-  ): Promise<NewKey | null> {
-    const keyId = minting.id('key')
+  ): Promise<NewKey> {
     const { environment } = facts
     const secret = drawSecret(environment, (count) => minting.bytes(count))
-    const { accounts } = this.views
-    const accountId = account.id
-    const [key, active] = await Promise.all([accounts.key(keyId), accounts.activeKeys(accountId)])
-    if (key === null && isNeedless(active)) return null
-    const { events, refusal } = decide(
-      { account, key },
-      {
-        type: 'IssueApiKey',
-        accountId,
-        keyId,
-        ...facts,
-        secretHash: hashSecret(secret),
-        prefix: prefixOf(secret),
-        plan: this.plans.of(account),
-        activeKeys: active.length,
-        now: this.instance.now(),
-      },
-    )
-    if (refusal !== null) throw refused(refusal, keyId)
-    await this.record(events, { accountId, environment, keyId: causedBy })
+    const command = {
+      type: 'IssueApiKey',
+      accountId: account.id,
+      keyId,
+      ...facts,
+      secretHash: hashSecret(secret),
+      prefix: prefixOf(secret),
+      plan: this.plans.of(account),
+      activeKeys: active.length,
+      now: this.instance.now(),
+    } as const
+    await this.commands.execute({ account, key }, command, { environment, keyId: issuedBy })
     return { key: await this.mustFind(keyId), secret, uses: { lastUsedAt: null, usage: UNUSED } }
   }
 
@@ -98,49 +90,47 @@ export class Keys {
     return this.views.readComplete('account-events', () => this.views.accounts.listKeys(accountId, query))
   }
 
-  /** Throws not-found: another account's key is answered exactly as one that is not there. */
+  /** Throws not-found, for another account's key too. */
   async get({ accountId }: Principal, id: string): Promise<ApiKey> {
+    const { views } = this
     const key = isId('key', id)
-      ? await this.views.readComplete('account-events', () => this.views.accounts.key(id))
+      ? await views.readComplete('account-events', () => views.accounts.key(id))
       : null
     if (key?.accountId === accountId) return key
-    throw notFound(`There is no key ${id.slice(0, 60)}.`)
+    throw noKey(id)
   }
 
-  /** Resolves once the new secret works on this instance, and the one before it for its grace alone. */
+  /** Resolves once the new secret works on this instance, and the previous one only for its grace period. */
   async rotate(principal: Principal, id: string, { grace }: RotateKey, minting: Minting): Promise<NewKey> {
     const { accounts } = this.views
     let key = await this.get(principal, id)
     // Whoever has the secret can do what the key may.
-    mayHandOut(principal, key.scopes)
+    requireOperatorFor(principal, key.scopes)
     const { id: keyId, accountId, environment } = key
-    // Before the change: a secret that is in force must not be lost for it.
+    // Read before the change: if this failed after it, the answer with the new secret would be lost.
     const uses = await this.useOf(key)
     const secret = drawSecret(environment, (count) => minting.bytes(count))
     const secretHash = hashSecret(secret)
     const account = await accounts.account(accountId)
+    const graceMs = parseGrace(grace) ?? 0
+    const rotation = {
+      type: 'RotateApiKey',
+      accountId,
+      keyId,
+      secretHash,
+      prefix: prefixOf(secret),
+      graceMs,
+    } as const
     for (let attempts = 0; (await accounts.keyByHash(secretHash))?.key.id !== keyId; attempts += 1) {
       if (attempts === MAX_ATTEMPTS) throw unavailable('catching-up', 'The key is being rotated by others.')
-      const { events, refusal } = decide(
-        { account, key },
-        {
-          type: 'RotateApiKey',
-          accountId,
-          keyId,
-          secretHash,
-          prefix: prefixOf(secret),
-          graceMs: parseGrace(grace) ?? 0,
-          now: this.instance.now(),
-        },
-      )
-      if (refusal !== null) throw refused(refusal, id)
-      await this.record(events, { accountId, environment, keyId: principal.keyId })
+      const command = { ...rotation, now: this.instance.now() }
+      await this.commands.execute({ account, key }, command, { environment, keyId: principal.keyId })
       key = await this.mustFind(keyId)
     }
     return { key, secret, uses }
   }
 
-  /** Resolves once the key no longer works on this instance; a repeat resolves with the same. */
+  /** Resolves once the key no longer works on this instance. A repeat resolves with the same key. */
   async revoke(principal: Principal, id: string): Promise<ApiKey> {
     const key = await this.get(principal, id)
     const { id: keyId, accountId, environment } = key
@@ -148,9 +138,7 @@ export class Keys {
     const { keyId: revokedBy } = principal
     const now = this.instance.now()
     const command = { type: 'RevokeApiKey', accountId, keyId, revokedBy, now } as const
-    const { events, refusal } = decide({ account, key }, command)
-    if (refusal !== null) throw refused(refusal, id)
-    await this.record(events, { accountId, environment, keyId: revokedBy })
+    await this.commands.execute({ account, key }, command, { environment, keyId: revokedBy })
     return this.mustFind(keyId)
   }
 
@@ -171,15 +159,7 @@ export class Keys {
     })
   }
 
-  private async record(
-    events: ReturnType<typeof decide>['events'],
-    attribution: Pick<Principal, 'accountId' | 'environment' | 'keyId'>,
-  ): Promise<void> {
-    await this.changes.record(events, attribution)
-    this.knownKeys.forgetAll()
-  }
-
-  /** What was recorded shows; where it does not, views that were lost since are being rebuilt. */
+  /** A key that was recorded is missing only if the views were lost since and are being rebuilt. */
   private async mustFind(keyId: KeyId): Promise<ApiKey> {
     const key = await this.views.accounts.key(keyId)
     if (key === null) throw unavailable('catching-up', `The key ${keyId} can not be read yet.`)
@@ -187,45 +167,11 @@ export class Keys {
   }
 }
 
-/** Throws missing-scope if a key that may reach every account would come from one that may not. */
-function mayHandOut(principal: Principal, scopes: readonly string[]): void {
+/** Throws missing-scope if a key without the scope `operator` would give out a secret that has it. */
+function requireOperatorFor(principal: Principal, scopes: readonly string[]): void {
   if (!scopes.includes('operator') || principal.scopes.includes('operator')) return
   throw new Problem('missing-scope', {
     detail: 'Only a key of scope operator hands out secrets of that scope.',
     headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="operator"' },
   })
-}
-
-/** What a client is told of a refusal; `id` is the one that it asked for. */
-export function refused(refusal: Refusal, id: string): Problem {
-  switch (refusal.code) {
-    case 'unknown-account':
-      return notFound(`There is no account ${id.slice(0, 60)}.`)
-    case 'unknown-key':
-      return notFound(`There is no key ${id.slice(0, 60)}.`)
-    case 'limits-not-per-account':
-      return invalid({
-        detail: `the plan ${refusal.plan} has the same limits for every account`,
-        pointer: '/limits',
-      })
-    case 'plan-lacks-api-access':
-      return new Problem('plan-lacks-api-access', { detail: `The plan ${refusal.plan} has no API access.` })
-    case 'over-rate-limit':
-      return invalid({
-        detail: `rate_limit may be at most ${refusal.requestsPerMinute}, the account's requests per minute`,
-        pointer: '/rate_limit',
-      })
-    case 'too-many-keys':
-      return invalid({
-        detail: `an account may have ${refusal.most} keys that are not revoked: revoke one first`,
-        pointer: '',
-      })
-    case 'key-revoked':
-      return invalid({
-        detail: `the key was revoked at ${refusal.revokedAt.toISOString()}: issue another one`,
-        parameter: 'id',
-      })
-    case 'over-grace':
-      return invalid({ detail: `grace may be at most ${refusal.mostMs / 86_400_000}d`, pointer: '/grace' })
-  }
 }

@@ -1,0 +1,82 @@
+import { Injectable } from '@nestjs/common'
+import type { Account } from '#libs/domain/account/account.js'
+import { decide, type AccountCommand, type Refusal } from '#libs/domain/account/decide.js'
+import { isId } from '#libs/domain/ids/typeid.js'
+import type { Attribution } from '#libs/ports/event-log/codecs.js'
+import { KnownKeys } from '../access/authenticator.js'
+import { Changes } from '../changes.js'
+import { invalid, notFound, Problem } from '../http/problems.js'
+import { Views } from '../http/views.js'
+
+/** Commands that change an account or one of its keys. */
+@Injectable()
+export class AccountCommands {
+  constructor(
+    private readonly views: Views,
+    private readonly changes: Changes,
+    private readonly knownKeys: KnownKeys,
+  ) {}
+
+  /** Throws not-found. */
+  async find(id: string): Promise<Account> {
+    const { views } = this
+    const account = isId('acc', id)
+      ? await views.readComplete('account-events', () => views.accounts.account(id))
+      : null
+    if (account === null) throw noAccount(id)
+    return account
+  }
+
+  /** Resolves once the change is durable and in force on this instance. Throws the problem of a refusal. */
+  async execute(
+    state: Parameters<typeof decide>[0],
+    command: AccountCommand,
+    by: Pick<Attribution, 'environment' | 'keyId'>,
+  ): Promise<void> {
+    const { events, refusal } = decide(state, command)
+    if (refusal !== null) throw refused(refusal, command)
+    const { environment, keyId } = by
+    await this.changes.record(events, { accountId: command.accountId, environment, keyId })
+    this.knownKeys.forgetAll()
+  }
+}
+
+function noAccount(id: string): Problem {
+  return notFound(`There is no account ${id.slice(0, 60)}.`)
+}
+
+export function noKey(id: string): Problem {
+  return notFound(`There is no key ${id.slice(0, 60)}.`)
+}
+
+function refused(
+  refusal: Refusal,
+  { accountId, keyId = '' }: Pick<AccountCommand, 'accountId'> & { keyId?: string },
+): Problem {
+  switch (refusal.code) {
+    case 'unknown-account':
+      return noAccount(accountId)
+    case 'unknown-key':
+      return noKey(keyId)
+    case 'plan-lacks-api-access':
+      return new Problem('plan-lacks-api-access', { detail: `The plan ${refusal.plan} has no API access.` })
+    case 'limits-not-per-account': {
+      const detail = `the plan ${refusal.plan} has the same limits for every account`
+      return invalid({ detail, pointer: '/limits' })
+    }
+    case 'over-rate-limit': {
+      const detail = `rate_limit may be at most ${refusal.requestsPerMinute}, the account's requests per minute`
+      return invalid({ detail, pointer: '/rate_limit' })
+    }
+    case 'too-many-keys': {
+      const detail = `an account may have ${refusal.most} keys that are not revoked: revoke one first`
+      return invalid({ detail, pointer: '' })
+    }
+    case 'key-revoked': {
+      const detail = `the key was revoked at ${refusal.revokedAt.toISOString()}: issue another one`
+      return invalid({ detail, parameter: 'id' })
+    }
+    case 'over-grace':
+      return invalid({ detail: `grace may be at most ${refusal.mostMs / 86_400_000}d`, pointer: '/grace' })
+  }
+}
