@@ -5,7 +5,7 @@ import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { apiModule } from './api.module.js'
 import { makeServer } from './http/server.js'
-import { SharedServices, type ApiOptions } from './shared-services.js'
+import { makeSharedServices, type ApiOptions } from './shared-services.js'
 
 /*
  * The API answers queries from the views, and commands once the events they lead to are durable on the log and show in
@@ -32,14 +32,10 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   let url = settings.publicUrl ?? ''
   let isShuttingDown = false
   const publicUrl = () => url
-  const shared = new SharedServices(options)
-  const { authenticator, requestLimits, knownKeys, methods, metrics, usage, idempotency, budgets, stalled } =
-    shared
-  const server = makeServer({
-    ...{ settings, logger, now, publicUrl, metrics, usage, methods, idempotency, budgets, stalled },
+  const shared = makeSharedServices(options)
+  const server = makeServer(shared, {
+    ...{ settings, logger, now, publicUrl },
     isShuttingDown: () => isShuttingDown,
-    authenticate: (request) => authenticator.authenticate(request),
-    limit: (request, reply) => requestLimits.count(request, reply),
   })
   const module = apiModule(options, shared, publicUrl)
   const app = await NestFactory.create<NestFastifyApplication>(module, server, {
@@ -50,7 +46,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   let stopListening: () => void = () => undefined
   try {
     const accountsMoved = movedChannel({ topic: 'account-events', partition: 0 })
-    stopListening = await engine.signals.subscribe(accountsMoved, () => knownKeys.forgetAll())
+    stopListening = await engine.signals.subscribe(accountsMoved, () => shared.knownKeys.forgetAll())
     await app
       .listen({ port: settings.httpPort, host: settings.httpHost, backlog: BACKLOG })
       .catch((error: unknown) => {
@@ -58,7 +54,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
       })
     const { port } = app.getHttpServer().address() as AddressInfo
     shared.countedUpTo?.start()
-    logger.debug({ routes: methods.routes }, 'taking requests')
+    logger.debug({ routes: shared.methods.routes }, 'taking requests')
     if (url === '') url = `http://${urlHost(settings.httpHost)}:${port}`
     return {
       url,
@@ -67,8 +63,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
         isShuttingDown = true
         stopListening()
         shared.endLongRequests()
-        const server = app.getHttpServer()
-        const timer = setTimeout(() => server.closeAllConnections(), ANSWERED_WITHIN_MS)
+        const timer = setTimeout(() => app.getHttpServer().closeAllConnections(), ANSWERED_WITHIN_MS)
         await app.close()
         clearTimeout(timer)
         await shared.close()

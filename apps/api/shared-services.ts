@@ -32,92 +32,72 @@ export interface ApiOptions {
   now: () => Date
   logger: Logger
   registry: Registry
-  /** Whether every role beside the API has started: until then /readyz answers 503. */
+  /** Whether every other role has started: until then /readyz answers 503. */
   isStarted: () => boolean
 }
 
-/** What the HTTP server and the handlers share: made once for each API, before Nest makes its services. */
-export class SharedServices {
-  readonly methods = new MethodTable()
-  readonly instance: Instance
-  readonly views: Views
-  readonly recorder: Recorder
-  readonly plans: Plans
-  readonly knownKeys: KnownKeys
-  readonly authenticator: Authenticator
-  readonly metrics: ApiMetrics
-  readonly throttle: Throttle
-  readonly requestLimits: RequestLimits
-  readonly idempotency: Idempotency
-  readonly usage: ReturnType<typeof measuredUsage>
-  readonly stalled: StalledReaders
-  readonly streams: OpenStreams
-  readonly waits: OpenWaits
-  readonly budgets: RequestBudgets
-  readonly openedMail: OpenedMail
-  readonly attachments: AttachmentPool
+export type SharedServices = ReturnType<typeof makeSharedServices>
+
+/** Makes what the HTTP server and the handlers share, before Nest makes its services. */
+export function makeSharedServices({ engine, settings, plans: table, now, logger, registry }: ApiOptions) {
+  const { log, inboxes, accounts, vault, signals, keyUse } = engine
+  const onExhausted = countExhausted(registry)
+  const instance: Instance = { now, settings }
+  const views = new Views(log, inboxes, accounts, vault, signals)
+  const recorder = new Recorder(log, '/mayfly/api', now)
+  const usage = measuredUsage({ log, source: '/mayfly/api', now, logger, registry })
+  const readBacklog = async () => (await measureBacklog(log, inboxes, 'inbox-events')).records
+  const metrics = new ApiMetrics(registry, readBacklog)
+
+  const plans = new Plans(table, logger)
+  const knownKeys = new KnownKeys(views)
+  const authenticator = new Authenticator(knownKeys, plans, keyUse, now)
+  const logUncounted = faultLog(logger, { then: 'passed uncounted' })
+  const throttle = new Throttle({
+    limits: engine.limits,
+    onUnavailable: (error) => {
+      metrics.rateLimitFailures.inc()
+      logUncounted(error, 'counting a request')
+    },
+  })
+  const logUnkept = faultLog(logger, { then: 'a repeat runs again' })
+  const idempotency = new Idempotency(engine.idempotency, (error) => {
+    metrics.unkeptAnswers.inc()
+    logUnkept(error, 'keeping an answer')
+  })
+
+  const stalled = new StalledReaders(settings.streamStallMs)
+  const streams = new OpenStreams({ most: settings.maxStreams, stalled, registry })
+  const waits = new OpenWaits(settings.maxWaits, registry)
+  const attachments = new AttachmentPool({
+    ...attachmentMemory(settings),
+    onExhausted: () => onExhausted('attachments'),
+    onThreadLost: (error) => logger.warn({ err: error }, 'a thread that read attachments was lost'),
+  })
+  const logRetried = faultLog(logger)
+  const onError = (error: unknown) => logRetried(error, 'reading the ends of the log')
   /** Null if no usage is counted. */
-  readonly countedUpTo: CountedUpTo | null
+  const countedUpTo = engine.usage && new CountedUpTo({ log, sink: engine.usage.sink, now, onError })
 
-  constructor({ engine, settings, plans, now, logger, registry }: ApiOptions) {
-    const { log, inboxes, accounts, vault, signals, keyUse } = engine
-    const onExhausted = countExhausted(registry)
-    this.instance = { now, settings }
-    this.views = new Views(log, inboxes, accounts, vault, signals)
-    this.recorder = new Recorder(log, '/mayfly/api', now)
-    this.usage = measuredUsage({ log, source: '/mayfly/api', now, logger, registry })
-    this.metrics = new ApiMetrics(
-      registry,
-      async () => (await measureBacklog(log, inboxes, 'inbox-events')).records,
-    )
+  return {
+    ...{ instance, views, recorder, usage, metrics, plans, knownKeys, authenticator, throttle, idempotency },
+    ...{ stalled, streams, waits, attachments, countedUpTo },
+    methods: new MethodTable(),
+    requestLimits: new RequestLimits(throttle, now),
+    budgets: new RequestBudgets({ memoryScale: budgetScale(settings), onExhausted }),
+    openedMail: new OpenedMail(settings.openedMailBytes),
 
-    this.plans = new Plans(plans, logger)
-    this.knownKeys = new KnownKeys(this.views)
-    this.authenticator = new Authenticator({ keys: this.knownKeys, plans: this.plans, keyUse, now })
-    const logUncounted = faultLog(logger, { then: 'passed uncounted' })
-    this.throttle = new Throttle({
-      limits: engine.limits,
-      onUnavailable: (error) => {
-        this.metrics.rateLimitFailures.inc()
-        logUncounted(error, 'counting a request')
-      },
-    })
-    this.requestLimits = new RequestLimits({ throttle: this.throttle, now })
-    const logUnkept = faultLog(logger, { then: 'a repeat runs again' })
-    this.idempotency = new Idempotency({
-      store: engine.idempotency,
-      onUnkept: (error) => {
-        this.metrics.unkeptAnswers.inc()
-        logUnkept(error, 'keeping an answer')
-      },
-    })
+    /** Ends streams and waits, so that their requests end. */
+    endLongRequests(): void {
+      streams.stop()
+      stalled.stop()
+      waits.close()
+    },
 
-    this.budgets = new RequestBudgets({ memoryScale: budgetScale(settings), onExhausted })
-    this.stalled = new StalledReaders(settings.streamStallMs)
-    this.streams = new OpenStreams({ most: settings.maxStreams, stalled: this.stalled, registry })
-    this.waits = new OpenWaits(settings.maxWaits, registry)
-    this.openedMail = new OpenedMail(settings.openedMailBytes)
-    this.attachments = new AttachmentPool({
-      ...attachmentMemory(settings),
-      onExhausted: () => onExhausted('attachments'),
-      onThreadLost: (error) => logger.warn({ err: error }, 'a thread that read attachments was lost'),
-    })
-    const logRetried = faultLog(logger)
-    const onError = (error: unknown) => logRetried(error, 'reading the ends of the log')
-    const { usage } = engine
-    this.countedUpTo = usage === null ? null : new CountedUpTo({ log, sink: usage.sink, now, onError })
-  }
-
-  /** Ends streams and waits, so that their requests end. */
-  endLongRequests(): void {
-    this.streams.stop()
-    this.stalled.stop()
-    this.waits.close()
-  }
-
-  /** Resolves once the usage recorded so far is on the log. */
-  async close(): Promise<void> {
-    await this.countedUpTo?.stop()
-    await this.usage.close()
+    /** Resolves once the usage recorded so far is on the log. */
+    async close(): Promise<void> {
+      await countedUpTo?.stop()
+      await usage.close()
+    },
   }
 }

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
 import { isInForce, type ApiKey, type Account } from '#libs/domain/account/account.js'
 import { isMistyped, type Scope } from '#libs/domain/account/api-key.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
@@ -40,16 +41,14 @@ export function bearerSecretOf({ headers }: Pick<FastifyRequest, 'headers'>): st
   return secret
 }
 
-export interface AuthenticatorOptions {
-  keys: KnownKeys
-  plans: Plans
-  keyUse: Pick<KeyUse, 'touch'>
-  now: () => Date
-}
-
 /** Bearer tokens as in RFC 6750, checked before anything else of a request is read. */
 export class Authenticator {
-  constructor(private readonly options: AuthenticatorOptions) {}
+  constructor(
+    private readonly keys: KnownKeys,
+    private readonly plans: Plans,
+    private readonly keyUse: Pick<KeyUse, 'touch'>,
+    private readonly now: () => Date,
+  ) {}
 
   /**
    * Throws a 401 if a path under /v1, known or not, comes without a valid key. A wait or a stream authenticates again
@@ -73,19 +72,18 @@ export class Authenticator {
     }
     const secret = bearerSecretOf(request)
     if (secret === null) throw invalidKey('The header Authorization does not have the form `Bearer <key>`.')
-    const { keys, plans, keyUse, now } = this.options
     const secretHash = hashSecret(secret)
-    const known = await keys.find(secretHash)
-    if (known === null) {
-      throw invalidKey(
-        isMistyped(secret) ? 'The key is mistyped: its checksum is not right.' : 'The key is not known.',
-      )
+    const known = await this.keys.find(secretHash)
+    if (known === null && isMistyped(secret)) {
+      throw invalidKey('The key is mistyped: its checksum is not right.')
     }
+    if (known === null) throw invalidKey('The key is not known.')
     const { account, key } = known
-    if (!isInForce(key, secretHash, now())) throw revokedKey(key)
+    const now = this.now()
+    if (!isInForce(key, secretHash, now)) throw revokedKey(key)
     const { id: keyId, accountId, environment, scopes, rateLimit } = key
-    keyUse.touch(keyId, now())
-    const plan = plans.of(account)
+    this.keyUse.touch(keyId, now)
+    const plan = this.plans.of(account)
     const requestsPerMinute = Math.min(rateLimit ?? Infinity, plan.requestsPerMinute)
     const given = headers['mayfly-inbox-password']
     const inboxPassword = typeof given === 'string' ? given : null
@@ -109,46 +107,38 @@ function revokedKey({ id, revokedAt }: ApiKey): Problem {
 }
 
 /** A key as the views have it, with its account. */
-export interface KnownKey {
+interface KnownKey {
   account: Account
   key: ApiKey
 }
 
-interface Look {
-  /** In milliseconds of a clock that never goes back. */
-  beganAtMs: number
-  found: Promise<KnownKey | null>
-}
-
-/** However many signals are lost: what was changed is in force everywhere after that. */
+/** However many signals are lost: a change of a key is in force everywhere after this time. */
 const OLDEST_MS = 500
-const MAX_LOOKS = 10_000
+const MAX_LOOKUPS = 10_000
 
 /**
- * Looks keys up by the hash of a secret, and remembers what was found for a moment, so that a busy key costs two looks
- * a second and not several for each request. What is not found is looked up each time: a new key works at once.
+ * Looks keys up by the hash of a secret, and remembers what was found for a moment, so that a busy key costs two lookups
+ * a second instead of several for each request. A key that was not found is looked up each time: a new key works at once.
  */
 export class KnownKeys {
-  /** In the order of their beginning, which is that of their end. */
-  private readonly looks = new Map<string, Look>()
+  private readonly lookups = new LRUCache<string, Promise<KnownKey | null>>({
+    max: MAX_LOOKUPS,
+    ttl: OLDEST_MS,
+  })
 
   constructor(private readonly views: Pick<Views, 'accounts' | 'readComplete'>) {}
 
   /**
    * Null if no key ever had such a secret. Throws catching-up if that, or whether the key has been revoked since,
-   * can't be told; rejects as the views do.
+   * is not known; rejects as the views do.
    */
   find(secretHash: string): Promise<KnownKey | null> {
-    const nowMs = performance.now()
-    const remembered = this.looks.get(secretHash)
-    if (remembered !== undefined && nowMs - remembered.beganAtMs < OLDEST_MS) return remembered.found
+    const remembered = this.lookups.get(secretHash)
+    if (remembered !== undefined) return remembered
     const found = this.views.readComplete('account-events', () => this.views.accounts.keyByHash(secretHash))
-    const look: Look = { beganAtMs: nowMs, found }
-    this.looks.delete(secretHash)
-    this.looks.set(secretHash, look)
-    this.dropOldest(nowMs)
+    this.lookups.set(secretHash, found)
     const forget = () => {
-      if (this.looks.get(secretHash) === look) this.looks.delete(secretHash)
+      if (this.lookups.peek(secretHash) === found) this.lookups.delete(secretHash)
     }
     found.then((known) => {
       if (known === null) forget()
@@ -156,15 +146,8 @@ export class KnownKeys {
     return found
   }
 
-  /** To be called when something of an account or a key has changed. */
+  /** To be called when an account or a key has changed. */
   forgetAll(): void {
-    this.looks.clear()
-  }
-
-  private dropOldest(nowMs: number): void {
-    for (const [secretHash, { beganAtMs }] of this.looks) {
-      if (this.looks.size <= MAX_LOOKS && nowMs - beganAtMs < OLDEST_MS) return
-      this.looks.delete(secretHash)
-    }
+    this.lookups.clear()
   }
 }

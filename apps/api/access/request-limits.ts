@@ -9,18 +9,16 @@ import {
 import { Problem } from '../http/problems.js'
 import { principalOf } from './authenticator.js'
 
-export interface RequestLimitsOptions {
-  throttle: Throttle
-  now: () => Date
-}
-
-/** Counts each request with a valid key, whatever becomes of it, and tells how that key stands. */
+/** Counts each request with a valid key, whatever becomes of it, and says how much of the key's quota is left. */
 export class RequestLimits {
-  constructor(private readonly options: RequestLimitsOptions) {}
+  constructor(
+    private readonly throttle: Throttle,
+    private readonly now: () => Date,
+  ) {}
 
   /**
    * Sets the headers of draft-ietf-httpapi-ratelimit-headers-10, and the older X-RateLimit ones, on the answer; throws
-   * a 429 if no quota is left. While nobody can count, the request passes, and what is left is not told.
+   * a 429 if no quota is left. While requests can't be counted, they pass, without the headers of what is left.
    */
   async count(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const principal = principalOf(request)
@@ -28,7 +26,7 @@ export class RequestLimits {
     if (principal === null || principal.requestsPerMinute === 0) return
     const policies = requestPolicies(principal.requestsPerMinute)
     void reply.header('ratelimit-policy', policies.map(policyText).join(', '))
-    const verdict = await this.options.throttle.consume(principal.keyId, policies)
+    const verdict = await this.throttle.consume(principal.keyId, policies)
     if (verdict === null) return
     const { policy, remaining, refillsInMs } = verdict.next
     const seconds = secondsUntil(refillsInMs)
@@ -36,7 +34,7 @@ export class RequestLimits {
       ratelimit: `"${policy.name}";r=${remaining};t=${seconds}`,
       'x-ratelimit-limit': policy.quota,
       'x-ratelimit-remaining': remaining,
-      'x-ratelimit-reset': Math.ceil((this.options.now().getTime() + refillsInMs) / 1_000),
+      'x-ratelimit-reset': Math.ceil((this.now().getTime() + refillsInMs) / 1_000),
     })
     if (!verdict.isAllowed) throw rateLimited(policy, seconds)
   }
@@ -61,15 +59,14 @@ function rateLimited({ quota, windowSeconds }: RatePolicy, seconds: number): Pro
   })
 }
 
-export interface ThrottleOptions {
-  limits: RateLimits
-  /** Told of each time that nobody could tell. */
-  onUnavailable: (error: RateLimitsUnavailableError) => void
-}
-
-/** Rate limits that let pass what nobody can count: both methods then resolve with null, and with no verdict more. */
+/** Rate limits that pass what can't be counted: both methods then resolve with null, and `onUnavailable` is called. */
 export class Throttle {
-  constructor(private readonly options: ThrottleOptions) {}
+  constructor(
+    private readonly options: {
+      limits: RateLimits
+      onUnavailable: (error: RateLimitsUnavailableError) => void
+    },
+  ) {}
 
   consume(key: string, policies: RatePolicies): Promise<RateVerdict | null> {
     return this.orNull(this.options.limits.consume(key, policies))

@@ -1,14 +1,16 @@
+import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import type { ApiRequestServed } from '#libs/domain/usage/usage-events.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
-import { principalOf, type Principal } from '../access/authenticator.js'
+import { principalOf } from '../access/authenticator.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
 import type { StreamOutcome } from '../events/event-stream.js'
 import { routeTemplate } from './method-table.js'
-import type { ProblemCode } from './problems.js'
+import type { Problem, ProblemCode } from './problems.js'
 
 /** The status in the log and in metrics of a request whose client left before the answer was through, as nginx has it. */
 const HUNG_UP = 499
@@ -19,7 +21,7 @@ const ID = new RegExp(idPattern('[a-z]{3}'))
 
 const NOTES = Symbol('notes')
 
-/** What the line of a request tells that neither request nor answer shows afterwards. */
+/** What the line of a request says that neither request nor answer shows afterwards. */
 interface Notes {
   problem?: ProblemCode
   bodyBytes?: number
@@ -27,7 +29,7 @@ interface Notes {
   stream?: StreamOutcome
 }
 
-/** Adds to what the line of a request will tell. */
+/** Adds to what the line of a request will say. */
 export function note(request: FastifyRequest, notes: Notes): void {
   Object.assign(request, { [NOTES]: { ...notesOf(request), ...notes } })
 }
@@ -36,90 +38,86 @@ function notesOf(request: FastifyRequest): Notes {
   return (request as { [NOTES]?: Notes })[NOTES] ?? {}
 }
 
-/**
- * Writes one line and makes one observation of a request, once its answer is through or its client has left. The line
- * has no secret and no content, and of the URL the route and the ids alone: what a query looks for may be personal.
- * Requests refused with 429, and those without a valid key that fail or whose client left, share lines.
- */
-export function watchRequest(request: FastifyRequest, reply: FastifyReply, watching: Watching): void {
-  const { socket } = request.raw
-  const writtenBefore = socket.bytesWritten
-  reply.raw.once('close', () => {
-    const { url } = request.routeOptions
-    const route = url === undefined ? 'unknown' : routeTemplate(url)
-    const status = reply.raw.writableFinished ? reply.statusCode : HUNG_UP
-    const { elapsedTime } = reply
-    const { problem, stream, bodyBytes = 0 } = notesOf(request)
-    const bytesOut = socket.bytesWritten - writtenBefore
-    const { metrics, usage, now, refusals } = watching
-    metrics.observe(request.method, route, status, elapsedTime)
-    if (problem !== undefined) metrics.problems.inc({ code: problem })
-    const principal = principalOf(request)
-    if (principal !== null) {
-      const served = { method: request.method, route, status, ms: elapsedTime, bodyBytes, bytesOut }
-      usage.record(requestServed(principal, served, now()), principal)
+/** Writes one line and makes one observation of each request. */
+export class AccessLog {
+  private readonly refusals: RefusalLines
+
+  constructor(
+    private readonly metrics: ApiMetrics,
+    private readonly usage: Pick<UsageRecorder, 'record'>,
+    private readonly now: () => Date,
+    private readonly logger: Pick<Logger, 'info'>,
+  ) {
+    this.refusals = new RefusalLines(logger)
+  }
+
+  /**
+   * Logs a request once its answer is through or its client has left. The line has no secret and no content, and of the
+   * URL the route and the ids alone: what a query looks for may be personal. Requests refused with 429, and those
+   * without a valid key that fail or whose client left, share lines.
+   */
+  watch(request: FastifyRequest, reply: FastifyReply): void {
+    const { socket } = request.raw
+    const writtenBefore = socket.bytesWritten
+    reply.raw.once('close', () => {
+      const { method } = request
+      const { url } = request.routeOptions
+      const route = url === undefined ? 'unknown' : routeTemplate(url)
+      const status = reply.raw.writableFinished ? reply.statusCode : HUNG_UP
+      const { elapsedTime } = reply
+      const { problem, stream, bodyBytes = 0 } = notesOf(request)
+      // All that went down the connection meanwhile.
+      const bytesOut = socket.bytesWritten - writtenBefore
+      this.metrics.observe(method, route, status, elapsedTime)
+      if (problem !== undefined) this.metrics.problems.inc({ code: problem })
+      const principal = principalOf(request)
+      if (principal !== null) {
+        const { keyId, subject } = principal
+        const served: ApiRequestServed = {
+          ...{ type: 'ApiRequestServed', count: 1, keyId, method, route, status },
+          isRefused: status === TOO_MANY_REQUESTS,
+          durationMs: Math.round(elapsedTime * 1_000) / 1_000,
+          requestBytes: bodyBytes,
+          responseBytes: bytesOut,
+          inboxId: subject?.id ?? null,
+          labels: subject?.labels ?? {},
+          servedAt: this.now(),
+        }
+        this.usage.record(served, principal)
+      }
+      const refused = reply.statusCode === TOO_MANY_REQUESTS ? TOO_MANY_REQUESTS : status
+      if (!this.hasOwnLine(request, refused)) return
+      request.log.info(
+        {
+          ...who(request),
+          ...idsIn(request.params),
+          ...{ method, route, status, problem, stream },
+          ms: Math.round(elapsedTime * 100) / 100,
+          bytesIn: bodyBytes,
+          bytesOut,
+          remoteAddress: socket.remoteAddress,
+          userAgent: request.headers['user-agent']?.slice(0, MAX_CHARACTERS),
+          clientRequestId: clientRequestIdOf(request),
+        },
+        'request',
+      )
+    })
+  }
+
+  /** Logs what never became a request, unless others of its remote address have failed in the same second. */
+  logUnreadable(reqId: string, { status, code: problem }: Problem, socket: Duplex): void {
+    const remoteAddress = socket instanceof Socket ? socket.remoteAddress : undefined
+    if (this.refusals.count({ remoteAddress: addressGroup(plainAddress(remoteAddress)), status })) {
+      this.logger.info({ reqId, status, problem, remoteAddress }, 'request')
     }
-    const refused = refusedOf(request, { status, isRateLimited: reply.statusCode === TOO_MANY_REQUESTS })
-    if (refused !== null && !refusals.count(refused)) return
-    request.log.info(
-      {
-        ...who(request),
-        ...idsIn(request.params),
-        method: request.method,
-        route,
-        status,
-        problem,
-        stream,
-        ms: Math.round(elapsedTime * 100) / 100,
-        bytesIn: bodyBytes,
-        // All that went down the connection meanwhile.
-        bytesOut,
-        remoteAddress: socket.remoteAddress,
-        userAgent: request.headers['user-agent']?.slice(0, MAX_CHARACTERS),
-        clientRequestId: clientRequestIdOf(request),
-      },
-      'request',
-    )
-  })
-}
+  }
 
-export interface Watching {
-  metrics: ApiMetrics
-  usage: Pick<UsageRecorder, 'record'>
-  now: () => Date
-  refusals: RefusalLines
-}
-
-/** Null unless a key had too many requests, or a request without a valid key failed or its client left. */
-function refusedOf(
-  request: FastifyRequest,
-  { status, isRateLimited }: { status: number; isRateLimited: boolean },
-): Refused | null {
-  if (isRateLimited) return { ...who(request), status: TOO_MANY_REQUESTS }
-  if (status < BAD_REQUEST || principalOf(request) !== null) return null
-  return { remoteAddress: addressGroup(plainAddress(request.raw.socket.remoteAddress)), status }
-}
-
-function requestServed(
-  { keyId, subject }: Principal,
-  served: { method: string; route: string; status: number; ms: number; bodyBytes: number; bytesOut: number },
-  servedAt: Date,
-): ApiRequestServed {
-  const { method, route, status, ms, bodyBytes, bytesOut } = served
-  return {
-    type: 'ApiRequestServed',
-    count: 1,
-    keyId,
-    method,
-    route,
-    status,
-    isRefused: status === TOO_MANY_REQUESTS,
-    durationMs: Math.round(ms * 1_000) / 1_000,
-    requestBytes: bodyBytes,
-    responseBytes: bytesOut,
-    inboxId: subject?.id ?? null,
-    labels: subject?.labels ?? {},
-    servedAt,
+  /** False for a further one of the refused requests that share a line. */
+  private hasOwnLine(request: FastifyRequest, status: number): boolean {
+    if (status === TOO_MANY_REQUESTS) return this.refusals.count({ ...who(request), status })
+    if (status < BAD_REQUEST || principalOf(request) !== null) return true
+    const remoteAddress = addressGroup(plainAddress(request.raw.socket.remoteAddress))
+    return this.refusals.count({ remoteAddress, status })
   }
 }
 
@@ -143,7 +141,7 @@ function clientRequestIdOf({ headers }: FastifyRequest): string | undefined {
 }
 
 /** Whose requests are refused: a key's, or without one a remote address's. */
-export interface Refused {
+interface Refused {
   accountId?: string
   keyId?: string
   remoteAddress?: string
@@ -151,16 +149,16 @@ export interface Refused {
 }
 
 const SECOND_MS = 1_000
-/** Keys and addresses told apart within a second. */
+/** Keys and addresses that are counted separately within a second. */
 const MAX_OWNERS = 1_000
 
 /**
  * Bounds the log lines of refused requests, so that a flood does not fill the disk: the first one in a second of each
  * key or address and status has a line of its own, and one line at the second's end says how many more there were.
  */
-export class RefusalLines {
+class RefusalLines {
   private readonly owners = new Map<string, { refused: Refused; more: number }>()
-  /** Of keys and addresses beyond those told apart. */
+  /** Of keys and addresses beyond those. */
   private others = 0
 
   constructor(private readonly logger: Pick<Logger, 'info'>) {}

@@ -103,12 +103,6 @@ export class KeylessPace {
   }
 }
 
-export interface SharedConnectionsOptions {
-  max: number
-  /** Called for each connection that is closed at once. */
-  onDropped: () => void
-}
-
 /** The share of all connections beyond which none may stay open without a request. */
 const CROWDED = 3 / 4
 const CHECK_EVERY_MS = 1_000
@@ -124,9 +118,10 @@ interface UnderWay {
 /**
  * Bounds the connections open at once, and shares them out by remote address: when all are taken, the address with the
  * most gives up one without a request, or with a long one, to an address with fewer. Those beyond are closed. While most
- * are taken, connections between two requests are closed too, since clients keep them open only to save time.
+ * are taken, connections between two requests are closed too, since clients keep them open only to save time. `onDropped`
+ * is called for each connection that is closed at once.
  */
-export function shareConnections(server: Server, { max, onDropped }: SharedConnectionsOptions): void {
+export function shareConnections(server: Server, max: number, onDropped: () => void): void {
   const slots = new SharedSlots(max)
   /** The requests under way on each open connection; a connection that has had none yet is not in it. */
   const underWay = new Map<Socket, UnderWay>()

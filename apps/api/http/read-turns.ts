@@ -12,13 +12,6 @@ const MAX_UNREAD_BYTES = 256 * 1024
 const MIB = 1024 * 1024
 const NOTHING = Buffer.alloc(0)
 
-export interface ReadTurnsOptions {
-  /** Of the full size of what is memory: above 0, at most 1. */
-  memoryScale: number
-  /** Called for each connection that is closed because too much of it waits. */
-  onDropped: () => void
-}
-
 interface Connection {
   socket: Socket
   /** Takes turns with others: the remote address. */
@@ -49,8 +42,15 @@ export class ReadTurns {
   private spentMs = 0
   private isScheduled = false
 
-  constructor(private readonly options: ReadTurnsOptions) {
-    const bytes = options.memoryScale * MIB
+  /**
+   * `memoryScale` is the part of the full size of memory: above 0, at most 1. `onDropped` is called for each connection
+   * that is closed because too much of it waits.
+   */
+  constructor(
+    memoryScale: number,
+    private readonly onDropped: () => void,
+  ) {
+    const bytes = memoryScale * MIB
     this.memory = new Budget({ total: 16 * bytes, perOwner: 8 * bytes, waitMs: 0 })
   }
 
@@ -111,7 +111,7 @@ export class ReadTurns {
     const release = length <= MAX_UNREAD_BYTES ? this.memory.tryTake(address, length) : null
     if (release === null) {
       socket.destroy()
-      this.options.onDropped()
+      this.onDropped()
     } else {
       connection.release = release
       this.wait(connection)

@@ -1,28 +1,21 @@
 import { randomUUID } from 'node:crypto'
-import { Readable } from 'node:stream'
+import { Readable, type Duplex } from 'node:stream'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
-import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
-import type { ApiMetrics } from '../operations/api-metrics.js'
 import { principalOf } from '../access/authenticator.js'
-import { watchRequest, RefusalLines } from './access-log.js'
+import type { SharedServices } from '../shared-services.js'
+import { AccessLog } from './access-log.js'
 import { setSafeHeaders, Cors } from './headers.js'
-import type { Idempotency } from '../idempotency/idempotency.js'
 import { discardBody, MAX_BODY_BYTES, maxBodyBytes, SMALL_BODY_BYTES, takeJson } from './bodies.js'
-import {
-  answerBesideRequests,
-  answerClientErrors,
-  answerFrameworkErrors,
-  requireFraming,
-  requireHost,
-} from './broken-requests.js'
-import { LARGE_BYTES, type RequestBudgets } from './budgets.js'
+import { answerBesideRequests, clientErrorHandler, requireFraming, requireHost } from './broken-requests.js'
+import { LARGE_BYTES } from './budgets.js'
 import { ConnectionTurns, KeylessPace, shareConnections } from './connection-limits.js'
-import { type MethodTable, MAX_PARAM_CHARACTERS } from './method-table.js'
-import { unavailable } from './problems.js'
+import { MAX_PARAM_CHARACTERS } from './method-table.js'
+import { endWithProblem, sendProblem } from './problem-filter.js'
+import { Problem, unavailable } from './problems.js'
 import { ReadTurns } from './read-turns.js'
 import type { StalledReaders } from './stalled-readers.js'
 
@@ -32,79 +25,74 @@ const KEEP_ALIVE_MS = 72_000
 /** Without a byte in either direction, longer than any handler lets its client wait for one. */
 const SILENT_MS = 120_000
 
-export interface ServerOptions {
-  settings: Pick<Settings, 'corsOrigins' | 'httpMaxConnections' | 'httpRequestTimeoutMs' | 'memoryMib'>
+interface ServerOptions {
+  settings: Settings
   logger: Logger
-  metrics: ApiMetrics
-  usage: Pick<UsageRecorder, 'record'>
   now: () => Date
-  methods: MethodTable
   isShuttingDown: () => boolean
   /** What links in problems begin with. */
   publicUrl: () => string
-  /** Throws if the request needs a key and has no valid one. */
-  authenticate: (request: FastifyRequest) => Promise<void>
-  /** Counts a request that was authenticated; throws if there were too many. */
-  limit: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
-  idempotency: Idempotency
-  budgets: RequestBudgets
-  stalled: StalledReaders
 }
 
 /** Fastify under Nest: request ids, bodies, one log line and one observation per request. */
-export function makeServer({
-  settings,
-  logger,
-  metrics,
-  usage,
-  now,
-  methods,
-  isShuttingDown,
-  publicUrl,
-  authenticate,
-  limit,
-  idempotency,
-  budgets,
-  stalled,
-}: ServerOptions): FastifyAdapter {
+export function makeServer(
+  { metrics, usage, methods, authenticator, requestLimits, idempotency, budgets, stalled }: SharedServices,
+  { settings, logger, now, isShuttingDown, publicUrl }: ServerOptions,
+): FastifyAdapter {
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const cors = new Cors(settings.corsOrigins)
-  const onDropped = () => metrics.connectionDropped()
-  const reads = new ReadTurns({ memoryScale: budgetScale(settings), onDropped })
+  const onDropped = () => metrics.droppedConnections.inc()
+  const reads = new ReadTurns(budgetScale(settings), onDropped)
   const turns = new ConnectionTurns(reads)
   const pace = new KeylessPace(reads)
-  const refusals = new RefusalLines(logger)
+  const accessLog = new AccessLog(metrics, usage, now, logger)
+  /** Waits for the request's turn, logs it and begins its answer. Returns whether the origin is allowed. */
   const welcome = async (request: FastifyRequest, reply: FastifyReply): Promise<boolean> => {
     await turns.take(request, reply)
-    watchRequest(request, reply, { metrics, usage, now, refusals })
+    accessLog.watch(request, reply)
     void reply.header('x-request-id', request.id)
     return cors.mark(request, reply)
   }
-  const check = async (request: FastifyRequest, reply: FastifyReply) => {
-    requireHost(request)
-    requireFraming(request)
-    await authenticate(request)
-    await limit(request, reply)
-  }
+  /** What every request must pass before it is answered. Throws if it is refused. */
   const admit = async (request: FastifyRequest, reply: FastifyReply) => {
     if (isShuttingDown()) throw unavailable('shutting-down', 'This instance accepts no more requests.')
     try {
-      await check(request, reply)
+      requireHost(request)
+      requireFraming(request)
+      await authenticator.authenticate(request)
+      await requestLimits.count(request, reply)
     } catch (error) {
       await pace.take(request)
       throw error
     }
     if (principalOf(request) === null) await pace.take(request)
   }
-  const broken = { publicUrl, makeRequestId, logger, refusals }
+  const answerSocket = (socket: Duplex, problem: Problem) => {
+    const requestId = makeRequestId()
+    accessLog.logUnreadable(requestId, problem, socket)
+    endWithProblem(socket, problem, requestId, publicUrl())
+  }
+  /** A path that can't be decoded reaches no hook and no handler. It is authenticated and counted all the same. */
+  const answerUnreadablePath = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const unreadable = new Problem('invalid-request', { detail: 'The path is not validly percent-encoded.' })
+    await welcome(request, reply)
+    setSafeHeaders(reply)
+    const problem = await admit(request, reply).then(
+      () => unreadable,
+      (error: unknown) => (error instanceof Problem ? error : unreadable),
+    )
+    await sendProblem(problem, request, reply, publicUrl())
+  }
   const { httpRequestTimeoutMs: requestTimeout } = settings
   const headersTimeout = Math.min(HEADERS_TIMEOUT_MS, requestTimeout)
   const adapter = new FastifyAdapter({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: makeRequestId,
-    clientErrorHandler: answerClientErrors(broken),
-    frameworkErrors: answerFrameworkErrors({ publicUrl, welcome, admit }),
+    clientErrorHandler: clientErrorHandler(answerSocket),
+    frameworkErrors: (_: Error, request: FastifyRequest, reply: FastifyReply) => {
+      void answerUnreadablePath(request, reply)
+    },
     http: {
       requireHostHeader: false,
       headersTimeout,
@@ -121,16 +109,13 @@ export function makeServer({
   const server: FastifyInstance = adapter.getInstance()
   // Who has ended sending still gets the answers: by itself Node closes on them (RFC 9112, section 9.6).
   Object.assign(server.server, { httpAllowHalfOpen: true })
-  shareConnections(server.server, {
-    max: settings.httpMaxConnections,
-    onDropped,
-  })
+  shareConnections(server.server, settings.httpMaxConnections, onDropped)
   // Requests sent ahead share a connection, and each of them that waits listens to it.
   server.server.on('connection', (socket) => {
     socket.setMaxListeners(0)
     reads.watch(socket)
   })
-  answerBesideRequests(server.server, broken)
+  answerBesideRequests(server.server, answerSocket)
   // Browsers request these on their own or by mistake; they are not API operations.
   server.get('/favicon.ico', (_, reply) => reply.type('image/x-icon').send(FAVICON))
   server.get('/docs/', (_, reply) => reply.redirect('../docs', 308))
@@ -159,9 +144,9 @@ export function makeServer({
     }
   })
   idempotency.watch(server)
-  // A connection kept open would hold the end up until its client lets go of it.
   server.addHook('onSend', (request, reply, payload, done) => {
     setSafeHeaders(reply)
+    // A connection that is kept open would delay the shutdown.
     if (isShuttingDown()) void reply.header('connection', 'close')
     done(null, sentInPieces(request, reply, payload, stalled))
   })

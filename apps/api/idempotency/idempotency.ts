@@ -13,12 +13,6 @@ import { invalid, Problem } from '../http/problems.js'
  * docs/decisions/0013-repeated-requests.md.
  */
 
-export interface IdempotencyOptions {
-  store: IdempotencyStore
-  /** Told of answers that could not be kept: a repeat runs again, with the same ids. */
-  onUnkept: (error: unknown) => void
-}
-
 interface Running {
   run: Run
   secret: string
@@ -35,7 +29,11 @@ const MAX_ANSWER_BYTES = 1 << 20
 const KEPT_HEADERS = ['content-type', 'location', 'link', 'mayfly-cursor', 'cache-control'] as const
 
 export class Idempotency {
-  constructor(private readonly options: IdempotencyOptions) {}
+  /** `onUnkept` is called if an answer could not be stored: a repeat then runs again, with the same ids. */
+  constructor(
+    private readonly store: IdempotencyStore,
+    private readonly onUnkept: (error: unknown) => void,
+  ) {}
 
   /** Watches over every route that is registered from now on. */
   watch(server: FastifyInstance): void {
@@ -53,7 +51,7 @@ export class Idempotency {
     // Refused by whoever guards the handler: a stored answer is given to nobody who may not ask.
     if (!principal.plan.hasApiAccess) return undefined
     const wanted = repeatable(request, principal, key, secret)
-    const reserved = await this.options.store.reserve(wanted)
+    const reserved = await this.store.reserve(wanted)
     switch (reserved.state) {
       case 'run':
         this.run(request, reserved.run, secret)
@@ -76,7 +74,7 @@ export class Idempotency {
   }
 
   private run(request: Watched, run: Run, secret: string): void {
-    const { store, onUnkept } = this.options
+    const { store, onUnkept } = this
     const endsAtMs = performance.now() + LONGEST_RUN_MS
     const renewing = setInterval(() => {
       if (performance.now() > endsAtMs) clearInterval(renewing)
@@ -92,12 +90,12 @@ export class Idempotency {
     if (running === undefined) return payload
     request[RUNNING] = undefined
     clearInterval(running.renewing)
-    await this.keep(running, reply, payload).catch(this.options.onUnkept)
+    await this.keep(running, reply, payload).catch(this.onUnkept)
     return payload
   }
 
   private async keep({ run, secret }: Running, reply: FastifyReply, payload: unknown): Promise<void> {
-    const { store } = this.options
+    const { store } = this
     const { statusCode: status } = reply
     if (status >= 500) return store.release(run, 'resumable')
     // What is there, or gone, was found; any other refusal tells that nothing was done.

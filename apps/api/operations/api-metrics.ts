@@ -1,8 +1,8 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
 
-/** Whoever scrapes does not wait for long. */
-const LOOK_WITHIN_MS = 2_000
+/** The longest that a scrape waits for the backlog. */
+const READ_WITHIN_MS = 2_000
 
 /** What the API counts. */
 export class ApiMetrics {
@@ -11,7 +11,7 @@ export class ApiMetrics {
   /** Answers that were a problem, by its code. */
   readonly problems: Counter<'code'>
   private readonly requestSeconds: Histogram<'method' | 'route' | 'status'>
-  private readonly droppedConnections: Counter
+  readonly droppedConnections: Counter
 
   /** `readBacklog` is asked at each scrape: without an answer the backlog is not a number. */
   constructor(registry: Registry, readBacklog: () => Promise<number>) {
@@ -48,13 +48,9 @@ export class ApiMetrics {
       help: 'Records on the log that the views of inboxes do not show yet.',
       registers: [registry],
       async collect() {
-        this.set(await beforeDeadline(LOOK_WITHIN_MS, readBacklog()).catch(() => NaN))
+        this.set(await beforeDeadline(READ_WITHIN_MS, readBacklog()).catch(() => NaN))
       },
     })
-  }
-
-  connectionDropped(): void {
-    this.droppedConnections.inc()
   }
 
   observe(method: string, route: string, status: number, ms: number): void {
