@@ -17,7 +17,7 @@ import { InboxFeed } from './events/inbox-feed.js'
 import { OpenStreams } from './events/open-streams.js'
 import { HistoryController } from './history/history.controller.js'
 import { RequestBudgets } from './http/budgets.js'
-import { ContractPipe } from './http/contract-pipe.js'
+import { ContractPipe, UndeclaredInputGuard } from './http/contract-pipe.js'
 import { AcceptGuard } from './http/media.js'
 import { MethodGuard } from './http/method-table.js'
 import { ProblemFilter } from './http/problem-filter.js'
@@ -122,11 +122,13 @@ export function apiModule(
     { provide: OperationsPorts, useValue: operationsPorts },
     { provide: ApiDocument, useValue: new ApiDocument(CONTROLLERS, publicUrl) },
   ]
+  const contract = new ContractPipe()
   const everyRequest: Provider[] = [
     { provide: APP_GUARD, useValue: new MethodGuard(shared.methods) },
     { provide: APP_GUARD, useClass: AcceptGuard },
     { provide: APP_GUARD, useClass: ScopeGuard },
-    { provide: APP_PIPE, useClass: ContractPipe },
+    { provide: APP_GUARD, useValue: new UndeclaredInputGuard(contract) },
+    { provide: APP_PIPE, useValue: contract },
     { provide: APP_FILTER, useValue: new ProblemFilter(publicUrl, shared.methods) },
   ]
   return { module: ApiModule, controllers: CONTROLLERS, providers: [...everyRequest, ...given, ...SERVICES] }

@@ -1,4 +1,4 @@
-import { Body, Controller, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
+import { Body, Controller, Get, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { SCOPES } from '#libs/domain/account/api-key.js'
@@ -6,7 +6,6 @@ import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
-import { NoParameters } from '../http/dto-values.js'
 import { Describe } from '../openapi/describe.js'
 import { KeyWithSecret, newKeyJson } from '../keys/key-schemas.js'
 import { IssueKey } from '../keys/key-requests.dto.js'
@@ -24,7 +23,6 @@ export class AccountsController {
   ) {}
 
   @Post('accounts')
-  @HttpCode(201)
   @NeedsScope('operator')
   @Describe({
     id: 'openAccount',
@@ -37,7 +35,6 @@ export class AccountsController {
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Body() body: OpenAccount,
-    @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const opened = await this.accounts.open(principal, body, minting)
@@ -71,7 +68,7 @@ export class AccountsController {
     summary: 'Read an account',
     answer: { description: 'The account.', schema: Account },
   })
-  async get(@Param('accountId') accountId: string, @Query() _query: NoParameters) {
+  async get(@Param('accountId') accountId: string) {
     return accountJson(await this.accounts.get(accountId))
   }
 
@@ -89,13 +86,11 @@ export class AccountsController {
     @Mint() minting: Minting,
     @Param('accountId') accountId: string,
     @Body() body: ChangeAccount,
-    @Query() _query: NoParameters,
   ) {
     return accountWithKeyJson(await this.accounts.change(principal, accountId, body, minting))
   }
 
   @Post('accounts/:accountId/keys')
-  @HttpCode(201)
   @NeedsScope('operator')
   @Describe({
     id: 'issueAccountKey',
@@ -109,7 +104,6 @@ export class AccountsController {
     @Mint() minting: Minting,
     @Param('accountId') accountId: string,
     @Body() body: IssueKey,
-    @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const issued = await this.keys.issue(principal, accountId, body, minting)
@@ -125,7 +119,7 @@ export class AccountsController {
     summary: "Read the key's own account",
     answer: { description: 'The account.', schema: Account },
   })
-  async own(@Caller() { accountId }: Principal, @Query() _query: NoParameters) {
+  async own(@Caller() { accountId }: Principal) {
     return accountJson(await this.accounts.get(accountId))
   }
 }

@@ -1,11 +1,10 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
+import { Body, Controller, Delete, Get, Param, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
-import { NoParameters } from '../http/dto-values.js'
 import { Describe } from '../openapi/describe.js'
 import { Key, KeyWithSecret, keyJson, newKeyJson } from './key-schemas.js'
 import { IssueKey, RotateKey } from './key-requests.dto.js'
@@ -17,7 +16,6 @@ export class KeysController {
   constructor(private readonly keys: Keys) {}
 
   @Post()
-  @HttpCode(201)
   @NeedsScope('admin')
   @Describe({
     id: 'issueKey',
@@ -29,7 +27,6 @@ export class KeysController {
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Body() body: IssueKey,
-    @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const issued = await this.keys.issue(principal, principal.accountId, body, minting)
@@ -64,13 +61,12 @@ export class KeysController {
     summary: 'Read a key',
     answer: { description: 'The key.', schema: Key },
   })
-  async get(@Caller() principal: Principal, @Param('keyId') keyId: string, @Query() _query: NoParameters) {
+  async get(@Caller() principal: Principal, @Param('keyId') keyId: string) {
     const key = await this.keys.get(principal, keyId)
     return keyJson(key, await this.keys.useOf(key))
   }
 
   @Post(':keyId/rotate')
-  @HttpCode(201)
   @NeedsScope('admin')
   @Describe({
     id: 'rotateKey',
@@ -83,7 +79,6 @@ export class KeysController {
     @Mint() minting: Minting,
     @Param('keyId') keyId: string,
     @Body() body: RotateKey,
-    @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const rotated = await this.keys.rotate(principal, keyId, body, minting)
@@ -100,12 +95,7 @@ export class KeysController {
     description: 'It works no longer, on every instance within a second. A repeat repeats the answer.',
     answer: { description: 'The key.', schema: Key },
   })
-  async revoke(
-    @Caller() principal: Principal,
-    @Param('keyId') keyId: string,
-    @Query() _query: NoParameters,
-    @Body() _body: NoParameters,
-  ) {
+  async revoke(@Caller() principal: Principal, @Param('keyId') keyId: string) {
     const key = await this.keys.revoke(principal, keyId)
     return keyJson(key, await this.keys.useOf(key))
   }

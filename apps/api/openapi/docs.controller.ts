@@ -1,8 +1,7 @@
-import { Controller, Get, Query, Res, type Type as Class } from '@nestjs/common'
+import { Controller, Get, Res, type Type as Class } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { Produces } from '../http/media.js'
-import { NoParameters } from '../http/dto-values.js'
 import { Describe } from './describe.js'
 import { CONTENT_SECURITY_POLICY, docsPage } from './docs-page.js'
 import { describeApi } from './document.js'
@@ -37,7 +36,7 @@ export class DocsController {
     summary: 'This document',
     answer: { description: 'OpenAPI 3.1.', schema: Type.Object({}, { description: 'An OpenAPI document.' }) },
   })
-  openApi(@Query() _query: NoParameters, @Res({ passthrough: true }) reply: FastifyReply) {
+  openApi(@Res({ passthrough: true }) reply: FastifyReply) {
     void reply.type('application/json; charset=utf-8')
     return this.api.read().json
   }
@@ -51,7 +50,7 @@ export class DocsController {
     description: 'One page without scripts, which loads nothing else.',
     answer: { description: 'A page.', schema: Type.String() },
   })
-  docs(@Query() _query: NoParameters, @Res({ passthrough: true }) reply: FastifyReply) {
+  docs(@Res({ passthrough: true }) reply: FastifyReply) {
     void reply.type('text/html; charset=utf-8').header('content-security-policy', CONTENT_SECURITY_POLICY)
     return this.api.read().page
   }

@@ -1,4 +1,4 @@
-import { Controller, Get, Param, Query, Res } from '@nestjs/common'
+import { Controller, Get, Param, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import type { MetricsText } from '#libs/runtime/process/metrics-text.js'
@@ -7,7 +7,6 @@ import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { measureWholeBacklog } from '#libs/ports/read-model/backlog.js'
 import { Count, Describe } from '../openapi/describe.js'
 import { Produces } from '../http/media.js'
-import { NoParameters } from '../http/dto-values.js'
 import { notFound, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 
@@ -49,7 +48,7 @@ export class OperationsController {
       ),
     },
   })
-  version(@Query() _query: NoParameters) {
+  version() {
     return { ...BUILD_INFO, engine: this.ports.engine }
   }
 
@@ -61,7 +60,7 @@ export class OperationsController {
     summary: 'Check that the process is alive',
     answer: { description: 'It is alive.', schema: Type.Object({ status: Type.Literal('ok') }) },
   })
-  healthz(@Query() _query: NoParameters) {
+  healthz() {
     return { status: 'ok' }
   }
 
@@ -80,7 +79,7 @@ export class OperationsController {
     },
     problems: ['catching-up', 'log-unavailable', 'read-model-unavailable'],
   })
-  async readyz(@Query() _query: NoParameters) {
+  async readyz() {
     const { records: backlog, isCatchingUp } = await measureWholeBacklog(this.ports.log, this.views.inboxes)
     if (!this.ports.isStarted()) throw unavailable('catching-up', 'This instance is starting.')
     if (isCatchingUp) throw unavailable('catching-up', `The views are ${backlog} records behind the log.`)
@@ -98,7 +97,7 @@ export class OperationsController {
     answer: { description: 'The text format of Prometheus.', schema: Type.String() },
     problems: ['not-found'],
   })
-  async metrics(@Query() _query: NoParameters, @Res({ passthrough: true }) reply: FastifyReply) {
+  async metrics(@Res({ passthrough: true }) reply: FastifyReply) {
     const { metrics, hasMetricsPort } = this.ports
     if (hasMetricsPort) throw notFound('The metrics are served on a port of their own.')
     void reply.type(metrics.contentType)
@@ -114,11 +113,7 @@ export class OperationsController {
     description: 'The `type` of each problem is the URL of its page.',
     answer: { description: 'A page.', schema: Type.String() },
   })
-  problem(
-    @Param('code') code: string,
-    @Query() _query: NoParameters,
-    @Res({ passthrough: true }) reply: FastifyReply,
-  ) {
+  problem(@Param('code') code: string, @Res({ passthrough: true }) reply: FastifyReply) {
     if (!isProblemCode(code)) throw notFound('There is no problem with that code.')
     void reply.type('text/html; charset=utf-8')
     return problemPage(code)
