@@ -37,8 +37,7 @@ export class ScopeGuard implements CanActivate {
 
   canActivate(context: ExecutionContext): boolean {
     const wanted = scopesOf(this.reflector, context.getHandler())
-    if (wanted === null) return true
-    requireAllowed(context.switchToHttp().getRequest<FastifyRequest>(), wanted)
+    if (wanted !== null) requireAllowed(context.switchToHttp().getRequest<FastifyRequest>(), wanted)
     return true
   }
 }
@@ -53,7 +52,7 @@ export function requireAllowed(request: FastifyRequest, wanted: readonly Scope[]
   requireScope(principal, wanted)
 }
 
-/** Throws the 403 of a key that has none of the scopes, for what is known only once a handler has looked. */
+/** Throws the 403 of a key that has none of the scopes, for handlers that know only later which scopes they need. */
 export function requireScope({ scopes }: Principal, wanted: readonly Scope[]): void {
   if (!allows(scopes, wanted)) {
     throw new Problem('missing-scope', {

@@ -15,7 +15,7 @@ const MAX_CHARACTERS = 200
 /** What is taken, as JSON Schema. */
 export const NAME_SCHEMA = { type: 'string', minLength: 1, maxLength: MAX_CHARACTERS, pattern: '\\S' }
 
-/** What people call a thing: 1 to 200 characters of Unicode text, without half surrogate pairs. */
+/** A name for people: 1 to 200 characters of Unicode text, without half surrogate pairs. */
 export function IsName(): PropertyDecorator {
   return ValidateBy({
     name: 'isName',
@@ -30,8 +30,8 @@ export function IsName(): PropertyDecorator {
   })
 }
 
-/** Limits as they stand in a body. */
-export interface LimitsJson {
+/** Limits in a body. */
+interface LimitsJson {
   requests_per_minute?: number
   retention?: string
   max_messages?: number
@@ -93,16 +93,13 @@ export class ChangeAccount {
 }
 
 /** Of limits that were validated. */
-export function readLimits({
-  requests_per_minute: requestsPerMinute,
-  retention: text,
-  max_messages: maxMessages,
-}: LimitsJson): AccountLimits {
+export function readLimits(limits: LimitsJson): AccountLimits {
+  const { requests_per_minute: requestsPerMinute, retention: text, max_messages: maxMessages } = limits
   const retention = text === undefined ? null : parseRetention(text)
   return {
-    ...(requestsPerMinute === undefined ? {} : { requestsPerMinute }),
-    ...(retention === null ? {} : { retention }),
-    ...(maxMessages === undefined ? {} : { maxMessages }),
+    ...(requestsPerMinute !== undefined && { requestsPerMinute }),
+    ...(retention !== null && { retention }),
+    ...(maxMessages !== undefined && { maxMessages }),
   }
 }
 

@@ -15,13 +15,6 @@ export const LARGE_BYTES = 256 * 1024
 /** What reading a message costs apart from its bytes, in bytes that cost as much. */
 const MESSAGE_BYTES = 4 * 1024
 
-export interface RequestBudgetOptions {
-  /** Of the full size of what is memory: above 0, at most 1. */
-  memoryScale: number
-  /** Called with a budget's name whenever somebody has waited too long for it. */
-  onExhausted: (budget: string) => void
-}
-
 /**
  * What the requests of this process share of its time and memory, account by account: each account makes one large read
  * and one report at a time, and its large answers take memory until their clients have them (docs/limits.md).
@@ -33,7 +26,12 @@ export class RequestBudgets {
   private readonly events: Budget
   private readonly bodies: Budget
 
-  constructor({ memoryScale, onExhausted }: RequestBudgetOptions) {
+  /**
+   * `memoryScale` is the part of the full size of memory: above 0, at most 1. `onExhausted` is called with a budget's
+   * name when a request has waited too long for it.
+   */
+  constructor(options: { memoryScale: number; onExhausted: (budget: string) => void }) {
+    const { memoryScale, onExhausted } = options
     const budget = (name: string, total: number, perOwner: number) =>
       new Budget({ total, perOwner, waitMs: WAIT_MS, onExhausted: () => onExhausted(name) })
     const bytes = memoryScale * MIB

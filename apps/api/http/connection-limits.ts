@@ -109,12 +109,6 @@ const CHECK_EVERY_MS = 1_000
 /** A request that takes longer is a wait or a stream, or its client does not read: it may be ended for another client. */
 const LONG_REQUEST_MS = 5_000
 
-/** The requests under way on a connection, and when the last of them began. */
-interface UnderWay {
-  count: number
-  lastBegunMs: number
-}
-
 /**
  * Bounds the connections open at once, and shares them out by remote address: when all are taken, the address with the
  * most gives up one without a request, or with a long one, to an address with fewer. Those beyond are closed. While most
@@ -123,8 +117,8 @@ interface UnderWay {
  */
 export function shareConnections(server: Server, max: number, onDropped: () => void): void {
   const slots = new SharedSlots(max)
-  /** The requests under way on each open connection; a connection that has had none yet is not in it. */
-  const underWay = new Map<Socket, UnderWay>()
+  /** The requests under way on each open connection that has had any, and when the last of them began. */
+  const underWay = new Map<Socket, { count: number; lastBegunMs: number }>()
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
     const requests = underWay.get(socket) ?? { count: 0, lastBegunMs: 0 }
     requests.count += 1
@@ -135,20 +129,20 @@ export function shareConnections(server: Server, max: number, onDropped: () => v
   server.on('connection', (socket) => {
     const address = addressGroup(plainAddress(socket.remoteAddress))
     const leave = slots.take([address], () => {
-      const { count, lastBegunMs } = underWay.get(socket) ?? { count: 0, lastBegunMs: 0 }
-      const mayEnd = count === 0 || performance.now() - lastBegunMs > LONG_REQUEST_MS
+      const requests = underWay.get(socket)
+      const mayEnd = !requests?.count || performance.now() - requests.lastBegunMs > LONG_REQUEST_MS
       if (mayEnd) socket.destroy()
       return mayEnd
     })
-    if (leave !== null) {
-      socket.once('close', () => {
-        underWay.delete(socket)
-        leave()
-      })
-    } else {
+    if (leave === null) {
       socket.destroy()
       onDropped()
+      return
     }
+    socket.once('close', () => {
+      underWay.delete(socket)
+      leave()
+    })
   })
   const checking = setInterval(() => {
     if (slots.taken <= max * CROWDED) return

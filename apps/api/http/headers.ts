@@ -28,15 +28,10 @@ export const RESPONSE_HEADERS = {
     text('^req_[0-9a-f]{32}$'),
     'req_0f8fad5bd9cb469fa16570867728950e',
   ),
-  'Cache-Control': always(
-    'Nobody on its way keeps an answer.',
-    { type: 'string', const: 'no-store' },
-    'no-store',
-  ),
+  'Cache-Control': always('Nobody on its way keeps an answer.', ...constant(SAFE_HEADERS['cache-control'])),
   'X-Content-Type-Options': always(
     'It is of the type that it says.',
-    { type: 'string', const: 'nosniff' },
-    'nosniff',
+    ...constant(SAFE_HEADERS['x-content-type-options']),
   ),
   Location: always('The path of the new resource.', text('^/'), '/v1/inboxes/inb_01jd6b8w0mf2ja3yz5c7e9g1hk'),
   Link: sometimes(
@@ -71,8 +66,7 @@ export const RESPONSE_HEADERS = {
   'X-RateLimit-Reset': sometimes('When it refills, in Unix seconds.', COUNT, 1795253412),
   'Idempotent-Replayed': sometimes(
     'The answer is that of the first request with this `Idempotency-Key`.',
-    { type: 'string', const: 'true' },
-    'true',
+    ...constant('true'),
   ),
   'Content-Disposition': always(
     'The name to save it under. It is never shown by a browser.',
@@ -135,6 +129,11 @@ function sometimes(description: string, schema: object, example: string | number
 
 function text(pattern: string) {
   return { type: 'string', pattern }
+}
+
+/** The schema and example of a header that always has the same value. */
+function constant(value: string) {
+  return [{ type: 'string', const: value }, value] as const
 }
 
 /*

@@ -6,7 +6,7 @@ import { isId, type Id, type InboxId, type WebhookId } from '#libs/domain/ids/ty
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { Says } from '../openapi/describe.js'
 import { FromDigits } from './dto-values.js'
-import { invalid, type Place, type Problem } from './problems.js'
+import { invalid, type Place } from './problems.js'
 
 /** `limit`: a whole number from 1. */
 export function IsLimit({ most }: { most: number }): PropertyDecorator {
@@ -42,9 +42,6 @@ export class ListPage {
   cursor?: string
 }
 
-/** Which page of a list a request asks for. */
-type PageQuery = Pick<ListPage, 'limit' | 'order' | 'cursor'>
-
 /** Offsets from `from` up to, not including, `to`. */
 interface OffsetRange {
   order: 'asc' | 'desc'
@@ -64,7 +61,7 @@ interface Exchange {
  */
 export async function pageOf<Prefix extends string, Item extends { id: Id<Prefix> }>(
   prefix: Prefix,
-  { limit, order, cursor }: PageQuery,
+  { limit, order, cursor }: ListPage,
   exchange: Exchange,
   look: (query: ListQuery<Id<Prefix>>) => Promise<Item[]>,
 ): Promise<Item[]> {
@@ -81,8 +78,8 @@ export async function pageOf<Prefix extends string, Item extends { id: Id<Prefix
  * invalid-request if the cursor is not one of this owner.
  */
 export async function offsetPageOf<Row extends { offset: number }>(
-  owner: InboxId | WebhookId,
-  { order, limit, cursor }: PageQuery,
+  owner: Owner,
+  { order, limit, cursor }: ListPage,
   exchange: Exchange,
   look: (range: OffsetRange) => Promise<Row[]>,
 ): Promise<Row[]> {
@@ -179,7 +176,9 @@ export function readMessageCursor(
 ): MessageCursor {
   const bytes = Buffer.from(text, 'base64url')
   const isWhole = bytes.length === LENGTH && bytes.toString('base64url') === text
-  if (!isWhole || bytes.readUInt32BE(LENGTH - 4) !== sumOf(owner, bytes)) throw badCursor(place)
+  if (!isWhole || bytes.readUInt32BE(LENGTH - 4) !== sumOf(owner, bytes)) {
+    throw invalid({ detail: 'the cursor is not from this list', ...place })
+  }
   const field = (index: number): number => bytes.readUIntBE(index * OFFSET_BYTES, OFFSET_BYTES)
   const optional = (index: number): number | null => (field(index) === NONE ? null : field(index))
   return { from: field(0), to: optional(1), end: optional(2) }
@@ -187,8 +186,4 @@ export function readMessageCursor(
 
 function sumOf(owner: Owner, bytes: Buffer): number {
   return crc32(bytes.subarray(0, LENGTH - 4), crc32(owner))
-}
-
-function badCursor(place: Place): Problem {
-  return invalid({ detail: 'the cursor is not from this list', ...place })
 }

@@ -16,7 +16,8 @@ export class MethodTable {
   private readonly router = createRouter({ maxParamLength: MAX_PARAM_CHARACTERS })
   /** Paths of routes, parameters with a colon. */
   private readonly paths = new Set<string>()
-  private readonly withNarrower = new Map<string, boolean>()
+  /** Those of them whose requests may match a narrower path too: `/messages/:id`, with `/messages/wait`. */
+  private readonly wider = new Set<string>()
 
   /** Notes every route that is registered from now on. */
   watch(server: FastifyInstance): void {
@@ -26,19 +27,18 @@ export class MethodTable {
         if (name === undefined || this.router.hasRoute(name, url)) continue
         this.router.on(name, url, () => undefined, url)
         this.routes.push(`${name} ${routeTemplate(url)}`)
+        for (const other of this.paths) {
+          if (isNarrower(url, other)) this.wider.add(other)
+          if (isNarrower(other, url)) this.wider.add(url)
+        }
         this.paths.add(url)
       }
     })
   }
 
-  /** Whether a path that leads to this route may lead to a narrower one too, were it asked for by another method. */
+  /** Whether requests to this route may match a narrower one too, which does not take their method. */
   mayBeNarrower(url: string | undefined): boolean {
-    if (url === undefined) return false
-    const known = this.withNarrower.get(url)
-    if (known !== undefined) return known
-    const found = [...this.paths].some((other) => isNarrower(other, url))
-    this.withNarrower.set(url, found)
-    return found
+    return url !== undefined && this.wider.has(url)
   }
 
   /**
@@ -80,9 +80,8 @@ export class MethodGuard implements CanActivate {
     const request = context.switchToHttp().getRequest<FastifyRequest>()
     if (!this.methods.mayBeNarrower(request.routeOptions.url)) return true
     const allowed = this.methods.allowedAt(pathOf(request))
-    const isOther = allowed.length > 0 && !allowed.includes(request.method)
-    if (isOther) throw methodNotAllowed(request.method, allowed)
-    return true
+    if (allowed.length === 0 || allowed.includes(request.method)) return true
+    throw methodNotAllowed(request.method, allowed)
   }
 }
 

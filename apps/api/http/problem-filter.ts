@@ -34,28 +34,16 @@ export class ProblemFilter implements ExceptionFilter {
   }
 
   private problemOf(error: unknown, request: FastifyRequest): Problem {
-    // That a path or method does not exist is said before anything of the body is checked.
+    // A path or method that does not exist is reported before any error in the body.
     if (request.is404 && isAboutBody(error)) return this.noRoute(request)
     if (error instanceof Problem) return error
-    if (error instanceof BudgetExhaustedError) {
-      return unavailable(
-        'busy',
-        'Other large requests of this account, or of others, did not finish in time.',
-      )
-    }
-    if (error instanceof LogUnavailableError || error instanceof KeyVaultUnavailableError) {
-      return unavailable('log-unavailable', logUnavailable(request.method))
-    }
     if (error instanceof ViewsCatchingUpError) return unavailable('catching-up', error.message)
-    if (error instanceof ReadModelUnavailableError) {
-      return unavailable('read-model-unavailable', 'The stored data can not be read at the moment.')
+    if (error instanceof LogUnavailableError || error instanceof KeyVaultUnavailableError) {
+      const isRead = request.method === 'GET' || request.method === 'HEAD'
+      return unavailable('log-unavailable', isRead ? LOG_UNREAD : LOG_UNCONFIRMED)
     }
-    if (error instanceof UsageUnavailableError) {
-      return unavailable('read-model-unavailable', 'Usage can not be read at the moment.')
-    }
-    if (error instanceof IdempotencyUnavailableError) {
-      return unavailable('read-model-unavailable', 'Idempotency keys can not be looked up at the moment.')
-    }
+    const [, code, detail] = UNAVAILABLE.find(([kind]) => error instanceof kind) ?? []
+    if (code !== undefined) return unavailable(code, detail)
     switch (statusOf(error)) {
       case 404:
         return this.noRoute(request)
@@ -90,11 +78,23 @@ function statusOf(error: unknown): number {
   return 500
 }
 
-function logUnavailable(method: string): string {
-  return method === 'GET' || method === 'HEAD'
-    ? 'The event log can not be read at the moment.'
-    : 'The change may not have been stored: the event log did not confirm it.'
-}
+const LOG_UNREAD = 'The event log can not be read at the moment.'
+const LOG_UNCONFIRMED = 'The change may not have been stored: the event log did not confirm it.'
+
+const UNAVAILABLE = [
+  [
+    BudgetExhaustedError,
+    'busy',
+    'Other large requests of this account, or of others, did not finish in time.',
+  ],
+  [ReadModelUnavailableError, 'read-model-unavailable', 'The stored data can not be read at the moment.'],
+  [UsageUnavailableError, 'read-model-unavailable', 'Usage can not be read at the moment.'],
+  [
+    IdempotencyUnavailableError,
+    'read-model-unavailable',
+    'Idempotency keys can not be looked up at the moment.',
+  ],
+] as const
 
 /** Problem details (RFC 9457). */
 const PROBLEM_TYPE = 'application/problem+json'

@@ -1,6 +1,8 @@
 import { UnavailableError } from '#libs/runtime/errors.js'
 import type { ResponseHeader } from './headers.js'
 
+const LATER_OR_ELSEWHERE = 'Try again after the time in `Retry-After`, or run more instances.'
+
 /**
  * Every error of the API: its status, its title, what the client can do about it, and the headers sent with it. Answers,
  * the OpenAPI document, the pages about problems and the table in docs/api.md are generated from it.
@@ -130,49 +132,22 @@ export const PROBLEMS = {
     title: 'Internal error',
     fix: 'Try again. If it happens again, report it with the `request_id`.',
   },
-  'catching-up': {
-    status: 503,
-    title: 'The views are catching up with the log',
-    fix: 'Try again after the time in `Retry-After`.',
-    headers: ['Retry-After'],
-  },
-  'log-unavailable': {
-    status: 503,
-    title: 'The event log is unavailable',
-    fix: 'Try again after the time in `Retry-After`.',
-    headers: ['Retry-After'],
-  },
-  'read-model-unavailable': {
-    status: 503,
-    title: 'The views are unavailable',
-    fix: 'Try again after the time in `Retry-After`.',
-    headers: ['Retry-After'],
-  },
-  busy: {
-    status: 503,
-    title: 'Too many large requests at once',
-    fix: 'Try again after the time in `Retry-After`, with fewer large requests at once, or read the answers faster.',
-    headers: ['Retry-After'],
-  },
-  'too-many-streams': {
-    status: 503,
-    title: 'Too many open streams',
-    fix: 'Try again after the time in `Retry-After`, or run more instances.',
-    headers: ['Retry-After'],
-  },
-  'too-many-waits': {
-    status: 503,
-    title: 'Too many open waits',
-    fix: 'Try again after the time in `Retry-After`, or run more instances.',
-    headers: ['Retry-After'],
-  },
-  'shutting-down': {
-    status: 503,
-    title: 'This instance is shutting down',
-    fix: 'Try again after the time in `Retry-After`.',
-    headers: ['Retry-After'],
-  },
+  'catching-up': unavailableForm('The views are catching up with the log'),
+  'log-unavailable': unavailableForm('The event log is unavailable'),
+  'read-model-unavailable': unavailableForm('The views are unavailable'),
+  busy: unavailableForm(
+    'Too many large requests at once',
+    'Try again after the time in `Retry-After`, with fewer large requests at once, or read the answers faster.',
+  ),
+  'too-many-streams': unavailableForm('Too many open streams', LATER_OR_ELSEWHERE),
+  'too-many-waits': unavailableForm('Too many open waits', LATER_OR_ELSEWHERE),
+  'shutting-down': unavailableForm('This instance is shutting down'),
 } as const satisfies Record<string, ProblemForm>
+
+/** A 503: the same request may succeed later. */
+function unavailableForm(title: string, fix = 'Try again after the time in `Retry-After`.') {
+  return { status: 503, title, fix, headers: ['Retry-After'] } as const
+}
 
 export interface ProblemForm {
   status: number
@@ -190,7 +165,7 @@ export type Place = { pointer: string } | { parameter: string } | { header: stri
 
 export type Fault = { detail: string } & Place
 
-export interface ProblemOptions {
+interface ProblemOptions {
   detail: string
   errors?: readonly Fault[]
   headers?: Readonly<Record<string, string>>
@@ -219,21 +194,13 @@ export function isTransient(error: unknown): error is Error {
   return error instanceof UnavailableError || (error instanceof Problem && error.status === 503)
 }
 
-/** In seconds: about the time in which views catch up and logs come back. */
-const RETRY_AFTER = { 'retry-after': '1' }
+type UnavailableCode = {
+  [Code in ProblemCode]: (typeof PROBLEMS)[Code]['status'] extends 503 ? Code : never
+}[ProblemCode]
 
-export function unavailable(
-  code:
-    | 'busy'
-    | 'catching-up'
-    | 'log-unavailable'
-    | 'read-model-unavailable'
-    | 'too-many-streams'
-    | 'too-many-waits'
-    | 'shutting-down',
-  detail: string,
-): Problem {
-  return new Problem(code, { detail, headers: RETRY_AFTER })
+/** A 503. `Retry-After` is about the time, in seconds, in which views catch up and logs come back. */
+export function unavailable(code: UnavailableCode, detail: string): Problem {
+  return new Problem(code, { detail, headers: { 'retry-after': '1' } })
 }
 
 export function notFound(detail: string): Problem {

@@ -29,9 +29,7 @@ export class IssueKey {
 
   @Says(
     'The environment that the key belongs to: a lower-case letter, then up to 31 lower-case letters, digits and hyphens.',
-    {
-      examples: ['staging'],
-    },
+    { examples: ['staging'] },
   )
   @Matches(ENVIRONMENT, {
     message:

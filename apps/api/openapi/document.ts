@@ -48,6 +48,7 @@ export function describeApi(controllers: readonly Type[], publicUrl: string): Do
   for (const { path, method, operation } of routes) paths[path] = { ...paths[path], [method]: operation }
   const single = PROBLEM_CODES.flatMap((code) => groupByStatus([code]))
   const groups = [...single, ...routes.flatMap(({ problems }) => problems)]
+  const responses = groups.map((group) => [responseName(group), problemResponse(group, publicUrl)] as const)
   return withNamedSchemas({
     openapi: '3.1.1',
     info: INFO,
@@ -57,9 +58,7 @@ export function describeApi(controllers: readonly Type[], publicUrl: string): Do
     webhooks: Object.fromEntries(WEBHOOK_EVENT_TYPES.map((type) => [type, { post: sentOperation(type) }])),
     components: {
       schemas: {},
-      responses: Object.fromEntries(
-        groups.map((group) => [responseName(group), problemResponse(group, publicUrl)]),
-      ),
+      responses: Object.fromEntries(responses),
       headers: RESPONSE_HEADERS,
       securitySchemes: { apiKey: API_KEY },
     },

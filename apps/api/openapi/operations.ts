@@ -20,7 +20,7 @@ import { headerRefs, type Method, type Operation, type Parameter, type SchemaJso
 import { groupByStatus, type ProblemGroup, responseName } from './problem-responses.js'
 
 /** One way to call a handler. */
-export interface Route {
+interface Route {
   method: Method
   /** As `routeTemplate` spells it. */
   path: string
@@ -90,11 +90,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
     parameters: [
       ...pathParameters(registered),
       ...(query === null ? [] : queryParameters(query)),
-      ...requestHeaders.map((header) => ({
-        name: header,
-        in: 'header' as const,
-        ...REQUEST_HEADERS[header],
-      })),
+      ...requestHeaders.map((name) => ({ name, in: 'header' as const, ...REQUEST_HEADERS[name] })),
     ],
     ...(body === null ? {} : requestBody(body)),
     responses: {

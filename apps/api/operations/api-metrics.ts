@@ -22,27 +22,25 @@ export class ApiMetrics {
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60],
       registers: [registry],
     })
-    this.rateLimitFailures = new Counter({
-      name: 'mayfly_rate_limit_failures_total',
-      help: 'Questions to the rate limits that had no answer: what was asked about passed.',
-      registers: [registry],
-    })
-    this.unkeptAnswers = new Counter({
-      name: 'mayfly_unkept_answers_total',
-      help: 'Faults in keeping answers for repeats of their requests: a repeat runs again, with the same ids.',
-      registers: [registry],
-    })
+    const counter = (name: string, help: string) => new Counter({ name, help, registers: [registry] })
+    this.rateLimitFailures = counter(
+      'mayfly_rate_limit_failures_total',
+      'Questions to the rate limits that had no answer: what was asked about passed.',
+    )
+    this.unkeptAnswers = counter(
+      'mayfly_unkept_answers_total',
+      'Faults in keeping answers for repeats of their requests: a repeat runs again, with the same ids.',
+    )
     this.problems = new Counter({
       name: 'mayfly_http_problems_total',
       help: 'Requests that were answered with a problem, by its code.',
       labelNames: ['code'],
       registers: [registry],
     })
-    this.droppedConnections = new Counter({
-      name: 'mayfly_http_dropped_connections_total',
-      help: 'Connections closed unanswered, since their address had its share of MAYFLY_HTTP_MAX_CONNECTIONS.',
-      registers: [registry],
-    })
+    this.droppedConnections = counter(
+      'mayfly_http_dropped_connections_total',
+      'Connections closed unanswered, since their address had its share of MAYFLY_HTTP_MAX_CONNECTIONS.',
+    )
     new Gauge({
       name: 'mayfly_backlog_records',
       help: 'Records on the log that the views of inboxes do not show yet.',

@@ -7,7 +7,7 @@ import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { measureWholeBacklog } from '#libs/ports/read-model/backlog.js'
 import { Count, Describe } from '../openapi/describe.js'
 import { Produces } from '../http/media.js'
-import { notFound, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
+import { notFound, PROBLEM_CODES, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 
 /** What the operations handlers read. */
@@ -52,7 +52,6 @@ export class OperationsController {
     return { ...BUILD_INFO, engine: this.ports.engine }
   }
 
-  /** The process lives. */
   @Get('healthz')
   @Describe({
     id: 'getHealth',
@@ -64,7 +63,6 @@ export class OperationsController {
     return { status: 'ok' }
   }
 
-  /** The process can answer for all that the log holds. */
   @Get('readyz')
   @Describe({
     id: 'getReadiness',
@@ -114,14 +112,11 @@ export class OperationsController {
     answer: { description: 'A page.', schema: Type.String() },
   })
   problem(@Param('code') code: string, @Res({ passthrough: true }) reply: FastifyReply) {
-    if (!isProblemCode(code)) throw notFound('There is no problem with that code.')
+    const known = PROBLEM_CODES.find((each) => each === code)
+    if (known === undefined) throw notFound('There is no problem with that code.')
     void reply.type('text/html; charset=utf-8')
-    return problemPage(code)
+    return problemPage(known)
   }
-}
-
-function isProblemCode(code: string): code is ProblemCode {
-  return Object.hasOwn(PROBLEMS, code)
 }
 
 /** What a problem's `type` leads to. */
