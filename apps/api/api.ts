@@ -26,7 +26,7 @@ const ANSWERED_WITHIN_MS = 10_000
 /** Clients that may connect at the same moment: thousands begin to wait at once. The system may allow fewer. */
 const BACKLOG = 4_096
 
-/** Resolves once the API listens. Rejects with the name of the setting to look at if it cannot. */
+/** Resolves once the API listens. Rejects with the name of the wrong setting if it can't. */
 export async function startApi(options: ApiOptions): Promise<Api> {
   const { engine, settings, logger, now } = options
   let url = settings.publicUrl ?? ''
@@ -77,7 +77,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   }
 }
 
-/** A host as it stands in a URL: IPv6 in brackets (RFC 3986, section 3.2.2). */
+/** A host as part of a URL: IPv6 in brackets (RFC 3986, section 3.2.2). */
 function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost'
   return host.includes(':') ? `[${host}]` : host

@@ -12,17 +12,17 @@ import { Problem } from '../http/problems.js'
 import type { Plans } from './plans.js'
 import type { Views } from '../http/views.js'
 
-/** Who asks: what a valid key stands for. */
+/** The caller: what a valid key stands for. */
 export interface Principal {
   accountId: AccountId
   keyId: KeyId
   environment: string
   scopes: readonly Scope[]
-  /** As it is for this account. */
+  /** With the account's own limits. */
   plan: Plan
-  /** What the key may ask for, sustained. */
+  /** The sustained rate that the key may use. */
   requestsPerMinute: number
-  /** What the request gives as the password of the inbox that it is about. */
+  /** The password that the request sends for its inbox. */
   inboxPassword: string | null
   /** The inbox that the request is about, once it has been found: usage is counted under it and its labels. */
   subject: Pick<Inbox, 'id' | 'labels'> | null
@@ -35,7 +35,7 @@ export function principalOf(request: FastifyRequest): Principal | null {
   return (request as { [PRINCIPAL]?: Principal })[PRINCIPAL] ?? null
 }
 
-/** The secret that a request was authenticated with, or would be: null if it gives none that could be one. */
+/** The secret in a request's header Authorization; null if there is none, or none of that form. */
 export function bearerSecretOf({ headers }: Pick<FastifyRequest, 'headers'>): string | null {
   const [, secret = null] = /^bearer +(\S{1,300})$/i.exec(headers.authorization ?? '') ?? []
   return secret
@@ -91,7 +91,7 @@ export class Authenticator {
   }
 }
 
-/** The challenge of RFC 6750, section 3, to who sent a key that opens nothing. */
+/** The challenge of RFC 6750, section 3, for a key that is not valid. */
 const INVALID_TOKEN = { 'www-authenticate': 'Bearer error="invalid_token"' }
 
 function invalidKey(detail: string): Problem {
@@ -126,7 +126,7 @@ export class KnownKeys {
     ttl: OLDEST_MS,
   })
 
-  constructor(private readonly views: Pick<Views, 'accounts' | 'readComplete'>) {}
+  constructor(private readonly views: Pick<Views, 'readAccounts'>) {}
 
   /**
    * Null if no key ever had such a secret. Throws catching-up if that, or whether the key has been revoked since,
@@ -135,7 +135,7 @@ export class KnownKeys {
   find(secretHash: string): Promise<KnownKey | null> {
     const remembered = this.lookups.get(secretHash)
     if (remembered !== undefined) return remembered
-    const found = this.views.readComplete('account-events', () => this.views.accounts.keyByHash(secretHash))
+    const found = this.views.readAccounts((accounts) => accounts.keyByHash(secretHash))
     this.lookups.set(secretHash, found)
     const forget = () => {
       if (this.lookups.peek(secretHash) === found) this.lookups.delete(secretHash)

@@ -6,8 +6,8 @@ import { type Id, idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Run } from '#libs/ports/idempotency/idempotency-store.js'
 
 /**
- * What a request makes up: ids and random bytes, fit for secrets. Handlers take them from here alone, in an order that
- * depends on the request alone, so that a request that is run again can be given the same ones.
+ * Makes ids, and random bytes that are fit for secrets. Handlers take them only from here, in an order that depends only
+ * on the request, so that a request that runs again can be given the same ones.
  */
 export interface Minting {
   id<Prefix extends string>(prefix: Prefix): Id<Prefix>
@@ -18,7 +18,7 @@ const MINTING = Symbol('minting')
 
 const AT_RANDOM: Minting = { id: mintId, bytes: randomBytes }
 
-/** Gives a request other ids and bytes than random ones. */
+/** Replaces the random ids and bytes of a request. */
 export function setMinting(request: FastifyRequest, minting: Minting): void {
   Object.assign(request, { [MINTING]: minting })
 }
@@ -29,13 +29,13 @@ export const Mint = createParamDecorator((_: unknown, context: ExecutionContext)
   return request[MINTING] ?? AT_RANDOM
 })
 
-/** Bits of a UUIDv7 that keep the ids of one request in the order of their making. */
+/** The bits of a UUIDv7 that keep the ids of one request in the order in which they were made. */
 const MAX_ORDERED = 0xfff
 
 /**
- * The same ids and bytes for every run of a request. Ids come of the seed, a UUIDv7 of the moment at which the request
- * came first (RFC 9562, section 5.7); bytes of the seed and of the caller's secret, since they may be secrets and
- * nobody who can read the seed alone may know them.
+ * The same ids and bytes for every run of a request. Ids are derived from the seed, as UUIDv7 of the time at which the
+ * request first came (RFC 9562, section 5.7). Bytes may be secrets, so they are derived from the caller's secret too:
+ * the seed alone does not reveal them.
  */
 export function seededMinting({ seed, firstAtMs }: Pick<Run, 'seed' | 'firstAtMs'>, secret: string): Minting {
   let ids = 0

@@ -10,7 +10,7 @@ import {
 
 /** The plans of this installation, and which of them holds for an account. */
 export class Plans {
-  /** Names that were missed, so that each is told of once. */
+  /** Names of plans that are not configured and were logged: each is logged once. */
   private readonly missed = new Set<string>()
 
   constructor(
@@ -26,7 +26,7 @@ export class Plans {
     return this.table.get(name) ?? null
   }
 
-  /** An account whose plan is configured no longer keeps its data but has no API access. */
+  /** The plan of an account. If it is no longer configured, the account keeps its data but has no API access. */
   of({ plan: name, limits }: { plan: string; limits: AccountLimits | null }): Plan {
     const plan = this.named(name)
     if (plan !== null) return planWith(plan, limits)

@@ -22,7 +22,7 @@ export class RequestLimits {
    */
   async count(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const principal = principalOf(request)
-    // A plan without any requests has no access, which is said elsewhere.
+    // A plan without requests has no API access: ScopeGuard refuses it.
     if (principal === null || principal.requestsPerMinute === 0) return
     const policies = requestPolicies(principal.requestsPerMinute)
     void reply.header('ratelimit-policy', policies.map(policyText).join(', '))
@@ -40,7 +40,7 @@ export class RequestLimits {
   }
 }
 
-/** So many requests a minute, and half of them, at least one, once more in ten minutes. */
+/** A sustained rate, and a burst of half as many requests, at least one, every ten minutes. */
 function requestPolicies(requestsPerMinute: number): RatePolicies {
   return [
     { name: 'sustained', quota: requestsPerMinute, windowSeconds: 60 },

@@ -25,12 +25,12 @@ export function scopesOf(reflector: Reflector, handler: Handler): readonly Scope
 
 type Handler = ReturnType<ExecutionContext['getHandler']>
 
-/** Who calls a handler that needs a scope. */
+/** The caller of a handler that needs a scope. */
 export const Caller = createParamDecorator((_: unknown, context: ExecutionContext): Principal =>
   callerOf(context.switchToHttp().getRequest<FastifyRequest>()),
 )
 
-/** What a valid key may do: 403 with the challenge of RFC 6750, section 3. */
+/** Refuses keys without the scope that a handler needs: 403 with the challenge of RFC 6750, section 3. */
 @Injectable()
 export class ScopeGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
@@ -55,14 +55,17 @@ export function requireAllowed(request: FastifyRequest, wanted: readonly Scope[]
 /** Throws the 403 of a key that has none of the scopes, for handlers that know only later which scopes they need. */
 export function requireScope({ scopes }: Principal, wanted: readonly Scope[]): void {
   if (!allows(scopes, wanted)) {
-    throw new Problem('missing-scope', {
-      detail: `The key needs one of the scopes ${wanted.join(', ')}.`,
-      headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${wanted.join(' ')}"` },
-    })
+    throw missingScope(`The key needs one of the scopes ${wanted.join(', ')}.`, wanted)
   }
 }
 
-/** Who sent a request to a handler that needs a scope. */
+/** The 403 of a key that lacks a scope, with the scopes that would do. */
+export function missingScope(detail: string, wanted: readonly Scope[]): Problem {
+  const challenge = `Bearer error="insufficient_scope", scope="${wanted.join(' ')}"`
+  return new Problem('missing-scope', { detail, headers: { 'www-authenticate': challenge } })
+}
+
+/** The caller of a request to a handler that needs a scope. */
 export function callerOf(request: FastifyRequest): Principal {
   const principal = principalOf(request)
   if (principal === null) throw new Error('a handler needs a scope, but its path needs no key')

@@ -19,10 +19,7 @@ export class AccountCommands {
 
   /** Throws not-found. */
   async find(id: string): Promise<Account> {
-    const { views } = this
-    const account = isId('acc', id)
-      ? await views.readComplete('account-events', () => views.accounts.account(id))
-      : null
+    const account = isId('acc', id) ? await this.views.readAccounts((accounts) => accounts.account(id)) : null
     if (account === null) throw noAccount(id)
     return account
   }

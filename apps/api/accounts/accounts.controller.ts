@@ -14,7 +14,7 @@ import { Account, AccountWithKey, accountJson, accountWithKeyJson } from './acco
 import { ChangeAccount, OpenAccount } from './account-requests.dto.js'
 import { Accounts } from './accounts.service.js'
 
-/** Accounts: all of them for who operates the installation, its own for every key. */
+/** All accounts, for operators of the installation, and the own account of every key. */
 @Controller('v1')
 export class AccountsController {
   constructor(

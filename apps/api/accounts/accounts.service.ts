@@ -69,7 +69,7 @@ export class Accounts {
   }
 
   list(query: ListQuery<AccountId>): Promise<Account[]> {
-    return this.views.readComplete('account-events', () => this.views.accounts.listAccounts(query))
+    return this.views.readAccounts((accounts) => accounts.listAccounts(query))
   }
 
   async factsOf(account: Account): Promise<AccountFacts> {

@@ -12,7 +12,7 @@ import type { StreamOutcome } from '../events/event-stream.js'
 import { routeTemplate } from './method-table.js'
 import type { Problem, ProblemCode } from './problems.js'
 
-/** The status in the log and in metrics of a request whose client left before the answer was through, as nginx has it. */
+/** The status in the log and in metrics of a request whose client left before the answer was sent, as in nginx. */
 const HUNG_UP = 499
 const BAD_REQUEST = 400
 const TOO_MANY_REQUESTS = 429
@@ -52,9 +52,9 @@ export class AccessLog {
   }
 
   /**
-   * Logs a request once its answer is through or its client has left. The line has no secret and no content, and of the
-   * URL the route and the ids alone: what a query looks for may be personal. Requests refused with 429, and those
-   * without a valid key that fail or whose client left, share lines.
+   * Logs a request once its answer is sent or its client has left. The line has no secret and no content, and of the URL
+   * only the route and the ids: what a query searches for may be personal. Requests refused with 429, and those without
+   * a valid key that fail or whose client left, share lines.
    */
   watch(request: FastifyRequest, reply: FastifyReply): void {
     const { socket } = request.raw
@@ -66,7 +66,7 @@ export class AccessLog {
       const status = reply.raw.writableFinished ? reply.statusCode : HUNG_UP
       const { elapsedTime } = reply
       const { problem, stream, bodyBytes = 0 } = notesOf(request)
-      // All that went down the connection meanwhile.
+      // Everything that was written to the connection meanwhile.
       const bytesOut = socket.bytesWritten - writtenBefore
       this.metrics.observe(method, route, status, elapsedTime)
       if (problem !== undefined) this.metrics.problems.inc({ code: problem })
@@ -134,7 +134,7 @@ function idsIn(params: unknown): Record<string, string> {
   return Object.fromEntries(ids)
 }
 
-/** A client's own id leads from its log to the line; it is not taken for the request's, which none can choose. */
+/** A client's own id, to find the line from the client's log. It never replaces the request's id. */
 function clientRequestIdOf({ headers }: FastifyRequest): string | undefined {
   const given = headers['x-request-id']
   return typeof given === 'string' && /^[\x21-\x7e]{1,100}$/.test(given) ? given : undefined

@@ -7,20 +7,20 @@ import { Problem } from './problems.js'
 
 export const MAX_BODY_BYTES = 256 * 1024
 const MAX_DISCARDED_BYTES = 4 * 1024 * 1024
-/** What a piece of a body counts at least: a request may have 16,000 chunks of one byte. */
+/** Smaller pieces of a body count as this many bytes: a body could be 262,144 chunks of one byte. */
 const MIN_PIECE_BYTES = 16
-/** Larger ones take memory from the account's budget. */
+/** Larger bodies take memory from the account's budget. */
 export const SMALL_BODY_BYTES = 16 * 1024
 
 const BYTES = Symbol('bytes')
 type Read = FastifyRequest & { [BYTES]?: Buffer }
 
-/** The body as it came; `{}` where there is none, as which none counts, or no JSON. */
+/** The bytes of the body; `{}` if it is empty, which counts as that, or is not JSON. */
 export function bodyBytesOf(request: Read): Uint8Array {
   return request[BYTES] ?? Buffer.from('{}')
 }
 
-/** Bodies are JSON in UTF-8 (RFC 8259, section 8.1). None at all counts as `{}`, whatever type it is said to have. */
+/** Bodies are JSON in UTF-8 (RFC 8259, section 8.1). An empty body counts as `{}`, whatever its `Content-Type`. */
 export function takeJson(server: FastifyInstance): void {
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('application/json', async (request: Read) =>
@@ -33,7 +33,7 @@ export function takeJson(server: FastifyInstance): void {
   })
 }
 
-/** The bytes that a request's body may have. Unless it is sent in chunks, it says how many it has. */
+/** The most bytes that a request's body can have: its `Content-Length`, unless it is sent in chunks. */
 export function maxBodyBytes({ headers }: IncomingMessage): number {
   if (headers['transfer-encoding'] !== undefined) return MAX_BODY_BYTES
   return Number(headers['content-length'] ?? 0)
@@ -63,9 +63,7 @@ async function readBody(request: Read): Promise<Buffer> {
   return bytes.subarray(0, length)
 }
 
-/**
- * Reads a body that nobody wants, so that the client reads its answer and may go on. Closes the connection behind 4 MiB.
- */
+/** Reads and drops a body, so that the client reads its answer. Closes the connection after 4 MiB. */
 export function discardBody(raw: IncomingMessage): void {
   if (maxBodyBytes(raw) === 0) return
   takePieces(raw, MAX_DISCARDED_BYTES, () => undefined).catch(() => raw.socket.destroy())
@@ -87,7 +85,7 @@ function takePieces(raw: IncomingMessage, maxBytes: number, take: (piece: Buffer
   })
 }
 
-/** Plain JSON.parse: what a property is called is checked where properties are, `__proto__` like any other. */
+/** Names of properties, such as `__proto__`, are checked later, by the class of the body. */
 function parse(request: Read, body: Buffer): unknown {
   const encoding = request.headers['content-encoding']
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {

@@ -54,7 +54,7 @@ export function requireFraming({ raw }: FastifyRequest): void {
   throw invalid({ detail, header: 'Transfer-Encoding' })
 }
 
-/** Whether everybody on the way sees the end of the body where Node does (RFC 9112, section 6.1). */
+/** Whether every proxy on the way finds the same end of the body as Node (RFC 9112, section 6.1). */
 export function isFramed({ httpVersion, headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding']
   return coding === undefined || (httpVersion === '1.1' && coding.toLowerCase() === 'chunked')

@@ -12,7 +12,7 @@ const MIB = 1024 * 1024
 const WAIT_MS = 10_000
 /** Reads and answers of more than this are large: they need a turn, or memory. */
 export const LARGE_BYTES = 256 * 1024
-/** What reading a message costs apart from its bytes, in bytes that cost as much. */
+/** The cost of reading a message apart from its bytes, in bytes that cost as much. */
 const MESSAGE_BYTES = 4 * 1024
 
 /**
@@ -67,22 +67,22 @@ export class RequestBudgets {
     return inTurn(this.reports, request, work)
   }
 
-  /** The same for a list that may look at many more rows than it answers with: it counts as a large read. */
+  /** The same for a list that may read many more rows than it returns: it counts as a large read. */
   search<Result>(request: FastifyRequest, work: () => Promise<Result>): Promise<Result> {
     return inTurn(this.reads, request, work)
   }
 
   /**
-   * Takes memory for an answer of so many bytes, which is given back once the answer has left or its connection has
-   * closed. Throws BudgetExhaustedError.
+   * Takes memory for an answer, which is given back once the answer has been sent or its connection has closed. Throws
+   * BudgetExhaustedError.
    */
   async holdAnswer(request: FastifyRequest, { raw: response }: FastifyReply, bytes: number): Promise<void> {
     if (bytes > LARGE_BYTES) await hold(this.answers, callerOf(request).accountId, bytes, request, response)
   }
 
   /**
-   * Takes memory for the body of a request, which is given back once the answer has left or the connection has closed.
-   * Throws BudgetExhaustedError.
+   * Takes memory for the body of a request, which is given back once the answer has been sent or the connection has
+   * closed. Throws BudgetExhaustedError.
    */
   async holdBody(request: FastifyRequest, { raw: response }: FastifyReply, bytes: number): Promise<void> {
     const { remoteAddress } = request.raw.socket
@@ -126,8 +126,8 @@ function inTurn<Result>(
 }
 
 /**
- * Reading mail for one request. While it is small it goes on as it likes. A large one waits for its account's turn, and
- * lets other requests go on every so many bytes.
+ * Reading mail for one request. A small read never waits. A large one waits for its account's turn, and lets other
+ * requests run after every 256 KiB.
  */
 export class MailRead {
   private bytes = 0
@@ -140,8 +140,8 @@ export class MailRead {
   ) {}
 
   /**
-   * To be called before each message of so many bytes. Rejects with the signal's reason if that has aborted and the
-   * read is a large one.
+   * To be called before each message is read. Rejects with the signal's reason if that has aborted and the read is a
+   * large one.
    */
   async goOn(messageBytes: number): Promise<void> {
     this.bytes += messageBytes + MESSAGE_BYTES

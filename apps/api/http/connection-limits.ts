@@ -15,14 +15,14 @@ interface Turns {
   underWay: number
   /** Has the connection read on. */
   readOn: () => void
-  /** Whether a request has come that nothing may follow. */
+  /** Whether a request has come after which no other may be started. */
   isEnding: boolean
 }
 
 /**
  * Bounds the requests under way on each connection. A client may send requests ahead without reading the answers
- * (RFC 9112, section 9.3.2): nothing more is read while so many are under way. A request behind one whose end is in doubt
- * is not begun.
+ * (RFC 9112, section 9.3.2): nothing more is read while so many are under way. A request after one whose end is in doubt
+ * is not started.
  */
 export class ConnectionTurns {
   private readonly bySocket = new WeakMap<Socket, Turns>()
@@ -49,8 +49,8 @@ export class ConnectionTurns {
 }
 
 /**
- * Whether nothing behind a request can be believed: others on the way may see its end elsewhere, or it asks for an
- * upgrade, which is ignored (RFC 9110, section 7.8), but makes Node drop what came in the same segment.
+ * Whether nothing after a request can be trusted: a proxy may find another end of it, or it asks for an upgrade, which is
+ * ignored (RFC 9110, section 7.8), but makes Node drop what came in the same segment.
  */
 function isLast(request: IncomingMessage): boolean {
   return request.headers.upgrade !== undefined || !isFramed(request)
@@ -62,7 +62,7 @@ const PER_SECOND = 200
 const BURST = 100
 const MAX_WAIT_MS = 10_000
 const INTERVAL_MS = 1_000 / PER_SECOND
-/** They have a pace of their own, so that a proxy's health checks don't wait for what it passes on. */
+/** These are paced separately, so that a proxy's health checks don't wait for the requests that it passes on. */
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz'])
 /** Remote addresses that are remembered; an address that is forgotten starts over. */
 const MAX_ADDRESSES = 20_000

@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-/** Of every answer: no cache keeps it, and browsers take it for what its `Content-Type` says. */
+/** On every answer: no cache keeps it, and browsers do not guess another type than its `Content-Type`. */
 export const SAFE_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
 
-/** Of pages besides: they load and run nothing, stand in no frame, and send no `Referer` to other pages. */
+/** On pages too: they load and run nothing, are shown in no frame, and send no `Referer` to other pages. */
 const PAGE_HEADERS = {
   'content-security-policy':
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -11,7 +11,7 @@ const PAGE_HEADERS = {
   'x-frame-options': 'DENY',
 } as const
 
-/** Sets what a handler has not set otherwise. */
+/** Sets those that the handler has not set. */
 export function setSafeHeaders(reply: FastifyReply): void {
   const isPage = /^text\/html\b/.test(String(reply.getHeader('content-type') ?? ''))
   const headers = isPage ? { ...SAFE_HEADERS, ...PAGE_HEADERS } : SAFE_HEADERS
@@ -118,7 +118,7 @@ export const REQUEST_HEADERS = {
 export type ResponseHeader = keyof typeof RESPONSE_HEADERS
 export type RequestHeader = keyof typeof REQUEST_HEADERS
 
-/** A header of every answer that the document names it for. */
+/** A header that is on every answer for which the document names it. */
 function always(description: string, schema: object, example: string | number) {
   return { required: true, description, schema, example }
 }
@@ -157,12 +157,12 @@ const MAX_AGE = 600
 export class Cors {
   private readonly origins: ReadonlySet<string>
 
-  /** Origins such as `https://app.example`, or `*` for any; none at all where null. */
+  /** Origins such as `https://app.example`, or `*` for any; null for none. */
   constructor(origins: readonly string[] | null) {
     this.origins = new Set(origins?.map((origin) => origin.toLowerCase()))
   }
 
-  /** Lets the page that asks read the answer, errors too, where its origin is allowed; says whether it is. */
+  /** Lets a page of an allowed origin read the answer, errors too. Returns whether the origin is allowed. */
   mark({ headers: { origin } }: FastifyRequest, reply: FastifyReply): boolean {
     if (this.origins.size === 0) return false
     const isAny = this.origins.has('*')
@@ -180,7 +180,7 @@ export class Cors {
     return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
   }
 
-  /** Whatever the path: what is not there, or not taken there, is said to the request itself. */
+  /** The same for every path: the request itself is refused if its path or method does not exist. */
   answerPreflight(reply: FastifyReply): FastifyReply {
     const headers = {
       'access-control-allow-methods': METHODS,

@@ -104,14 +104,14 @@ function firstOf<Item>(
   return page
 }
 
-/** A request's path, also where its target came in absolute form (RFC 9112, section 3.2.2). */
+/** A request's path, even if its target has the absolute form (RFC 9112, section 3.2.2). */
 export function pathOf({ url }: FastifyRequest): string {
   return targetOf(url)[0]
 }
 
 /**
- * Sets `Link` to the same list with another cursor (RFC 8288), in the family of the request's path. What else
- * the query asks for stands as the client wrote it, so that every page is read alike.
+ * Sets `Link` to the same list with another cursor (RFC 8288), in the family of the request's path. The other
+ * parameters stay as the client wrote them, so that every page is read in the same way.
  */
 export function linkNext(request: FastifyRequest, reply: FastifyReply, cursor: string): void {
   const [path, query] = targetOf(request.url)
@@ -139,17 +139,17 @@ function decoded(text: string): string {
   }
 }
 
-/** Whose list a cursor goes through. */
+/** The owner of the list that a cursor belongs to. */
 type Owner = InboxId | WebhookId
 
 /**
- * A place among an inbox's messages, or a webhook's deliveries, as offsets of the partition. What a client gets is
- * opaque, and is checked against whose it was given for.
+ * A position among an inbox's messages, or a webhook's deliveries, as offsets of the partition. Clients get it as an
+ * opaque text with a checksum over it and its owner.
  */
 export interface MessageCursor {
-  /** The first offset to be looked at. */
+  /** The first offset to read. */
   from: number
-  /** The first one not to be looked at any more; null for the inbox's end. Only a descending page sets it. */
+  /** The offset to stop before; null for the inbox's end. Only a descending page sets it. */
   to: number | null
   /** The inbox's end as the first page read it. */
   end: number | null
@@ -168,7 +168,7 @@ export function writeMessageCursor(owner: Owner, { from, to, end }: MessageCurso
   return bytes.toString('base64url')
 }
 
-/** Throws invalid-request, naming the property or parameter, if the text is no cursor of this owner's. */
+/** Throws invalid-request, naming the property or parameter, if the text is not a cursor of this owner. */
 export function readMessageCursor(
   owner: Owner,
   text: string,

@@ -13,7 +13,7 @@ interface Produced {
   parameters: string
 }
 
-/** What the handler answers with, where it is not JSON. */
+/** The media type of the handler's answer, if it is not JSON. */
 export function Produces(mediaType: string, parameters = 'charset=utf-8'): MethodDecorator {
   return SetMetadata(PRODUCES, { mediaType, parameters } satisfies Produced)
 }
@@ -34,7 +34,7 @@ function producedForm(reflector: Reflector, handler: Handler): Produced {
 
 type Handler = ReturnType<ExecutionContext['getHandler']>
 
-/** Refuses requests whose Accept leaves no form to answer in (RFC 9110, section 12.5.1). */
+/** Refuses requests whose Accept excludes the handler's media type (RFC 9110, section 12.5.1). */
 @Injectable()
 export class AcceptGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}

@@ -6,7 +6,7 @@ import { pathOf } from './list-pages.js'
 
 const METHODS: HTTPMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
-/** Any length that the headers' limit lets through: an id that is too long is an unknown one. */
+/** Any length that the limit of headers permits: an id that is too long is answered as an unknown one. */
 export const MAX_PARAM_CHARACTERS = 1 << 16
 
 /** Knows which methods each path takes, for 405 and its `Allow` (RFC 9110, section 15.5.6). */
@@ -19,7 +19,7 @@ export class MethodTable {
   /** Those of them whose requests may match a narrower path too: `/messages/:id`, with `/messages/wait`. */
   private readonly wider = new Set<string>()
 
-  /** Notes every route that is registered from now on. */
+  /** Records every route that is registered from now on. */
   watch(server: FastifyInstance): void {
     server.addHook('onRoute', ({ method, url }) => {
       for (const each of [method].flat()) {
@@ -42,8 +42,8 @@ export class MethodTable {
   }
 
   /**
-   * The methods of what is at a path. Where several routes lead there, such as `/messages/wait` and `/messages/:id`,
-   * it is what the narrowest one says.
+   * The methods that a path takes. If several routes match it, such as `/messages/wait` and `/messages/:id`, those of
+   * the narrowest one.
    */
   allowedAt(path: string): string[] {
     const routes = METHODS.flatMap((method) => {

@@ -16,7 +16,7 @@ import { Problem, unavailable, PROBLEMS } from './problems.js'
 import { note } from './access-log.js'
 import { SAFE_HEADERS } from './headers.js'
 
-/** Answers every error as problem details (RFC 9457); what nobody expected is logged once and not shown. */
+/** Answers every error as problem details (RFC 9457). An unexpected one is logged once and not shown. */
 @Catch()
 export class ProblemFilter implements ExceptionFilter {
   constructor(
@@ -71,7 +71,7 @@ function isAboutBody(error: unknown): boolean {
   return [400, 413, 415].includes(error instanceof Problem ? error.status : statusOf(error))
 }
 
-/** The status that Nest or Fastify has given an error of its own. */
+/** The status of an error that Nest or Fastify threw. */
 function statusOf(error: unknown): number {
   if (error instanceof HttpException) return error.getStatus()
   if (error instanceof Error && 'statusCode' in error) return Number(error.statusCode)
@@ -136,7 +136,7 @@ function wellFormed(_: string, value: unknown): unknown {
   return typeof value === 'string' ? value.toWellFormed() : value
 }
 
-/** Answers what never became a request, and closes the connection: behind it nothing can be told apart. */
+/** Answers bytes that never became a request, and closes the connection: what follows them can't be parsed. */
 export function endWithProblem(socket: Duplex, problem: Problem, requestId: string, publicUrl: string): void {
   if (!socket.writable) {
     socket.destroy()

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { Budget, type Release } from '#libs/runtime/fair-share/budget.js'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 
-/** What the parser is given at once, at most. It ends where a request's headers do. */
+/** The most that the parser is given at once. A piece also ends where a request's headers do. */
 const PIECE_BYTES = 2 * 1024
 const END_OF_HEADERS = '\r\n\r\n'
 /** The time that parsing takes in one turn of the event loop, in milliseconds. */

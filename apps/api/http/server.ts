@@ -19,10 +19,10 @@ import { Problem, unavailable } from './problems.js'
 import { ReadTurns } from './read-turns.js'
 import type { StalledReaders } from './stalled-readers.js'
 
-/** Or sooner, where a request has less time in all. */
+/** Shorter if the whole request has less time. */
 const HEADERS_TIMEOUT_MS = 15_000
 const KEEP_ALIVE_MS = 72_000
-/** Without a byte in either direction, longer than any handler lets its client wait for one. */
+/** The longest time without a byte in either direction; handlers send one sooner. */
 const SILENT_MS = 120_000
 
 interface ServerOptions {
@@ -107,7 +107,7 @@ export function makeServer(
     routerOptions: { maxParamLength: MAX_PARAM_CHARACTERS },
   })
   const server: FastifyInstance = adapter.getInstance()
-  // Who has ended sending still gets the answers: by itself Node closes on them (RFC 9112, section 9.6).
+  // A client that has closed its sending side still gets the answers: by default Node closes (RFC 9112, section 9.6).
   Object.assign(server.server, { httpAllowHalfOpen: true })
   shareConnections(server.server, settings.httpMaxConnections, onDropped)
   // Requests sent ahead share a connection, and each of them that waits listens to it.
@@ -162,12 +162,12 @@ const FAVICON = Buffer.from(
 )
 
 const PIECE_BYTES = 64 * 1024
-/** Of a large answer, in the time after which a client counts as stalled. */
+/** What a client must read of a large answer before it counts as stalled. */
 const MIN_TAKEN_BYTES = 1024 * 1024
 
 /**
- * A large body as a stream of pieces, so that it can be seen whether the client reads it: one that does not, or
- * hardly does, is disconnected. Anything else stays as it is.
+ * A large body as a stream of pieces, to see whether the client reads it: one that reads nothing, or very little, is
+ * disconnected. Any other body is returned unchanged.
  */
 function sentInPieces(
   { raw: { socket } }: FastifyRequest,

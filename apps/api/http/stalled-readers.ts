@@ -23,7 +23,7 @@ export class StalledReaders {
 
   /**
    * Calls `cut` when the client of the socket has taken fewer bytes than the least in that time, although they waited
-   * for it. Gives back how to end that.
+   * for it. Returns a function that ends the watch.
    */
   watch(socket: Socket, cut: () => void, leastBytes = 1): () => void {
     const watched = { socket, cut, leastBytes, taken: 0, takenAtMs: performance.now() }

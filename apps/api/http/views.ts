@@ -20,6 +20,11 @@ export class Views extends ConsistentViews {
     super(log, inboxes, signals, VISIBLE_WITHIN_MS)
   }
 
+  /** Reads accounts and keys while their views are complete. Throws ViewsCatchingUpError. */
+  readAccounts<Result>(read: (accounts: AccountQueries) => Promise<Result>): Promise<Result> {
+    return this.readComplete('account-events', () => read(this.accounts))
+  }
+
   /** Of inbox-events. */
   partitionOf(inboxId: InboxId): number {
     return partitionOf(inboxId, this.log.partitionCount('inbox-events'))

@@ -8,8 +8,8 @@ import { bodyBytesOf } from '../http/bodies.js'
 import { invalid, Problem } from '../http/problems.js'
 
 /*
- * POSTs with an Idempotency-Key. What a handler makes up is reserved before it runs, so that one whose process is killed
- * anywhere is run again with the same ids; what is on the log by then is not changed by it. See
+ * POSTs with an Idempotency-Key. The seed of a request's ids is stored before its handler runs. If the process is killed
+ * at any point, the request runs again with the same ids, and repeats nothing that is already on the log. See
  * docs/decisions/0013-repeated-requests.md.
  */
 
@@ -22,10 +22,10 @@ interface Running {
 const RUNNING = Symbol('running')
 type Watched = FastifyRequest & { [RUNNING]?: Running | undefined }
 
-/** Of a run that gives no answer; others have to wait no longer for it. */
+/** The longest that a run without an answer keeps others waiting. */
 const LONGEST_RUN_MS = 60_000
 const MAX_ANSWER_BYTES = 1 << 20
-/** What an answer says besides its body. The others belong to each request. */
+/** The headers that belong to a stored answer. All others are set for each request. */
 const KEPT_HEADERS = ['content-type', 'location', 'link', 'mayfly-cursor', 'cache-control'] as const
 
 export class Idempotency {
@@ -35,20 +35,20 @@ export class Idempotency {
     private readonly onUnkept: (error: unknown) => void,
   ) {}
 
-  /** Watches over every route that is registered from now on. */
+  /** Applies to every route that is registered from now on. */
   watch(server: FastifyInstance): void {
     server.addHook('preHandler', (request, reply) => this.begin(request, reply))
     server.addHook('onSend', (request, reply, payload) => this.end(request, reply, payload))
   }
 
-  /** Lets a request run that is the first of its kind; gives the stored answer, or refuses, if it is not. */
+  /** Runs the first request with a key. Answers a repeat with the stored answer, or refuses it. */
   private async begin(request: Watched, reply: FastifyReply): Promise<FastifyReply | undefined> {
     if (request.is404) return undefined
     const key = idempotencyKeyOf(request)
     const principal = principalOf(request)
     const secret = bearerSecretOf(request)
     if (key === null || principal === null || secret === null) return undefined
-    // Refused by whoever guards the handler: a stored answer is given to nobody who may not ask.
+    // ScopeGuard refuses it later: a caller without access gets no stored answer.
     if (!principal.plan.hasApiAccess) return undefined
     const wanted = repeatable(request, principal, key, secret)
     const reserved = await this.store.reserve(wanted)
@@ -84,7 +84,7 @@ export class Idempotency {
     setMinting(request, seededMinting(run, secret))
   }
 
-  /** Resolves, whatever becomes of the store, once the answer may be sent. */
+  /** Resolves once the answer may be sent, even if the store fails. */
   private async end(request: Watched, reply: FastifyReply, payload: unknown): Promise<unknown> {
     const running = request[RUNNING]
     if (running === undefined) return payload
@@ -98,7 +98,7 @@ export class Idempotency {
     const { store } = this
     const { statusCode: status } = reply
     if (status >= 500) return store.release(run, 'resumable')
-    // What is there, or gone, was found; any other refusal tells that nothing was done.
+    // 404 and 410 are results of the request; any other refusal means that nothing was done.
     if (status >= 300 && status !== 404 && status !== 410) return store.release(run, 'undone')
     const body = bytesOf(payload)
     if (body === null || body.length > MAX_ANSWER_BYTES) return store.release(run, 'resumable')
@@ -137,14 +137,14 @@ function reused(stored: string, given: string): Problem {
   })
 }
 
-/** Null for what is sent bit by bit. */
+/** Null for a stream. */
 function bytesOf(payload: unknown): Uint8Array | null {
   if (payload === null || payload === undefined) return new Uint8Array()
   if (typeof payload === 'string') return Buffer.from(payload)
   return payload instanceof Uint8Array ? payload : null
 }
 
-/** Of a problem also the id that its body names. */
+/** The headers to store; for a problem also the request's id, which its body names. */
 function keptHeaders(reply: FastifyReply): Record<string, string> {
   const names = reply.statusCode < 300 ? KEPT_HEADERS : [...KEPT_HEADERS, 'x-request-id']
   return Object.fromEntries(
@@ -178,7 +178,6 @@ export function idempotencyKeyOf({ method, headers }: FastifyRequest): string | 
   })
 }
 
-/** An answer that is given again. */
 export interface StoredAnswer {
   status: number
   headers: Readonly<Record<string, string>>
@@ -186,8 +185,8 @@ export interface StoredAnswer {
 }
 
 /*
- * What is sealed: status and headers as JSON in one line, a line feed, the body. The key comes of the caller's secret
- * (RFC 5869) and of what the record is called, so that nothing which Mayfly stores opens an answer.
+ * Sealed are status and headers as JSON in one line, a line feed, and the body. The key is derived from the caller's
+ * secret (RFC 5869) and the record's id, so that nothing that Mayfly stores opens an answer.
  */
 
 const LINE_FEED = 0x0a

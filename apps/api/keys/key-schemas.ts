@@ -61,10 +61,10 @@ export const KeyWithSecret = Type.Object(
   },
 )
 
-/** What of a key's use is known elsewhere than in the key. */
+/** How a key has been used, which is stored apart from the key. */
 export interface KeyUses {
   lastUsedAt: Date | null
-  /** Null if it can't be told just now. */
+  /** Null if it is not known at the moment. */
   usage: UsageTotals | null
 }
 

@@ -8,9 +8,10 @@ import { hashSecret } from '#libs/domain/account/secret-hash.js'
 import type { Principal } from '../access/authenticator.js'
 import type { Minting } from '../access/minting.js'
 import { Plans } from '../access/plans.js'
+import { missingScope } from '../access/scope.guard.js'
 import { AccountCommands, noKey } from '../accounts/account-commands.js'
 import { Instance } from '../instance.js'
-import { Problem, unavailable } from '../http/problems.js'
+import { unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Usage } from '../usage/usage.service.js'
 import { UNUSED, type KeyUses, type NewKey } from './key-schemas.js'
@@ -87,15 +88,12 @@ export class Keys {
 
   /** Revoked ones too. */
   list({ accountId }: Principal, query: ListQuery<KeyId>): Promise<ApiKey[]> {
-    return this.views.readComplete('account-events', () => this.views.accounts.listKeys(accountId, query))
+    return this.views.readAccounts((accounts) => accounts.listKeys(accountId, query))
   }
 
   /** Throws not-found, for another account's key too. */
   async get({ accountId }: Principal, id: string): Promise<ApiKey> {
-    const { views } = this
-    const key = isId('key', id)
-      ? await views.readComplete('account-events', () => views.accounts.key(id))
-      : null
+    const key = isId('key', id) ? await this.views.readAccounts((accounts) => accounts.key(id)) : null
     if (key?.accountId === accountId) return key
     throw noKey(id)
   }
@@ -170,8 +168,5 @@ export class Keys {
 /** Throws missing-scope if a key without the scope `operator` would give out a secret that has it. */
 function requireOperatorFor(principal: Principal, scopes: readonly string[]): void {
   if (!scopes.includes('operator') || principal.scopes.includes('operator')) return
-  throw new Problem('missing-scope', {
-    detail: 'Only a key of scope operator hands out secrets of that scope.',
-    headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="operator"' },
-  })
+  throw missingScope('Only a key of scope operator hands out secrets of that scope.', ['operator'])
 }

@@ -6,6 +6,7 @@ import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { measureWholeBacklog } from '#libs/ports/read-model/backlog.js'
 import { Count, Describe } from '../openapi/describe.js'
+import { inline } from '../openapi/docs-text.js'
 import { Produces } from '../http/media.js'
 import { notFound, PROBLEM_CODES, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
@@ -131,7 +132,7 @@ function problemPage(code: ProblemCode): string {
 <h1>${title}</h1>
 <p><code>${code}</code>, status ${status}</p>
 <h2>What to do</h2>
-<p>${fix.replaceAll('<', '&lt;').replaceAll(/`([^`]*)`/g, '<code>$1</code>')}</p>
+<p>${inline(fix)}</p>
 </html>
 `
 }
