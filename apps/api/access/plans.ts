@@ -1,12 +1,6 @@
 import type { Logger } from 'pino'
 import type { Account } from '#libs/domain/account/account.js'
-import {
-  planWith,
-  unknownPlan,
-  type AccountLimits,
-  type Plan,
-  type PlanTable,
-} from '#libs/domain/account/plan.js'
+import { planWith, unknownPlan, type Plan, type PlanTable } from '#libs/domain/account/plan.js'
 
 /** The plans of this installation, and which of them holds for an account. */
 export class Plans {
@@ -27,9 +21,10 @@ export class Plans {
   }
 
   /** The plan of an account. If it is no longer configured, the account keeps its data but has no API access. */
-  of({ plan: name, limits }: { plan: string; limits: AccountLimits | null }): Plan {
-    const plan = this.named(name)
-    if (plan !== null) return planWith(plan, limits)
+  of(account: Pick<Account, 'plan' | 'limits'>): Plan {
+    const plan = this.find(account)
+    if (plan !== null) return plan
+    const { plan: name } = account
     if (!this.missed.has(name)) {
       this.missed.add(name)
       this.logger.warn(
@@ -40,8 +35,9 @@ export class Plans {
     return unknownPlan(name)
   }
 
-  /** Whether the account's plan is configured. */
-  isKnown({ plan }: Pick<Account, 'plan'>): boolean {
-    return this.table.has(plan)
+  /** The plan of an account with the account's own limits; null if it is not configured. */
+  find({ plan: name, limits }: Pick<Account, 'plan' | 'limits'>): Plan | null {
+    const plan = this.named(name)
+    return plan && planWith(plan, limits)
   }
 }

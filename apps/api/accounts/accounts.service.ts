@@ -73,11 +73,10 @@ export class Accounts {
   }
 
   async factsOf(account: Account): Promise<AccountFacts> {
-    const { plans } = this
     const { maxMessageBytes } = this.instance.settings
     const keys = await this.views.accounts.activeKeys(account.id)
     const environments = [...new Set(keys.map(({ environment }) => environment))].sort()
-    return { account, plan: plans.isKnown(account) ? plans.of(account) : null, environments, maxMessageBytes }
+    return { account, plan: this.plans.find(account), environments, maxMessageBytes }
   }
 
   /** Issues a key of scope `admin` to an account that has API access and no such key: only that can issue others. */

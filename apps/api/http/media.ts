@@ -5,7 +5,6 @@ import type { FastifyRequest } from 'fastify'
 import { Problem } from './problems.js'
 
 const PRODUCES = 'produces'
-const ANYTHING = '*/*'
 
 interface Produced {
   mediaType: string
@@ -19,17 +18,12 @@ export function Produces(mediaType: string, parameters = 'charset=utf-8'): Metho
 }
 
 /** The handler's answer has a media type that is known only when it is read. */
-export const ProducesAnything = (): MethodDecorator => Produces(ANYTHING)
+export const ProducesAnything = (): MethodDecorator => SetMetadata(PRODUCES, null)
 
 /** The media type of a handler's answer; null if that is known only when it is read. */
-export function producedBy(reflector: Reflector, handler: Handler): string | null {
-  const { mediaType } = producedForm(reflector, handler)
-  return mediaType === ANYTHING ? null : mediaType
-}
-
-function producedForm(reflector: Reflector, handler: Handler): Produced {
-  const produced = reflector.get<Produced | undefined>(PRODUCES, handler)
-  return produced ?? { mediaType: 'application/json', parameters: 'charset=utf-8' }
+export function producedBy(reflector: Reflector, handler: Handler): Produced | null {
+  const produced = reflector.get<Produced | null | undefined>(PRODUCES, handler)
+  return produced === undefined ? { mediaType: 'application/json', parameters: 'charset=utf-8' } : produced
 }
 
 type Handler = ReturnType<ExecutionContext['getHandler']>
@@ -40,9 +34,10 @@ export class AcceptGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const { mediaType, parameters } = producedForm(this.reflector, context.getHandler())
+    const produced = producedBy(this.reflector, context.getHandler())
     const request = context.switchToHttp().getRequest<FastifyRequest>()
-    if (mediaType === ANYTHING || request.headers.accept === undefined) return true
+    if (produced === null || request.headers.accept === undefined) return true
+    const { mediaType, parameters } = produced
     if (accepts(request.raw).type(`${mediaType}; ${parameters}`) !== false) return true
     throw new Problem('not-acceptable', { detail: `The answer is ${mediaType}.` })
   }

@@ -97,7 +97,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
       [status ?? (method === 'post' ? 201 : 200)]: {
         description: answer.description,
         headers: headerRefs(responseHeaders),
-        content: { [produces ?? '*/*']: { schema: answer.schema } },
+        content: { [produces?.mediaType ?? '*/*']: { schema: answer.schema } },
       },
       ...Object.fromEntries(
         problems.map((group) => [group.status, { $ref: `#/components/responses/${responseName(group)}` }]),
