@@ -73,6 +73,10 @@ const BODIES: Case[] = [
     body: '{"a":1}',
     expect: { ...notAnObject, at: [{ pointer: '/a' }] },
   },
+  { send: 'DELETE /v1/keys/x', body: '{"a":1}', expect: { ...notAnObject, at: [{ pointer: '/a' }] } },
+  { send: 'DELETE /v1/keys/x', body: '[1]', expect: notAnObject },
+  { send: 'DELETE /v1/keys/x?a=1', expect: { ...notAnObject, at: [{ parameter: 'a' }] } },
+  { send: 'GET /v1/account?a=1', expect: { ...notAnObject, at: [{ parameter: 'a' }] } },
 ]
 
 const ROUTES: Case[] = [
