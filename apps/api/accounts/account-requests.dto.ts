@@ -1,4 +1,4 @@
-import { IsOptional, IsString, MaxLength, ValidateBy } from 'class-validator'
+import { IsOptional, IsString, MaxLength } from 'class-validator'
 import {
   LONGEST_RETENTION,
   MAX_MESSAGES,
@@ -7,27 +7,22 @@ import {
   type AccountLimits,
 } from '#libs/domain/account/plan.js'
 import { UNIT_MS } from '#libs/domain/inbox/lifespan.js'
-import { IfGiven, durationPattern } from '../http/dto-values.js'
+import { IfGiven, Rule, durationPattern } from '../http/dto-values.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 
 const MAX_CHARACTERS = 200
 
-/** What is taken, as JSON Schema. */
+/** A name as JSON Schema. */
 export const NAME_SCHEMA = { type: 'string', minLength: 1, maxLength: MAX_CHARACTERS, pattern: '\\S' }
 
 /** A name for people: 1 to 200 characters of Unicode text, without half surrogate pairs. */
 export function IsName(): PropertyDecorator {
-  return ValidateBy({
-    name: 'isName',
-    validator: {
-      validate: (value) =>
-        typeof value === 'string' &&
-        value.trim() !== '' &&
-        Array.from(value).length <= MAX_CHARACTERS &&
-        value.isWellFormed(),
-      defaultMessage: () => `$property must be a string of 1 to ${MAX_CHARACTERS} characters`,
-    },
-  })
+  return Rule('isName', isName, `$property must be a string of 1 to ${MAX_CHARACTERS} characters`)
+}
+
+function isName(value: unknown): boolean {
+  if (typeof value !== 'string' || !value.isWellFormed()) return false
+  return value.trim() !== '' && Array.from(value).length <= MAX_CHARACTERS
 }
 
 /** Limits in a body. */
@@ -110,15 +105,12 @@ const RULES: Readonly<Record<string, (value: unknown) => boolean>> = {
 }
 
 function IsLimits(): PropertyDecorator {
-  return ValidateBy({
-    name: 'isLimits',
-    validator: {
-      validate: areLimits,
-      defaultMessage: () =>
-        `limits must be an object of requests_per_minute (1 to ${MAX_REQUESTS_PER_MINUTE}), ` +
-        `retention ("1m" to "30d") and max_messages (1 to ${MAX_MESSAGES}), each where it is not the plan's`,
-    },
-  })
+  return Rule(
+    'isLimits',
+    areLimits,
+    `limits must be an object of requests_per_minute (1 to ${MAX_REQUESTS_PER_MINUTE}), ` +
+      `retention ("1m" to "30d") and max_messages (1 to ${MAX_MESSAGES}), each where it is not the plan's`,
+  )
 }
 
 function areLimits(value: unknown): boolean {

@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Budget, type Release } from '#libs/runtime/fair-share/budget.js'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
@@ -76,18 +75,18 @@ export class RequestBudgets {
    * Takes memory for an answer, which is given back once the answer has been sent or its connection has closed. Throws
    * BudgetExhaustedError.
    */
-  async holdAnswer(request: FastifyRequest, { raw: response }: FastifyReply, bytes: number): Promise<void> {
-    if (bytes > LARGE_BYTES) await hold(this.answers, callerOf(request).accountId, bytes, request, response)
+  async holdAnswer(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
+    if (bytes > LARGE_BYTES) await hold(this.answers, callerOf(request).accountId, bytes, reply)
   }
 
   /**
    * Takes memory for the body of a request, which is given back once the answer has been sent or the connection has
    * closed. Throws BudgetExhaustedError.
    */
-  async holdBody(request: FastifyRequest, { raw: response }: FastifyReply, bytes: number): Promise<void> {
+  async holdBody(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { remoteAddress } = request.raw.socket
     const owner = principalOf(request)?.accountId ?? addressGroup(plainAddress(remoteAddress))
-    await hold(this.bodies, owner, bytes, request, response)
+    await hold(this.bodies, owner, bytes, reply)
   }
 
   /** Takes memory for an event of a stream, to be given back when the next one is asked for. Throws as `readFor`. */
@@ -97,13 +96,8 @@ export class RequestBudgets {
 }
 
 /** Takes memory until the response is closed. */
-async function hold(
-  budget: Budget,
-  owner: string,
-  bytes: number,
-  request: FastifyRequest,
-  response: ServerResponse,
-): Promise<void> {
+async function hold(budget: Budget, owner: string, bytes: number, reply: FastifyReply): Promise<void> {
+  const { request, raw: response } = reply
   const release = await untilDeparture(request, (departure) => budget.take(owner, bytes, departure))
   response.once('close', release)
   if (response.closed) release()
