@@ -127,11 +127,8 @@ function who(request: FastifyRequest): Record<string, string> {
 }
 
 /** Parameters of the path that are ids, by their names. */
-function idsIn(params: unknown): Record<string, string> {
-  const ids = Object.entries(params ?? {}).filter(
-    (pair): pair is [string, string] => typeof pair[1] === 'string' && ID.test(pair[1]),
-  )
-  return Object.fromEntries(ids)
+function idsIn(params: unknown): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(params ?? {}).filter(([, value]) => ID.test(String(value))))
 }
 
 /** A client's own id, to find the line from the client's log. It never replaces the request's id. */

@@ -8,7 +8,7 @@ import { PROBLEM_CODES } from '../http/problems.js'
 import { TAGS } from './describe.js'
 import type { Document, Operation, Parameter } from './openapi-json.js'
 import { routesOf } from './operations.js'
-import { groupByStatus, problemResponse, responseName } from './problem-responses.js'
+import { groupByStatus, problemResponse } from './problem-responses.js'
 
 const INFO = {
   title: 'Mayfly',
@@ -48,7 +48,7 @@ export function describeApi(controllers: readonly Type[], publicUrl: string): Do
   for (const { path, method, operation } of routes) paths[path] = { ...paths[path], [method]: operation }
   const single = PROBLEM_CODES.flatMap((code) => groupByStatus([code]))
   const groups = [...single, ...routes.flatMap(({ problems }) => problems)]
-  const responses = groups.map((group) => [responseName(group), problemResponse(group, publicUrl)] as const)
+  const responses = groups.map((group) => [group.name, problemResponse(group, publicUrl)] as const)
   return withNamedSchemas({
     openapi: '3.1.1',
     info: INFO,

@@ -17,7 +17,7 @@ import { PROBLEM_CODES, type ProblemCode } from '../http/problems.js'
 import { Describe, type Description } from './describe.js'
 import { queryParameters, requestBody } from './dto-schema.js'
 import { headerRefs, type Method, type Operation, type Parameter, type SchemaJson } from './openapi-json.js'
-import { groupByStatus, type ProblemGroup, responseName } from './problem-responses.js'
+import { groupByStatus, type ProblemGroup } from './problem-responses.js'
 
 /** One way to call a handler. */
 interface Route {
@@ -100,7 +100,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
         content: { [produces?.mediaType ?? '*/*']: { schema: answer.schema } },
       },
       ...Object.fromEntries(
-        problems.map((group) => [group.status, { $ref: `#/components/responses/${responseName(group)}` }]),
+        problems.map(({ status, name }) => [status, { $ref: `#/components/responses/${name}` }]),
       ),
     },
   }

@@ -57,17 +57,14 @@ const Problem = Type.Object(
 export interface ProblemGroup {
   status: string
   codes: readonly ProblemCode[]
+  /** Of the response. */
+  name: string
 }
 
 export function groupByStatus(problems: readonly ProblemCode[]): ProblemGroup[] {
   const taken = PROBLEM_CODES.filter((code) => problems.includes(code))
   const groups = Object.groupBy(taken, (code) => String(PROBLEMS[code].status))
-  return Object.entries(groups).map(([status, codes = []]) => ({ status, codes }))
-}
-
-/** The name of the response for a group. */
-export function responseName({ codes }: ProblemGroup): string {
-  return codes.join('_or_')
+  return Object.entries(groups).map(([status, codes = []]) => ({ status, codes, name: codes.join('_or_') }))
 }
 
 export function problemResponse({ status, codes }: ProblemGroup, publicUrl: string): ResponseJson {
