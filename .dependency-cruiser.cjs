@@ -3,8 +3,8 @@ const pure = '^libs/domain/'
 // Need node:crypto: one draws random bits, the other hashes.
 const impure = '^libs/domain/(ids/mint|account/secret-hash)\\.ts$'
 const adapter = '^libs/engines/(embedded/[^/]+|distributed/(kafka|redis/[^/]+)|clickhouse)/'
-// Tests, contract suites, and what only they are made of: arbitrary events, the words of given, when, then.
-const testOnly = '\\.(test|contract|arbitrary)\\.ts$|/given-when-then\\.ts$'
+// Tests, contract suites, and what only they use: arbitrary events, the words of given, when, then.
+const testOnly = '\\.(test|contract|test-support)\\.ts$'
 
 /** A folder of libs/ imports itself and the folders named, and no other of libs/. */
 function layer(name, imported) {

@@ -1,6 +1,6 @@
 import type { DecodedBatch } from '#libs/ports/event-log/decode-batch.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import { created, expired } from '#libs/domain/inbox/given-when-then.js'
+import { created, expired } from '#libs/domain/inbox/inbox.test-support.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { stepsOf } from './inbox-projector.js'
 

@@ -3,7 +3,7 @@ import { until } from '#test/harness/until.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { ParseJob } from './parse-job.js'
 import { ParseAllowance } from './parse-allowance.js'
-import { smallMail, taskOf } from './parse-task.arbitrary.js'
+import { smallMail, taskOf } from './parse-task.test-support.js'
 import { WaitingMail } from './parse-task.js'
 
 const PATIENCE_MS = 100

@@ -1,5 +1,5 @@
 import { ParseThread } from './parse-thread.js'
-import { smallMail, taskOf } from './parse-task.arbitrary.js'
+import { smallMail, taskOf } from './parse-task.test-support.js'
 
 describe('a parsing thread', () => {
   it('tells what a mail has taken once that is begun, and not what was before it', async () => {

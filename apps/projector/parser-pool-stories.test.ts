@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
 import { mintId } from '#libs/domain/ids/mint.js'
-import { anyPoolStory, toldTask, type PoolStory } from './parse-task.arbitrary.js'
+import { anyPoolStory, toldTask, type PoolStory } from './parse-task.test-support.js'
 import { ParserPool } from './parser-pool.js'
 
 const STORIES = 3

@@ -1,6 +1,6 @@
 import { mintId } from '#libs/domain/ids/mint.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
-import { manyAttributes, slowMail, smallMail, taskOf } from './parse-task.arbitrary.js'
+import { manyAttributes, slowMail, smallMail, taskOf } from './parse-task.test-support.js'
 import { ParserPool, type ParserPoolOptions } from './parser-pool.js'
 
 async function withPool(

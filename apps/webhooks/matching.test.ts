@@ -7,7 +7,7 @@ import {
   messageId,
   minute,
   received,
-} from '#libs/domain/inbox/given-when-then.js'
+} from '#libs/domain/inbox/inbox.test-support.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'

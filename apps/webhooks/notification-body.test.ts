@@ -7,7 +7,7 @@ import {
   minute,
   received,
   replay,
-} from '#libs/domain/inbox/given-when-then.js'
+} from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { Notification } from '#libs/domain/webhook/webhook-events.js'

@@ -2,7 +2,7 @@ import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { created, minute } from '#libs/domain/inbox/given-when-then.js'
+import { created, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
 import {
   followerOf,

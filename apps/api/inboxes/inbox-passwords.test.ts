@@ -1,6 +1,6 @@
 import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-limits.js'
 import { RateLimitsUnavailableError, type RateLimits } from '#libs/ports/rate-limit/rate-limits.js'
-import { planNamed } from '#libs/domain/account/given-when-then.js'
+import { planNamed } from '#libs/domain/account/account.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { hashSecret } from '#libs/domain/account/secret-hash.js'
 import type { Principal } from '../access/authenticator.js'

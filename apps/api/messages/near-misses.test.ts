@@ -1,4 +1,4 @@
-import { messageId, minute } from '#libs/domain/inbox/given-when-then.js'
+import { messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { nearestWith, type NearMiss } from './message-wait.js'
 
 const miss = (offset: number, mismatches: number): NearMiss => ({

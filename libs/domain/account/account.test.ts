@@ -1,8 +1,9 @@
 import fc from 'fast-check'
-import { anyAccountEvent, anyAccountHistory, anyAccountSequence } from './account-events.arbitrary.js'
-import { evolve, isInForce } from './account.js'
 import {
   ACCOUNT_ID,
+  anyAccountEvent,
+  anyAccountHistory,
+  anyAccountSequence,
   day,
   hash,
   issued,
@@ -13,7 +14,8 @@ import {
   revoked,
   rotated,
   sliceFor,
-} from './given-when-then.js'
+} from './account.test-support.js'
+import { evolve, isInForce } from './account.js'
 import type { AccountEvent } from './events.js'
 import { allows } from './api-key.js'
 

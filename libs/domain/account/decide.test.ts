@@ -11,7 +11,7 @@ import {
   planNamed,
   revoked,
   rotated,
-} from './given-when-then.js'
+} from './account.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { planWith } from './plan.js'
 

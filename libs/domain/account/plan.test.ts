@@ -1,4 +1,4 @@
-import { planNamed } from './given-when-then.js'
+import { planNamed } from './account.test-support.js'
 import { BUILT_IN_PLANS, parseRetention, planWith, unknownPlan } from './plan.js'
 
 describe('a plan', () => {

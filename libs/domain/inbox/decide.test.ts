@@ -17,7 +17,7 @@ import {
   OTHER_MESSAGE_ID,
   received,
   receiveMessage,
-} from './given-when-then.js'
+} from './inbox.test-support.js'
 
 function ended(state: EndedInbox['state'], endedAt: Date, messageCount = 0): EndedInbox {
   const { inboxId: id, maxMessages: _maxMessages, sealed: _sealed, ...facts } = FACTS

@@ -1,19 +1,21 @@
 import fc from 'fast-check'
-import { anyHistory, anyInboxEvent, anySequence } from './inbox-events.arbitrary.js'
 import {
+  anyHistory,
+  anyInboxEvent,
+  anySequence,
   created,
   deleted,
   expired,
   FACTS,
   given,
-  OTHER_KEY_ID,
   MESSAGE_ID,
   messageDeleted,
   minute,
+  OTHER_KEY_ID,
   received,
   replay,
   sliceFor,
-} from './given-when-then.js'
+} from './inbox.test-support.js'
 import { asOf, evolve } from './inbox.js'
 
 const one = received(minute(1))
@@ -21,7 +23,7 @@ const one = received(minute(1))
 describe('an inbox', () => {
   it('begins active and empty', () => {
     const { inboxId: id, ...facts } = FACTS
-    expect(given(created).view.inbox).toEqual({
+    expect(given(created).state.inbox).toEqual({
       ...facts,
       id,
       state: 'active',
@@ -34,7 +36,7 @@ describe('an inbox', () => {
   })
 
   it('counts a message, and tells when the last one came', () => {
-    const { inbox, messages } = given(created, one).view
+    const { inbox, messages } = given(created, one).state
     expect(inbox).toMatchObject({ messageCount: 1, lastMessageAt: minute(1) })
     expect(messages.get(MESSAGE_ID)).toEqual({
       state: 'present',
@@ -45,13 +47,13 @@ describe('an inbox', () => {
   })
 
   it('keeps a mark of a deleted message', () => {
-    const { inbox, messages } = given(created, one, messageDeleted(minute(2))).view
+    const { inbox, messages } = given(created, one, messageDeleted(minute(2))).state
     expect(inbox).toMatchObject({ messageCount: 0, lastMessageAt: minute(1) })
     expect(messages.get(MESSAGE_ID)).toEqual({ state: 'deleted', id: MESSAGE_ID, deletedAt: minute(2) })
   })
 
   it('does not take a message whose deletion came first', () => {
-    const { inbox, messages } = given(created, messageDeleted(minute(2)), one).view
+    const { inbox, messages } = given(created, messageDeleted(minute(2)), one).state
     expect(inbox).toMatchObject({ messageCount: 0, lastMessageAt: null })
     expect(messages.get(MESSAGE_ID)).toMatchObject({ state: 'deleted' })
   })
@@ -60,18 +62,18 @@ describe('an inbox', () => {
     { event: deleted(minute(3)), state: 'deleted', endedAt: minute(3), endedBy: OTHER_KEY_ID },
     { event: expired, state: 'expired', endedAt: minute(30), endedBy: null },
   ])('keeps nothing sealed once $state', ({ event, ...end }) => {
-    const { inbox, messages } = given(created, one, event).view
+    const { inbox, messages } = given(created, one, event).state
     expect(inbox).toMatchObject({ ...end, messageCount: 1, address: FACTS.address, labels: FACTS.labels })
     expect(inbox).not.toHaveProperty('sealed')
     expect(messages.size).toBe(0)
   })
 
   it('has ended from its expiry on, whether or not the event has come', () => {
-    const active = given(created, one).view.inbox
+    const active = given(created, one).state.inbox
     if (active === null) throw new Error('the example has no inbox')
     expect(asOf(active, new Date(minute(30).getTime() - 1))).toBe(active)
-    expect(asOf(active, minute(30))).toEqual(given(created, one, expired).view.inbox)
-    const gone = given(created, deleted(minute(3))).view.inbox
+    expect(asOf(active, minute(30))).toEqual(given(created, one, expired).state.inbox)
+    const gone = given(created, deleted(minute(3))).state.inbox
     expect(gone === null ? null : asOf(gone, minute(31))).toBe(gone)
   })
 })

@@ -12,7 +12,7 @@ import {
   rotated,
   sealed,
   WEBHOOK_ID,
-} from './given-when-then.js'
+} from './webhook.test-support.js'
 
 const ids = { accountId: ACCOUNT_ID, webhookId: WEBHOOK_ID }
 const otherAccount = idFromBytes('acc', Buffer.alloc(16, 9))

@@ -1,8 +1,7 @@
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { anyDeliveryEvent } from './delivery-events.arbitrary.js'
+import { anyDeliveryEvent, expectIdempotence } from './delivery.test-support.js'
 import type { DeliveryEvent, DeliveryRequested } from './webhook-events.js'
 import { evolve, type Delivery } from './delivery.js'
-import { expectIdempotence } from './idempotence.contract.js'
 
 const second = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1_000)
 const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))

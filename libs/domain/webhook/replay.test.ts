@@ -1,7 +1,6 @@
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Delivery } from './delivery.js'
-import { expectIdempotence } from './idempotence.contract.js'
-import { anyReplayEvent } from './replay-events.arbitrary.js'
+import { anyReplayEvent, expectIdempotence } from './delivery.test-support.js'
 import type { ReplayEvent, ReplayPlace, ReplayRequested } from './webhook-events.js'
 import { countDelivery, evolve, isAsking, stateOf, type Replay } from './replay.js'
 

@@ -2,19 +2,20 @@ import fc from 'fast-check'
 import type { WebhookId } from '#libs/domain/ids/typeid.js'
 import type { RegistrationEvent } from './events.js'
 import {
+  anyRegistrationEvent,
   changed,
   day,
   disabled,
   entryAfter,
   FACTS,
+  isCaused,
   registered,
   removed,
   rotated,
   sealed,
   WEBHOOK_ID,
   webhookAfter,
-} from './given-when-then.js'
-import { anyRegistrationEvent, isCaused } from './registration-events.arbitrary.js'
+} from './webhook.test-support.js'
 import { evolve, REMOVED, secretsInForce, type WebhookEntry } from './webhook.js'
 
 describe('a webhook', () => {

@@ -1,4 +1,4 @@
-import { created, messageId, minute } from '#libs/domain/inbox/given-when-then.js'
+import { created, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import type { ParsedMail } from '../message.js'
 import { messageJson, type OpenedMessage } from './message-json.js'
 import { messageBody } from './event-body.js'

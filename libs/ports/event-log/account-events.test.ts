@@ -1,4 +1,4 @@
-import { minute } from '#libs/domain/inbox/given-when-then.js'
+import { minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { accountEventCodec } from './codecs.js'
 

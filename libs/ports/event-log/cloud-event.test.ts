@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { event, kind, type EventOf } from '#libs/domain/events/declare.js'
-import { created, deleted, minute } from '#libs/domain/inbox/given-when-then.js'
+import { created, deleted, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { EventCodec, type Recorded } from './cloud-event.js'
 import { inboxEventCodec } from './codecs.js'

@@ -1,19 +1,20 @@
 import fc from 'fast-check'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import {
+  anyId,
+  anyInboxEvent,
+  anyTime,
   created,
   deleted,
   expired,
   messageDeleted,
   minute,
   received,
-} from '#libs/domain/inbox/given-when-then.js'
-import { anyId, anyInboxEvent, anyTime } from '#libs/domain/inbox/inbox-events.arbitrary.js'
-import { anyAccountEvent } from '#libs/domain/account/account-events.arbitrary.js'
+} from '#libs/domain/inbox/inbox.test-support.js'
+import { anyAccountEvent } from '#libs/domain/account/account.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { DeliveryEvent } from '#libs/domain/webhook/webhook-events.js'
-import { anyDeliveryEvent } from '#libs/domain/webhook/delivery-events.arbitrary.js'
-import { anyReplayEvent } from '#libs/domain/webhook/replay-events.arbitrary.js'
+import { anyDeliveryEvent, anyReplayEvent } from '#libs/domain/webhook/delivery.test-support.js'
 import { accountEventCodec, inboxEventCodec, webhookEventCodec } from './codecs.js'
 import type { Recorded } from './cloud-event.js'
 

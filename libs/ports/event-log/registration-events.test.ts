@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { anyRegistrationEvent } from '#libs/domain/webhook/registration-events.arbitrary.js'
+import { anyRegistrationEvent } from '#libs/domain/webhook/webhook.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { accountEventCodec } from './codecs.js'
 

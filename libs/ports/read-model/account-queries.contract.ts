@@ -1,5 +1,5 @@
 import type { AccountOpened, ApiKeyIssued } from '#libs/domain/account/events.js'
-import { minute } from '#libs/domain/inbox/given-when-then.js'
+import { minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import { followAccounts, type ReadModelHarness } from './read-model-harness.contract.js'
 

@@ -5,7 +5,7 @@ import {
   messageId,
   minute,
   OTHER_KEY_ID,
-} from '#libs/domain/inbox/given-when-then.js'
+} from '#libs/domain/inbox/inbox.test-support.js'
 import type { HistoryQuery } from './queries.js'
 import {
   followerOf,

@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import {
+  anyHistory,
+  anyInboxEvent,
   created,
   deleted,
   messageDeleted,
@@ -8,8 +10,7 @@ import {
   minute,
   OTHER_KEY_ID,
   received,
-} from '#libs/domain/inbox/given-when-then.js'
-import { anyHistory, anyInboxEvent } from '#libs/domain/inbox/inbox-events.arbitrary.js'
+} from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { HistoryEntry, PlacedEvent } from './history.js'
 import { projectInboxEvents, rowsConcerned, type InboxProjection } from './inbox-projection.js'

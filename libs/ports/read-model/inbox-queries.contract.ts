@@ -1,5 +1,5 @@
 import type { InboxCreated } from '#libs/domain/inbox/events.js'
-import { created, deleted, expired, minute, OTHER_KEY_ID } from '#libs/domain/inbox/given-when-then.js'
+import { created, deleted, expired, minute, OTHER_KEY_ID } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { InboxListQuery } from './queries.js'
 import {

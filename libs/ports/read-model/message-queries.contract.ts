@@ -1,4 +1,4 @@
-import { deleted, expired, messageDeleted, messageId, minute } from '#libs/domain/inbox/given-when-then.js'
+import { deleted, expired, messageDeleted, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import {
   followerOf,
   inboxIdIn,

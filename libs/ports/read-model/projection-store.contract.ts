@@ -1,7 +1,7 @@
 import type { ApiKeyIssued } from '#libs/domain/account/events.js'
-import { FACTS } from '#libs/domain/webhook/given-when-then.js'
+import { FACTS } from '#libs/domain/webhook/webhook.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { messageId, minute } from '#libs/domain/inbox/given-when-then.js'
+import { messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import {
   followAccounts,
   Follower,

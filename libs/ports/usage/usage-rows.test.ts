@@ -7,7 +7,7 @@ import {
   minute,
   OTHER_KEY_ID,
   received,
-} from '#libs/domain/inbox/given-when-then.js'
+} from '#libs/domain/inbox/inbox.test-support.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { idFromBytes, type KeyId } from '#libs/domain/ids/typeid.js'
 import { inboxRow, USAGE_TABLES } from './usage-rows.js'

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { messageId, minute } from '#libs/domain/inbox/given-when-then.js'
+import { messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { ReplayRequested } from '#libs/domain/webhook/webhook-events.js'
 import {

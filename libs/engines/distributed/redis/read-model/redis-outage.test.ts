@@ -1,4 +1,4 @@
-import { deleted, messageId, minute } from '#libs/domain/inbox/given-when-then.js'
+import { deleted, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { openRedis, type RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { startRedis, type RedisServer } from '#test/harness/redis.js'

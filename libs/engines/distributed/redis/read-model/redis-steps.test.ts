@@ -1,5 +1,5 @@
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import { created, deleted, messageDeleted, messageId, minute } from '#libs/domain/inbox/given-when-then.js'
+import { created, deleted, messageDeleted, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { openRedis, type RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'

@@ -1,6 +1,74 @@
 import fc from 'fast-check'
-import { idFromBytes, type AccountId, type WebhookId } from '#libs/domain/ids/typeid.js'
-import { WEBHOOK_EVENT_TYPES, type RegistrationEvent } from './events.js'
+import { specificationOf } from '#libs/domain/events/specification.test-support.js'
+import { idFromBytes, type AccountId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import { decide } from './decide.js'
+import {
+  WEBHOOK_EVENT_TYPES,
+  type RegistrationEvent,
+  type SealedSecret,
+  type WebhookChanged,
+  type WebhookDisabled,
+  type WebhookRegistered,
+  type WebhookRemoved,
+  type WebhookSecretRotated,
+} from './events.js'
+import { evolve, REMOVED, type Webhook, type WebhookEntry } from './webhook.js'
+
+/** `given(registered).when(change({ url })).then([changed({ url })])` */
+export const { given } = specificationOf({ initial: null, evolve, decide })
+
+/** What a history leaves under the id of one webhook. */
+export function entryAfter(...history: RegistrationEvent[]): WebhookEntry {
+  return given(...history).state
+}
+
+export function webhookAfter(...history: RegistrationEvent[]): Webhook {
+  const entry = entryAfter(...history)
+  if (entry === null || entry === REMOVED) throw new Error(`there is no webhook: ${String(entry)}`)
+  return entry
+}
+
+export const ACCOUNT_ID: AccountId = idFromBytes('acc', Buffer.alloc(16, 1))
+export const WEBHOOK_ID: WebhookId = idFromBytes('whk', Buffer.alloc(16, 2))
+export const INBOX_ID: InboxId = idFromBytes('inb', Buffer.alloc(16, 3))
+const ids = { accountId: ACCOUNT_ID, webhookId: WEBHOOK_ID }
+
+/** A moment of the example: days after the first. */
+export const day = (days: number): Date => new Date(Date.UTC(2026, 0, 1) + days * 86_400_000)
+
+export function sealed(n: number): SealedSecret {
+  return { masterKeyId: '0123456789abcdef', sealed: Buffer.alloc(60, n) }
+}
+
+export const FACTS = {
+  ...ids,
+  environment: 'staging',
+  inboxId: INBOX_ID,
+  url: sealed(0),
+  events: ['message.received'],
+  secret: sealed(0),
+  startFrom: 'now',
+  positions: [{ partition: 3, offset: 17 }],
+} as const
+
+export const registered: WebhookRegistered = { type: 'WebhookRegistered', ...FACTS, registeredAt: day(1) }
+
+export function changed(
+  changes: Partial<Pick<WebhookChanged, 'url' | 'events' | 'state'>>,
+  changedAt = day(2),
+): WebhookChanged {
+  return { type: 'WebhookChanged', ...ids, url: null, events: null, state: null, ...changes, changedAt }
+}
+
+export function rotated(rotation: number, rotatedAt: Date, graceEndsAt: Date): WebhookSecretRotated {
+  return { type: 'WebhookSecretRotated', ...ids, rotation, secret: sealed(rotation), graceEndsAt, rotatedAt }
+}
+
+export function disabled(reason: WebhookDisabled['reason'], disabledAt = day(2)): WebhookDisabled {
+  return { type: 'WebhookDisabled', ...ids, reason, disabledAt }
+}
+
+export const removed: WebhookRemoved = { type: 'WebhookRemoved', ...ids, removedAt: day(8) }
 
 const anyDay = fc.integer({ min: 0, max: 3_000 }).map((days) => new Date(days * 86_400_000))
 const anyWebhookId = fc.integer({ min: 1, max: 3 }).map((n) => idFromBytes('whk', Buffer.alloc(16, n)))

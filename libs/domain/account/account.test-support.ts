@@ -1,0 +1,194 @@
+import fc from 'fast-check'
+import { specificationOf } from '#libs/domain/events/specification.test-support.js'
+import { idFromBytes, type AccountId, type KeyId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import type { WebhookEntry } from '#libs/domain/webhook/webhook.js'
+import { anyRegistrationEvent, isCaused } from '#libs/domain/webhook/webhook.test-support.js'
+import { SCOPES } from './api-key.js'
+import { evolve, type Account, type AccountSlice, type ApiKey } from './account.js'
+import { decide, type AccountCommand } from './decide.js'
+import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from './events.js'
+import { BUILT_IN_PLANS, parseRetention, type AccountLimits, type Plan } from './plan.js'
+
+/** An account with all its keys and webhooks, as a history leaves them. */
+export interface AccountView {
+  account: Account | null
+  keys: ReadonlyMap<KeyId, ApiKey>
+  webhooks: ReadonlyMap<WebhookId, WebhookEntry>
+}
+
+export const NOTHING: AccountView = { account: null, keys: new Map(), webhooks: new Map() }
+
+export function sliceFor(
+  { account, keys, webhooks }: AccountView,
+  what: AccountEvent | AccountCommand,
+): AccountSlice {
+  return {
+    account,
+    key: 'keyId' in what ? (keys.get(what.keyId) ?? null) : null,
+    webhook: 'webhookId' in what ? (webhooks.get(what.webhookId) ?? null) : null,
+  }
+}
+
+/** `given(opened, issued).when(rotate(at)).then([rotated(at)])` */
+export const { given, replay } = specificationOf({
+  initial: NOTHING,
+  evolve: step,
+  decide: (view, command: AccountCommand) => decide(sliceFor(view, command), command),
+})
+
+function step(view: AccountView, event: AccountEvent): AccountView {
+  const { account, key, webhook } = evolve(sliceFor(view, event), event)
+  return {
+    account,
+    keys: key === null ? view.keys : new Map(view.keys).set(key.id, key),
+    webhooks: 'webhookId' in event ? new Map(view.webhooks).set(event.webhookId, webhook) : view.webhooks,
+  }
+}
+
+export const ACCOUNT_ID: AccountId = idFromBytes('acc', Buffer.alloc(16, 1))
+export const KEY_ID: KeyId = idFromBytes('key', Buffer.alloc(16, 2))
+
+/** A moment of the example: days after the account was opened. */
+export const day = (days: number): Date => new Date(Date.UTC(2026, 0, 1) + days * 86_400_000)
+export const hash = (digit: string): string => digit.repeat(64)
+
+export function planNamed(name: string): Plan {
+  const plan = BUILT_IN_PLANS.get(name)
+  if (plan === undefined) throw new Error(`no plan is called ${name}`)
+  return plan
+}
+
+export const opened: AccountOpened = {
+  type: 'AccountOpened',
+  accountId: ACCOUNT_ID,
+  name: 'Acme',
+  plan: 'pro',
+  limits: null,
+  openedAt: day(0),
+}
+
+export const KEY_FACTS = {
+  accountId: ACCOUNT_ID,
+  keyId: KEY_ID,
+  name: 'CI',
+  environment: 'staging',
+  scopes: ['inboxes'] as const,
+  rateLimit: null,
+  secretHash: hash('0'),
+  prefix: 'mf_staging_k3v9',
+}
+
+export const issued: ApiKeyIssued = { type: 'ApiKeyIssued', ...KEY_FACTS, issuedAt: day(1) }
+
+export function rotated(rotation: number, rotatedAt: Date, graceEndsAt: Date): ApiKeyRotated {
+  return {
+    type: 'ApiKeyRotated',
+    accountId: ACCOUNT_ID,
+    keyId: KEY_ID,
+    rotation,
+    secretHash: hash(String(rotation)),
+    prefix: `mf_staging_${rotation}`,
+    graceEndsAt,
+    rotatedAt,
+  }
+}
+
+export function revoked(revokedAt: Date): ApiKeyRevoked {
+  return { type: 'ApiKeyRevoked', accountId: ACCOUNT_ID, keyId: KEY_ID, revokedBy: KEY_ID, revokedAt }
+}
+
+const anyDay = fc.integer({ min: 0, max: 3_000 }).map((days) => new Date(days * 86_400_000))
+const accountId = fc.constant(ACCOUNT_ID)
+const anyKeyId = fc.integer({ min: 1, max: 3 }).map((n) => idFromBytes('key', Buffer.alloc(16, n)))
+/** Of a plan, or an environment. */
+const anyName = fc.stringMatching(/^[a-z][a-z0-9-]{0,31}$/)
+const anyHash = fc.stringMatching(/^[0-9a-f]{64}$/)
+const anyPrefix = fc.string({ maxLength: 20 })
+const anyCount = fc.integer({ min: 1, max: 1_000_000 })
+
+const anyLimits: fc.Arbitrary<AccountLimits> = fc.record(
+  {
+    requestsPerMinute: anyCount,
+    maxMessages: anyCount,
+    retention: fc.constantFrom('30m', '24h', '30d').map((text) => parseRetention(text) ?? { text, ms: 0 }),
+  },
+  { requiredKeys: [] },
+)
+
+const anyOpened: fc.Arbitrary<AccountOpened> = fc.record({
+  type: fc.constant('AccountOpened' as const),
+  accountId,
+  name: fc.string(),
+  plan: anyName,
+  limits: fc.option(anyLimits),
+  openedAt: anyDay,
+})
+
+/** Events of one account, a few keys and a few webhooks, so that they meet. */
+export const anyAccountEvent: fc.Arbitrary<AccountEvent> = fc.oneof(
+  anyOpened,
+  fc.record({
+    type: fc.constant('PlanChanged' as const),
+    accountId,
+    plan: anyName,
+    limits: fc.option(anyLimits),
+    changedAt: anyDay,
+  }),
+  fc.record({
+    type: fc.constant('ApiKeyIssued' as const),
+    accountId,
+    keyId: anyKeyId,
+    name: fc.string(),
+    environment: anyName,
+    scopes: fc.subarray([...SCOPES]),
+    rateLimit: fc.option(anyCount),
+    secretHash: anyHash,
+    prefix: anyPrefix,
+    issuedAt: anyDay,
+  }),
+  fc.record({
+    type: fc.constant('ApiKeyRotated' as const),
+    accountId,
+    keyId: anyKeyId,
+    rotation: fc.integer({ min: 1, max: 3 }),
+    secretHash: anyHash,
+    prefix: anyPrefix,
+    graceEndsAt: anyDay,
+    rotatedAt: anyDay,
+  }),
+  fc.record({
+    type: fc.constant('ApiKeyRevoked' as const),
+    accountId,
+    keyId: anyKeyId,
+    revokedBy: anyKeyId,
+    revokedAt: anyDay,
+  }),
+  anyRegistrationEvent(accountId),
+)
+
+export const anyAccountSequence = fc.array(anyAccountEvent, { maxLength: 12 })
+
+/** What a log can hold: nobody knows an account, a key or a webhook, or its last rotation, before it is on the log. */
+export const anyAccountHistory = fc
+  .tuple(anyOpened, anyAccountSequence)
+  .map(([first, rest]): AccountEvent[] => [first, ...withCauses(rest)])
+
+function withCauses(events: readonly AccountEvent[]): AccountEvent[] {
+  const rotations = new Map<KeyId, number>()
+  const isCausedRegistration = isCaused()
+  return events.filter((event) => {
+    if (event.type === 'AccountOpened' || event.type === 'PlanChanged') return true
+    if ('webhookId' in event) return isCausedRegistration(event)
+    const { type, keyId } = event
+    const known = rotations.get(keyId)
+    if (type === 'ApiKeyIssued') {
+      if (known === undefined) rotations.set(keyId, 0)
+      return true
+    }
+    if (known === undefined) return false
+    if (type === 'ApiKeyRevoked') return true
+    if (event.rotation > known + 1) return false
+    rotations.set(keyId, Math.max(known, event.rotation))
+    return true
+  })
+}
