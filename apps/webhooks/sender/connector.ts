@@ -1,13 +1,24 @@
+import { lookup } from 'node:dns/promises'
 import { connect, isIP, isIPv6, type LookupFunction, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { buildConnector } from 'undici'
-import { NOT_PUBLIC, type DestinationPolicy } from './destination.js'
+import { DnsLookUps, type DnsAnswer } from '#libs/runtime/dns-look-ups.js'
+import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
+import { knownAddresses, NOT_PUBLIC, type DestinationPolicy } from './destination.js'
 import { connectFault, tlsFault, AttemptFault } from './faults.js'
-import type { HostAddresses } from './host-addresses.js'
 
 export interface ConnectorOptions {
-  addresses: HostAddresses
   policy: DestinationPolicy
+  /** Null for the system's. */
+  dnsServers: readonly string[] | null
+  /**
+   * Whether names are asked of the machine, as all else on it asks: its hosts file and search domains count. That has
+   * a few threads for the whole process, which names that don't answer would hold.
+   */
+  asksMachine: boolean
+  lookUpMs: number
+  /** For which what DNS said is used. */
+  dnsKeptMs: number
   /** For a TCP connection to one of the addresses. */
   connectMs: number
   tlsMs: number
@@ -15,6 +26,10 @@ export interface ConnectorOptions {
 
 /** Before the next address is tried. */
 const EACH_ADDRESS_MS = 1_000
+/** A name may have any number; no more than these are tried. */
+const MAX_ADDRESSES = 8
+/** Certain answers: there is no such name, or it has no address, or it can be no name. */
+const NOTHING = /^(ENOTFOUND|ENODATA|EBADNAME)$/
 
 /**
  * Opens the connections that requests are sent over, each only to an address that has been checked, in this connection,
@@ -22,10 +37,13 @@ const EACH_ADDRESS_MS = 1_000
  * so the check does not rely on one.
  */
 export class Connector {
+  private readonly dns: DnsLookUps
   private readonly opening = new Set<Socket>()
   private isClosed = false
 
-  constructor(private readonly options: ConnectorOptions) {}
+  constructor(private readonly options: ConnectorOptions) {
+    this.dns = new DnsLookUps(options.dnsServers, { keptMs: options.dnsKeptMs })
+  }
 
   /** As undici asks for a connection; what fails is an AttemptFault. */
   readonly connect: buildConnector.connector = (wanted, callback) => {
@@ -38,17 +56,55 @@ export class Connector {
   /** Gives up what is being opened. */
   close(): void {
     this.isClosed = true
+    this.dns.close()
     for (const socket of this.opening) socket.destroy()
   }
 
   private async open({ hostname, protocol, port }: buildConnector.Options): Promise<Socket> {
-    const addresses = await this.options.addresses.of(hostname)
+    const addresses = await this.addressesOf(hostname)
     // The others are not tried: a public name may have private addresses beside public ones, as DNS64 makes them.
     const allowed = addresses.filter((address) => this.options.policy.isAddressAllowed(address))
     if (allowed.length === 0) throw new AttemptFault('refused-address', NOT_PUBLIC)
     const isTls = protocol === 'https:'
     const tcp = await this.openTcp(allowed, port === '' ? (isTls ? 443 : 80) : Number(port))
     return isTls ? await this.openTls(tcp, hostname) : tcp
+  }
+
+  /** IPv4 first, at least one. Rejects with AttemptFault. */
+  private async addressesOf(host: string): Promise<readonly string[]> {
+    const known = knownAddresses(host)
+    if (known !== null) return known
+    const addresses = this.options.asksMachine ? await this.askMachine(host) : await this.askDns(host)
+    return addresses.slice(0, MAX_ADDRESSES)
+  }
+
+  private async askMachine(host: string): Promise<string[]> {
+    try {
+      const found = await beforeDeadline(
+        this.options.lookUpMs,
+        lookup(host, { all: true, order: 'ipv4first' }),
+      )
+      return found.map(({ address }) => address)
+    } catch (error) {
+      throw nameFault(error instanceof DeadlineError)
+    }
+  }
+
+  private async askDns(host: string): Promise<string[]> {
+    const answers = await Promise.all(['A', 'AAAA'].map((type) => this.askDnsFor(host, type)))
+    const addresses = answers.flatMap((answer) => ('records' in answer ? (answer.records as string[]) : []))
+    if (addresses.length > 0) return addresses
+    const isUnknown = answers.some((answer) => 'code' in answer && !NOTHING.test(answer.code))
+    throw nameFault(isUnknown)
+  }
+
+  private async askDnsFor(host: string, type: string): Promise<DnsAnswer> {
+    try {
+      return await beforeDeadline(this.options.lookUpMs, this.dns.ask(host, type))
+    } catch (error) {
+      if (error instanceof DeadlineError) return { code: 'ETIMEOUT' }
+      throw error
+    }
   }
 
   private openTcp(addresses: readonly string[], port: number): Promise<Socket> {
@@ -80,7 +136,7 @@ export class Connector {
     return this.once(socket, 'secureConnect', { withinMs: this.options.tlsMs, late, faultOf: tlsFault })
   }
 
-  /** The socket once it is that far; else it is destroyed. */
+  /** Resolves with the socket at the event; else it is destroyed. */
   private async once(
     socket: Socket,
     event: 'connect' | 'secureConnect',
@@ -110,6 +166,11 @@ export class Connector {
       if (!socket.destroyed) socket.off('error', onError)
     }
   }
+}
+
+function nameFault(isUnknown: boolean): AttemptFault {
+  const detail = isUnknown ? 'the addresses of the name could not be asked for' : 'the name has no address'
+  return new AttemptFault('dns', detail)
 }
 
 function answering(addresses: readonly string[]): LookupFunction {

@@ -2,11 +2,6 @@ import type { Socket } from 'node:net'
 import { type Dispatcher, Client, type buildConnector } from 'undici'
 import { exchangeFault, AttemptFault, type AttemptOutcome } from './faults.js'
 
-export interface ExchangeBounds {
-  /** For the answer's content: what became of the attempt is known by then. */
-  contentMs: number
-}
-
 /** Of the answer's content. */
 const MAX_KEPT_BYTES = 1_024
 const MAX_READ_BYTES = 64 * 1_024
@@ -32,11 +27,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
   private readonly kept: Buffer[] = []
   private readBytes = 0
 
-  /** Times are those of `performance.now()`; past the deadline it is over, whatever it waits for. */
+  /**
+   * Times are those of `performance.now()`; past the deadline it is over, whatever it waits for. `contentMs`: for the
+   * answer's content; what became of the attempt is known by then.
+   */
   constructor(
     private readonly begunAt: number,
     private readonly deadline: number,
-    private readonly bounds: ExchangeBounds,
+    private readonly contentMs: number,
   ) {
     this.outcome = this.settled.promise
     this.timer = this.cutIn(Infinity)
@@ -58,12 +56,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const retryAfter = Array.isArray(said) ? said[0] : said
     this.response = { status, latencyMs: this.elapsedMs(), retryAfter }
     clearTimeout(this.timer)
-    this.timer = this.cutIn(this.bounds.contentMs)
+    this.timer = this.cutIn(this.contentMs)
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const room = Math.max(MAX_KEPT_BYTES - this.readBytes, 0)
-    if (room > 0) this.kept.push(chunk.subarray(0, room))
+    const bytesLeft = MAX_KEPT_BYTES - this.readBytes
+    if (bytesLeft > 0) this.kept.push(chunk.subarray(0, bytesLeft))
     this.readBytes += chunk.length
     if (this.readBytes > MAX_READ_BYTES) this.cut()
   }
@@ -146,45 +144,31 @@ function bounded(ms: number): number {
   return Math.min(Math.max(ms, 0), MAX_MS)
 }
 
-/**
- * Of one answer, interim ones, chunk extensions and trailers included: undici bounds none of these, and does not tell
- * of them.
- */
+/** Of one answer, interim ones, chunk extensions and trailers included: undici limits and reports none of these. */
 const MAX_RESPONSE_BYTES = 1024 * 1024
 
 /** A connection for one exchange after the other, which reads only so much of each. */
 export class GuardedClient extends Client {
-  private readonly reading: BoundedReading
+  private socket: Socket | null = null
+  /** Of the exchanges before this one. */
+  private bytesBefore = 0
 
   constructor(origin: URL, options: Client.Options, connect: buildConnector.connector) {
-    const reading = new BoundedReading()
-    super(origin, { ...options, connect: reading.over(connect) })
-    this.reading = reading
+    super(origin, {
+      ...options,
+      connect: (wanted, callback) =>
+        connect(wanted, (...result) => {
+          if (result[1] !== null) this.watch(result[1])
+          callback(...result)
+        }),
+    })
   }
 
   /** Tells the exchange whether the connection stood already. */
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     if (handler instanceof Exchange) handler.isOnKeptConnection = this.stats.connected
-    this.reading.beginAnew()
-    return super.dispatch(options, handler)
-  }
-}
-
-class BoundedReading {
-  private socket: Socket | null = null
-  private bytesBefore = 0
-
-  beginAnew(): void {
     this.bytesBefore = this.socket?.bytesRead ?? 0
-  }
-
-  over(connect: buildConnector.connector): buildConnector.connector {
-    return (wanted, callback) => {
-      connect(wanted, (...result) => {
-        if (result[1] !== null) this.watch(result[1])
-        callback(...result)
-      })
-    }
+    return super.dispatch(options, handler)
   }
 
   private watch(socket: Socket): void {

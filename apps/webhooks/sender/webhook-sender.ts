@@ -3,14 +3,15 @@ import { LRUCache } from 'lru-cache'
 import { type Dispatcher, Pool } from 'undici'
 import { Connector } from './connector.js'
 import { type DestinationPolicy, type DestinationSettings, policyOf, readDestination } from './destination.js'
-import { Exchange, type ExchangeBounds, failed, GuardedClient } from './exchange.js'
-import { HostAddresses } from './host-addresses.js'
+import { Exchange, failed, GuardedClient } from './exchange.js'
 import { AttemptFault, type AttemptOutcome } from './faults.js'
 
-export interface SenderBounds extends ExchangeBounds {
+export interface SenderBounds {
   lookUpMs: number
   connectMs: number
   tlsMs: number
+  /** For the content of an answer, once its headers have come. */
+  contentMs: number
   /** Origins that connections are kept to, counted for each owner. */
   origins: number
   /** For which an idle connection is kept. */
@@ -62,7 +63,6 @@ const USER_AGENT = 'Mayfly-Webhooks/1'
 export class WebhookSender {
   private readonly bounds: SenderBounds
   private readonly policy: DestinationPolicy
-  private readonly addresses: HostAddresses
   private readonly connector: Connector
   private readonly pools: LRUCache<string, Pool>
   private readonly attempts = new Set<Promise<unknown>>()
@@ -70,20 +70,14 @@ export class WebhookSender {
   private isClosed = false
 
   constructor(private readonly options: WebhookSenderOptions) {
-    const bounds = { ...BOUNDS, ...options.bounds }
-    this.bounds = bounds
-    this.policy = options.policy ?? policyOf(options)
-    this.addresses = new HostAddresses({
-      dnsServers: options.dnsServers,
-      asksMachine: options.allowPrivate && options.dnsServers === null,
-      withinMs: bounds.lookUpMs,
-      keptMs: bounds.dnsKeptMs,
-    })
-    const { connectMs, tlsMs } = bounds
-    this.connector = new Connector({ addresses: this.addresses, policy: this.policy, connectMs, tlsMs })
+    const { allowPrivate, dnsServers, policy = policyOf(options) } = options
+    this.bounds = { ...BOUNDS, ...options.bounds }
+    this.policy = policy
+    const asksMachine = allowPrivate && dnsServers === null
+    this.connector = new Connector({ ...this.bounds, policy, dnsServers, asksMachine })
     this.pools = new LRUCache({
-      max: bounds.origins,
-      dispose: (pool) => remember(this.closings, pool.close()),
+      max: this.bounds.origins,
+      dispose: (pool) => addUntilOver(this.closings, pool.close()),
     })
   }
 
@@ -95,7 +89,7 @@ export class WebhookSender {
   async post(post: Post): Promise<AttemptOutcome> {
     if (this.isClosed) throw new Error('the sender of webhooks is closed')
     const attempt = this.attempt(post)
-    remember(this.attempts, attempt)
+    addUntilOver(this.attempts, attempt)
     return attempt
   }
 
@@ -103,7 +97,7 @@ export class WebhookSender {
   async close(): Promise<void> {
     this.isClosed = true
     await Promise.all(this.attempts)
-    this.addresses.close()
+    // Connections that nobody waits for any more may still be opening.
     this.connector.close()
     this.pools.clear()
     await Promise.all(this.closings)
@@ -113,9 +107,7 @@ export class WebhookSender {
     const begunAt = performance.now()
     const deadline = begunAt + (post.timeoutMs ?? this.options.timeoutMs)
     const destination = readDestination(post.url, this.policy)
-    if (destination.kind === 'refused') {
-      return failed(new AttemptFault(destination.reason, destination.detail), 0)
-    }
+    if (destination instanceof AttemptFault) return failed(destination, 0)
     const { origin, path } = destination
     const headers = {
       'content-type': 'application/json',
@@ -123,12 +115,11 @@ export class WebhookSender {
       ...signatureHeaders(post.id, new Date(), post.body, post.secrets),
     }
     const request = { origin, path, method: 'POST', headers, body: post.body }
-    const first = new Exchange(begunAt, deadline, this.bounds)
+    const begin = () => new Exchange(begunAt, deadline, this.bounds.contentMs)
+    const first = begin()
     const outcome = await this.exchange(post.owner, request, first)
     const isStale = outcome.kind === 'failed' && outcome.reason === 'reset' && first.isOnKeptConnection
-    return isStale
-      ? await this.exchange(post.owner, request, new Exchange(begunAt, deadline, this.bounds))
-      : outcome
+    return isStale ? await this.exchange(post.owner, request, begin()) : outcome
   }
 
   /** After a failure no connection of the owner to the origin is kept: those with requests end with these. */
@@ -168,28 +159,17 @@ export class WebhookSender {
   }
 }
 
-/** Until it is over, well or not. */
-function remember(works: Set<Promise<unknown>>, work: Promise<unknown>): void {
+/** Until it has succeeded or failed. */
+function addUntilOver(works: Set<Promise<unknown>>, work: Promise<unknown>): void {
   const over = work.catch(() => undefined).finally(() => works.delete(over))
   works.add(over)
-}
-
-export interface SignatureHeaders {
-  'webhook-id': string
-  'webhook-timestamp': string
-  'webhook-signature': string
 }
 
 /**
  * The headers by which a receiver knows who sent the body, when, and whether it came before (Standard Webhooks 1.0):
  * a signature for each secret, in their order. Secrets are the bytes behind `whsec_`. Throws if there is none.
  */
-export function signatureHeaders(
-  id: string,
-  at: Date,
-  body: Uint8Array,
-  secrets: readonly Uint8Array[],
-): SignatureHeaders {
+export function signatureHeaders(id: string, at: Date, body: Uint8Array, secrets: readonly Uint8Array[]) {
   if (secrets.length === 0) throw new Error(`${id} has no secret to be signed with`)
   const seconds = String(Math.floor(at.getTime() / 1_000))
   const signatures = secrets.map(
