@@ -1,33 +1,19 @@
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
-import type { AccountEvent, ApiKeyRotated } from './events.js'
-import type { AccountLimits } from './plan.js'
-import type { Scope } from './api-key.js'
+import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRotated, PlanChanged } from './events.js'
 
-export interface Account {
+/** As it was opened, on the plan that it was last moved to. */
+export interface Account extends Omit<AccountOpened, 'type' | 'accountId'> {
   id: AccountId
-  name: string
-  /** A plan's name, which the plan table may no longer have. */
-  plan: string
-  limits: AccountLimits | null
-  openedAt: Date
 }
 
-export interface ApiKey {
+/** As it was issued, with the secret that it has now. */
+export interface ApiKey extends Omit<ApiKeyIssued, 'type' | 'keyId'> {
   id: KeyId
-  accountId: AccountId
-  name: string
-  environment: string
-  scopes: readonly Scope[]
-  /** Most requests a minute; null if only the account's limit holds. */
-  rateLimit: number | null
-  secretHash: string
-  prefix: string
   /** How often the secret was changed. */
   rotation: number
   /** The secret before this one. One rotation back at most: a key never has more than two that work. */
   former: FormerSecret | null
-  issuedAt: Date
   revokedAt: Date | null
 }
 
@@ -47,11 +33,15 @@ export interface AccountSlice {
 /** Total and idempotent: an event that comes again, or out of place, gives back the slice it was given. */
 export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
   const { account, key, webhook } = slice
+  if ('webhookId' in event) {
+    const after = account === null ? webhook : evolveWebhook(webhook, event)
+    return after === webhook ? slice : { ...slice, webhook: after }
+  }
   switch (event.type) {
     case 'AccountOpened': {
       if (account !== null) return slice
-      const { accountId: id, name, plan, limits, openedAt } = event
-      return { account: { id, name, plan, limits, openedAt }, key, webhook }
+      const { type: _type, accountId: id, ...facts } = event
+      return { account: { ...facts, id }, key, webhook }
     }
     case 'PlanChanged': {
       if (account === null || isOnPlan(account, event)) return slice
@@ -70,14 +60,6 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
     case 'ApiKeyRevoked':
       if (key === null || key.revokedAt !== null) return slice
       return { ...slice, key: { ...key, former: null, revokedAt: event.revokedAt } }
-    case 'WebhookRegistered':
-    case 'WebhookChanged':
-    case 'WebhookSecretRotated':
-    case 'WebhookDisabled':
-    case 'WebhookRemoved': {
-      const after = account === null ? webhook : evolveWebhook(webhook, event)
-      return after === webhook ? slice : { ...slice, webhook: after }
-    }
   }
 }
 
@@ -89,10 +71,7 @@ export function isInForce(key: ApiKey, secretHash: string, now: Date): boolean {
 }
 
 /** Whether the account is already as the plan and the limits would have it. */
-export function isOnPlan(
-  account: Account,
-  { plan, limits }: { plan: string; limits: AccountLimits | null },
-): boolean {
+export function isOnPlan(account: Account, { plan, limits }: Pick<PlanChanged, 'plan' | 'limits'>): boolean {
   return (
     account.plan === plan &&
     account.limits?.requestsPerMinute === limits?.requestsPerMinute &&

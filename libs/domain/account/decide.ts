@@ -1,40 +1,24 @@
 import { accept, refuse, type Decision } from '#libs/domain/events/decision.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { isOnPlan, type AccountSlice } from './account.js'
-import type { AccountEvent } from './events.js'
+import type { AccountEvent, AccountOpened, ApiKeyIssued } from './events.js'
 import type { AccountLimits, Plan } from './plan.js'
-import type { Scope } from './api-key.js'
 
 /** Keys of one account that are not revoked. */
 export const MAX_ACTIVE_KEYS = 1_000
 export const LONGEST_GRACE_MS = 7 * 86_400_000
 
 export type AccountCommand =
-  | {
-      type: 'OpenAccount'
-      accountId: AccountId
-      name: string
-      plan: Plan
-      limits: AccountLimits | null
-      now: Date
-    }
+  | (Pick<AccountOpened, 'accountId' | 'name' | 'limits'> & { type: 'OpenAccount'; plan: Plan; now: Date })
   | { type: 'ChangePlan'; accountId: AccountId; plan: Plan; limits: AccountLimits | null; now: Date }
-  | {
+  | (Omit<ApiKeyIssued, 'type' | 'issuedAt'> & {
       type: 'IssueApiKey'
-      accountId: AccountId
-      keyId: KeyId
-      name: string
-      environment: string
-      scopes: readonly Scope[]
-      rateLimit: number | null
-      secretHash: string
-      prefix: string
       /** As it is for this account. */
       plan: Plan
       /** Of the account, as the view has them. */
       activeKeys: number
       now: Date
-    }
+    })
   | {
       type: 'RotateApiKey'
       accountId: AccountId
@@ -100,11 +84,10 @@ export function decide(
 }
 
 function open(command: Extract<AccountCommand, { type: 'OpenAccount' }>): Decision<AccountEvent, Refusal> {
-  const { accountId, name, plan, limits, now } = command
-  if (limits !== null && !plan.isPerAccount) {
-    return refuse({ code: 'limits-not-per-account', plan: plan.name })
-  }
-  return accept({ type: 'AccountOpened', accountId, name, plan: plan.name, limits, openedAt: now })
+  const { accountId, name, limits, now } = command
+  const plan = command.plan.name
+  if (limits !== null && !command.plan.isPerAccount) return refuse({ code: 'limits-not-per-account', plan })
+  return accept({ type: 'AccountOpened', accountId, name, plan, limits, openedAt: now })
 }
 
 function issue(command: Extract<AccountCommand, { type: 'IssueApiKey' }>): Decision<AccountEvent, Refusal> {

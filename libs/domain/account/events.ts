@@ -20,6 +20,9 @@ import { SCOPES } from './api-key.js'
 
 const retention = kind(Type.String(), ({ text: written }: Lifespan) => written, readRetention)
 
+/** A plan's name, which the table of plans may no longer have. */
+const plan = text
+
 /** Absent limits are those of the plan; null if all are. */
 const limits = optional(partial({ requestsPerMinute: count, retention, maxMessages: count }), null)
 
@@ -27,12 +30,12 @@ const limits = optional(partial({ requestsPerMinute: count, retention, maxMessag
 export const ACCOUNT_EVENTS = {
   AccountOpened: event(
     'account.opened',
-    { accountId: id('acc'), name: text, plan: text, limits, openedAt: time },
+    { accountId: id('acc'), name: text, plan, limits, openedAt: time },
     // Version 1 had no limits and four names of plans.
     { version: 2 },
   ),
 
-  PlanChanged: event('account.plan-changed', { accountId: id('acc'), plan: text, limits, changedAt: time }),
+  PlanChanged: event('account.plan-changed', { accountId: id('acc'), plan, limits, changedAt: time }),
 
   ApiKeyIssued: event('account.api-key-issued', {
     accountId: id('acc'),

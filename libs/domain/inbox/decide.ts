@@ -1,35 +1,17 @@
 import { accept, refuse, type Decision } from '#libs/domain/events/decision.js'
-import type { AccountId, InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
-import type { Address } from './address.js'
-import type { InboxAttribution, InboxEvent } from './events.js'
-import { asOf, type EndedInbox, type Inbox, type InboxSlice } from './inbox.js'
+import type { InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
+import type { InboxCreated, InboxEvent, MessageReceived } from './events.js'
+import { asOf, type EndedInbox, type InboxSlice } from './inbox.js'
 import type { Lifespan } from './lifespan.js'
 
 export type InboxCommand =
-  | {
+  | (Omit<InboxCreated, 'type' | 'duration' | 'createdAt' | 'expiresAt'> & {
       type: 'CreateInbox'
-      inboxId: InboxId
-      accountId: AccountId
-      environment: string
-      keyId: KeyId
-      address: Address
       lifespan: Lifespan
       retention: Lifespan
-      labels: Readonly<Record<string, string>>
-      maxMessages: number
-      isProtected: boolean
-      sealed: Uint8Array
       now: Date
-    }
-  | {
-      type: 'ReceiveMessage'
-      inboxId: InboxId
-      messageId: MessageId
-      size: number
-      digest: string
-      sealed: Uint8Array
-      now: Date
-    }
+    })
+  | (Omit<MessageReceived, 'type' | 'receivedAt' | 'inbox'> & { type: 'ReceiveMessage'; now: Date })
   | { type: 'DeleteMessage'; inboxId: InboxId; messageId: MessageId; keyId: KeyId; now: Date }
   | { type: 'DeleteInbox'; inboxId: InboxId; keyId: KeyId; now: Date }
   | { type: 'ExpireInbox'; inboxId: InboxId; now: Date }
@@ -51,11 +33,12 @@ export function decide({ inbox, message }: InboxSlice, command: InboxCommand): D
   if (command.type === 'CreateInbox') return create(command)
   if (inbox === null) return refuse({ code: 'unknown-inbox' })
   const { inboxId, now } = command
+  const ofInbox = { inboxId, inbox: { keyId: inbox.keyId, labels: inbox.labels } }
 
   if (command.type === 'ExpireInbox') {
     const isDue = inbox.state === 'active' && now >= inbox.expiresAt
     if (!isDue) return accept()
-    return accept({ type: 'InboxExpired', inboxId, expiredAt: inbox.expiresAt, inbox: attributionOf(inbox) })
+    return accept({ type: 'InboxExpired', ...ofInbox, expiredAt: inbox.expiresAt })
   }
 
   const current = asOf(inbox, now)
@@ -64,36 +47,21 @@ export function decide({ inbox, message }: InboxSlice, command: InboxCommand): D
 
   switch (command.type) {
     case 'ReceiveMessage': {
-      const { messageId, size, digest, sealed } = command
+      const { type: _type, now: receivedAt, ...facts } = command
       if (current.messageCount >= current.maxMessages) {
         return refuse({ code: 'inbox-full', maxMessages: current.maxMessages })
       }
-      return accept({
-        type: 'MessageReceived',
-        inboxId,
-        messageId,
-        receivedAt: now,
-        size,
-        digest,
-        sealed,
-        inbox: attributionOf(current),
-      })
+      return accept({ type: 'MessageReceived', ...ofInbox, ...facts, receivedAt })
     }
     case 'DeleteMessage': {
       if (message === null) return refuse({ code: 'unknown-message' })
       if (message.state === 'deleted') return accept()
       const { messageId, keyId } = command
-      const inbox = attributionOf(current)
-      return accept({ type: 'MessageDeleted', inboxId, messageId, keyId, deletedAt: now, inbox })
+      return accept({ type: 'MessageDeleted', ...ofInbox, messageId, keyId, deletedAt: now })
     }
     case 'DeleteInbox':
-      const { keyId } = command
-      return accept({ type: 'InboxDeleted', inboxId, keyId, deletedAt: now, inbox: attributionOf(current) })
+      return accept({ type: 'InboxDeleted', ...ofInbox, keyId: command.keyId, deletedAt: now })
   }
-}
-
-function attributionOf({ keyId, labels }: Inbox): InboxAttribution {
-  return { keyId, labels }
 }
 
 /** Also to be asked before anything is made for an inbox that would be refused. */

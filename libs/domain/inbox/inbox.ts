@@ -87,20 +87,8 @@ function ended(
   endedBy: KeyId | null,
 ): EndedInbox {
   const { id, accountId, environment, keyId, address, labels, isProtected, createdAt, messageCount } = inbox
-  return {
-    id,
-    accountId,
-    environment,
-    keyId,
-    address,
-    labels,
-    isProtected,
-    createdAt,
-    messageCount,
-    state,
-    endedAt,
-    endedBy,
-  }
+  const kept = { id, accountId, environment, keyId, address, labels, isProtected, createdAt, messageCount }
+  return { ...kept, state, endedAt, endedBy }
 }
 
 /** How an inbox stands at a moment: past its expiry it has ended, whether or not the event has come. */

@@ -1,13 +1,12 @@
 import { accept, refuse, type Decision } from '#libs/domain/events/decision.js'
-import type { AccountId, InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { AccountId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type {
-  PartitionEnd,
   RegistrationEvent,
   SealedSecret,
-  StartFrom,
   StoredUrl,
+  WebhookChanged,
   WebhookDisabled,
-  WebhookEventType,
+  WebhookRegistered,
 } from './events.js'
 import { isAsChanged, REMOVED, type WebhookEntry, faultOfUrl } from './webhook.js'
 
@@ -31,25 +30,15 @@ export interface RequestedUrl {
 }
 
 export type WebhookCommand =
-  | (Given & {
+  | (Omit<WebhookRegistered, 'type' | 'url' | 'registeredAt'> & {
       type: 'RegisterWebhook'
-      environment: string
-      inboxId: InboxId | null
       url: RequestedUrl
-      events: readonly WebhookEventType[]
-      secret: SealedSecret
-      startFrom: StartFrom
-      positions: readonly PartitionEnd[]
+      now: Date
       /** How many the inbox, or the environment, has, as the view shows it. */
       registered: number
     })
-  | (Given & {
-      type: 'ChangeWebhook'
-      /** Null, as for the others, leaves it as it is. */
-      url: RequestedUrl | null
-      events: readonly WebhookEventType[] | null
-      state: 'active' | 'disabled' | null
-    })
+  /** What is null stays as it was. */
+  | (Given & Pick<WebhookChanged, 'events' | 'state'> & { type: 'ChangeWebhook'; url: RequestedUrl | null })
   | (Given & { type: 'RotateWebhookSecret'; secret: SealedSecret; graceMs: number })
   | (Given & { type: 'DisableWebhook'; reason: WebhookDisabled['reason'] })
   | (Given & { type: 'RemoveWebhook' })

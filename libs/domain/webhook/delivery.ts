@@ -1,24 +1,18 @@
-import type { AccountId, DeliveryId, ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { DeliveryId } from '#libs/domain/ids/typeid.js'
 import type {
   AttemptFacts,
   DeliveryAbandoned,
   DeliveryEvent,
   DeliveryFailed,
+  DeliveryRequested,
   DeliverySucceeded,
-  Notification,
 } from './webhook-events.js'
 
 export const DELIVERY_STATES = ['pending', 'succeeded', 'failed', 'abandoned'] as const
 
 /** Something that one webhook is told, and how that went. */
-export interface Delivery {
+export interface Delivery extends Omit<DeliveryRequested, 'type' | 'deliveryId'> {
   id: DeliveryId
-  webhookId: WebhookId
-  accountId: AccountId
-  environment: string
-  notification: Notification
-  replayId: ReplayId | null
-  requestedAt: Date
   /** `failed`: there are no more attempts. */
   state: (typeof DELIVERY_STATES)[number]
   /** In the order in which they were made. */

@@ -1,6 +1,6 @@
-import type { AccountId, ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { ReplayId } from '#libs/domain/ids/typeid.js'
 import type { Delivery } from './delivery.js'
-import type { ReplayEvent, ReplayPlace, ReplaySelection } from './webhook-events.js'
+import type { ReplayEvent, ReplayPlace, ReplayRequested, ReplaySelection } from './webhook-events.js'
 
 export const REPLAY_STATES = ['running', 'completed', 'cancelled'] as const
 
@@ -8,13 +8,8 @@ export const REPLAY_STATES = ['running', 'completed', 'cancelled'] as const
 export const MAX_RUNNING_REPLAYS = 5
 
 /** Deliveries asked for once more, or for the first time of what was there before the webhook. */
-export interface Replay {
+export interface Replay extends Omit<ReplayRequested, 'type' | 'replayId'> {
   id: ReplayId
-  webhookId: WebhookId
-  accountId: AccountId
-  environment: string
-  selection: ReplaySelection
-  requestedAt: Date
   /** Steps made. */
   steps: number
   /** Where it goes on; null once everything has been asked for. */

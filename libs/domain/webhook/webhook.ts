@@ -1,37 +1,25 @@
-import type { AccountId, InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { WebhookId } from '#libs/domain/ids/typeid.js'
 import type {
   DisabledReason,
-  PartitionEnd,
   RegistrationEvent,
   SealedSecret,
-  StartFrom,
   StoredUrl,
   WebhookChanged,
-  WebhookEventType,
+  WebhookRegistered,
 } from './events.js'
 
-/** Where an inbox's, or an environment's, events are sent to. */
-export interface Webhook {
+/** Where an inbox's, or an environment's, events are sent to: as it was registered, and changed since. */
+export interface Webhook extends Omit<WebhookRegistered, 'type' | 'webhookId' | 'registeredAt'> {
   id: WebhookId
-  accountId: AccountId
-  environment: string
-  /** Null for all inboxes of the environment. */
-  inboxId: InboxId | null
-  url: StoredUrl
-  events: readonly WebhookEventType[]
   state: 'active' | 'disabled'
   /** Null of an active one. */
   disabledReason: DisabledReason | null
   /** When it was registered, or last told to be active again. */
   activeSince: Date
-  secret: SealedSecret
   /** The secret before this one. One rotation back at most: never more than two sign. */
   former: FormerSecret | null
   /** How often the secret was changed. */
   rotation: number
-  startFrom: StartFrom
-  /** Ends of partitions of inbox-events, taken before the registration was on the log. */
-  positions: readonly PartitionEnd[]
   createdAt: Date
 }
 
