@@ -3,7 +3,6 @@ import type { Recorder } from '#libs/ports/event-log/codecs.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { DueInboxes, InboxQueries } from '#libs/ports/read-model/queries.js'
-import { Repetition } from '#libs/runtime/timing/repetition.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { LifecycleMetrics } from './lifecycle-metrics.js'
 
@@ -16,7 +15,6 @@ export interface ExpiryOptions {
   metrics: LifecycleMetrics
 }
 
-const LOOK_EVERY_MS = 500
 const CHUNK = 500
 
 /**
@@ -24,22 +22,10 @@ const CHUNK = 500
  * that is ended twice has ended once.
  */
 export class Expiry {
-  private readonly looking: Repetition
+  constructor(private readonly options: ExpiryOptions) {}
 
-  constructor(private readonly options: ExpiryOptions) {
-    this.looking = new Repetition({ everyMs: LOOK_EVERY_MS, work: (signal) => this.expireAllDue(signal) })
-  }
-
-  start(): void {
-    this.looking.start()
-  }
-
-  /** Resolves once the look under way is over. */
-  stop(): Promise<void> {
-    return this.looking.stop()
-  }
-
-  private async expireAllDue(signal: AbortSignal): Promise<void> {
+  /** Deals with its own errors. */
+  async expireAllDue(signal: AbortSignal): Promise<void> {
     let isMore = true
     while (isMore && !signal.aborted) isMore = await this.expireDue()
   }

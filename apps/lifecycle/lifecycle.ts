@@ -1,14 +1,17 @@
-import { Module } from '@nestjs/common'
+import { Controller, Module, UseFilters } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
-import type { CustomStrategy } from '@nestjs/microservices'
+import { EventPattern, Payload, type CustomStrategy } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
-import { Recorder } from '#libs/ports/event-log/codecs.js'
+import { inboxEventCodec, Recorder } from '#libs/ports/event-log/codecs.js'
+import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
+import type { BatchOutcome, LogLayout, RecordBatch } from '#libs/ports/event-log/event-log.js'
+import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
-import { EventLogStrategy } from '#libs/role/event-log-strategy.js'
+import { EventLogStrategy, PassErrorsOn } from '#libs/role/event-log-strategy.js'
 import { RoleConsumers } from '#libs/role/role-consumers.js'
-import { ErasureController, LifecyclePorts } from './erasure.controller.js'
+import { Repetition } from '#libs/runtime/timing/repetition.js'
 import { Expiry } from './expiry.js'
 import { LifecycleMetrics } from './lifecycle-metrics.js'
 
@@ -29,29 +32,28 @@ export interface Lifecycle {
   close(): Promise<void>
 }
 
+const EXPIRE_EVERY_MS = 500
+
 export async function startLifecycle({
   engine,
   now,
   logger,
   registry,
 }: LifecycleOptions): Promise<Lifecycle> {
+  const { log, vault, inboxes, signals } = engine
   const metrics = new LifecycleMetrics(registry, {
-    countActive: () => engine.inboxes.countActive(),
+    countActive: () => inboxes.countActive(),
     onError: (error) => logger.warn({ err: error }, 'active inboxes could not be counted'),
   })
-  const recorder = new Recorder(engine.log, '/mayfly/lifecycle', now)
 
   @Module({
     controllers: [ErasureController],
-    providers: [
-      { provide: LifecyclePorts, useValue: { log: engine.log, vault: engine.vault, logger } },
-      { provide: LifecycleMetrics, useValue: metrics },
-    ],
+    providers: [{ provide: ErasurePorts, useValue: { log, vault, logger, metrics } }],
   })
   class LifecycleModule {}
 
   const consumers = new RoleConsumers({
-    ...{ log: engine.log, group: 'lifecycle', logger, registry },
+    ...{ log, group: 'lifecycle', logger, registry },
     startAt: () => Promise.resolve('committed'),
   })
   const service = await NestFactory.createMicroservice<CustomStrategy>(LifecycleModule, {
@@ -60,14 +62,52 @@ export async function startLifecycle({
     abortOnError: false,
   })
   await service.listen()
-  const { log, inboxes, signals } = engine
   const views = new ConsistentViews(log, inboxes, signals)
+  const recorder = new Recorder(log, '/mayfly/lifecycle', now)
   const expiry = new Expiry({ views, inboxes, recorder, now, logger, metrics })
-  expiry.start()
+  const expiring = new Repetition({
+    everyMs: EXPIRE_EVERY_MS,
+    work: (signal) => expiry.expireAllDue(signal),
+  })
+  expiring.start()
   return {
     async close() {
-      await expiry.stop()
+      await expiring.stop()
       await service.close()
     },
+  }
+}
+
+/** What erasure works with, made by who composes it. */
+abstract class ErasurePorts {
+  abstract readonly log: LogLayout
+  abstract readonly vault: Pick<KeyVault, 'forget'>
+  abstract readonly logger: Logger
+  abstract readonly metrics: LifecycleMetrics
+}
+
+/**
+ * Forgets the key of every inbox that has ended. The group's offset is committed behind that, so that a process
+ * killed at any moment leaves no end without its erasure.
+ */
+@Controller()
+@UseFilters(PassErrorsOn)
+class ErasureController {
+  constructor(private readonly ports: ErasurePorts) {}
+
+  @EventPattern('inbox-events')
+  async forgetEnded(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    const { log, vault, logger, metrics } = this.ports
+    // What can't be decoded the projector sets aside.
+    const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(batch.topic))
+    const ended = events.flatMap(({ recorded: { event } }) =>
+      event.type === 'InboxDeleted' || event.type === 'InboxExpired' ? [event.inboxId] : [],
+    )
+    if (ended.length > 0) {
+      await vault.forget(ended)
+      metrics.forgotten.inc(ended.length)
+      logger.info({ keys: ended.length, partition: batch.partition }, 'keys have been forgotten')
+    }
+    return outcome
   }
 }

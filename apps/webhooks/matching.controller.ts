@@ -1,38 +1,47 @@
 import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
+import { accountEventCodec, inboxEventCodec, type Recorder } from '#libs/ports/event-log/codecs.js'
 import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
-import type { BatchOutcome, LogLayout, RecordBatch } from '#libs/ports/event-log/event-log.js'
-import { inboxEventCodec } from '#libs/ports/event-log/codecs.js'
-import { PassErrorsOn } from '#libs/role/event-log-strategy.js'
-import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
+import type {
+  BatchOutcome,
+  LogLayout,
+  LogReader,
+  PartitionRange,
+  RecordBatch,
+} from '#libs/ports/event-log/event-log.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
-import { notificationsIn } from './matching.js'
+import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
+import { PassErrorsOn } from '#libs/role/event-log-strategy.js'
+import { firstReplayIdOf, notificationsIn } from './matching.js'
 import type { Requests } from './requests.js'
-import { WebhookMetrics } from './webhook-metrics.js'
+import type { WebhookMetrics } from './webhook-metrics.js'
 
 /** What matching works with, made by who composes it. */
 export abstract class MatchingPorts {
-  abstract readonly log: LogLayout
-  abstract readonly webhooks: Pick<WebhookQueries, 'webhooksFor'>
-  abstract readonly views: Pick<ConsistentViews, 'readLatest' | 'waitUntilVisible'>
+  abstract readonly log: LogLayout & LogReader
+  abstract readonly webhooks: Pick<WebhookQueries, 'webhook' | 'webhooksFor'>
+  abstract readonly views: Pick<ConsistentViews, 'readLatest' | 'waitUntilVisible' | 'waitUntilAllVisible'>
   abstract readonly requests: Requests
+  abstract readonly recorder: Pick<Recorder, 'record'>
+  abstract readonly metrics: WebhookMetrics
+  abstract readonly now: () => Date
 }
 
+const INBOX_EVENTS = 'inbox-events'
+
 /**
- * Asks for a delivery for each event and each webhook that is to be told of it. The group's offset is committed behind
+ * Requests a delivery for each event and each webhook that is to be told of it. The group's offset is committed behind
  * that, so that a process killed at any moment leaves no event untold.
  */
 @Controller()
 @UseFilters(PassErrorsOn)
 export class MatchingController {
-  constructor(
-    private readonly ports: MatchingPorts,
-    private readonly metrics: WebhookMetrics,
-  ) {}
+  constructor(private readonly ports: MatchingPorts) {}
 
-  @EventPattern('inbox-events')
+  @EventPattern(INBOX_EVENTS)
   async match(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
-    const { log, webhooks, views, requests } = this.ports
+    const { log, webhooks, views, requests, metrics } = this.ports
     const { topic, partition } = batch
     // What can't be decoded the projector sets aside.
     const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
@@ -46,7 +55,67 @@ export class MatchingController {
     // What is told is read from the views, and whether an inbox has a password stands there.
     const { offset } = last.position
     await views.waitUntilVisible({ topic, partition, offset })
-    this.metrics.requested.inc(await requests.ask(notifications, concerned))
+    metrics.requested.inc(await requests.ask(notifications, concerned))
     return outcome
+  }
+
+  /** Follows registrations, and has each new webhook told what it has missed. */
+  @EventPattern('account-events')
+  async follow(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    const { log, webhooks, views } = this.ports
+    const { topic, partition } = batch
+    const { events, outcome } = decodeBatch(accountEventCodec, batch, log.partitionCount(topic))
+    for (const { offset, recorded } of events) {
+      const { event } = recorded
+      if (event.type !== 'WebhookRegistered') continue
+      await views.waitUntilVisible({ topic, partition, offset })
+      const webhook = await webhooks.webhook(event.webhookId)
+      if (webhook !== null) await this.requestMissed(webhook)
+    }
+    return outcome
+  }
+
+  /**
+   * Requests what `match` does not: what came between the registration and the moment from which the views show the
+   * webhook to it, and, if the webhook wants that, what its inboxes held before. What is requested twice is delivered
+   * once. Rejects if the views or the log can't tell yet.
+   */
+  private async requestMissed(webhook: Webhook): Promise<void> {
+    const { log, views } = this.ports
+    const { partitions } = await log.topology(INBOX_EVENTS)
+    const missed = partitions.flatMap(({ partition, end }) => {
+      const since = webhook.positions.find((position) => position.partition === partition)
+      return since === undefined
+        ? []
+        : [{ topic: INBOX_EVENTS, partition, first: since.offset, end } as const]
+    })
+    // What is told is read from the views.
+    await views.waitUntilAllVisible(missed)
+    for (const range of missed) await this.requestRange(webhook, range)
+    if (webhook.startFrom !== 'now') await this.requestHeld(webhook)
+  }
+
+  private async requestRange(webhook: Webhook, range: PartitionRange): Promise<void> {
+    const { log, requests } = this.ports
+    const { topic, partition } = range
+    if (range.first >= range.end) return
+    for await (const records of log.read(range)) {
+      const batch = { topic, partition, from: range.first, next: range.end, records }
+      const { events } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
+      await requests.ask(notificationsIn(events, partition), [webhook])
+    }
+  }
+
+  /** What came before the registration is delivered by a replay: there may be any amount of it. */
+  private async requestHeld({ id: webhookId, accountId, environment, startFrom }: Webhook): Promise<void> {
+    const { recorder, now } = this.ports
+    const replayId = firstReplayIdOf(webhookId)
+    const since = startFrom instanceof Date ? startFrom : null
+    const selection = { kind: 'held', since } as const
+    const ids = { webhookId, replayId, accountId, environment }
+    await recorder.record(
+      { type: 'ReplayRequested', ...ids, selection, requestedAt: now() },
+      { accountId, environment, keyId: null },
+    )
   }
 }

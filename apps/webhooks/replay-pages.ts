@@ -29,7 +29,7 @@ const ROWS_AT_ONCE = 200
 const MAX_ROWS_OF_STEP = 2_000
 const MAX_INBOXES_OF_STEP = 200
 const WITHOUT_END = Number.MAX_SAFE_INTEGER
-const NOTHING_MORE: ReplayPage = { notifications: [], next: null }
+export const NOTHING_MORE: ReplayPage = { notifications: [], next: null }
 
 /** Finds in the views what replays tell, a page at a time. What an inbox that has ended held is not told. */
 export class ReplayPages {

@@ -4,10 +4,8 @@ import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import type { ReplayLeases, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
-import { Repetition } from '#libs/runtime/timing/repetition.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
-import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import type { ReplayPage, ReplayPages } from './replay-pages.js'
+import { NOTHING_MORE, type ReplayPages } from './replay-pages.js'
 import type { Requests } from './requests.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
@@ -25,7 +23,6 @@ export interface ReplayRunnerOptions {
   metrics: WebhookMetrics
 }
 
-const LOOK_EVERY_MS = 250
 /** In which a step is on the log and in the views, or another process makes it again. */
 const LEASE_MS = 15_000
 /** Of one replay without an attempt: what its webhook is told as it happens has no more than these ahead of it. */
@@ -39,22 +36,10 @@ const AFTER_ERROR_MS = 1_000
  * killed within it: its deliveries have the same ids then.
  */
 export class ReplayRunner {
-  private readonly looking: Repetition
+  constructor(private readonly options: ReplayRunnerOptions) {}
 
-  constructor(private readonly options: ReplayRunnerOptions) {
-    this.looking = new Repetition({ everyMs: LOOK_EVERY_MS, work: (signal) => this.runAll(signal) })
-  }
-
-  start(): void {
-    this.looking.start()
-  }
-
-  /** Resolves once the step under way is over. */
-  stop(): Promise<void> {
-    return this.looking.stop()
-  }
-
-  private async runAll(signal: AbortSignal): Promise<void> {
+  /** Runs all that wait for a step; ends once there are none, or after the step under way. Deals with its own errors. */
+  async runAll(signal: AbortSignal): Promise<void> {
     const { replays, now, logger, perSecond } = this.options
     try {
       while (!signal.aborted) {
@@ -84,9 +69,11 @@ export class ReplayRunner {
     const { requests, recorder, views, metrics, now } = this.options
     const webhook = await this.options.webhooks.webhook(replay.webhookId)
     if (webhook?.state === 'disabled') return { asked: 0, againInMs: WHILE_DISABLED_MS }
-    const room = Math.min(MAX_WAITING - (replay.requested - replay.begun), this.options.perSecond)
-    if (room <= 0) return { asked: 0, againInMs: WHILE_WAITING_MS }
-    const { notifications, next } = await this.pageOf(webhook, replay, room)
+    const most = Math.min(MAX_WAITING - (replay.requested - replay.begun), this.options.perSecond)
+    if (most <= 0) return { asked: 0, againInMs: WHILE_WAITING_MS }
+    // A webhook that is gone has nothing more to be told.
+    const { notifications, next } =
+      webhook === null ? NOTHING_MORE : await this.options.pages.page(webhook, replay, most)
     // After the page is read: views that were rebuilt meanwhile may have been incomplete.
     await Promise.all(VIEWED_TOPICS.map((topic) => views.requireComplete(topic)))
     if (webhook !== null) {
@@ -104,11 +91,5 @@ export class ReplayRunner {
     )
     await views.waitUntilVisible(position)
     return { asked: notifications.length, againInMs: 0 }
-  }
-
-  /** A webhook that is gone has nothing more to be told. */
-  private pageOf(webhook: Webhook | null, replay: Replay, most: number): Promise<ReplayPage> {
-    if (webhook === null) return Promise.resolve({ notifications: [], next: null })
-    return this.options.pages.page(webhook, replay, most)
   }
 }

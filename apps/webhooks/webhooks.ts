@@ -14,7 +14,6 @@ import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 import { WebhookSender } from './sender/webhook-sender.js'
 import { Attempts } from './attempts.js'
-import { Backfill, RegistrationPorts, RegistrationsController } from './registrations.controller.js'
 import { Outcomes, Disabling } from './outcomes.js'
 import { Dispatcher } from './dispatcher.js'
 import { MatchingController, MatchingPorts } from './matching.controller.js'
@@ -47,6 +46,7 @@ const LEASE_SLACK_MS = 15_000
 /** As long as the log has what became of them. */
 const KEPT_MS = 30 * 86_400_000
 const FORGET_EVERY_MS = 3_600_000
+const REPLAY_EVERY_MS = 250
 
 export async function startWebhooks({
   engine,
@@ -62,7 +62,6 @@ export async function startWebhooks({
   const views = new ConsistentViews(log, inboxes, signals)
   const outcomes = new Outcomes({ recorder, logger })
   const requests = new Requests({ inboxes, recorder, now })
-  const backfill = new Backfill({ log, views, requests, recorder, now })
   const timeoutMs = settings.webhookTimeoutMs
   const sender = new WebhookSender({
     allowPrivate: settings.webhookAllowPrivate,
@@ -72,11 +71,9 @@ export async function startWebhooks({
   })
 
   @Module({
-    controllers: [MatchingController, RegistrationsController],
+    controllers: [MatchingController],
     providers: [
-      { provide: MatchingPorts, useValue: { log, webhooks, views, requests } },
-      { provide: RegistrationPorts, useValue: { log, webhooks, views, backfill } },
-      { provide: WebhookMetrics, useValue: metrics },
+      { provide: MatchingPorts, useValue: { log, webhooks, views, requests, recorder, metrics, now } },
     ],
   })
   class WebhooksModule {}
@@ -124,7 +121,11 @@ export async function startWebhooks({
     pages: new ReplayPages({ deliveries, inboxes, log, now }),
     perSecond: settings.webhookReplayRate,
   })
-  runner.start()
+  const replaying = new Repetition({
+    everyMs: REPLAY_EVERY_MS,
+    work: (signal) => runner.runAll(signal),
+  })
+  replaying.start()
   const forgetting = new Repetition({
     everyMs: FORGET_EVERY_MS,
     work: async () => {
@@ -139,7 +140,7 @@ export async function startWebhooks({
   return {
     async close() {
       await service.close()
-      await runner.stop()
+      await replaying.stop()
       await dispatcher.stop()
       await forgetting.stop()
       await sender.close()
