@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib'
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const FORM = /^(mf_[a-z][a-z0-9-]{0,31}_[0-9A-Za-z]{32}_)([0-9A-Za-z]{6})$/
 
-/** Random digits from 0 to 61 that a secret is made of. */
+/** Random base62 digits that a secret is made of. */
 export const SECRET_DIGITS = 32
 
 export const ENVIRONMENT = /^[a-z][a-z0-9-]{0,31}$/
@@ -12,27 +12,22 @@ export const ENVIRONMENT = /^[a-z][a-z0-9-]{0,31}$/
 const EVEN = 256 - (256 % ALPHABET.length)
 const BYTES_AT_ONCE = 2 * SECRET_DIGITS
 
-/** A secret of random bytes, the same for the same ones: each digit is as likely as any other. */
+/**
+ * A secret of random bytes, the same for the same ones: each digit is as likely as any other. Its form is
+ * `mf_<environment>_<32 base62>_<6 base62: CRC-32 (ISO 3309) of all before it>`.
+ */
 export function drawSecret(environment: string, bytes: (count: number) => Uint8Array): string {
-  const digits: number[] = []
+  const digits: string[] = []
   while (digits.length < SECRET_DIGITS) {
     const even = bytes(BYTES_AT_ONCE).filter((byte) => byte < EVEN)
-    digits.push(...even.slice(0, SECRET_DIGITS - digits.length))
+    const drawn = Array.from(even, (byte) => ALPHABET.charAt(byte % ALPHABET.length))
+    digits.push(...drawn.slice(0, SECRET_DIGITS - digits.length))
   }
-  return makeSecret(
-    environment,
-    digits.map((byte) => byte % ALPHABET.length),
-  )
-}
-
-/** `mf_<environment>_<32 base62>_<6 base62: CRC-32 (ISO 3309) of all before it>`. */
-export function makeSecret(environment: string, digits: readonly number[]): string {
-  if (digits.length !== SECRET_DIGITS) throw new RangeError(`a secret takes ${SECRET_DIGITS} digits`)
-  const body = `mf_${environment}_${digits.map((digit) => ALPHABET.charAt(digit)).join('')}_`
+  const body = `mf_${environment}_${digits.join('')}_`
   return body + checksum(body)
 }
 
-/** Whether a text has a key's form but not its checksum: a slip in copying, to be told without a look-up. */
+/** Whether a text has a key's form but not its checksum: a copying mistake, found without a look-up. */
 export function isMistyped(secret: string): boolean {
   const [, body = '', sum] = FORM.exec(secret) ?? []
   return sum !== undefined && checksum(body) !== sum
@@ -53,6 +48,8 @@ function checksum(text: string): string {
   return digits
 }
 
+/** For which the secret of a key, or of a webhook, may go on working once another has taken its place. */
+export const LONGEST_GRACE_MS = 7 * 86_400_000
 export const GRACE_UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
 
 /** How long a former secret goes on working: `0`, or a whole number and one of s m h d w, in milliseconds; else null. */

@@ -1,4 +1,5 @@
-import { LONGEST_GRACE_MS, MAX_ACTIVE_KEYS, type AccountCommand } from './decide.js'
+import { LONGEST_GRACE_MS } from './api-key.js'
+import { MAX_ACTIVE_KEYS, type AccountCommand } from './decide.js'
 import {
   ACCOUNT_ID,
   day,

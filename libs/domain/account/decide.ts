@@ -1,12 +1,12 @@
 import { accept, refuse, type Decision } from '#libs/domain/events/decision.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { isOnPlan, type AccountSlice } from './account.js'
+import { LONGEST_GRACE_MS } from './api-key.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued } from './events.js'
 import type { AccountLimits, Plan } from './plan.js'
 
 /** Keys of one account that are not revoked. */
 export const MAX_ACTIVE_KEYS = 1_000
-export const LONGEST_GRACE_MS = 7 * 86_400_000
 
 export type AccountCommand =
   | (Pick<AccountOpened, 'accountId' | 'name' | 'limits'> & { type: 'OpenAccount'; plan: Plan; now: Date })

@@ -1,3 +1,4 @@
+import { LONGEST_GRACE_MS } from '#libs/domain/account/api-key.js'
 import { accept, refuse, type Decision } from '#libs/domain/events/decision.js'
 import type { AccountId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type {
@@ -13,7 +14,6 @@ import { isAsChanged, REMOVED, type WebhookEntry, faultOfUrl } from './webhook.j
 export const MAX_WEBHOOKS_OF_INBOX = 20
 /** For all its inboxes; those of single inboxes are counted with their inbox. */
 export const MAX_WEBHOOKS_OF_ENVIRONMENT = 100
-export const LONGEST_SECRET_GRACE_MS = 7 * 86_400_000
 
 /** Whom a command concerns, and when it was given. */
 interface Given {
@@ -73,9 +73,7 @@ export function decide(
     }
     case 'RotateWebhookSecret': {
       const { secret, graceMs } = command
-      if (graceMs > LONGEST_SECRET_GRACE_MS) {
-        return refuse({ code: 'over-grace', mostMs: LONGEST_SECRET_GRACE_MS })
-      }
+      if (graceMs > LONGEST_GRACE_MS) return refuse({ code: 'over-grace', mostMs: LONGEST_GRACE_MS })
       const rotation = entry.rotation + 1
       const graceEndsAt = new Date(now.getTime() + graceMs)
       const facts = { accountId, webhookId, rotation, secret, graceEndsAt }
