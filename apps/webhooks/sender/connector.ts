@@ -80,10 +80,8 @@ export class Connector {
 
   private async askMachine(host: string): Promise<string[]> {
     try {
-      const found = await beforeDeadline(
-        this.options.lookUpMs,
-        lookup(host, { all: true, order: 'ipv4first' }),
-      )
+      const asked = lookup(host, { all: true, order: 'ipv4first' })
+      const found = await beforeDeadline(this.options.lookUpMs, asked)
       return found.map(({ address }) => address)
     } catch (error) {
       throw nameFault(error instanceof DeadlineError)

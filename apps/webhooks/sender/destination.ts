@@ -65,7 +65,6 @@ export function knownAddresses(host: string): readonly string[] | null {
   return /(^|\.)localhost\.?$/i.test(host) ? ['127.0.0.1', '::1'] : null
 }
 
-type Family = 'ipv4' | 'ipv6'
 interface SpecialRange {
   network: string
   what: string
@@ -96,13 +95,6 @@ export const SPECIAL_IPV4: readonly SpecialRange[] = [
   { network: '240.0.0.0/4', what: 'reserved, and broadcast', source: 'RFC 1112, RFC 919' },
 ]
 
-/** The only addresses of IPv6 that lead through the Internet to one machine. */
-const GLOBAL_UNICAST: SpecialRange = {
-  network: '2000::/3',
-  what: 'global unicast',
-  source: 'RFC 4291, section 2.4',
-}
-
 /**
  * IANA IPv6 Special-Purpose Address Registry and multicast. Those outside global unicast would be refused without
  * standing here.
@@ -131,7 +123,9 @@ export const SPECIAL_IPV6: readonly SpecialRange[] = [
 
 const specialIpv4 = listOf(SPECIAL_IPV4, 'ipv4')
 const specialIpv6 = listOf(SPECIAL_IPV6, 'ipv6')
-const globalUnicast = listOf([GLOBAL_UNICAST], 'ipv6')
+/** The only addresses of IPv6 that lead through the Internet to one machine (RFC 4291, section 2.4). */
+const globalUnicast = new BlockList()
+globalUnicast.addSubnet('2000::', 3, 'ipv6')
 
 /**
  * Whether an address, as the resolver or a URL's host writes it without brackets, leads to a machine on the Internet.
@@ -143,7 +137,7 @@ export function isPublicAddress(address: string): boolean {
   return globalUnicast.check(address, 'ipv6') && !specialIpv6.check(address, 'ipv6')
 }
 
-function listOf(ranges: readonly SpecialRange[], family: Family): BlockList {
+function listOf(ranges: readonly SpecialRange[], family: 'ipv4' | 'ipv6'): BlockList {
   const list = new BlockList()
   for (const { network } of ranges) {
     const [address = '', prefix] = network.split('/')

@@ -154,10 +154,12 @@ describe('a webhook that is sent', () => {
   it('is not held up by an endpoint of another origin that hangs', async () => {
     const hanging = await here(startSaying())
     const good = await here(startEndpoint())
-    const stuck = Array.from({ length: 50 }, () => sender.post(post(hanging.url, { timeoutMs: 1_000 })))
-    const outcomes = await Promise.all(Array.from({ length: 50 }, () => sender.post(post(good.url))))
+    const brief = openSender({ timeoutMs: 1_000 })
+    const stuck = Array.from({ length: 50 }, () => brief.post(post(hanging.url)))
+    const outcomes = await Promise.all(Array.from({ length: 50 }, () => brief.post(post(good.url))))
     expect(outcomes.filter(({ kind }) => kind === 'answered')).toHaveLength(50)
     for (const outcome of await Promise.all(stuck)) expect(outcome).toMatchObject({ reason: 'timeout' })
+    await brief.close()
   })
 
   it('keeps a connection when one of another owner to the same origin fails', async () => {

@@ -23,7 +23,7 @@ export interface SenderBounds {
 }
 
 export interface WebhookSenderOptions extends DestinationSettings {
-  /** For an attempt in all, unless it says otherwise. */
+  /** For an attempt in all. */
   timeoutMs: number
   /** Null for the system's. */
   dnsServers: readonly string[] | null
@@ -42,8 +42,6 @@ export interface Post {
   body: Buffer
   /** The bytes behind `whsec_`, the present one first. */
   secrets: readonly Uint8Array[]
-  /** In place of the sender's. */
-  timeoutMs?: number
 }
 
 const BOUNDS: SenderBounds = {
@@ -105,7 +103,7 @@ export class WebhookSender {
 
   private async attempt(post: Post): Promise<AttemptOutcome> {
     const begunAt = performance.now()
-    const deadline = begunAt + (post.timeoutMs ?? this.options.timeoutMs)
+    const deadline = begunAt + this.options.timeoutMs
     const destination = readDestination(post.url, this.policy)
     if (destination instanceof AttemptFault) return failed(destination, 0)
     const { origin, path } = destination
@@ -176,9 +174,5 @@ export function signatureHeaders(id: string, at: Date, body: Uint8Array, secrets
     (secret) =>
       `v1,${createHmac('sha256', secret).update(`${id}.${seconds}.`).update(body).digest('base64')}`,
   )
-  return {
-    'webhook-id': id,
-    'webhook-timestamp': seconds,
-    'webhook-signature': signatures.join(' '),
-  }
+  return { 'webhook-id': id, 'webhook-timestamp': seconds, 'webhook-signature': signatures.join(' ') }
 }
