@@ -37,8 +37,8 @@ function claim(slots: AttemptSlots, ids: readonly WebhookId[], mostNow = 10, own
 function made(slots: AttemptSlots, ids: readonly WebhookId[], times: number, tookMs: number | null): void {
   for (const each of ids) {
     for (let n = 0; n < times; n += 1) {
-      slots.take(owned(each))
-      slots.leave(owned(each))
+      const leave = slots.take(owned(each))
+      leave()
       if (tookMs !== null) slots.learn(each, tookMs)
     }
   }

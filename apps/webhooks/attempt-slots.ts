@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { AccountId, WebhookId } from '#libs/domain/ids/typeid.js'
 
-/** Whoever takes longer has a slot that hundreds of quick attempts could have had. */
+/** An attempt that takes longer holds a slot that hundreds of quick attempts could have had. */
 const SLOW_MS = 1_000
 /** Of all slots: those that an account's slow webhooks may have together, and those that all new and slow ones may. */
 const SHARES = { slow: 3 / 8, unproven: 3 / 4 }
@@ -25,14 +25,14 @@ interface Held {
 }
 
 /**
- * The slots for attempts under way, shared so that endpoints that take long leave some to those that don't, however
- * many they are and whoever has them. A webhook has one slot at first. Each quick attempt gives it another one, each
- * slow attempt takes half of them. Those with one have but a part of all slots between them, of which an account
- * leaves some to others, and its slow ones leave some to its new ones; some are for webhooks alone that have none, and
- * some for accounts that have none. In this process's memory alone: each learns by itself.
+ * The slots for attempts under way, shared so that slow endpoints leave some to quick ones, however many they are and
+ * whoever owns them. A webhook has one slot at first. Each quick attempt gives it another one, each slow attempt takes
+ * half of them. Webhooks with one slot, the new and the slow ones, have only a part of all slots together; an account
+ * leaves some of that part to other accounts, and its slow webhooks leave some to its new ones. Some slots are reserved
+ * for webhooks that have none, and some for accounts that have none. Each process learns by itself, in memory.
  */
 export class AttemptSlots {
-  private readonly taken = new Map<WebhookId, { accountId: AccountId; count: number }>()
+  private readonly taken = new Map<WebhookId, { accountId: AccountId; slots: number }>()
   private readonly earned = new LRUCache<WebhookId, number>({ max: MAX_KNOWN })
   private countTaken = 0
 
@@ -56,35 +56,49 @@ export class AttemptSlots {
     const isPlenty = this.free > kept
     const mostUnproven = Math.ceil(this.most * SHARES.unproven)
     const mostSlow = Math.ceil(this.most * SHARES.slow)
-    const { all, accounts } = this.held()
+    const all = noSlots()
+    const accounts = new Map<AccountId, Held>()
+    const count = ({ id, accountId }: Owned, slots: number) => {
+      const own = accounts.get(accountId) ?? noSlots()
+      accounts.set(accountId, own)
+      for (const held of [all, own]) {
+        held.slots += slots
+        if (!this.isProven(id)) held.unproven += slots
+      }
+    }
+    for (const [id, { accountId, slots }] of this.taken) count({ id, accountId }, slots)
     const offered = new Set<WebhookId>()
-    const capacityOf = ({ id, accountId }: Owned, mostNow: number) => {
-      const more = Math.min(isPlenty ? this.earnedBy(id) : 1, mostNow) - (this.taken.get(id)?.count ?? 0)
+    const capacityOf = (webhook: Owned, mostNow: number) => {
+      const { id, accountId } = webhook
+      const more = Math.min(isPlenty ? this.earnedBy(id) : 1, mostNow) - (this.taken.get(id)?.slots ?? 0)
       if (more <= 0 || offered.has(id)) return 0
-      const own = accounts.get(accountId) ?? { slots: 0, unproven: 0 }
+      const own = accounts.get(accountId) ?? noSlots()
       const isUnproven = !this.isProven(id)
       if (all.slots >= this.most - (own.slots > 0 ? keptForAccounts : 0)) return 0
       const left = mostUnproven - (own.unproven > 0 ? keptForAccounts : 0) - all.unproven
       if (isUnproven && own.unproven >= MAX_TIMES_LEFT * left) return 0
       if (isUnproven && this.earned.has(id) && own.unproven >= mostSlow) return 0
-      accounts.set(accountId, own)
-      for (const each of [all, own]) add(each, 1, isUnproven)
+      count(webhook, 1)
       offered.add(id)
       return more
     }
     return { limit: isPlenty ? this.free - kept : this.free, capacityOf }
   }
 
-  take({ id, accountId }: Owned): void {
+  /** Returns what gives the slot back; harmless to repeat. */
+  take({ id, accountId }: Owned): () => void {
     this.countTaken += 1
-    this.taken.set(id, { accountId, count: (this.taken.get(id)?.count ?? 0) + 1 })
-  }
-
-  leave({ id, accountId }: Owned): void {
-    this.countTaken -= 1
-    const left = (this.taken.get(id)?.count ?? 1) - 1
-    if (left > 0) this.taken.set(id, { accountId, count: left })
-    else this.taken.delete(id)
+    const taken = this.taken.get(id) ?? { accountId, slots: 0 }
+    this.taken.set(id, taken)
+    taken.slots += 1
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      this.countTaken -= 1
+      taken.slots -= 1
+      if (taken.slots === 0) this.taken.delete(id)
+    }
   }
 
   /** `tookMs`: for how long the endpoint was waited for. */
@@ -93,18 +107,6 @@ export class AttemptSlots {
     // Where one slot is all that may be had, a second one says that it is quick.
     const most = Math.max(this.mostOfOne, 2)
     this.earned.set(id, tookMs > SLOW_MS ? Math.max(Math.floor(earned / 2), 1) : Math.min(earned + 1, most))
-  }
-
-  /** What all have now, and each account. */
-  private held(): { all: Held; accounts: Map<AccountId, Held> } {
-    const all = { slots: 0, unproven: 0 }
-    const accounts = new Map<AccountId, Held>()
-    for (const [id, { accountId, count }] of this.taken) {
-      const own = accounts.get(accountId) ?? { slots: 0, unproven: 0 }
-      accounts.set(accountId, own)
-      for (const each of [all, own]) add(each, count, !this.isProven(id))
-    }
-    return { all, accounts }
   }
 
   private isProven(id: WebhookId): boolean {
@@ -116,9 +118,8 @@ export class AttemptSlots {
   }
 }
 
-function add(held: Held, count: number, isUnproven: boolean): void {
-  held.slots += count
-  if (isUnproven) held.unproven += count
+function noSlots(): Held {
+  return { slots: 0, unproven: 0 }
 }
 
 /** Failures in a row that open a circuit. */

@@ -25,8 +25,6 @@ export interface AttemptsOptions {
   sender: Pick<WebhookSender, 'post'>
   outcomes: Pick<Outcomes, 'record'>
   disabling: Pick<Disabling, 'afterFailure'>
-  /** At least 0, less than 1. */
-  random: () => number
   now: () => Date
 }
 
@@ -55,7 +53,6 @@ export class Attempts {
     const { bodies, secrets, sender, now } = this.options
     const webhook = await this.webhookOf(delivery)
     if (typeof webhook === 'string') return this.abandon(delivery, webhook)
-    if (await this.isCancelled(delivery)) return this.abandon(delivery, 'replay-cancelled')
     const body = await bodies.write(delivery)
     if ('gone' in body) return this.abandon(delivery, body.gone)
     const attemptedAt = now()
@@ -71,14 +68,15 @@ export class Attempts {
     } finally {
       body.release()
     }
-    const success = successOf(outcome)
-    if (success !== null) onTaken(outcome.tookMs)
+    // Of attempts that failed, those with a redirect alone have a status.
+    const { status } = outcome
+    const hasSucceeded = status !== null && status >= 200 && status < 300
+    if (hasSucceeded) onTaken(outcome.tookMs)
     const facts = await this.factsOf(delivery, attemptedAt, outcome)
-    if (success !== null) {
-      await this.record(delivery, { ...facts, type: 'DeliverySucceeded', status: success.status })
+    if (hasSucceeded) {
+      await this.record(delivery, { ...facts, type: 'DeliverySucceeded', status })
       return { result: 'succeeded', outcome }
     }
-    const { status } = outcome
     const next = this.nextOf(delivery, facts.attempt, outcome)
     const error =
       outcome.kind === 'answered' ? `answered ${outcome.status}` : `${outcome.reason}: ${outcome.detail}`
@@ -89,32 +87,25 @@ export class Attempts {
     return { result: 'failed', outcome, nextAttemptAt: next, disabledFor }
   }
 
-  private async webhookOf({
-    webhookId,
-    notification,
-  }: Delivery): Promise<Webhook | DeliveryAbandoned['reason']> {
-    const { webhooks, views } = this.options
+  /** The webhook, or why nothing is sent to it. */
+  private async webhookOf(delivery: Delivery): Promise<Webhook | DeliveryAbandoned['reason']> {
+    const { webhookId, replayId, notification } = delivery
+    const { webhooks, replays, views } = this.options
     const read = () => webhooks.webhook(webhookId)
     const webhook = (await read()) ?? (await views.readLatest('account-events', read))
     // Views that are being rebuilt may show it as it was before it was disabled.
     await views.requireComplete('account-events')
     if (webhook === null) return 'webhook-removed'
-    const isToBeTold = webhook.state === 'active' || notification.type === 'sample'
-    return isToBeTold ? webhook : 'webhook-disabled'
-  }
-
-  private async isCancelled({ webhookId, replayId }: Delivery): Promise<boolean> {
-    if (replayId === null) return false
-    const replay = await this.options.replays.replay({ webhookId, replayId })
-    return replay !== null && stateOf(replay) === 'cancelled'
+    if (webhook.state === 'disabled' && notification.type !== 'sample') return 'webhook-disabled'
+    const replay = replayId === null ? null : await replays.replay({ webhookId, replayId })
+    return replay !== null && stateOf(replay) === 'cancelled' ? 'replay-cancelled' : webhook
   }
 
   private nextOf(delivery: Delivery, attempt: number, outcome: AttemptOutcome): Date | null {
-    const { now, random } = this.options
     // A sample says at once how it went.
     if (delivery.notification.type === 'sample' || outcome.status === GONE) return null
     const retryAfterMs = outcome.kind === 'answered' ? outcome.retryAfterMs : null
-    return nextAttemptAt({ attempt, failedAt: now(), retryAfterMs, random: random() })
+    return nextAttemptAt({ attempt, failedAt: this.options.now(), retryAfterMs, random: Math.random() })
   }
 
   /** An answer may repeat the mail: without the inbox's key, or where that is out of reach, it is not kept. */
@@ -146,10 +137,4 @@ export class Attempts {
   private async record({ accountId, environment }: Delivery, event: DeliveryEvent): Promise<void> {
     await this.options.outcomes.record(event, { accountId, environment, keyId: null })
   }
-}
-
-type Success = Extract<AttemptOutcome, { kind: 'answered' }>
-
-function successOf(outcome: AttemptOutcome): Success | null {
-  return outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300 ? outcome : null
 }

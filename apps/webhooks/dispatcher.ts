@@ -125,12 +125,15 @@ export class Dispatcher {
     const { id, webhookId, accountId, dueAt } = delivery
     const { attempts, now, metrics } = this.options
     this.underWay.add(id)
-    const leave = this.enter({ id: webhookId, accountId })
+    const leave = this.slots.take({ id: webhookId, accountId })
     metrics.begun(now().getTime() - (dueAt ?? now()).getTime())
     try {
+      // The slot is left as soon as the endpoint has taken the delivery, before the log has its outcome. After a
+      // failure it is not, so that its circuit is known first.
       const made = await attempts.make(delivery, (tookMs) => {
         this.slots.learn(webhookId, tookMs)
         leave()
+        this.bell.ring()
       })
       if (made.result === 'failed') this.slots.learn(webhookId, made.outcome.tookMs)
       this.made.set(delivery.id, delivery.attempts.length + 1)
@@ -170,21 +173,5 @@ export class Dispatcher {
     if (made.disabledFor === null) return
     metrics.disabled.inc()
     logger.warn({ webhookId, reason: made.disabledFor }, 'webhook disabled')
-  }
-
-  /**
-   * Takes one of a webhook's slots; gives back how to leave it, which is harmless to repeat. One is left as soon as
-   * the endpoint has taken the delivery: that the log is still to be told keeps it from no more. After a failure it is
-   * not, so that its circuit is known first.
-   */
-  private enter(webhook: Owned): () => void {
-    this.slots.take(webhook)
-    let hasLeft = false
-    return () => {
-      if (hasLeft) return
-      hasLeft = true
-      this.slots.leave(webhook)
-      this.bell.ring()
-    }
   }
 }

@@ -13,8 +13,7 @@ import type {
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
 import { PassErrorsOn } from '#libs/role/event-log-strategy.js'
-import { firstReplayIdOf, notificationsIn } from './matching.js'
-import type { Requests } from './requests.js'
+import { firstReplayIdOf, notificationsIn, type Requests } from './matching.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
 /** What matching works with, made by who composes it. */

@@ -11,7 +11,7 @@ import {
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import { notificationIn, wantsNotification, deliveryIdOf, notificationIdOf } from './matching.js'
+import { notificationsIn, wantsNotification, deliveryIdOf, notificationIdOf } from './matching.js'
 
 const { accountId, environment } = created
 const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))
@@ -26,8 +26,8 @@ const webhook: Webhook = {
 function inboxNotification(event: InboxEvent, position = { partition: 3, offset: 10 }) {
   const id = idFromBytes('evt', Buffer.alloc(16, 1))
   const recorded = { id, time: minute(1), source: '/mayfly/smtp', accountId, environment, keyId: null, event }
-  const found = notificationIn(recorded, position)
-  if (found === null) throw new Error('nobody is told of it')
+  const [found] = notificationsIn([{ offset: position.offset, recorded }], position.partition)
+  if (found === undefined) throw new Error('nobody is told of it')
   return found
 }
 

@@ -1,15 +1,17 @@
 import { hash } from 'node:crypto'
 import type { Recorded } from '#libs/ports/event-log/cloud-event.js'
+import type { Recorder } from '#libs/ports/event-log/codecs.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import type { WebhookedInbox } from '#libs/ports/read-model/queries.js'
-import type { DeliveryRequested, Notification } from '#libs/domain/webhook/webhook-events.js'
+import type { InboxQueries, WebhookedInbox } from '#libs/ports/read-model/queries.js'
+import type { Notification } from '#libs/domain/webhook/webhook-events.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import {
   bytesOf,
   idFromBytes,
   type DeliveryId,
+  type InboxId,
   type ReplayId,
   type WebhookId,
 } from '#libs/domain/ids/typeid.js'
@@ -27,17 +29,12 @@ export function notificationsIn(
   events: readonly { offset: number; recorded: Recorded<InboxEvent> }[],
   partition: number,
 ): InboxNotification[] {
-  return events.flatMap(({ offset, recorded }) => notificationIn(recorded, { partition, offset }) ?? [])
-}
-
-/** Null for what no webhook is told of. */
-export function notificationIn(
-  { accountId, environment, event }: Recorded<InboxEvent>,
-  position: InboxNotification['position'],
-): InboxNotification | null {
-  const notification = notificationOf(event)
-  if (notification === null) return null
-  return { position, inbox: { inboxId: event.inboxId, accountId, environment }, notification }
+  return events.flatMap(({ offset, recorded: { accountId, environment, event } }) => {
+    const notification = notificationOf(event)
+    if (notification === null) return []
+    const inbox = { inboxId: event.inboxId, accountId, environment }
+    return [{ position: { partition, offset }, inbox, notification }]
+  })
 }
 
 function notificationOf(event: InboxEvent): InboxNotification['notification'] | null {
@@ -75,21 +72,75 @@ export function wantsNotification(
   return since !== undefined && position.offset >= since.offset
 }
 
-/** `replay`: what asks for it; null for what is told as it happens. */
-export function requestOf(
-  { id: webhookId, accountId, environment }: Pick<Webhook, 'id' | 'accountId' | 'environment'>,
-  notification: Notification,
-  { replay, now }: { replay: Pick<Replay, 'id' | 'selection'> | null; now: Date },
-): DeliveryRequested {
-  const replayId = replay?.id ?? null
-  // What was there before the webhook is told for the first time.
-  const deliveryId = deliveryIdOf(
-    webhookId,
-    notification,
-    replay?.selection.kind === 'held' ? null : replayId,
-  )
-  const whose = { webhookId, deliveryId, accountId, environment }
-  return { type: 'DeliveryRequested', ...whose, notification, replayId, requestedAt: now }
+/** Appends at once: one request to the log takes as many along as it may. */
+const AT_ONCE = 1_000
+
+export interface RequestsOptions {
+  inboxes: Pick<InboxQueries, 'inbox'>
+  recorder: Pick<Recorder, 'record'>
+  now: () => Date
+}
+
+/** Asks for deliveries. What is asked for again, since a process ended before it could say so, is delivered once. */
+export class Requests {
+  constructor(private readonly options: RequestsOptions) {}
+
+  /** Resolves, once every request is durable, with how many there were. */
+  async ask(notifications: readonly InboxNotification[], webhooks: readonly Webhook[]): Promise<number> {
+    const needsPasswords = webhooks.some(({ inboxId }) => inboxId === null)
+    const guarded = needsPasswords ? await this.protectedAmong(notifications) : new Set<InboxId>()
+    const byScope = Map.groupBy(webhooks, scopeOf)
+    const asked: { webhook: Webhook; notification: Notification }[] = []
+    for (const inboxNotification of notifications) {
+      const { inbox, notification } = inboxNotification
+      const candidates = [...(byScope.get(inbox.inboxId) ?? []), ...(byScope.get(environmentOf(inbox)) ?? [])]
+      for (const webhook of candidates) {
+        if (wantsNotification(webhook, inboxNotification, guarded.has(inbox.inboxId)))
+          asked.push({ webhook, notification })
+      }
+    }
+    await this.append(asked)
+    return asked.length
+  }
+
+  /** Resolves once every request is durable. `replay`: what asks for them; null for what is told as it happens. */
+  async append(
+    asked: readonly { webhook: Webhook; notification: Notification }[],
+    replay: Pick<Replay, 'id' | 'selection'> | null = null,
+  ): Promise<void> {
+    const { recorder, now } = this.options
+    const replayId = replay?.id ?? null
+    // What was there before the webhook is told for the first time.
+    const replayIdInName = replay?.selection.kind === 'held' ? null : replayId
+    for (let at = 0; at < asked.length; at += AT_ONCE) {
+      await Promise.all(
+        asked.slice(at, at + AT_ONCE).map(({ webhook, notification }) => {
+          const { id: webhookId, accountId, environment } = webhook
+          const deliveryId = deliveryIdOf(webhookId, notification, replayIdInName)
+          const ids = { webhookId, deliveryId, accountId, environment, replayId }
+          return recorder.record(
+            { type: 'DeliveryRequested', ...ids, notification, requestedAt: now() },
+            { accountId, environment, keyId: null },
+          )
+        }),
+      )
+    }
+  }
+
+  private async protectedAmong(notifications: readonly InboxNotification[]): Promise<Set<InboxId>> {
+    const ids = [...new Set(notifications.map(({ inbox }) => inbox.inboxId))]
+    const rows = await Promise.all(ids.map((id) => this.options.inboxes.inbox(id)))
+    // One that the views don't show could be protected: nothing of it is told.
+    return new Set(ids.filter((_, index) => rows[index]?.inbox.isProtected !== false))
+  }
+}
+
+function scopeOf(webhook: Webhook): string {
+  return webhook.inboxId ?? environmentOf(webhook)
+}
+
+function environmentOf({ accountId, environment }: Pick<Webhook, 'accountId' | 'environment'>): string {
+  return `${accountId} ${environment}`
 }
 
 const ID_BYTES = 16

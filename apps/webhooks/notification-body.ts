@@ -100,7 +100,8 @@ export class NotificationBodies {
       const opened = { id: messageId, inboxId, receivedAt, mail, bytes: json.length }
       return Buffer.from(messageBody(time, opened, FAMILY))
     }
-    const release = await this.hold(accountId, JSON_PER_MAIL * size)
+    const bytes = JSON_PER_MAIL * size
+    const release = bytes > SMALL_BYTES ? await this.memory.take(accountId, bytes) : () => undefined
     try {
       const name = `${messageId} ${time.toISOString()}`
       return { json: await this.remembered.forceFetch(name, { context: write }), release }
@@ -108,10 +109,6 @@ export class NotificationBodies {
       release()
       throw error
     }
-  }
-
-  private async hold(accountId: AccountId, bytes: number): Promise<Release> {
-    return bytes > SMALL_BYTES ? this.memory.take(accountId, bytes) : () => undefined
   }
 }
 

@@ -35,13 +35,13 @@ export const NOTHING_MORE: ReplayPage = { notifications: [], next: null }
 export class ReplayPages {
   constructor(private readonly options: ReplayPagesOptions) {}
 
-  page(webhook: Webhook, replay: Replay, most: number): Promise<ReplayPage> {
+  async page(webhook: Webhook, replay: Replay, most: number): Promise<ReplayPage> {
     const { selection, next: place } = replay
-    if (place === null) return Promise.resolve(NOTHING_MORE)
+    if (place === null) return NOTHING_MORE
     if (place.stage === 'held') return this.held(webhook, selection, place, most)
     if (selection.kind === 'deliveries') return this.given(webhook, selection.deliveryIds, place.offset, most)
     if (selection.kind === 'range') return this.told(webhook, replay, selection, place.offset, most)
-    return Promise.resolve(NOTHING_MORE)
+    return NOTHING_MORE
   }
 
   private async given(
@@ -70,14 +70,11 @@ export class ReplayPages {
     most: number,
   ): Promise<ReplayPage> {
     const notifications: Notification[] = []
-    const query = { webhookId: webhook.id, state: null, order: 'asc', to: WITHOUT_END } as const
+    const limit = ROWS_AT_ONCE
+    const query = { webhookId: webhook.id, state: null, order: 'asc', to: WITHOUT_END, limit } as const
     let offset = from
     for (let looked = 0; looked < MAX_ROWS_OF_STEP; looked += ROWS_AT_ONCE) {
-      const rows = await this.options.deliveries.listDeliveries({
-        ...query,
-        from: offset,
-        limit: ROWS_AT_ONCE,
-      })
+      const rows = await this.options.deliveries.listDeliveries({ ...query, from: offset })
       for (const { delivery, offset: at } of rows) {
         if (notifications.length === most) return { notifications, next: { stage: 'told', offset: at } }
         if (isToldAgain(delivery, webhook, replay, range)) notifications.push(delivery.notification)

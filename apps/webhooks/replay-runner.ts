@@ -5,8 +5,8 @@ import type { ReplayLeases, WebhookQueries } from '#libs/ports/read-model/querie
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
+import type { Requests } from './matching.js'
 import { NOTHING_MORE, type ReplayPages } from './replay-pages.js'
-import type { Requests } from './requests.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
 export interface ReplayRunnerOptions {

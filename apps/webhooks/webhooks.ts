@@ -17,10 +17,10 @@ import { Attempts } from './attempts.js'
 import { Outcomes, Disabling } from './outcomes.js'
 import { Dispatcher } from './dispatcher.js'
 import { MatchingController, MatchingPorts } from './matching.controller.js'
+import { Requests } from './matching.js'
 import { NotificationBodies } from './notification-body.js'
 import { ReplayPages } from './replay-pages.js'
 import { ReplayRunner } from './replay-runner.js'
-import { Requests } from './requests.js'
 import { WebhookMetrics } from './webhook-metrics.js'
 
 /*
@@ -93,21 +93,8 @@ export async function startWebhooks({
     memoryScale: budgetScale(settings),
     onExhausted: () => onExhausted('webhook-bodies'),
   })
-  const random = () => Math.random()
   const disabling = new Disabling({ store: projections, recorder, now })
-  const ports = {
-    webhooks,
-    replays,
-    views,
-    vault,
-    secrets,
-    bodies,
-    sender,
-    outcomes,
-    disabling,
-    random,
-    now,
-  }
+  const ports = { webhooks, replays, views, vault, secrets, bodies, sender, outcomes, disabling, now }
   const dispatcher = new Dispatcher({
     ...{ deliveries, webhooks, outcomes, signals, log, now, logger, metrics },
     attempts: new Attempts(ports),
