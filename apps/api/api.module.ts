@@ -48,7 +48,6 @@ import { DeliveriesController } from './webhooks/deliveries.controller.js'
 import { Deliveries } from './webhooks/deliveries.service.js'
 import { WebhooksController, InboxWebhooksController } from './webhooks/webhooks.controller.js'
 import { ReplaysController } from './webhooks/replays.controller.js'
-import { Replays } from './webhooks/replays.service.js'
 import { WebhookPorts, Webhooks } from './webhooks/webhooks.service.js'
 
 /** In the order of the API's documentation. */
@@ -75,7 +74,7 @@ const SERVICES = [
   Inboxes,
   ...[Messages, MessagePages, MessageReader, MessageWait, ConsistentRead, InboxFeed],
   ...[AccountCommands, Accounts, Keys, Usage],
-  ...[Webhooks, Deliveries, Replays],
+  ...[Webhooks, Deliveries],
 ]
 
 @Module({})

@@ -9,8 +9,7 @@ import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { NoParameters } from '../http/dto-values.js'
 import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
 import { Describe, Says } from '../openapi/describe.js'
-import { Deliveries } from './deliveries.service.js'
-import { DeliverySchema } from './delivery-schemas.js'
+import { Deliveries, DeliverySchema } from './deliveries.service.js'
 import { CHANGING, LOOKING, Webhooks } from './webhooks.service.js'
 
 /** The query of GET /v1/webhooks/{id}/deliveries. */
@@ -30,7 +29,7 @@ class ListDeliveries {
   state?: Delivery['state']
 }
 
-/** What became of what a webhook was to be told. */
+/** A webhook's deliveries, and the sample that tests it. */
 @Controller('v1/webhooks/:webhookId')
 export class DeliveriesController {
   constructor(

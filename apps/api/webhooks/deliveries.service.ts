@@ -1,24 +1,97 @@
 import { Injectable } from '@nestjs/common'
-import type { Static } from 'typebox'
+import Type, { type Static } from 'typebox'
+import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
+import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
+import { WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
+import {
+  ABANDONED_FOR,
+  type DeliveryAbandoned,
+  type Notification,
+} from '#libs/domain/webhook/webhook-events.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { answerContext } from '#libs/ports/key-vault/content.js'
 import { unseal, type SecretKey } from '#libs/ports/key-vault/seal.js'
 import type { DeliveryListQuery } from '#libs/ports/read-model/queries.js'
 import type { DeliveryRow } from '#libs/ports/read-model/views.js'
-import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
-import type { Delivery } from '#libs/domain/webhook/delivery.js'
-import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Principal } from '../access/authenticator.js'
 import type { Minting } from '../access/minting.js'
 import { Changes } from '../changes.js'
-import { Instance } from '../instance.js'
-import { notFound, type Problem } from '../http/problems.js'
+import { notFound } from '../http/problems.js'
 import { Views } from '../http/views.js'
-import type { DeliverySchema } from './delivery-schemas.js'
+import { Instance } from '../instance.js'
+import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
 import { WebhookPorts } from './webhooks.service.js'
+
+const Attempt = Type.Object(
+  {
+    time: Time('When it began.'),
+    status: OrNull(
+      Type.Integer({ minimum: 100, maximum: 999 }),
+      'What the endpoint answered; null where it did not.',
+    ),
+    latency_ms: Count('From its beginning to the answer, or the failure.'),
+    answer: OrNull(
+      Type.String(),
+      'The beginning of the answer, at most 1 kB, read as UTF-8; null where there was none, of a sample or a redirect, and where the inbox has ended.',
+    ),
+    error: OrNull(Type.String(), 'Why it failed; null where it succeeded.'),
+  },
+  { $id: 'Attempt', description: 'One POST to an endpoint.' },
+)
+
+const TYPES: Notification['type'][] = [...WEBHOOK_EVENT_TYPES, 'sample']
+
+export const DeliverySchema = Type.Object(
+  {
+    id: IdOf('dlv', 'Stays with it.'),
+    webhook_id: IdOf('whk', 'To which webhook.'),
+    event: Type.Unsafe<Notification['type']>({
+      type: 'string',
+      enum: TYPES,
+      description: 'The event that is delivered.',
+    }),
+    inbox_id: OrNull(IdOf('inb', ''), 'Of which inbox; null of a sample.'),
+    message_id: OrNull(IdOf('msg', ''), 'Of which message; null where it is of none.'),
+    replay_id: OrNull(IdOf('rpl', ''), 'The replay that it belongs to; null if it is not part of one.'),
+    state: Type.Unsafe<Delivery['state']>({
+      type: 'string',
+      enum: DELIVERY_STATES,
+      description: '`failed` if the last attempt failed; `abandoned` if there is nothing left to deliver.',
+    }),
+    abandoned_reason: OrNull(
+      Type.Unsafe<DeliveryAbandoned['reason']>({ type: 'string', enum: ABANDONED_FOR }),
+      'Why it was abandoned.',
+    ),
+    created_at: Time('When it was asked for.'),
+    next_attempt_at: OrNull(Time(''), 'When the next attempt is due; null where there is none.'),
+    attempts: Type.Array(Attempt, { description: 'In the order in which they were made.' }),
+  },
+  {
+    $id: 'Delivery',
+    description: 'An event for a webhook, and the attempts to deliver it.',
+    examples: [
+      {
+        id: 'dlv_01jd6b90czf2jb8z0w6s8p1q3r',
+        webhook_id: 'whk_01jd6b2k8nf3gq6r9t2w5y8z1c',
+        event: 'message.received',
+        inbox_id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
+        message_id: 'msg_01jd6b90cxf2jb8yqv4t6m2n0p',
+        replay_id: null,
+        state: 'succeeded',
+        abandoned_reason: null,
+        created_at: '2026-11-21T09:30:02.431Z',
+        next_attempt_at: null,
+        attempts: [
+          { time: '2026-11-21T09:30:02.446Z', status: 204, latency_ms: 12, answer: null, error: null },
+        ],
+      },
+    ],
+  },
+)
 
 type DeliveryJson = Static<typeof DeliverySchema>
 
-/** What became of what webhooks were to be told. Who may ask is checked with the webhook. */
+/** The deliveries of webhooks. The caller checks who may see the webhook. */
 @Injectable()
 export class Deliveries {
   constructor(
@@ -33,41 +106,34 @@ export class Deliveries {
     return this.views.readComplete(query.webhookId, () => this.ports.deliveries.listDeliveries(query))
   }
 
-  /** Throws not-found, and catching-up if it may yet be there. */
+  /** Throws not-found, and catching-up if it may still appear in the views. */
   async find({ id: webhookId }: Webhook, id: string): Promise<Delivery> {
-    const row = isId('dlv', id) ? await this.look(webhookId, id) : null
-    if (row === null) throw noDelivery(id)
+    const { deliveries } = this.ports
+    const row = isId('dlv', id)
+      ? await this.views.find(webhookId, () => deliveries.delivery({ webhookId, deliveryId: id }))
+      : null
+    if (row === null) throw notFound(`There is no delivery ${id.slice(0, 60)} of this webhook.`)
     return row.delivery
   }
 
-  /** Resolves once a sample is sure to be sent, and can be looked at. */
-  async sendSample(
-    { id: webhookId, accountId, environment }: Webhook,
-    principal: Principal,
-    minting: Minting,
-  ) {
+  /** Resolves once the log has the request to send a sample, and the views show its delivery. */
+  async sendSample(webhook: Webhook, principal: Principal, minting: Minting): Promise<Delivery> {
+    const { id: webhookId, accountId, environment } = webhook
     const requestedAt = this.instance.now()
     const deliveryId = minting.id('dlv')
-    const type = 'DeliveryRequested'
     const notification = { type: 'sample', inboxId: null, messageId: null, occurredAt: requestedAt } as const
     const facts = { webhookId, deliveryId, accountId, environment, replayId: null, requestedAt, notification }
-    await this.changes.record([{ type, ...facts }], principal)
-    const row = await this.look(webhookId, deliveryId)
-    if (row === null) throw noDelivery(deliveryId)
-    return row.delivery
+    await this.changes.record([{ type: 'DeliveryRequested', ...facts }], principal)
+    return this.find(webhook, deliveryId)
   }
 
-  /** As the contract has them, with what endpoints answered as far as the keys of the inboxes are still there. */
+  /** Answers of endpoints are included unless the key of the inbox is deleted. */
   async json(deliveries: readonly Delivery[]): Promise<DeliveryJson[]> {
     const keys = await this.keysOf(deliveries)
     return deliveries.map((delivery) => {
       const { inboxId } = delivery.notification
       return deliveryJson(delivery, inboxId === null ? null : (keys.get(inboxId) ?? null))
     })
-  }
-
-  private look(webhookId: WebhookId, deliveryId: Delivery['id']): Promise<DeliveryRow | null> {
-    return this.views.find(webhookId, () => this.ports.deliveries.delivery({ webhookId, deliveryId }))
   }
 
   private async keysOf(deliveries: readonly Delivery[]): Promise<Map<InboxId, SecretKey>> {
@@ -110,8 +176,4 @@ function deliveryJson(delivery: Delivery, key: SecretKey | null): DeliveryJson {
       error,
     })),
   }
-}
-
-function noDelivery(id: string): Problem {
-  return notFound(`There is no delivery ${id.slice(0, 60)} of this webhook.`)
 }

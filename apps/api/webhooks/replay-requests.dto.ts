@@ -1,8 +1,8 @@
 import { applyDecorators } from '@nestjs/common'
 import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsBoolean, Matches } from 'class-validator'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import { idPattern } from '#libs/domain/ids/typeid.js'
-import { REPLAY_STATES } from '#libs/domain/webhook/replay.js'
+import { REPLAY_STATES, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
 import { IfGiven, IsMoment, MOMENT_SCHEMA } from '../http/dto-values.js'
 import { DescribeBody, Says, Count, IdOf, Time } from '../openapi/describe.js'
 
@@ -82,3 +82,15 @@ export const ReplaySchema = Type.Object(
     ],
   },
 )
+
+export function replayJson(replay: Replay): Static<typeof ReplaySchema> {
+  const { id, webhookId, requested, done, requestedAt } = replay
+  return {
+    id,
+    webhook_id: webhookId,
+    state: stateOf(replay),
+    requested,
+    done,
+    created_at: requestedAt.toISOString(),
+  }
+}

@@ -1,22 +1,39 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
+import { isId, type ReplayId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import { hasFailed } from '#libs/domain/webhook/delivery.js'
+import { isAsking, MAX_RUNNING_REPLAYS, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
+import type { ReplaySelection } from '#libs/domain/webhook/webhook-events.js'
+import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { Changes } from '../changes.js'
+import { NoParameters, readMoment } from '../http/dto-values.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
-import { NoParameters } from '../http/dto-values.js'
+import { invalid, notFound } from '../http/problems.js'
+import { Views } from '../http/views.js'
+import { Instance } from '../instance.js'
 import { Describe } from '../openapi/describe.js'
-import { RequestReplay, ReplaySchema } from './replay-requests.dto.js'
-import { replayJson, Replays } from './replays.service.js'
-import { CHANGING, LOOKING, Webhooks } from './webhooks.service.js'
+import { Deliveries } from './deliveries.service.js'
+import { replayJson, ReplaySchema, RequestReplay } from './replay-requests.dto.js'
+import { CHANGING, LOOKING, WebhookPorts, Webhooks } from './webhooks.service.js'
 
-/** What a webhook is told once more. */
+/** The newest replays of a webhook, among which the running ones are counted. */
+const LAST_REPLAYS = 100
+
+/** Replays of a webhook's deliveries. */
 @Controller('v1/webhooks/:webhookId/replays')
 export class ReplaysController {
   constructor(
     private readonly webhooks: Webhooks,
-    private readonly replays: Replays,
+    private readonly deliveries: Deliveries,
+    private readonly views: Views,
+    private readonly changes: Changes,
+    private readonly instance: Instance,
+    private readonly ports: WebhookPorts,
   ) {}
 
   @Post()
@@ -36,14 +53,27 @@ export class ReplaysController {
   async request(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
-    @Param('webhookId') webhookId: string,
+    @Param('webhookId') id: string,
     @Body() body: RequestReplay,
     @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const webhook = await this.webhooks.find(principal, webhookId, CHANGING)
-    const replay = await this.replays.request(webhook, body, principal, minting)
-    void reply.header('location', `/v1/webhooks/${webhook.id}/replays/${replay.id}`)
+    const webhook = await this.webhooks.find(principal, id, CHANGING)
+    const { id: webhookId, accountId, environment } = webhook
+    const replayId = minting.id('rpl')
+    const requestedAt = this.instance.now()
+    const selection = await this.selectionOf(webhook, body, requestedAt)
+    const last = await this.listOf(webhookId, { order: 'desc', after: null, limit: LAST_REPLAYS })
+    // If the request is repeated, its own replay may already be running.
+    const others = last.filter((replay) => isAsking(replay) && replay.id !== replayId)
+    if (others.length >= MAX_RUNNING_REPLAYS) {
+      const detail = `a webhook may have ${MAX_RUNNING_REPLAYS} replays running: let one end, or cancel one`
+      throw invalid({ detail, pointer: '' })
+    }
+    const facts = { webhookId, replayId, accountId, environment, selection, requestedAt }
+    await this.changes.record([{ type: 'ReplayRequested', ...facts }], principal)
+    const replay = await this.find(webhookId, replayId)
+    void reply.header('location', `/v1/webhooks/${webhookId}/replays/${replayId}`)
     return replayJson(replay)
   }
 
@@ -67,9 +97,7 @@ export class ReplaysController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { id: webhookId } = await this.webhooks.find(principal, id, LOOKING)
-    const page = await pageOf('rpl', query, { request, reply }, (asked) =>
-      this.replays.list(webhookId, asked),
-    )
+    const page = await pageOf('rpl', query, { request, reply }, (asked) => this.listOf(webhookId, asked))
     return page.map(replayJson)
   }
 
@@ -90,7 +118,7 @@ export class ReplaysController {
     @Query() _query: NoParameters,
   ) {
     const webhook = await this.webhooks.find(principal, webhookId, LOOKING)
-    return replayJson(await this.replays.find(webhook, replayId))
+    return replayJson(await this.find(webhook.id, replayId))
   }
 
   @Delete(':replayId')
@@ -106,12 +134,51 @@ export class ReplaysController {
   })
   async cancel(
     @Caller() principal: Principal,
-    @Param('webhookId') webhookId: string,
-    @Param('replayId') replayId: string,
+    @Param('webhookId') id: string,
+    @Param('replayId') askedId: string,
     @Query() _query: NoParameters,
     @Body() _body: NoParameters,
   ) {
-    const webhook = await this.webhooks.find(principal, webhookId, CHANGING)
-    return replayJson(await this.replays.cancel(webhook, replayId, principal))
+    const { id: webhookId } = await this.webhooks.find(principal, id, CHANGING)
+    const replay = await this.find(webhookId, askedId)
+    if (stateOf(replay) !== 'running') return replayJson(replay)
+    const { id: replayId } = replay
+    const cancelledAt = this.instance.now()
+    await this.changes.record([{ type: 'ReplayCancelled', webhookId, replayId, cancelledAt }], principal)
+    return replayJson(await this.find(webhookId, replayId))
+  }
+
+  /** Throws not-found, and catching-up if it may still appear in the views. */
+  private async find(webhookId: WebhookId, id: string): Promise<Replay> {
+    const { replays } = this.ports
+    const replay = isId('rpl', id)
+      ? await this.views.find(webhookId, () => replays.replay({ webhookId, replayId: id }))
+      : null
+    if (replay === null) throw notFound(`There is no replay ${id.slice(0, 60)} of this webhook.`)
+    return replay
+  }
+
+  /** Throws catching-up if some may be missing. */
+  private listOf(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]> {
+    return this.views.readComplete(webhookId, () => this.ports.replays.listReplays(webhookId, query))
+  }
+
+  private async selectionOf(
+    webhook: Webhook,
+    { from, to, delivery_ids: ids, only_failed: onlyFailed }: RequestReplay,
+    now: Date,
+  ): Promise<ReplaySelection> {
+    if (ids !== undefined && from === undefined && to === undefined) {
+      const found = await Promise.all(ids.map((id) => this.deliveries.find(webhook, id)))
+      const some = onlyFailed ? found.filter(hasFailed) : found
+      return { kind: 'deliveries', deliveryIds: some.map(({ id }) => id) }
+    }
+    if (ids !== undefined || from === undefined || to === undefined) {
+      throw invalid({ detail: 'either from and to, or delivery_ids must be given', pointer: '' })
+    }
+    const [first, end] = [readMoment(from), readMoment(to)]
+    if (first >= end) throw invalid({ detail: 'from must be before to', pointer: '/from' })
+    // Events from now on are delivered as they happen.
+    return { kind: 'range', from: first, to: end > now ? now : end, onlyFailed }
   }
 }

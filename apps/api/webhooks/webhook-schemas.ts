@@ -71,17 +71,3 @@ export function webhookJson(webhook: WebhookState, url: string): Static<typeof W
     disabled_reason: webhook.disabledReason,
   }
 }
-
-/** A webhook with the bytes that it signs with, which are shown this once. */
-export interface NewWebhook {
-  webhook: WebhookState
-  secret: Uint8Array
-}
-
-/** The secret as Standard Webhooks has it (section "Secret"): its prefix and base64. */
-export function newWebhookJson(
-  { webhook, secret }: NewWebhook,
-  url: string,
-): Static<typeof WebhookWithSecret> {
-  return { ...webhookJson(webhook, url), secret: `whsec_${Buffer.from(secret).toString('base64')}` }
-}

@@ -6,6 +6,7 @@ import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
 import { NoParameters } from '../http/dto-values.js'
+import { Inboxes } from '../inboxes/inboxes.service.js'
 import { Describe } from '../openapi/describe.js'
 import { ChangeWebhook, RegisterWebhook, RotateWebhookSecret } from './webhook-requests.dto.js'
 import { Webhook, WebhookWithSecret } from './webhook-schemas.js'
@@ -62,8 +63,9 @@ export class WebhooksController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
+    const { accountId, environment } = principal
     const page = await pageOf('whk', query, { request, reply }, (asked) =>
-      this.webhooks.listOfEnvironment(principal, asked),
+      this.webhooks.list({ accountId, environment }, asked),
     )
     return page.map((webhook) => this.webhooks.show(webhook))
   }
@@ -153,10 +155,13 @@ export class WebhooksController {
   }
 }
 
-/** The webhooks of one inbox. Both families of paths come here; what was registered has a path of its own. */
+/** The webhooks of one inbox, under both families of paths. Each one is then found under /v1/webhooks. */
 @Controller(['v1/inboxes/:inboxId/webhooks', 'v1/emails/:inboxId/webhooks'])
 export class InboxWebhooksController {
-  constructor(private readonly webhooks: Webhooks) {}
+  constructor(
+    private readonly inboxes: Inboxes,
+    private readonly webhooks: Webhooks,
+  ) {}
 
   @Post()
   @HttpCode(201)
@@ -182,7 +187,8 @@ export class InboxWebhooksController {
     @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const registered = await this.webhooks.registerFor(principal, inboxId, body, minting)
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
+    const registered = await this.webhooks.register(principal, inbox.id, body, minting)
     void reply.header('location', `/v1/webhooks/${registered.webhook.id}`)
     return this.webhooks.showNew(registered)
   }
@@ -205,8 +211,9 @@ export class InboxWebhooksController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const page = await pageOf('whk', query, { request, reply }, (asked) =>
-      this.webhooks.listOf(principal, inboxId, asked),
+      this.webhooks.list({ inboxId: inbox.id }, asked),
     )
     return page.map((webhook) => this.webhooks.show(webhook))
   }

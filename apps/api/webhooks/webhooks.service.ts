@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common'
+import type { Static } from 'typebox'
 import { parseGrace, type Scope } from '#libs/domain/account/api-key.js'
 import type { WebhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
@@ -16,6 +17,7 @@ import {
   MAX_WEBHOOKS_OF_INBOX,
   type RequestedUrl,
   type WebhookCommand,
+  type WebhookRefusal,
 } from '#libs/domain/webhook/decide.js'
 import type { PartitionEnd, SealedSecret } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
@@ -24,17 +26,22 @@ import type { Minting } from '../access/minting.js'
 import { Changes } from '../changes.js'
 import { Instance } from '../instance.js'
 import { requireScope } from '../access/scope.guard.js'
-import { invalid, unavailable } from '../http/problems.js'
+import { invalid, notFound, unavailable, type Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
-import { noWebhook, refused } from './refused.js'
-import { newWebhookJson, webhookJson, type NewWebhook } from './webhook-schemas.js'
+import { webhookJson, type WebhookWithSecret } from './webhook-schemas.js'
 import {
   readStart,
   type ChangeWebhook,
   type RegisterWebhook,
   type RotateWebhookSecret,
 } from './webhook-requests.dto.js'
+
+/** A webhook with its new signing secret, which only one answer shows. */
+export interface NewWebhook {
+  webhook: Webhook
+  secret: Uint8Array
+}
 
 /** What the handlers of webhooks read and open. */
 export abstract class WebhookPorts {
@@ -45,12 +52,12 @@ export abstract class WebhookPorts {
   abstract readonly secrets: WebhookSecrets
 }
 
-/** The scopes that look at an inbox's webhooks, and those that change them; an environment's take `admin`. */
+/** The scopes that may read an inbox's webhooks, and those that may change them. An environment's require `admin`. */
 export const LOOKING: readonly Scope[] = ['inboxes', 'read']
 export const CHANGING: readonly Scope[] = ['inboxes']
 
 const SECRET_BYTES = 32
-/** Others may rotate the same secret at once, each ahead of this one: hardly so often. */
+/** Several requests may rotate the same secret at once. More than this many in a row is unlikely. */
 const MAX_ATTEMPTS = 5
 
 @Injectable()
@@ -62,17 +69,6 @@ export class Webhooks {
     private readonly instance: Instance,
     private readonly ports: WebhookPorts,
   ) {}
-
-  /** As `register`, for one inbox; throws as `Inboxes.openContent` does. */
-  async registerFor(
-    principal: Principal,
-    inboxId: string,
-    wanted: RegisterWebhook,
-    minting: Minting,
-  ): Promise<NewWebhook> {
-    const { inbox } = await this.inboxes.openContent(principal, inboxId)
-    return this.register(principal, inbox.id, wanted, minting)
-  }
 
   /**
    * Resolves once the webhook is durable and can be read; `inboxId` is null for the whole environment. The ends of
@@ -114,18 +110,9 @@ export class Webhooks {
     return { webhook: await this.mustFind(webhookId), secret }
   }
 
-  /** Throws as `Inboxes.openContent` does. */
-  async listOf(principal: Principal, inboxId: string, query: ListQuery<WebhookId>): Promise<Webhook[]> {
-    const { inbox } = await this.inboxes.openContent(principal, inboxId)
-    return this.list({ inboxId: inbox.id }, query)
-  }
-
-  /** Those for all inboxes of the caller's environment. */
-  async listOfEnvironment(
-    { accountId, environment }: Principal,
-    query: ListQuery<WebhookId>,
-  ): Promise<Webhook[]> {
-    return this.list({ accountId, environment }, query)
+  /** Those of one inbox, or those for all inboxes of an environment. */
+  list(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
+    return this.views.readComplete('account-events', () => this.ports.webhooks.listWebhooks(scope, query))
   }
 
   /**
@@ -205,9 +192,9 @@ export class Webhooks {
     return webhookJson(webhook, this.urlOf(webhook))
   }
 
-  /** As `show`, with the secret. */
-  showNew(registered: NewWebhook) {
-    return newWebhookJson(registered, this.urlOf(registered.webhook))
+  /** As `show`, with the secret as Standard Webhooks writes it (section "Secret"). */
+  showNew({ webhook, secret }: NewWebhook): Static<typeof WebhookWithSecret> {
+    return { ...this.show(webhook), secret: `whsec_${Buffer.from(secret).toString('base64')}` }
   }
 
   private urlOf({ id, url }: Webhook): string {
@@ -222,14 +209,10 @@ export class Webhooks {
     return { text, stored: isSealedAlike && this.urlOf(webhook) === text ? held : sealed }
   }
 
-  private list(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
-    return this.views.readComplete('account-events', () => this.ports.webhooks.listWebhooks(scope, query))
-  }
-
   /** Resolves once what the command leads to can be read. */
   private async run(principal: Principal, webhook: Webhook | null, command: WebhookCommand): Promise<void> {
     const { events, refusal } = decide(webhook, command)
-    if (refusal !== null) throw refused(refusal, command.webhookId)
+    if (refusal !== null) throw problemOf(refusal, command.webhookId)
     await this.changes.record(events, principal)
   }
 
@@ -252,4 +235,23 @@ export class Webhooks {
       .filter(({ partition }) => own === null || partition === own)
       .map(({ partition, end: offset }) => ({ partition, offset }))
   }
+}
+
+function problemOf(refusal: WebhookRefusal, id: string): Problem {
+  switch (refusal.code) {
+    case 'unknown-webhook':
+      return noWebhook(id)
+    case 'unfit-url':
+      return invalid({ detail: `url ${refusal.fault}`, pointer: '/url' })
+    case 'too-many-webhooks': {
+      const { of, most } = refusal
+      return invalid({ detail: `an ${of} may have ${most} webhooks: remove one first`, pointer: '' })
+    }
+    case 'over-grace':
+      return invalid({ detail: `grace may be at most ${refusal.mostMs / 86_400_000}d`, pointer: '/grace' })
+  }
+}
+
+function noWebhook(id: string): Problem {
+  return notFound(`There is no webhook ${id.slice(0, 60)}.`)
 }
