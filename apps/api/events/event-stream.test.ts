@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { EndOfEvents } from './event-chunks.js'
+import type { EndOfEvents } from './inbox-feed.js'
 import { EventStream } from './event-stream.js'
 
 it('has what makes it give back what it holds, where its client leaves between two chunks', async () => {

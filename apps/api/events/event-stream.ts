@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
-import type { EndOfEvents } from './event-chunks.js'
+import type { EndOfEvents } from './inbox-feed.js'
 
 /** Why a stream is over. */
 export type StreamOutcome =
   EndOfEvents | 'client-gone' | 'client-stalled' | 'crowded-out' | 'stopping' | 'failed'
 
-/** Text that is made as the client takes it: one chunk ahead and no further. */
+/** Text that is made as the client reads it, one chunk ahead. */
 export class EventStream extends Readable {
   private readonly ending = new AbortController()
   private isConcluded = false
@@ -13,22 +13,22 @@ export class EventStream extends Readable {
 
   constructor(
     make: (signal: AbortSignal) => AsyncGenerator<string, EndOfEvents | undefined>,
-    /** Lets the making look at its signal. */
+    /** Makes the generator look at its signal. */
     private readonly wake: () => void,
-    /** Told once, before the end, why that comes; not where the client ends it. */
+    /** Called once, before the end, with its reason, unless the client ends the stream. */
     private readonly onOutcome: (outcome: StreamOutcome) => void,
   ) {
     super({ highWaterMark: 1 })
     this.chunks = make(this.ending.signal)
   }
 
-  /** Ends it behind the chunk that is under way. */
+  /** Ends it after the current chunk. */
   finish(outcome: StreamOutcome): void {
     this.conclude(outcome)
     this.stop()
   }
 
-  /** Ends it at once: what the client has not taken it does not get. */
+  /** Ends it at once. The client does not get what it has not read. */
   cut(outcome: StreamOutcome): void {
     this.conclude(outcome)
     this.destroy()

@@ -3,27 +3,25 @@ import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { IsOptional, IsString } from 'class-validator'
 import type { Scope } from '#libs/domain/account/api-key.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
 import { Doorbell } from '#libs/ports/signals/signals.js'
 import { Authenticator, type Principal } from '../access/authenticator.js'
 import { Caller, requireAllowed, NeedsScope } from '../access/scope.guard.js'
 import { note } from '../http/access-log.js'
-import { RequestBudgets } from '../http/budgets.js'
 import { familyOf, readMessageCursor } from '../http/list-pages.js'
 import { Describe, Says } from '../openapi/describe.js'
 import { Produces } from '../http/media.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
-import { ConsistentRead } from '../messages/consistent-read.js'
 import { EventBody } from './event-schemas.js'
-import { eventChunks } from './event-chunks.js'
 import { InboxFeed, MEDIA_TYPE } from './inbox-feed.js'
 import { EventStream } from './event-stream.js'
 import { OpenStreams } from './open-streams.js'
 
 const LISTENERS: [Scope, Scope] = ['inboxes', 'read']
 
-/** The connection is the stream's alone: where that ends, an idle connection would hold up the end of the process. */
+/** The connection closes with the stream: an idle one would delay the end of the process. */
 const HEADERS = {
   'content-type': MEDIA_TYPE,
   'x-accel-buffering': 'no',
@@ -38,17 +36,15 @@ class Listen {
   cursor?: string
 }
 
-/** What happens to an inbox, as it happens. Both families of paths come here. */
+/** An inbox's events, as they happen. Both families of paths come here. */
 @Controller(['v1/inboxes/:inboxId/events', 'v1/emails/:inboxId/events'])
 export class EventsController {
   constructor(
     private readonly views: Views,
     private readonly inboxes: Inboxes,
-    private readonly reads: ConsistentRead,
     private readonly feed: InboxFeed,
     private readonly streams: OpenStreams,
     private readonly authenticator: Authenticator,
-    private readonly budgets: RequestBudgets,
   ) {}
 
   @Get()
@@ -78,39 +74,29 @@ export class EventsController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const { id } = (await this.inboxes.openContent(principal, inboxId)).inbox
-    const place = this.streams.take(principal)
-    const bell = new Doorbell()
-    const leaving = [() => place.leave()]
-    const leave = () => {
-      for (const each of leaving.splice(0)) each()
-    }
+    const opened = new DisposableStack()
+    const leave = () => opened.dispose()
     try {
-      // Before the look that says where "now" is: what comes behind it rings.
-      leaving.push(await this.views.signals.subscribe(inboxChannel(id), () => bell.ring()))
-      const { inbox, endOffset } = await this.reads.again(principal, id, {
-        read: (open) => Promise.resolve(open),
-      })
-      const from = placeOf(request, query) ?? endOffset
+      const slot = this.streams.take(principal)
+      opened.defer(() => slot.leave())
+      const bell = new Doorbell()
+      // Before the current position is read: the bell rings for everything after it.
+      opened.defer(await this.views.signals.subscribe(inboxChannel(id), () => bell.ring()))
+      const { inbox, endOffset } = await this.views.readComplete(id, () => this.inboxes.open(principal, id))
+      const from = positionIn(id, request, query) ?? endOffset
       void reply.headers(HEADERS)
       if (request.method === 'HEAD') {
         leave()
         void reply.send(Readable.from([]))
         return
       }
-      const listening = {
-        feed: this.feed,
-        budgets: this.budgets,
-        inbox,
-        from,
-        family: familyOf(request),
-        bell,
-      }
       const authenticate = async () => {
         await this.authenticator.authenticate(request)
         requireAllowed(request, LISTENERS)
       }
+      const listening = { inbox, from, family: familyOf(request), bell, authenticate }
       const stream = new EventStream(
-        (signal) => eventChunks({ ...listening, authenticate }, signal),
+        (signal) => this.feed.chunks(listening, signal),
         () => bell.ring(),
         (outcome) => note(request, { stream: outcome }),
       )
@@ -118,25 +104,25 @@ export class EventsController {
       stream.once('error', (error) => request.log.error({ err: error }, 'a stream failed'))
       stream.once('close', leave)
       const { socket } = request.raw
-      place.watch(stream, socket)
-      // The server lets a client that has ended sending have its answer: of this one there would be no end.
+      slot.watch(stream, socket)
+      // A client that has closed its sending side still gets the answer from Node's server; this answer has no end.
       const hangUp = () => stream.finish('client-gone')
       socket.once('end', hangUp)
-      leaving.push(() => socket.off('end', hangUp))
+      opened.defer(() => socket.off('end', hangUp))
       if (socket.readableEnded) hangUp()
-      // Sent by hand: Nest would read it into a stream of its own, which does not end with it.
+      // Nest would wrap a returned stream in another one, which does not end with it.
       void reply.send(stream)
     } catch (error) {
       leave()
       throw error
     }
-
-    /** A client that comes again sends the URL of before, and with it where it has come to since: that counts. */
-    function placeOf({ headers }: FastifyRequest, { cursor }: Listen): number | null {
-      const asked = cursor === undefined ? null : readMessageCursor(id, cursor).from
-      const lastId = headers['last-event-id']
-      if (typeof lastId !== 'string' || lastId === '') return asked
-      return readMessageCursor(id, lastId, { header: 'Last-Event-ID' }).from
-    }
   }
+}
+
+/** Null to begin now. `Last-Event-ID` wins: a client that reconnects sends the same URL, with the cursor it began at. */
+function positionIn(inboxId: InboxId, { headers }: FastifyRequest, { cursor }: Listen): number | null {
+  const asked = cursor === undefined ? null : readMessageCursor(inboxId, cursor).from
+  const lastId = headers['last-event-id']
+  if (typeof lastId !== 'string' || lastId === '') return asked
+  return readMessageCursor(inboxId, lastId, { header: 'Last-Event-ID' }).from
 }

@@ -14,15 +14,16 @@ export interface OpenStreamsOptions {
   registry: Registry
 }
 
-/** A slot among the streams: given back, once is enough, when its stream is over. */
-export interface StreamPlace {
+export interface StreamSlot {
+  /** From then on the stream may be ended for another key, for a stalled client, or with the process. */
   watch(stream: EventStream, socket: Socket): void
+  /** Gives the slot back. Calling it again does nothing. */
   leave(): void
 }
 
 const STOPPED_WITHIN_MS = 1_000
 
-/** Every stream of this process: how many there may be, shared by account and key, and their end with the process. */
+/** The streams of this process: at most so many, shared by account and key, and ended with the process. */
 export class OpenStreams {
   private readonly slots: SharedSlots
   private readonly open = new Set<EventStream>()
@@ -41,38 +42,35 @@ export class OpenStreams {
     })
   }
 
-  /** Throws too-many-streams if there are as many as there may be. */
-  take({ accountId, keyId }: Principal): StreamPlace {
+  /** Throws too-many-streams, and shutting-down. */
+  take({ accountId, keyId }: Principal): StreamSlot {
     if (this.isStopping) throw unavailable('shutting-down', 'This instance accepts no more requests.')
     let watched: EventStream | null = null
-    const leavePlace = this.slots.take([accountId, keyId], () => {
+    let unwatch: () => void = () => undefined
+    const leave = this.slots.take([accountId, keyId], () => {
       watched?.finish('crowded-out')
       return watched !== null
     })
-    if (leavePlace === null) {
+    if (leave === null) {
       const detail = 'There are as many streams as there may be, and the key has its share of them.'
       throw unavailable('too-many-streams', detail)
     }
-    let leaveWatched: () => void = () => undefined
     return {
       watch: (stream, socket) => {
-        const unwatch = this.options.stalled.watch(socket, () => stream.cut('client-stalled'))
-        this.open.add(stream)
         watched = stream
-        leaveWatched = () => {
-          unwatch()
-          this.open.delete(stream)
-        }
+        this.open.add(stream)
+        unwatch = this.options.stalled.watch(socket, () => stream.cut('client-stalled'))
         if (this.isStopping) stream.finish('stopping')
       },
       leave: () => {
-        leavePlace()
-        leaveWatched()
+        leave()
+        unwatch()
+        if (watched !== null) this.open.delete(watched)
       },
     }
   }
 
-  /** Ends every stream, those that nobody reads a moment later: their clients go on elsewhere. */
+  /** Ends every stream; a second later also those that nobody reads. The clients connect to another process. */
   stop(): void {
     this.isStopping = true
     for (const stream of this.open) stream.finish('stopping')

@@ -28,7 +28,6 @@ import type { Instance } from '../instance.js'
 import { FirstReadings } from '../messages/first-readings.js'
 import { MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
-import { eventChunks } from './event-chunks.js'
 import { InboxFeed, RETRY } from './inbox-feed.js'
 
 const id = inboxIdIn(1)
@@ -118,21 +117,13 @@ describe('the text of a stream', () => {
     const views = new Views(partitions, queries, accounts, vault, new InProcessSignals())
     const instance = { now: () => now } as Instance
     const readings = new FirstReadings({ record: () => undefined }, () => now)
-    const feed = new InboxFeed(views, new MessageReader(views, opened), opened, instance, readings)
+    const budgets = new RequestBudgets({ memoryScale: 1, onExhausted: () => undefined })
+    const feed = new InboxFeed(views, new MessageReader(views, opened), opened, instance, readings, budgets)
     const { inbox } = evolve({ inbox: null, message: null }, created)
     const bell = new Doorbell()
     const ending = new AbortController()
-    const budgets = new RequestBudgets({ memoryScale: 1, onExhausted: () => undefined })
-    const options = {
-      feed,
-      budgets,
-      inbox: inbox as ActiveInbox,
-      from,
-      family: '/v1/inboxes',
-      bell,
-      authenticate,
-    }
-    const chunks = eventChunks(options, ending.signal)
+    const listening = { inbox: inbox as ActiveInbox, from, family: '/v1/inboxes', bell, authenticate }
+    const chunks = feed.chunks(listening, ending.signal)
     return {
       chunks,
       wake: () => bell.ring(),
