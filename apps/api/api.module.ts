@@ -29,13 +29,10 @@ import { Instance } from './instance.js'
 import { KeysController } from './keys/keys.controller.js'
 import { Keys } from './keys/keys.service.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
-import { ConsistentRead } from './messages/consistent-read.js'
 import { FirstReadings } from './messages/first-readings.js'
 import { MessagePages } from './messages/message-page.js'
 import { MessageReader } from './messages/message-reader.js'
-import { MessageWait } from './messages/message-wait.js'
 import { MessagesController } from './messages/messages.controller.js'
-import { Messages } from './messages/messages.service.js'
 import { OpenedMail } from './messages/opened-mail.js'
 import { OpenWaits } from './messages/open-waits.js'
 import { WaitController } from './messages/wait.controller.js'
@@ -72,7 +69,7 @@ const CONTROLLERS = [
 const SERVICES = [
   Changes,
   Inboxes,
-  ...[Messages, MessagePages, MessageReader, MessageWait, ConsistentRead, InboxFeed],
+  ...[MessagePages, MessageReader, InboxFeed],
   ...[AccountCommands, Accounts, Keys, Usage],
   ...[Webhooks, Deliveries],
 ]

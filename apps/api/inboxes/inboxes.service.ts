@@ -33,6 +33,13 @@ export interface OpenInbox {
   endOffset: number
 }
 
+/** How to read an inbox's mail. */
+export interface ReadMail<Found> {
+  /** What was found before in an inbox that has not changed since; null if it must be read. */
+  recall?: (open: OpenInbox) => Found | null
+  read: (open: OpenInbox) => Promise<Found>
+}
+
 @Injectable()
 export class Inboxes {
   constructor(
@@ -115,6 +122,22 @@ export class Inboxes {
     const found = await this.open(principal, id)
     await this.requirePassword(principal, found.inbox)
     return found
+  }
+
+  /**
+   * Reads mail from complete views: a message that is missing from the result does not exist. The caller has checked the
+   * password with `openContent`. Throws what `open` throws, and ViewsCatchingUpError.
+   */
+  readMail<Found>(principal: Principal, id: InboxId, { recall, read }: ReadMail<Found>): Promise<Found> {
+    return this.views.readComplete(id, async () => {
+      const open = await this.open(principal, id)
+      const recalled = recall?.(open) ?? null
+      if (recalled !== null) return recalled
+      const found = await read(open)
+      // If the inbox has ended meanwhile, its messages went with it.
+      await this.open(principal, id)
+      return found
+    })
   }
 
   /** What only the inbox's key reveals of it; null if it is forgotten, the inbox's end being on the log. */

@@ -1,12 +1,13 @@
 import type { ParsedMail } from '#libs/mail/message.js'
+import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { MatchFilters } from './list-messages.dto.js'
 
-/** Whether a mail is as the filters ask: contains, case-insensitive; all must hold. */
+/** Whether a mail matches all filters, whatever the case of letters. */
 export async function matches(mail: ParsedMail, filters: MatchFilters): Promise<boolean> {
   return mismatchesInHead(mail, filters).next().done === true && (await hasText(mail, filters))
 }
 
-/** Each filter that a mail is not as, in words. */
+/** In words, each filter that a mail does not match. */
 export async function mismatches(mail: ParsedMail, filters: MatchFilters): Promise<string[]> {
   const found = [...mismatchesInHead(mail, filters)]
   if (!(await hasText(mail, filters))) found.push(lacking('text', filters.text))
@@ -59,4 +60,28 @@ function lacking(name: string, wanted: string | undefined): string {
 
 function has(what: 'code' | 'link', isThere: boolean): string {
   return isThere ? `there is a ${what}` : `there is no ${what}`
+}
+
+/** A message that was looked at and did not match. */
+export interface NearMiss {
+  id: MessageId
+  subject: string | null
+  receivedAt: Date
+  offset: number
+  /** In words, each filter that it does not match. */
+  mismatches: readonly string[]
+}
+
+const MAX_NEAREST = 5
+
+/** The nearest messages with one more considered: those with the fewest mismatches first, and newer ones before older. */
+export function nearestWith(nearest: readonly NearMiss[], miss: NearMiss): readonly NearMiss[] {
+  const index = nearest.findIndex((other) => isNearer(miss, other))
+  if (index < 0) return nearest.length < MAX_NEAREST ? [...nearest, miss] : nearest
+  return nearest.toSpliced(index, 0, miss).slice(0, MAX_NEAREST)
+}
+
+function isNearer(one: NearMiss, other: NearMiss): boolean {
+  const further = one.mismatches.length - other.mismatches.length
+  return further === 0 ? one.offset > other.offset : further < 0
 }

@@ -3,10 +3,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { SecretKey } from '#libs/ports/key-vault/seal.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import type { MessageId } from '#libs/domain/ids/typeid.js'
+import { decide } from '#libs/domain/inbox/decide.js'
+import { isId, type MessageId } from '#libs/domain/ids/typeid.js'
 import { messageJson } from '#libs/mail/json/message-json.js'
 import type { Principal } from '../access/authenticator.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { Changes } from '../changes.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { familyOf, linkNext, writeMessageCursor } from '../http/list-pages.js'
 import { untilDeparture } from '../http/departure.js'
@@ -14,16 +16,17 @@ import { Bytes, Describe } from '../openapi/describe.js'
 import { Produces, ProducesAnything } from '../http/media.js'
 import { NoParameters } from '../http/dto-values.js'
 import { notFound } from '../http/problems.js'
-import { Inboxes } from '../inboxes/inboxes.service.js'
+import { Views } from '../http/views.js'
+import { Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
+import { Instance } from '../instance.js'
 import { attachmentHeaders } from './attachment-headers.js'
 import { AttachmentPool } from './attachment-pool.js'
 import { FirstReadings } from './first-readings.js'
 import { ListMessages, ReadMessage } from './list-messages.dto.js'
-import { MessageReader, messageWithRaw } from './message-reader.js'
+import { MessageReader, messageWithRaw, noMessage } from './message-reader.js'
 import { DeletedMessage, Message, MessageWithRaw } from './message-schemas.js'
 import { MessagePages } from './message-page.js'
-import { Messages } from './messages.service.js'
-import { ConsistentRead } from './consistent-read.js'
+import { OpenedMail } from './opened-mail.js'
 
 /** The memory of a message's JSON with its source, measured against the size of the source. */
 const WITH_SOURCE = 3
@@ -33,9 +36,11 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 @Controller(['v1/inboxes/:inboxId/messages', 'v1/emails/:inboxId/messages'])
 export class MessagesController {
   constructor(
-    private readonly reads: ConsistentRead,
+    private readonly views: Views,
     private readonly inboxes: Inboxes,
-    private readonly messages: Messages,
+    private readonly changes: Changes,
+    private readonly instance: Instance,
+    private readonly opened: OpenedMail,
     private readonly pages: MessagePages,
     private readonly reader: MessageReader,
     private readonly attachments: AttachmentPool,
@@ -68,7 +73,8 @@ export class MessagesController {
     const { pages } = this
     const family = familyOf(request)
     const { open, page, isRead } = await this.budgets.read(request, async (read) => {
-      const found = await this.reads.first(principal, inboxId, {
+      const { inbox } = await this.inboxes.openContent(principal, inboxId)
+      const found = await this.inboxes.readMail(principal, inbox.id, {
         recall(open) {
           const page = pages.recall(open, query, family)
           return page === null ? null : { open, page, isRead: false }
@@ -221,12 +227,27 @@ export class MessagesController {
   async delete(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
-    @Param('messageId') messageId: string,
+    @Param('messageId') id: string,
     @Query() _query: NoParameters,
     @Body() _body: NoParameters,
   ) {
-    const { id, deletedAt } = await this.messages.delete(principal, inboxId, messageId)
-    return { id, deleted_at: deletedAt.toISOString() }
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
+    if (!isId('msg', id)) throw noMessage(id)
+    const key = { inboxId: inbox.id, messageId: id }
+    const row = await this.views.find(inbox.id, () => this.views.inboxes.message(key))
+    const now = this.instance.now()
+    const command = { type: 'DeleteMessage', ...key, keyId: principal.keyId, now } as const
+    const { events, refusal } = decide({ inbox, message: row?.message ?? null }, command)
+    if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
+    if (refusal !== null) throw await this.reader.whyMissing(inbox.id, id)
+    await this.changes.record(events, principal)
+    this.opened.forget(inbox.id)
+    const after = await this.views.inboxes.message(key)
+    if (after?.message.state === 'deleted') return { id, deleted_at: after.message.deletedAt.toISOString() }
+    // The inbox has ended meanwhile, with its messages; or the views were lost since and are being rebuilt.
+    await this.inboxes.openContent(principal, inboxId)
+    await this.views.requireComplete(inbox.id)
+    throw new Error('a deleted message is still there')
   }
 
   private async source(key: SecretKey, inbox: ActiveInbox, messageId: MessageId): Promise<Buffer> {

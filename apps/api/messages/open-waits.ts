@@ -4,22 +4,32 @@ import { Doorbell } from '#libs/ports/signals/signals.js'
 import type { Principal } from '../access/authenticator.js'
 import { unavailable, type Problem } from '../http/problems.js'
 
+/** Why a wait ended early. */
+type WaitEnd = 'client-gone' | 'crowded-out' | 'shutting-down'
+
 /** One request that waits. */
-export interface OpenWait {
+export class OpenWait {
   /** Rung when there may be something new to look at, and at the wait's end. */
-  readonly bell: Doorbell
+  readonly bell = new Doorbell()
+  /** Null while it may go on. */
+  end: WaitEnd | null = null
+  private readonly ending = new AbortController()
+
   /** Aborts at the wait's end. */
-  readonly signal: AbortSignal
-  /** Why it must end now; null while it may go on. */
-  readonly end: 'client-gone' | 'crowded-out' | 'shutting-down' | null
+  get signal(): AbortSignal {
+    return this.ending.signal
+  }
+
+  endWith(end: WaitEnd): void {
+    this.end ??= end
+    this.ending.abort()
+    this.bell.ring()
+  }
 }
 
-/**
- * The requests of this process that wait: so many at most, shared by account and key, and all of them ended where the
- * process ends.
- */
+/** The requests of this process that wait: at most so many, shared by account and key, and ended with the process. */
 export class OpenWaits {
-  private readonly waits = new Set<Wait>()
+  private readonly waits = new Set<OpenWait>()
   private readonly slots: SharedSlots
   private isClosed = false
 
@@ -37,8 +47,8 @@ export class OpenWaits {
   }
 
   /**
-   * Runs a wait, which ends early where `clientGone` aborts, this process ends, or a key with fewer waits needs the slot.
-   * Throws too-many-waits if there is no room for it.
+   * Runs a wait, which ends early if `clientGone` aborts, the process ends, or a key with fewer waits needs the slot.
+   * Throws too-many-waits, and shutting-down.
    */
   async run<Result>(
     { accountId, keyId }: Principal,
@@ -46,23 +56,26 @@ export class OpenWaits {
     work: (wait: OpenWait) => Promise<Result>,
   ): Promise<Result> {
     if (this.isClosed) throw shuttingDown()
-    const wait = new Wait()
-    const leavePlace = this.slots.take([accountId, keyId], () => wait.endWith('crowded-out'))
-    if (leavePlace === null) throw tooManyWaits()
-    const leave = () => void wait.endWith('client-gone')
+    const wait = new OpenWait()
+    const leaveSlot = this.slots.take([accountId, keyId], () => {
+      wait.endWith('crowded-out')
+      return true
+    })
+    if (leaveSlot === null) throw tooManyWaits()
+    const onGone = () => wait.endWith('client-gone')
     this.waits.add(wait)
-    clientGone.addEventListener('abort', leave)
-    if (clientGone.aborted) leave()
+    clientGone.addEventListener('abort', onGone)
+    if (clientGone.aborted) onGone()
     try {
       return await work(wait)
     } finally {
-      clientGone.removeEventListener('abort', leave)
+      clientGone.removeEventListener('abort', onGone)
       this.waits.delete(wait)
-      leavePlace()
+      leaveSlot()
     }
   }
 
-  /** Ends every wait, and takes no more. */
+  /** Ends every wait, and accepts no more. */
   close(): void {
     this.isClosed = true
     for (const wait of this.waits) wait.endWith('shutting-down')
@@ -81,21 +94,4 @@ export function shuttingDown(): Problem {
     'shutting-down',
     'This instance is shutting down: send the wait again, to reach another one.',
   )
-}
-
-class Wait implements OpenWait {
-  readonly bell = new Doorbell()
-  end: OpenWait['end'] = null
-  private readonly ending = new AbortController()
-
-  get signal(): AbortSignal {
-    return this.ending.signal
-  }
-
-  endWith(end: NonNullable<OpenWait['end']>): true {
-    this.end ??= end
-    this.ending.abort()
-    this.bell.ring()
-    return true
-  }
 }
