@@ -1,4 +1,4 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
+import { Body, Controller, Delete, Get, Param, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js'
@@ -20,7 +20,6 @@ import {
 } from './inbox-schemas.js'
 import { comingToItsEnd, Inboxes, type OpenInbox } from './inboxes.service.js'
 import { readLabels } from './labels.js'
-import { NoParameters } from '../http/dto-values.js'
 
 /** An inbox's address book: made, listed, read, deleted. Both families of paths come here. */
 @Controller(['v1/inboxes', 'v1/emails'])
@@ -31,7 +30,6 @@ export class InboxesController {
   ) {}
 
   @Post()
-  @HttpCode(201)
   @NeedsScope('inboxes')
   @Describe({
     id: 'createInbox',
@@ -44,7 +42,6 @@ export class InboxesController {
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Body() body: CreateInbox,
-    @Query() _query: NoParameters,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
@@ -100,7 +97,6 @@ export class InboxesController {
   async get(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
-    @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const found = await this.inboxes.open(principal, inboxId)
@@ -123,12 +119,7 @@ export class InboxesController {
     answer: { description: 'Its end.', schema: DeletedInbox },
     problems: ['inbox-expired'],
   })
-  async delete(
-    @Caller() principal: Principal,
-    @Param('inboxId') inboxId: string,
-    @Query() _query: NoParameters,
-    @Body() _body: NoParameters,
-  ) {
+  async delete(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
     return deletedInboxJson(await this.inboxes.delete(principal, inboxId))
   }
 

@@ -1,4 +1,4 @@
-import { Body, Controller, Delete, Get, Param, Query, Req, Res } from '@nestjs/common'
+import { Controller, Delete, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { SecretKey } from '#libs/ports/key-vault/seal.js'
@@ -14,7 +14,6 @@ import { familyOf, linkNext, writeMessageCursor } from '../http/list-pages.js'
 import { untilDeparture } from '../http/departure.js'
 import { Bytes, Describe } from '../openapi/describe.js'
 import { Produces, ProducesAnything } from '../http/media.js'
-import { NoParameters } from '../http/dto-values.js'
 import { notFound } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
@@ -138,18 +137,13 @@ export class MessagesController {
     summary: "Read a message's source",
     description: 'The bytes sent after DATA, without dot-stuffing. Nothing is added.',
     takes: ['Mayfly-Inbox-Password'],
-    answer: {
-      description: 'The source.',
-      schema: Bytes,
-      headers: ['Content-Disposition'],
-    },
+    answer: { description: 'The source.', schema: Bytes, headers: ['Content-Disposition'] },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
   async raw(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Param('messageId') messageId: string,
-    @Query() _query: NoParameters,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
@@ -174,11 +168,7 @@ export class MessagesController {
     summary: "Read an attachment's content",
     description: 'Decoded. Its own media type if that is harmless, otherwise `application/octet-stream`.',
     takes: ['Mayfly-Inbox-Password'],
-    answer: {
-      description: 'The content.',
-      schema: Bytes,
-      headers: ['Content-Disposition'],
-    },
+    answer: { description: 'The content.', schema: Bytes, headers: ['Content-Disposition'] },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
   async attachment(
@@ -186,7 +176,6 @@ export class MessagesController {
     @Param('inboxId') inboxId: string,
     @Param('messageId') messageId: string,
     @Param('index') index: string,
-    @Query() _query: NoParameters,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
@@ -228,8 +217,6 @@ export class MessagesController {
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Param('messageId') id: string,
-    @Query() _query: NoParameters,
-    @Body() _body: NoParameters,
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     if (!isId('msg', id)) throw noMessage(id)

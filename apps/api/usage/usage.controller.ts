@@ -80,11 +80,7 @@ export class UsageController {
       'Parquet, one JSON object per line, or CSV with a header; of the last 24 hours by default. Figures are in the file if ' +
       'their minute, hour or day starts in that span. Events and figures by route or webhook are kept for 90 days, usage ' +
       'by the minute for 400, usage by the hour and the day for ever.',
-    answer: {
-      description: 'The file.',
-      schema: Bytes,
-      headers: ['Content-Disposition'],
-    },
+    answer: { description: 'The file.', schema: Bytes, headers: ['Content-Disposition'] },
     problems: ['too-many-streams'],
   })
   async export(

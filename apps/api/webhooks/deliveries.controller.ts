@@ -1,4 +1,4 @@
-import { Body, Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
+import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { IsIn, IsOptional } from 'class-validator'
@@ -6,7 +6,6 @@ import { type Delivery, DELIVERY_STATES } from '#libs/domain/webhook/delivery.js
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
-import { NoParameters } from '../http/dto-values.js'
 import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
 import { Describe, Says } from '../openapi/describe.js'
 import { Deliveries, DeliverySchema } from './deliveries.service.js'
@@ -57,8 +56,6 @@ export class DeliveriesController {
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Param('webhookId') webhookId: string,
-    @Query() _query: NoParameters,
-    @Body() _body: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const webhook = await this.webhooks.find(principal, webhookId, CHANGING)
@@ -106,7 +103,6 @@ export class DeliveriesController {
     @Caller() principal: Principal,
     @Param('webhookId') webhookId: string,
     @Param('deliveryId') deliveryId: string,
-    @Query() _query: NoParameters,
   ) {
     const webhook = await this.webhooks.find(principal, webhookId, LOOKING)
     const delivery = await this.deliveries.find(webhook, deliveryId)

@@ -11,7 +11,7 @@ import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { Changes } from '../changes.js'
-import { NoParameters, readMoment } from '../http/dto-values.js'
+import { readMoment } from '../http/dto-values.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
 import { invalid, notFound } from '../http/problems.js'
 import { Views } from '../http/views.js'
@@ -55,7 +55,6 @@ export class ReplaysController {
     @Mint() minting: Minting,
     @Param('webhookId') id: string,
     @Body() body: RequestReplay,
-    @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const webhook = await this.webhooks.find(principal, id, CHANGING)
@@ -115,7 +114,6 @@ export class ReplaysController {
     @Caller() principal: Principal,
     @Param('webhookId') webhookId: string,
     @Param('replayId') replayId: string,
-    @Query() _query: NoParameters,
   ) {
     const webhook = await this.webhooks.find(principal, webhookId, LOOKING)
     return replayJson(await this.find(webhook.id, replayId))
@@ -136,8 +134,6 @@ export class ReplaysController {
     @Caller() principal: Principal,
     @Param('webhookId') id: string,
     @Param('replayId') askedId: string,
-    @Query() _query: NoParameters,
-    @Body() _body: NoParameters,
   ) {
     const { id: webhookId } = await this.webhooks.find(principal, id, CHANGING)
     const replay = await this.find(webhookId, askedId)

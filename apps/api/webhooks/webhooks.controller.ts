@@ -1,11 +1,10 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
+import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
-import { NoParameters } from '../http/dto-values.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { Describe } from '../openapi/describe.js'
 import { ChangeWebhook, RegisterWebhook, RotateWebhookSecret } from './webhook-requests.dto.js'
@@ -21,7 +20,6 @@ export class WebhooksController {
   constructor(private readonly webhooks: Webhooks) {}
 
   @Post()
-  @HttpCode(201)
   @NeedsScope('admin')
   @Describe({
     id: 'createWebhook',
@@ -40,7 +38,6 @@ export class WebhooksController {
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Body() body: RegisterWebhook,
-    @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const registered = await this.webhooks.register(principal, null, body, minting)
@@ -80,11 +77,7 @@ export class WebhooksController {
     takes: ['Mayfly-Inbox-Password'],
     answer: { description: 'The webhook.', schema: Webhook },
   })
-  async get(
-    @Caller() principal: Principal,
-    @Param('webhookId') webhookId: string,
-    @Query() _query: NoParameters,
-  ) {
+  async get(@Caller() principal: Principal, @Param('webhookId') webhookId: string) {
     return this.webhooks.show(await this.webhooks.find(principal, webhookId, LOOKING))
   }
 
@@ -102,7 +95,6 @@ export class WebhooksController {
     @Caller() principal: Principal,
     @Param('webhookId') webhookId: string,
     @Body() body: ChangeWebhook,
-    @Query() _query: NoParameters,
   ) {
     return this.webhooks.show(await this.webhooks.change(principal, webhookId, body))
   }
@@ -117,17 +109,11 @@ export class WebhooksController {
     takes: ['Mayfly-Inbox-Password'],
     answer: { description: 'The webhook as it was.', schema: Webhook },
   })
-  async remove(
-    @Caller() principal: Principal,
-    @Param('webhookId') webhookId: string,
-    @Query() _query: NoParameters,
-    @Body() _body: NoParameters,
-  ) {
+  async remove(@Caller() principal: Principal, @Param('webhookId') webhookId: string) {
     return this.webhooks.show(await this.webhooks.remove(principal, webhookId))
   }
 
   @Post(':webhookId/secret/rotate')
-  @HttpCode(201)
   @NeedsScope('inboxes', 'admin')
   @Describe({
     id: 'rotateWebhookSecret',
@@ -146,7 +132,6 @@ export class WebhooksController {
     @Mint() minting: Minting,
     @Param('webhookId') webhookId: string,
     @Body() body: RotateWebhookSecret,
-    @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const rotated = await this.webhooks.rotate(principal, webhookId, body, minting)
@@ -164,7 +149,6 @@ export class InboxWebhooksController {
   ) {}
 
   @Post()
-  @HttpCode(201)
   @NeedsScope('inboxes')
   @Describe({
     id: 'createInboxWebhook',
@@ -184,7 +168,6 @@ export class InboxWebhooksController {
     @Mint() minting: Minting,
     @Param('inboxId') inboxId: string,
     @Body() body: RegisterWebhook,
-    @Query() _query: NoParameters,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
