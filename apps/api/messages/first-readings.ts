@@ -3,15 +3,10 @@ import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 
-/** A few megabytes of ids. Of one that is forgotten another reading is told, which is later and so counts for nothing. */
+/** A few megabytes of ids. If one is forgotten, its message is recorded again, but later readings do not count. */
 const MAX_REMEMBERED = 50_000
 
-interface Read {
-  id: MessageId
-  receivedAt: Date
-}
-
-/** Tells when a message was first in an answer: of several instances each tells of its own first one. */
+/** Records when a message was first in an answer of this process. */
 export class FirstReadings {
   private readonly read = new LRUCache<MessageId, true>({ max: MAX_REMEMBERED })
 
@@ -20,7 +15,10 @@ export class FirstReadings {
     private readonly now: () => Date,
   ) {}
 
-  note({ id: inboxId, keyId, labels, accountId, environment }: Inbox, messages: readonly Read[]): void {
+  note(
+    { id: inboxId, keyId, labels, accountId, environment }: Inbox,
+    messages: readonly { id: MessageId; receivedAt: Date }[],
+  ): void {
     for (const { id: messageId, receivedAt } of messages) {
       if (this.read.has(messageId)) continue
       this.read.set(messageId, true)

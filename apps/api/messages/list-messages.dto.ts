@@ -1,3 +1,4 @@
+import { applyDecorators } from '@nestjs/common'
 import { IsBoolean, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator'
 import { Says } from '../openapi/describe.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
@@ -6,18 +7,15 @@ import { FromDigits, FromTrueOrFalse } from '../http/dto-values.js'
 const MAX_CHARACTERS = 1_000
 
 function IsPattern(): PropertyDecorator {
-  const text = IsString({ message: '$property must come once' })
-  const bound = MaxLength(MAX_CHARACTERS, {
-    message: `$property may have at most ${MAX_CHARACTERS} characters`,
-  })
-  return (target, property) => {
-    IsOptional()(target, property)
-    text(target, property)
-    bound(target, property)
-  }
+  const message = `$property may have at most ${MAX_CHARACTERS} characters`
+  return applyDecorators(
+    IsOptional(),
+    IsString({ message: '$property must come once' }),
+    MaxLength(MAX_CHARACTERS, { message }),
+  )
 }
 
-/** What a message must be like: all that is given must hold, letters in either case. */
+/** Filters that a message must match, all of them, whatever the case of letters. */
 export class MatchFilters {
   @Says('What the subject must contain, in either case.')
   @IsPattern()

@@ -8,18 +8,18 @@ import type { MessageCursor } from '../http/list-pages.js'
 export interface WrittenPage {
   /** A JSON array in UTF-8. */
   body: Buffer
-  /** Where the client has read to: given back, it yields exactly what came after. */
+  /** The position just past what the client has read. */
   cursor: MessageCursor
-  /** Where the list goes on; null if there is no more now. */
+  /** The position of the next page; null if there is none now. */
   next: MessageCursor | null
 }
 
-/** What this process has opened of inboxes and may show again, in memory alone. */
+/** Mail that this process has opened and may show again. It is only in memory. */
 @Injectable()
 export class OpenedMail implements OnApplicationShutdown {
   /** By the id of the message. */
   readonly messages: PlaintextMemory<OpenedMessage>
-  /** By all that a page follows from. */
+  /** By everything that determines a page. */
   readonly pages: PlaintextMemory<WrittenPage>
   /** The JSON of a message's event, written once for all streams. */
   readonly events: PlaintextMemory<string>
@@ -31,34 +31,30 @@ export class OpenedMail implements OnApplicationShutdown {
     this.events = new PlaintextMemory(quarter)
   }
 
-  /** To be called where an inbox, or a message of it, is seen to be gone. */
+  /** Must be called when an inbox, or a message of it, is found to be gone. */
   forget(inboxId: InboxId): void {
-    this.messages.forget(inboxId)
-    this.pages.forget(inboxId)
-    this.events.forget(inboxId)
+    for (const memory of [this.messages, this.pages, this.events]) memory.forget(inboxId)
   }
 
   onApplicationShutdown(): void {
-    this.messages.close()
-    this.pages.close()
-    this.events.close()
+    for (const memory of [this.messages, this.pages, this.events]) memory.close()
   }
 }
 
-/** How long what was opened stays in memory, whatever becomes of it. */
+/** The longest time that opened mail stays in memory. */
 const KEPT_FOR_MS = 60_000
 const SWEPT_EVERY_MS = 5_000
 
 /**
- * What was opened last, so that it need not be opened again: so many bytes at most. It answers no question of its
- * own: whether the inbox and the message are still there has been asked before (docs/decisions/0015-opened-mail.md).
+ * The mail that was opened last, up to a number of bytes. Before it is read, the caller must have checked that the inbox
+ * and the message still exist (docs/decisions/0015-opened-mail.md).
  */
 export class PlaintextMemory<Value extends object | string> {
   private readonly values: LRUCache<string, { inboxId: InboxId; value: Value }> | null
   private readonly names = new Map<InboxId, Set<string>>()
   private readonly sweeping: NodeJS.Timeout
 
-  /** 0 bytes remember nothing. The clock counts milliseconds. */
+  /** With 0 bytes it keeps nothing. The clock counts milliseconds. */
   constructor(mostBytes: number, clock: { now(): number } = performance) {
     this.values =
       mostBytes === 0
@@ -70,7 +66,7 @@ export class PlaintextMemory<Value extends object | string> {
             perf: clock,
             dispose: ({ inboxId }, name) => this.forgetName(inboxId, name),
           })
-    // What nobody asks for any more goes too.
+    // Expired values are also removed if nobody asks for them.
     this.sweeping = setInterval(() => this.values?.purgeStale(), SWEPT_EVERY_MS).unref()
   }
 
@@ -78,7 +74,7 @@ export class PlaintextMemory<Value extends object | string> {
     return this.values?.get(`${inboxId} ${name}`)?.value ?? null
   }
 
-  /** What has a place already keeps it, so that its time ends when it would have. */
+  /** Does nothing if the name is kept already: its time is not extended. */
   keep(inboxId: InboxId, name: string, value: Value, bytes: number): void {
     const { values } = this
     const whole = `${inboxId} ${name}`
@@ -89,7 +85,6 @@ export class PlaintextMemory<Value extends object | string> {
     this.names.set(inboxId, names.add(whole))
   }
 
-  /** All that was opened of an inbox. */
   forget(inboxId: InboxId): void {
     for (const name of [...(this.names.get(inboxId) ?? [])]) this.values?.delete(name)
   }

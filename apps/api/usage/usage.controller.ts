@@ -11,7 +11,7 @@ import { ProducesAnything } from '../http/media.js'
 import { Instance } from '../instance.js'
 import { attachmentHeaders } from '../messages/attachment-headers.js'
 import { Bytes, Describe } from '../openapi/describe.js'
-import { UsageReportSchema, UsageRow, reportJson, usageRowJson } from './usage-schemas.js'
+import { UsageReportSchema, UsageRow } from './usage-schemas.js'
 import { ExportUsage, ReadReport, ReadUsage } from './usage-parameters.dto.js'
 import { MAX_ROWS, Usage } from './usage.service.js'
 
@@ -44,9 +44,8 @@ export class UsageController {
     answer: { description: 'By time, then by group.', schema: Type.Array(UsageRow) },
     problems: ['busy'],
   })
-  async read(@Caller() principal: Principal, @Query() query: ReadUsage, @Req() request: FastifyRequest) {
-    const rows = await this.budgets.report(request, () => this.usage.figures(principal, query))
-    return rows.map(({ figures, span }) => usageRowJson(figures, span))
+  read(@Caller() principal: Principal, @Query() query: ReadUsage, @Req() request: FastifyRequest) {
+    return this.budgets.report(request, () => this.usage.figures(principal, query))
   }
 
   @Get('report')
@@ -62,11 +61,8 @@ export class UsageController {
     answer: { description: 'The report.', schema: UsageReportSchema },
     problems: ['busy'],
   })
-  async report(@Caller() principal: Principal, @Query() query: ReadReport, @Req() request: FastifyRequest) {
-    const { report, countedUpTo } = await this.budgets.report(request, () =>
-      this.usage.report(principal, query),
-    )
-    return reportJson(report, countedUpTo)
+  report(@Caller() principal: Principal, @Query() query: ReadReport, @Req() request: FastifyRequest) {
+    return this.budgets.report(request, () => this.usage.report(principal, query))
   }
 
   @Get('export')
@@ -90,11 +86,11 @@ export class UsageController {
   ): Promise<void> {
     const over = new AbortController()
     reply.raw.once('close', () => over.abort())
-    // A client that had left by now closes nothing any more.
+    // If the client has left already, 'close' is not emitted again.
     if (reply.raw.closed || reply.raw.destroyed) over.abort()
     const file = await this.usage.export(principal, query, over.signal)
     const { table, format } = query
-    // Nothing listens for it: Node ends the connection.
+    // Node closes the connection, as nothing listens for the timeout.
     reply.raw.setTimeout(this.instance.settings.streamStallMs)
     void reply
       .headers(attachmentHeaders(`mayfly-${table}.${format}`, 'application/octet-stream'))

@@ -1,14 +1,13 @@
 import { Injectable } from '@nestjs/common'
+import type { Static } from 'typebox'
 import { unlessAborted } from '#libs/runtime/timing/waiting.js'
 import {
   INTERVAL_MS,
   UsageUnavailableError,
   WHY_NOT_COUNTED,
-  type UsageFigures,
   type UsageGrouping,
   type UsageOwner,
   type UsageQueries,
-  type UsageReport,
   type UsageTotals,
 } from '#libs/ports/usage/usage-store.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
@@ -18,6 +17,7 @@ import { invalid, unavailable } from '../http/problems.js'
 import { readLabels } from '../inboxes/labels.js'
 import { Instance } from '../instance.js'
 import type { ExportUsage, ReadReport, ReadUsage, UsageSpan } from './usage-parameters.dto.js'
+import { reportJson, usageRowJson, type UsageReportSchema, type UsageRow } from './usage-schemas.js'
 
 /** What the usage handlers read. */
 export abstract class UsagePorts {
@@ -25,19 +25,8 @@ export abstract class UsagePorts {
   abstract readonly queries: UsageQueries | null
   /** As `CountedUpTo.find`. */
   abstract readonly countedUpTo: () => Promise<Date | null>
-  /** Told of what could not be looked up, and was answered without. */
+  /** Called with the error if an answer leaves usage out because it could not be read. */
   abstract readonly onUnavailable: (error: unknown) => void
-}
-
-/** A row of an interval, as much of it as was asked for. */
-export interface UsageSpanFigures {
-  figures: UsageFigures
-  span: Span
-}
-
-export interface CountedReport {
-  report: UsageReport
-  countedUpTo: Date | null
 }
 
 interface Span {
@@ -46,13 +35,13 @@ interface Span {
 }
 
 const DAY_MS = INTERVAL_MS.day
-/** As long as single events are kept. */
+/** Single events are kept as long. */
 const REPORT_DAYS = 90
 export const MAX_ROWS = 10_000
-/** Each takes disk, and a client may take its time. */
+/** Each takes disk space, and a client may read it slowly. */
 const MAX_EXPORTS = 4
 const MAX_EXPORTS_OF_ACCOUNT = 2
-/** Who asks for a key is not kept waiting for what it was used for. */
+/** An answer about a key does not wait longer for its usage. */
 const TOTALS_WITHIN_MS = 3_000
 
 @Injectable()
@@ -66,7 +55,7 @@ export class Usage {
   ) {}
 
   /** By time, then by group. Throws invalid-request if there are more than MAX_ROWS rows. */
-  async figures(principal: Principal, asked: ReadUsage): Promise<UsageSpanFigures[]> {
+  async figures(principal: Principal, asked: ReadUsage): Promise<Static<typeof UsageRow>[]> {
     const span = this.spanOf(asked, DAY_MS)
     const { interval } = asked
     const rows = await this.queries.figures({
@@ -83,19 +72,19 @@ export class Usage {
         parameter: 'interval',
       })
     }
-    return rows.map((figures) => ({ figures, span: within(span, figures.at, INTERVAL_MS[interval]) }))
+    return rows.map((row) => usageRowJson(row, within(span, row.at, INTERVAL_MS[interval])))
   }
 
-  async report(principal: Principal, asked: ReadReport): Promise<CountedReport> {
+  async report(principal: Principal, asked: ReadReport): Promise<Static<typeof UsageReportSchema>> {
     const span = this.spanOf(asked, REPORT_DAYS * DAY_MS)
     const { queries } = this
     // Read first, so that the report contains everything counted by then.
     const countedUpTo = await this.ports.countedUpTo()
     const query = { ...span, owner: ownerOf(principal), labels: readLabels(asked.label) }
-    return { report: await queries.report(query), countedUpTo }
+    return reportJson(await queries.report(query), countedUpTo)
   }
 
-  /** Null if they can't be told just now: what else there is to say of a key does not wait for them. */
+  /** Null if they can't be read now: answers about keys leave them out. */
   async totals(
     accountId: AccountId,
     keyIds: readonly KeyId[],
@@ -113,8 +102,8 @@ export class Usage {
   }
 
   /**
-   * The account's, whatever key asks; the signal aborts once nothing more is read of it, in any case, and rejects
-   * if that is so from the beginning. Throws too-many-streams where others are being read already.
+   * The usage of the whole account. The signal must abort once the client reads no more, in any case. Rejects if it has
+   * aborted already. Throws too-many-streams.
    */
   async export(
     { accountId }: Principal,
