@@ -3,14 +3,14 @@ import { TRUNCATED_PROPERTIES } from '#libs/mail/json/event-body.js'
 import type { WebhookEventType } from '#libs/domain/webhook/events.js'
 import { DeletedInbox } from '../inboxes/inbox-schemas.js'
 import { Header, MESSAGE_PROPERTIES } from '../messages/message-schemas.js'
-import { OrNull, Time } from '../openapi/describe.js'
+import { OneOf, OrNull, Time } from '../openapi/describe.js'
 
 const EventMessage = Type.Object(
   {
     ...MESSAGE_PROPERTIES,
     headers: OrNull(Type.Array(Header), 'In their order, repeats kept; null where left out.'),
     truncated: Type.Optional(
-      Type.Array(Type.Unsafe<string>({ type: 'string', enum: TRUNCATED_PROPERTIES }), {
+      Type.Array(OneOf(TRUNCATED_PROPERTIES), {
         description:
           'Properties that are null because the event would exceed 256 kB. The message itself has them.',
       }),

@@ -22,18 +22,19 @@ const Position = Type.Object(
   { $id: 'Position', description: 'A position on the event log.' },
 )
 
-const TYPES = [
-  Type.Literal('inbox.created'),
-  Type.Literal('message.received'),
-  Type.Literal('message.deleted'),
-  Type.Literal('inbox.expired'),
-  Type.Literal('inbox.deleted'),
-] as const
-
-export const Event = Type.Object(
+const Event = Type.Object(
   {
     id: IdOf('evt', 'Stays with it.'),
-    type: Type.Union([...TYPES], { description: 'What happened.' }),
+    type: Type.Union(
+      [
+        Type.Literal('inbox.created'),
+        Type.Literal('message.received'),
+        Type.Literal('message.deleted'),
+        Type.Literal('inbox.expired'),
+        Type.Literal('inbox.deleted'),
+      ],
+      { description: 'What happened.' },
+    ),
     time: Time('When.'),
     inbox_id: IdOf('inb', 'To which inbox.'),
     message_id: OrNull(IdOf('msg', ''), 'To which of its messages.'),
@@ -73,7 +74,7 @@ class ListHistory {
   cursor?: string
 }
 
-/** What has happened to an inbox, also after its end, without content. Both families of paths come here. */
+/** The history of an inbox, also after its end. Both families of paths come here. */
 @Controller(['v1/inboxes/:inboxId/history', 'v1/emails/:inboxId/history'])
 export class HistoryController {
   constructor(
@@ -107,7 +108,6 @@ export class HistoryController {
   }
 }
 
-/** An event as the contract has it, without content. `partition` is its inbox's. */
 function historyJson(entry: HistoryEntry, inboxId: InboxId, partition: number): Static<typeof Event> {
   return {
     id: entry.id,

@@ -85,6 +85,10 @@ export const Count = (description: string) => Type.Integer({ minimum: 0, descrip
 
 export const Digest = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description })
 
+/** One of some texts. */
+export const OneOf = <Value extends string>(values: readonly Value[], description?: string) =>
+  Type.Unsafe<Value>({ type: 'string', enum: values, ...(description === undefined ? {} : { description }) })
+
 export const OrNull = <Schema extends TSchema>(schema: Schema, description: string) =>
   Type.Union([schema, Type.Null()], { description })
 

@@ -3,11 +3,7 @@ import Type, { type Static } from 'typebox'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
 import { WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
-import {
-  ABANDONED_FOR,
-  type DeliveryAbandoned,
-  type Notification,
-} from '#libs/domain/webhook/webhook-events.js'
+import { ABANDONED_FOR } from '#libs/domain/webhook/webhook-events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { answerContext } from '#libs/ports/key-vault/content.js'
 import { unseal, type SecretKey } from '#libs/ports/key-vault/seal.js'
@@ -19,7 +15,7 @@ import { Changes } from '../changes.js'
 import { notFound } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Instance } from '../instance.js'
-import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
+import { Count, IdOf, OneOf, OrNull, Time } from '../openapi/describe.js'
 import { WebhookPorts } from './webhooks.service.js'
 
 const Attempt = Type.Object(
@@ -39,29 +35,19 @@ const Attempt = Type.Object(
   { $id: 'Attempt', description: 'One POST to an endpoint.' },
 )
 
-const TYPES: Notification['type'][] = [...WEBHOOK_EVENT_TYPES, 'sample']
-
 export const DeliverySchema = Type.Object(
   {
     id: IdOf('dlv', 'Stays with it.'),
     webhook_id: IdOf('whk', 'To which webhook.'),
-    event: Type.Unsafe<Notification['type']>({
-      type: 'string',
-      enum: TYPES,
-      description: 'The event that is delivered.',
-    }),
+    event: OneOf([...WEBHOOK_EVENT_TYPES, 'sample'], 'The event that is delivered.'),
     inbox_id: OrNull(IdOf('inb', ''), 'Of which inbox; null of a sample.'),
     message_id: OrNull(IdOf('msg', ''), 'Of which message; null where it is of none.'),
     replay_id: OrNull(IdOf('rpl', ''), 'The replay that it belongs to; null if it is not part of one.'),
-    state: Type.Unsafe<Delivery['state']>({
-      type: 'string',
-      enum: DELIVERY_STATES,
-      description: '`failed` if the last attempt failed; `abandoned` if there is nothing left to deliver.',
-    }),
-    abandoned_reason: OrNull(
-      Type.Unsafe<DeliveryAbandoned['reason']>({ type: 'string', enum: ABANDONED_FOR }),
-      'Why it was abandoned.',
+    state: OneOf(
+      DELIVERY_STATES,
+      '`failed` if the last attempt failed; `abandoned` if there is nothing left to deliver.',
     ),
+    abandoned_reason: OrNull(OneOf(ABANDONED_FOR), 'Why it was abandoned.'),
     created_at: Time('When it was asked for.'),
     next_attempt_at: OrNull(Time(''), 'When the next attempt is due; null where there is none.'),
     attempts: Type.Array(Attempt, { description: 'In the order in which they were made.' }),

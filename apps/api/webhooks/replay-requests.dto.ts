@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import { REPLAY_STATES, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
 import { IfGiven, IsMoment, MOMENT_SCHEMA } from '../http/dto-values.js'
-import { DescribeBody, Says, Count, IdOf, Time } from '../openapi/describe.js'
+import { DescribeBody, Says, Count, IdOf, OneOf, Time } from '../openapi/describe.js'
 
 /** As many as a page of them has. */
 const MAX_DELIVERIES = 100
@@ -58,11 +58,7 @@ export const ReplaySchema = Type.Object(
   {
     id: IdOf('rpl', 'Stays with it.'),
     webhook_id: IdOf('whk', 'To which webhook.'),
-    state: Type.Unsafe<(typeof REPLAY_STATES)[number]>({
-      type: 'string',
-      enum: REPLAY_STATES,
-      description: '`completed` once all deliveries are requested and finished.',
-    }),
+    state: OneOf(REPLAY_STATES, '`completed` once all deliveries are requested and finished.'),
     requested: Count('Deliveries requested so far.'),
     done: Count('Deliveries that are finished: delivered, failed without another attempt, or abandoned.'),
     created_at: Time('When it was asked for.'),

@@ -1,11 +1,7 @@
 import Type, { type Static } from 'typebox'
-import {
-  WEBHOOK_EVENT_TYPES,
-  type DisabledReason,
-  type WebhookEventType,
-} from '#libs/domain/webhook/events.js'
+import { WEBHOOK_EVENT_TYPES, type DisabledReason } from '#libs/domain/webhook/events.js'
 import type { Webhook as WebhookState } from '#libs/domain/webhook/webhook.js'
-import { IdOf, OrNull, Time } from '../openapi/describe.js'
+import { IdOf, OneOf, OrNull, Time } from '../openapi/describe.js'
 
 const REASONS = ['by-request', 'gone', 'failing'] as const satisfies DisabledReason[]
 
@@ -13,7 +9,7 @@ const webhook = {
   id: IdOf('whk', 'Stays with it, whatever is changed.'),
   url: Type.String({ description: 'Where it is sent to.' }),
   inbox_id: OrNull(IdOf('inb', ''), 'Whose events; null for all inboxes of the environment.'),
-  events: Type.Array(Type.Unsafe<WebhookEventType>({ type: 'string', enum: WEBHOOK_EVENT_TYPES }), {
+  events: Type.Array(OneOf(WEBHOOK_EVENT_TYPES), {
     description: 'The events that are delivered.',
   }),
   state: Type.Union([Type.Literal('active'), Type.Literal('disabled')], {
@@ -21,7 +17,7 @@ const webhook = {
   }),
   created_at: Time('When it was registered.'),
   disabled_reason: OrNull(
-    Type.Unsafe<DisabledReason>({ type: 'string', enum: REASONS }),
+    OneOf(REASONS),
     'Why it is disabled: `by-request`, `gone` where its endpoint answered 410, `failing` after 5 days of nothing but failures; null of an active one.',
   ),
 }
