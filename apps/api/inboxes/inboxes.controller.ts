@@ -1,12 +1,26 @@
 import { Body, Controller, Delete, Get, Param, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import type { Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js'
+import { hashSecret } from '#libs/domain/account/secret-hash.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
+import { ADDRESS_BYTES, makeAddress } from '#libs/domain/inbox/address.js'
+import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
+import type { InboxDetails } from '#libs/domain/inbox/events.js'
+import { makePassword, PASSWORD_BYTES, type Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js'
+import { defaultLifespan, parseLifespan, type Lifespan } from '#libs/domain/inbox/lifespan.js'
+import { detailsContext, sealJson, unsealJson } from '#libs/ports/key-vault/content.js'
+import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
+import type { SecretKey } from '#libs/ports/key-vault/seal.js'
 import type { Principal } from '../access/authenticator.js'
 import { Mint, type Minting } from '../access/minting.js'
 import { Caller, NeedsScope } from '../access/scope.guard.js'
+import { Changes } from '../changes.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { pageOf, familyOf, writeMessageCursor } from '../http/list-pages.js'
+import { invalid } from '../http/problems.js'
+import { Views } from '../http/views.js'
+import { Instance } from '../instance.js'
+import { OpenedMail } from '../messages/opened-mail.js'
 import { Describe } from '../openapi/describe.js'
 import { CreateInbox, ListInboxes } from './inbox-requests.dto.js'
 import {
@@ -18,14 +32,18 @@ import {
   endedInboxJson,
   inboxJson,
 } from './inbox-schemas.js'
-import { comingToItsEnd, Inboxes, type OpenInbox } from './inboxes.service.js'
+import { comingToItsEnd, hasEnded, Inboxes, type OpenInbox } from './inboxes.service.js'
 import { readLabels } from './labels.js'
 
-/** An inbox's address book: made, listed, read, deleted. Both families of paths come here. */
+/** Creates, lists, reads and deletes inboxes. Both families of paths come here. */
 @Controller(['v1/inboxes', 'v1/emails'])
 export class InboxesController {
   constructor(
+    private readonly views: Views,
     private readonly inboxes: Inboxes,
+    private readonly changes: Changes,
+    private readonly instance: Instance,
+    private readonly opened: OpenedMail,
     private readonly budgets: RequestBudgets,
   ) {}
 
@@ -45,11 +63,48 @@ export class InboxesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const created = await this.inboxes.create(principal, body, minting)
-    void reply.header('location', `${familyOf(request)}/${created.inbox.id}`)
+    const { accountId, environment, keyId, plan } = principal
+    const { duration, name = null, labels = {}, password_protected: isProtected = false } = body
+    const lifespan = lifespanOf(duration, plan.retention)
+    // Checked before the key is made: a refusal must not leave one behind.
+    if (isOverRetention(lifespan, plan.retention)) {
+      const detail = `duration may be at most ${plan.retention.text}, the plan's retention`
+      throw invalid({ detail, pointer: '/duration' })
+    }
+    const inboxId = minting.id('inb')
+    const address = makeAddress(minting.bytes(ADDRESS_BYTES), this.instance.settings.mailDomain)
+    const password = isProtected ? makePassword(minting.bytes(PASSWORD_BYTES)) : null
+    const wanted: InboxDetails = {
+      name,
+      ...(password === null ? {} : { passwordDigest: hashSecret(password) }),
+    }
+    const key = await this.makeKey(principal, inboxId)
+    const { events } = decide(
+      { inbox: null, message: null },
+      {
+        type: 'CreateInbox',
+        inboxId,
+        accountId,
+        environment,
+        keyId,
+        address,
+        lifespan,
+        retention: plan.retention,
+        labels,
+        maxMessages: plan.maxMessages,
+        isProtected,
+        sealed: sealJson(key, detailsContext(inboxId), wanted),
+        now: this.instance.now(),
+      },
+    )
+    if (events.length === 0) throw new Error('an inbox within its retention was refused')
+    await this.changes.record(events, principal)
+    // Read from the views: if this request is repeated, the inbox is the one that the first run created.
+    const created = await this.inboxes.open(principal, inboxId)
+    const details = unsealJson(key, detailsContext(inboxId), created.inbox.sealed) as InboxDetails
+    void reply.header('location', `${familyOf(request)}/${inboxId}`)
     setCursor(reply, created)
-    const { inbox, details, password } = created
-    return { ...inboxJson(inbox, details), ...(password === null ? {} : { password }) }
+    return { ...inboxJson(created.inbox, details), ...(password === null ? {} : { password }) }
   }
 
   @Get()
@@ -75,11 +130,13 @@ export class InboxesController {
   ) {
     const { state } = query
     const labels = readLabels(query.label)
+    const { accountId, environment } = principal
     const look = () =>
-      pageOf('inb', query, { request, reply }, (place) =>
-        this.inboxes.list(principal, { ...place, state, labels }),
-      )
-    // The views find one label by an index, and look through what has it for further ones.
+      pageOf('inb', query, { request, reply }, (asked) => {
+        const wanted = { ...asked, state, labels, accountId, environment, now: this.instance.now() }
+        return this.views.readComplete('inbox-events', () => this.views.inboxes.listInboxes(wanted))
+      })
+    // The views have an index of single labels. Further labels are searched for among what has the first one.
     const page = await (labels.length > 1 ? this.budgets.search(request, look) : look())
     const items = await Promise.all(page.map((inbox) => this.listed(inbox)))
     return items.filter((item) => item !== null)
@@ -120,10 +177,34 @@ export class InboxesController {
     problems: ['inbox-expired'],
   })
   async delete(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
-    return deletedInboxJson(await this.inboxes.delete(principal, inboxId))
+    const { inbox } = await this.inboxes.find(principal, inboxId)
+    const { id, state } = inbox
+    const { keyId, scopes } = principal
+    if (state === 'active' && !scopes.includes('admin')) await this.inboxes.requirePassword(principal, inbox)
+    const command = { type: 'DeleteInbox', inboxId: id, keyId, now: this.instance.now() } as const
+    const { events, refusal } = decide({ inbox, message: null }, command)
+    if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
+    await this.changes.record(events, principal)
+    this.opened.forget(id)
+    const row = await this.views.inboxes.inbox(id)
+    // The views were lost since, and are being rebuilt.
+    if (row === null || row.inbox.state === 'active') throw comingToItsEnd(id)
+    if (row.inbox.state !== 'deleted') throw hasEnded(row.inbox)
+    return deletedInboxJson(row.inbox)
   }
 
-  /** Null for an inbox that comes to its end just now. */
+  /** The key of a new inbox. Throws as `open` does if an earlier run of the request created it and it has ended. */
+  private async makeKey(principal: Principal, inboxId: InboxId): Promise<SecretKey> {
+    try {
+      return await this.views.vault.create(inboxId)
+    } catch (error) {
+      if (!(error instanceof KeyForgottenError)) throw error
+      await this.inboxes.open(principal, inboxId)
+      throw comingToItsEnd(inboxId)
+    }
+  }
+
+  /** Null for an inbox that is ending now. */
   private async listed(inbox: AnyInbox) {
     if (inbox.state !== 'active') return endedInboxJson(inbox)
     const details = await this.inboxes.details(inbox)
@@ -133,4 +214,10 @@ export class InboxesController {
 
 function setCursor(reply: FastifyReply, { inbox, endOffset }: OpenInbox): void {
   void reply.header('mayfly-cursor', writeMessageCursor(inbox.id, { from: endOffset, to: null, end: null }))
+}
+
+function lifespanOf(duration: string | undefined, retention: Lifespan): Lifespan {
+  const lifespan = duration === undefined ? defaultLifespan(retention) : parseLifespan(duration)
+  if (lifespan === null) throw new TypeError(`not a duration: ${String(duration)}`)
+  return lifespan
 }

@@ -1,33 +1,16 @@
 import { Injectable } from '@nestjs/common'
-import { detailsContext, sealJson, unsealJson } from '#libs/ports/key-vault/content.js'
-import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
-import type { SecretKey } from '#libs/ports/key-vault/seal.js'
-import { ADDRESS_BYTES, makeAddress } from '#libs/domain/inbox/address.js'
-import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
-import type { InboxDetails } from '#libs/domain/inbox/events.js'
-import {
-  asOf,
-  type ActiveInbox,
-  type EndedInbox,
-  type Inbox,
-  makePassword,
-  PASSWORD_BYTES,
-} from '#libs/domain/inbox/inbox.js'
-import { defaultLifespan, parseLifespan, type Lifespan } from '#libs/domain/inbox/lifespan.js'
-import type { InboxListQuery } from '#libs/ports/read-model/queries.js'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
-import { hashSecret } from '#libs/domain/account/secret-hash.js'
+import type { InboxDetails } from '#libs/domain/inbox/events.js'
+import { asOf, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
+import { detailsContext, unsealJson } from '#libs/ports/key-vault/content.js'
 import type { Principal } from '../access/authenticator.js'
-import type { Minting } from '../access/minting.js'
-import { Changes } from '../changes.js'
-import { Instance } from '../instance.js'
-import { invalid, notFound, Problem, unavailable } from '../http/problems.js'
+import { notFound, Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
+import { Instance } from '../instance.js'
 import { OpenedMail } from '../messages/opened-mail.js'
-import type { CreateInbox } from './inbox-requests.dto.js'
 import { InboxPasswords } from './inbox-passwords.js'
 
-/** An inbox that can be used, and where its messages end as of the reading. */
+/** An active inbox, and the end of its messages when it was read. */
 export interface OpenInbox {
   inbox: ActiveInbox
   endOffset: number
@@ -40,75 +23,15 @@ export interface ReadMail<Found> {
   read: (open: OpenInbox) => Promise<Found>
 }
 
+/** Finds inboxes for the handlers of everything under them, and checks their passwords. */
 @Injectable()
 export class Inboxes {
   constructor(
     private readonly views: Views,
-    private readonly changes: Changes,
     private readonly instance: Instance,
     private readonly passwords: InboxPasswords,
     private readonly opened: OpenedMail,
   ) {}
-
-  /**
-   * Resolves once the inbox is durable and can be read; with its password, this once, where it is protected. Run again
-   * with the same minting, it resolves with the inbox that the first run made; throws the 410 of one that has ended.
-   */
-  async create(
-    principal: Principal,
-    wanted: CreateInbox,
-    minting: Minting,
-  ): Promise<OpenInbox & { details: InboxDetails; password: string | null }> {
-    const { now, settings } = this.instance
-    const { accountId, environment, keyId, plan } = principal
-    const lifespan = lifespanOf(wanted.duration, plan.retention)
-    // A refusal must not leave a key behind.
-    if (isOverRetention(lifespan, plan.retention)) throw overRetention(plan.retention)
-    const inboxId = minting.id('inb')
-    const address = makeAddress(minting.bytes(ADDRESS_BYTES), settings.mailDomain)
-    const isProtected = wanted.password_protected ?? false
-    const password = isProtected ? makePassword(minting.bytes(PASSWORD_BYTES)) : null
-    const details: InboxDetails = {
-      name: wanted.name ?? null,
-      ...(password === null ? {} : { passwordDigest: hashSecret(password) }),
-    }
-    const key = await this.keyFor(principal, inboxId)
-    const { events } = decide(
-      { inbox: null, message: null },
-      {
-        type: 'CreateInbox',
-        inboxId,
-        accountId,
-        environment,
-        keyId,
-        address,
-        lifespan,
-        retention: plan.retention,
-        labels: wanted.labels ?? {},
-        maxMessages: plan.maxMessages,
-        isProtected,
-        sealed: sealJson(key, detailsContext(inboxId), details),
-        now: now(),
-      },
-    )
-    if (events.length === 0) throw new Error('an inbox within its retention was refused')
-    await this.changes.record(events, principal)
-    // As the views have it: where an earlier run made it, that one is on the log first.
-    const found = await this.open(principal, inboxId)
-    const made = unsealJson(key, detailsContext(inboxId), found.inbox.sealed) as InboxDetails
-    return { ...found, details: made, password }
-  }
-
-  /** The key of an inbox that is made; throws as `open` does if an earlier run made it, and it has ended. */
-  private async keyFor(principal: Principal, inboxId: InboxId): Promise<SecretKey> {
-    try {
-      return await this.views.vault.create(inboxId)
-    } catch (error) {
-      if (!(error instanceof KeyForgottenError)) throw error
-      await this.open(principal, inboxId)
-      throw comingToItsEnd(inboxId)
-    }
-  }
 
   /** Throws not-found, or the 410 of an inbox that has ended. */
   async open(principal: Principal, id: string): Promise<OpenInbox> {
@@ -117,7 +40,7 @@ export class Inboxes {
     return { inbox, endOffset }
   }
 
-  /** An inbox whose mail may be read by this caller; throws as `open` does, and a 403 or 429 without its password. */
+  /** An inbox whose mail the caller may read. Throws as `open` and `requirePassword` do. */
   async openContent(principal: Principal, id: string): Promise<OpenInbox> {
     const found = await this.open(principal, id)
     await this.requirePassword(principal, found.inbox)
@@ -140,55 +63,22 @@ export class Inboxes {
     })
   }
 
-  /** What only the inbox's key reveals of it; null if it is forgotten, the inbox's end being on the log. */
+  /** What is sealed with the inbox's key. Null if the key is deleted: the inbox's end is on the log then. */
   async details(inbox: ActiveInbox): Promise<InboxDetails | null> {
     const lookup = await this.views.vault.find(inbox.id)
     if (lookup.state !== 'known') return null
     return unsealJson(lookup.key, detailsContext(inbox.id), inbox.sealed) as InboxDetails
   }
 
-  list(
-    principal: Principal,
-    query: Omit<InboxListQuery, 'accountId' | 'environment' | 'now'>,
-  ): Promise<Inbox[]> {
-    const { accountId, environment } = principal
-    return this.views.readComplete('inbox-events', () =>
-      this.views.inboxes.listInboxes({ ...query, accountId, environment, now: this.instance.now() }),
-    )
-  }
-
-  /**
-   * Resolves once the end is durable and in force here; a repeat resolves with the first end. A protected inbox
-   * takes its password, or the scope admin.
-   */
-  async delete(principal: Principal, id: string): Promise<EndedInbox> {
-    const { inbox } = await this.find(principal, id)
-    const { keyId, scopes } = principal
-    if (inbox.state === 'active' && !scopes.includes('admin')) await this.requirePassword(principal, inbox)
-    const now = this.instance.now()
-    const command = { type: 'DeleteInbox', inboxId: inbox.id, keyId, now } as const
-    const { events, refusal } = decide({ inbox, message: null }, command)
-    if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
-    await this.changes.record(events, principal)
-    this.opened.forget(inbox.id)
-    const row = await this.views.inboxes.inbox(inbox.id)
-    // Views that were lost since are being rebuilt.
-    if (row === null || row.inbox.state === 'active') throw comingToItsEnd(inbox.id)
-    if (row.inbox.state !== 'deleted') throw hasEnded(row.inbox)
-    return row.inbox
-  }
-
-  /**
-   * Throws as `openContent` does for want of the password; lets everybody of its tenant pass where the inbox has ended,
-   * whose password has gone with its key.
-   */
+  /** As `requirePassword`; if the inbox has ended, its password is deleted, and its tenant needs none. */
   async requirePasswordUnlessEnded(principal: Principal, inboxId: InboxId): Promise<void> {
     const row = await this.views.find(inboxId, () => this.views.inboxes.inbox(inboxId))
     const inbox = row === null ? null : asOf(row.inbox, this.instance.now())
     if (inbox?.state === 'active') await this.requirePassword(principal, inbox)
   }
 
-  private async requirePassword(principal: Principal, inbox: ActiveInbox): Promise<void> {
+  /** Throws the 403 or 429 of a protected inbox if the request does not have its password. */
+  async requirePassword(principal: Principal, inbox: ActiveInbox): Promise<void> {
     if (!inbox.isProtected) return
     const details = await this.details(inbox)
     if (details === null) throw comingToItsEnd(inbox.id)
@@ -196,7 +86,7 @@ export class Inboxes {
     await this.passwords.check(principal, inbox.id, details.passwordDigest)
   }
 
-  /** Also one that has ended. Another tenant's inbox is answered exactly as one that is not there: throws not-found. */
+  /** Finds ended inboxes too. Throws not-found, for another tenant's inbox too. */
   async find(principal: Principal, id: string): Promise<{ inbox: Inbox; endOffset: number }> {
     const { accountId, environment } = principal
     const row = isId('inb', id) ? await this.views.find(id, () => this.views.inboxes.inbox(id)) : null
@@ -208,16 +98,6 @@ export class Inboxes {
     }
     throw noInbox(id)
   }
-}
-
-function lifespanOf(duration: string | undefined, retention: Lifespan): Lifespan {
-  const lifespan = duration === undefined ? defaultLifespan(retention) : parseLifespan(duration)
-  if (lifespan === null) throw new TypeError(`not a duration: ${String(duration)}`)
-  return lifespan
-}
-
-function overRetention({ text }: Lifespan): Problem {
-  return invalid({ detail: `duration may be at most ${text}, the plan's retention`, pointer: '/duration' })
 }
 
 export function noInbox(id: string): Problem {
