@@ -14,7 +14,7 @@ import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 export class CreateInbox {
   @Says(
     'How long it lives: a whole number and one of `m`, `h`, `d`, `w`, from one minute up to the retention of the plan; ' +
-      'the smaller of that and 24 hours where nothing is said.',
+      'the smaller of that and 24 hours by default.',
     {
       type: 'string',
       pattern: `^${durationPattern(UNIT_MS, LONGEST_RETENTION.ms)}$`,

@@ -64,7 +64,7 @@ const result = Type.Enum(
   ['none', 'neutral', 'pass', 'fail', 'softfail', 'policy', 'temperror', 'permerror'],
   { description: 'As RFC 8601, section 2.7, has it.' },
 )
-const detail = OrNull(Type.String(), 'Why, where there is more to say.')
+const detail = OrNull(Type.String(), 'More about the result, if there is any.')
 
 const Authentication = Type.Object(
   {
@@ -127,9 +127,9 @@ export const MESSAGE_PROPERTIES = {
   to: Type.Array(Mailbox),
   cc: Type.Array(Mailbox),
   reply_to: Type.Array(Mailbox),
-  date: OrNull(Time(''), 'The Date header, in UTC; null where missing or unreadable.'),
-  text: OrNull(Type.String(), 'The text part; null where the mail has none.'),
-  html: OrNull(Type.String(), 'The HTML part; null where the mail has none.'),
+  date: OrNull(Time(''), 'The Date header, in UTC; null if missing or unreadable.'),
+  text: OrNull(Type.String(), 'The text part; null if the mail has none.'),
+  html: OrNull(Type.String(), 'The HTML part; null if the mail has none.'),
   visible_text: OrNull(
     Type.String(),
     'The text that a reader of `html` sees, which the filter `text` searches too; null without `html`.',

@@ -74,7 +74,7 @@ export class WaitController {
     tag: 'Messages',
     summary: 'Wait for a message',
     description:
-      'The first one that matches: of those that are there already (after `cursor` where given), oldest first, then of ' +
+      'The first one that matches: of those that are there already (after `cursor` if given), oldest first, then of ' +
       'those that come; with `order=desc` the newest that is there. Nothing is consumed: two who wait get the same ' +
       'message. To wait for something that is about to be sent, take a `Mayfly-Cursor` before.',
     takes: ['Mayfly-Inbox-Password'],

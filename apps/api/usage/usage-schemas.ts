@@ -21,8 +21,8 @@ const QuantilesAndMax = Type.Object(
   { $id: 'QuantilesAndMax', description: 'Milliseconds: median, 95th and 99th percentile, maximum.' },
 )
 
-const timed = (what: string) => OrNull(Quantiles, `${what} Null where there was nothing to be timed.`)
-const visible_ms = timed('From a mail being accepted to its being had over the API.')
+const timed = (what: string) => OrNull(Quantiles, `${what} Null if there was nothing to measure.`)
+const visible_ms = timed('From a mail being accepted to its being readable over the API.')
 
 const figures = {
   requests: 210,

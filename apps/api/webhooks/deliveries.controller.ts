@@ -44,10 +44,10 @@ export class DeliveriesController {
     tag: 'Webhooks',
     summary: 'Send a sample to a webhook',
     description:
-      'A made-up mail, sent once, also where the webhook is disabled. How it went is found under the id of the delivery.',
+      'A sample mail, sent once, even if the webhook is disabled. Read its delivery by id for the result.',
     takes: ['Mayfly-Inbox-Password'],
     answer: {
-      description: 'The delivery, which is under way.',
+      description: 'The delivery, in progress.',
       schema: DeliverySchema,
       headers: ['Location'],
     },

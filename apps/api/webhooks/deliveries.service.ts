@@ -23,14 +23,14 @@ const Attempt = Type.Object(
     time: Time('When it began.'),
     status: OrNull(
       Type.Integer({ minimum: 100, maximum: 999 }),
-      'What the endpoint answered; null where it did not.',
+      'The status that the endpoint answered; null if it did not answer.',
     ),
     latency_ms: Count('From its beginning to the answer, or the failure.'),
     answer: OrNull(
       Type.String(),
-      'The beginning of the answer, at most 1 kB, read as UTF-8; null where there was none, of a sample or a redirect, and where the inbox has ended.',
+      'The beginning of the answer, at most 1 kB, read as UTF-8; null if there was none, for a sample or a redirect, and after the inbox has ended.',
     ),
-    error: OrNull(Type.String(), 'Why it failed; null where it succeeded.'),
+    error: OrNull(Type.String(), 'Why it failed; null if it succeeded.'),
   },
   { $id: 'Attempt', description: 'One POST to an endpoint.' },
 )
@@ -41,15 +41,15 @@ export const DeliverySchema = Type.Object(
     webhook_id: IdOf('whk', 'To which webhook.'),
     event: OneOf([...WEBHOOK_EVENT_TYPES, 'sample'], 'The event that is delivered.'),
     inbox_id: OrNull(IdOf('inb', ''), 'Of which inbox; null of a sample.'),
-    message_id: OrNull(IdOf('msg', ''), 'Of which message; null where it is of none.'),
+    message_id: OrNull(IdOf('msg', ''), 'Of which message; null if the event is about none.'),
     replay_id: OrNull(IdOf('rpl', ''), 'The replay that it belongs to; null if it is not part of one.'),
     state: OneOf(
       DELIVERY_STATES,
       '`failed` if the last attempt failed; `abandoned` if there is nothing left to deliver.',
     ),
     abandoned_reason: OrNull(OneOf(ABANDONED_FOR), 'Why it was abandoned.'),
-    created_at: Time('When it was asked for.'),
-    next_attempt_at: OrNull(Time(''), 'When the next attempt is due; null where there is none.'),
+    created_at: Time('When it was requested.'),
+    next_attempt_at: OrNull(Time(''), 'When the next attempt is due; null if there is none.'),
     attempts: Type.Array(Attempt, { description: 'In the order in which they were made.' }),
   },
   {

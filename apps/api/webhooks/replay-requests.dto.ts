@@ -20,12 +20,12 @@ const IDS = `delivery_ids must be an array of 1 to ${MAX_DELIVERIES} ids of deli
   },
 })
 export class RequestReplay {
-  @Says('What happened from then on (RFC 3339), with `to`.', MOMENT_SCHEMA)
+  @Says('The start of the range (RFC 3339). Requires `to`.', MOMENT_SCHEMA)
   @IfGiven()
   @IsMoment()
   from?: string
 
-  @Says('Up to, not including, then; at most up to now.', MOMENT_SCHEMA)
+  @Says('The end of the range, exclusive; at most now.', MOMENT_SCHEMA)
   @IfGiven()
   @IsMoment()
   to?: string
@@ -38,7 +38,7 @@ export class RequestReplay {
   delivery_ids?: string[]
 
   @Says(
-    'Only what its delivery has not told so far: one that failed for good, that waits for another attempt after a failed one, or that was abandoned since the webhook was disabled or its replay cancelled.',
+    'Only events whose delivery has not succeeded: it failed for good, waits for another attempt after a failed one, or was abandoned because the webhook was disabled or its replay cancelled.',
   )
   @IsBoolean({ message: 'only_failed must be true or false' })
   only_failed: boolean = false
@@ -61,7 +61,7 @@ export const ReplaySchema = Type.Object(
     state: OneOf(REPLAY_STATES, '`completed` once all deliveries are requested and finished.'),
     requested: Count('Deliveries requested so far.'),
     done: Count('Deliveries that are finished: delivered, failed without another attempt, or abandoned.'),
-    created_at: Time('When it was asked for.'),
+    created_at: Time('When it was requested.'),
   },
   {
     $id: 'Replay',

@@ -42,13 +42,13 @@ export class ReplaysController {
   @Describe({
     id: 'createReplay',
     tag: 'Webhooks',
-    summary: 'Tell a webhook once more',
+    summary: 'Replay deliveries to a webhook',
     description:
-      'What happened in a range of time, also before there was the webhook, as long as the inbox is there; or single ' +
-      'deliveries. Each comes with the `webhook-id` that it had the first time, at a bounded rate beside what ' +
-      'happens meanwhile. A disabled webhook is told once it is enabled. At most 5 of a webhook run at once.',
+      'The events of a range of time, also from before the webhook was registered, as long as the inbox exists; or ' +
+      'single deliveries. Each has the `webhook-id` of the first delivery. Replays have a limited rate, beside new ' +
+      'events. To a disabled webhook they are sent once it is enabled. A webhook can have at most 5 running replays.',
     takes: ['Mayfly-Inbox-Password'],
-    answer: { description: 'The replay, which is under way.', schema: ReplaySchema, headers: ['Location'] },
+    answer: { description: 'The replay, in progress.', schema: ReplaySchema, headers: ['Location'] },
   })
   async request(
     @Caller() principal: Principal,
@@ -83,7 +83,7 @@ export class ReplaysController {
     tag: 'Webhooks',
     summary: "List a webhook's replays",
     description:
-      'Newest first. The one that tells a webhook registered with `start_from` what was there before is among them. ' +
+      'Newest first, with the one of a webhook that was registered with `start_from`, which delivers earlier events. ' +
       'They are kept for 30 days.',
     takes: ['Mayfly-Inbox-Password'],
     answer: { description: 'A page of them.', schema: Type.Array(ReplaySchema), headers: ['Link'] },
@@ -106,7 +106,7 @@ export class ReplaysController {
     id: 'getReplay',
     tag: 'Webhooks',
     summary: 'Read a replay',
-    description: 'How far it has come.',
+    description: 'With its progress.',
     takes: ['Mayfly-Inbox-Password'],
     answer: { description: 'The replay.', schema: ReplaySchema },
   })
@@ -126,7 +126,7 @@ export class ReplaysController {
     tag: 'Webhooks',
     summary: 'Cancel a replay',
     description:
-      'It asks for nothing more, and what it has asked for is abandoned. One that is through stays so.',
+      'It requests no more deliveries, and those that it has requested are abandoned. A completed one does not change.',
     takes: ['Mayfly-Inbox-Password'],
     answer: { description: 'The replay.', schema: ReplaySchema },
   })

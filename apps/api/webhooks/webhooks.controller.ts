@@ -12,7 +12,7 @@ import { Webhook, WebhookWithSecret } from './webhook-schemas.js'
 import { LOOKING, Webhooks } from './webhooks.service.js'
 
 const WHO_MAY =
-  "One of an inbox takes the scopes of its messages, and its password where it has one; an environment's takes `admin`."
+  "One of an inbox requires the scopes of its messages, and its password if it has one; an environment's requires `admin`."
 
 /** Webhooks for all inboxes of the key's environment, and each webhook by its id. */
 @Controller('v1/webhooks')
