@@ -8,21 +8,21 @@ import { Problem } from '../http/problems.js'
 
 const HEADER = 'Mayfly-Inbox-Password'
 const WINDOW_SECONDS = 60
-/** Of one inbox, whoever gave them. */
+/** For one inbox, by all keys. */
 const WRONG_ONES: RatePolicy = { name: 'wrong-passwords', quota: 10, windowSeconds: WINDOW_SECONDS }
-/** Of one inbox by one key. */
+/** For one inbox, by one key. */
 const OWN_WRONG_ONES: RatePolicy = { name: 'own-wrong-passwords', quota: 1, windowSeconds: WINDOW_SECONDS }
 
 /**
- * Checks what requests give as the password of a protected inbox. After ten wrong ones within a minute further ones
- * are refused, and from a key that gave one of them the right one is too. A key that has guessed nothing is not locked
- * out by what others guess, and whoever guesses with many keys has one more guess with each.
+ * Checks the passwords of protected inboxes. After ten wrong ones within a minute, further wrong ones are refused, and
+ * from a key that sent one of them the right one too. A key that has sent no wrong password is not locked out by others,
+ * so somebody with many keys has one more guess with each.
  */
 export class InboxPasswords {
   constructor(private readonly throttle: Throttle) {}
 
   /**
-   * `digest` is the hex SHA-256 of the right one. Throws a 403 for any other and for none, and the 429
+   * `digest` is the hex SHA-256 of the right password. Throws a 403 for a wrong or missing one, and the 429
    * too-many-password-attempts.
    */
   async check({ inboxPassword: given, keyId }: Principal, inboxId: InboxId, digest: string): Promise<void> {
@@ -45,8 +45,8 @@ export class InboxPasswords {
   }
 
   /**
-   * 0 if there is something left, or nobody can tell: 128 bits can't be guessed in any time that the counts are away,
-   * which must not keep out who knows them.
+   * 0 if attempts are left, or the counts are unavailable: 128 bits can't be guessed during an outage, and an outage must
+   * not lock out those who know the password.
    */
   private async usedUpForMs(ask: 'peek' | 'consume', key: string, policy: RatePolicy): Promise<number> {
     const verdict = await this.throttle[ask](key, [policy])

@@ -2,8 +2,8 @@ import { create as contentDisposition } from 'content-disposition'
 import { cutToBytes } from '#libs/mail/limits.js'
 
 /**
- * What an attachment goes out with: it is saved, never shown, since what a sender made must not run in anybody's
- * browser. The name is in both forms of RFC 6266 where it goes beyond ASCII. `mediaType` is what `servedType` gave.
+ * The headers of an attachment: browsers save it and never show it, so that no sender's content runs in them. A name that
+ * is not ASCII is in both forms of RFC 6266. `mediaType` comes from `servedType`.
  */
 export function attachmentHeaders(filename: string | null, mediaType: string): Record<string, string> {
   return {
@@ -14,24 +14,24 @@ export function attachmentHeaders(filename: string | null, mediaType: string): R
   }
 }
 
-/** File systems take 255; browsers and downloads add to it. */
+/** File systems allow 255; browsers add to the name. */
 const maxBytes = 200
 const fallback = 'attachment'
 
-/** What is not seen: control characters, the bidirectional overrides that turn `fdp.exe` around, halves of characters. */
+/** Invisible: control characters, the bidirectional overrides that turn `fdp.exe` around, halves of characters. */
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
-/** Devices on Windows, whatever ending is put to them. */
+/** Devices on Windows, with any extension. */
 const reserved = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\.|$)/i
 const ending = /\.[^. ]{1,16}$/
 
 /**
- * A name that can be saved under on any system: without folders, unseen characters, dots at its ends and the
- * names of devices, at most 200 bytes long, its ending kept; `attachment` where nothing is left.
+ * A file name that any system accepts: without folders, invisible characters, dots at its ends and names of devices, at
+ * most 200 bytes long with its extension; `attachment` if nothing is left.
  */
 function safeFileName(given: string | null): string {
   const whole = given ?? ''
   const name = whole.slice(Math.max(whole.lastIndexOf('/'), whole.lastIndexOf('\\')) + 1)
-  // A header may be a megabyte long, and no more of it than this can stay.
+  // A header may be a megabyte long, and the name keeps no more of it than this.
   const some = name.length > 1_000 ? name.slice(0, 900) + name.slice(-100) : name
   const clean = withoutEnds(some.replaceAll(unseen, ''))
   if (clean === '') return fallback
@@ -41,7 +41,7 @@ function safeFileName(given: string | null): string {
   return reserved.test(bounded) ? `_${bounded}` : bounded
 }
 
-/** A dot in front hides a file; Windows drops dots and spaces behind. */
+/** A leading dot hides a file; Windows drops trailing dots and spaces. */
 function withoutEnds(name: string): string {
   return name.replace(/^[. ]+/, '').replace(/[. ]+$/, '')
 }

@@ -6,7 +6,7 @@ import { Problem } from '../http/problems.js'
 import type { AttachmentContent, AttachmentRequest } from './attachment-worker.js'
 
 const TIMEOUT_MS = 10_000
-/** As long as two that take the longest. */
+/** Enough for two that take the longest. */
 const WAIT_MS = 2 * TIMEOUT_MS
 const IDLE_MS = 10_000
 
@@ -45,12 +45,12 @@ export class AttachmentPool implements OnApplicationShutdown {
       idleTimeout: IDLE_MS,
       resourceLimits: { maxOldGenerationSizeMb: heapMib },
     })
-    // One that runs out of memory while it is ended for its time: unheard, it would end the process.
+    // A thread may run out of memory while it is being stopped. Without a listener, that would end the process.
     this.pool.on('error', onThreadLost)
   }
 
   /**
-   * Null if the mail has no attachment of that index. Throws internal-error where reading takes too long,
+   * Null if the mail has no attachment of that index. Throws internal-error if reading takes too long,
    * BudgetExhaustedError if the account's turn does not come in time, and the signal's reason if that aborts.
    */
   async read(

@@ -11,7 +11,7 @@ export interface AttachmentContent {
   content: Uint8Array
 }
 
-/** Runs in a thread of its own: cuts one attachment out of a mail's source. */
+/** Runs in a thread of its own: reads one attachment from a mail's source. */
 export default async function read({ raw, index }: AttachmentRequest): Promise<AttachmentContent | null> {
   const found = await readAttachment(Buffer.from(raw), index)
   if (found === null) return null
@@ -21,7 +21,7 @@ export default async function read({ raw, index }: AttachmentRequest): Promise<A
 
 const fallback = 'application/octet-stream'
 
-/** Harmless in a browser that nevertheless shows one: no markup, no XML, nothing with scripts of its own. */
+/** Types that are harmless even if a browser shows them: no markup, no XML, nothing that can contain scripts. */
 const harmless = new RegExp(
   `^(?:${[
     'text/(?:plain|csv|calendar)',
@@ -35,13 +35,12 @@ const harmless = new RegExp(
   ].join('|')})$`,
 )
 
-/** What runs or leads away in a PDF (ISO 32000-1, sections 12.6.4 and 12.7.8). */
+/** Names of actions that run code or open other content in a PDF (ISO 32000-1, sections 12.6.4 and 12.7.8). */
 const activePdf = /\/(?:JavaScript|JS|Launch|RichMedia|XFA)(?![A-Za-z])/
 
 /**
- * The media type under which an attachment goes out: the declared one if it is on the list, else
- * application/octet-stream. A PDF that names scripts is not on it. One may hide them in a compressed stream:
- * why none is ever sent to be shown.
+ * The media type of an attachment: the declared one if it is harmless, else application/octet-stream, also for a PDF that
+ * names scripts. A PDF can still hide them in a compressed stream, so every attachment is sent to be saved, not shown.
  */
 export function servedType(declared: string, content: Buffer): string {
   if (!harmless.test(declared)) return fallback

@@ -46,7 +46,7 @@ export class MatchFilters {
   has_link?: boolean
 }
 
-/** Which messages, from where on, in which direction. */
+/** Which messages, from which position, and in which order. */
 class MessageSelection extends MatchFilters {
   @IsOrder()
   order: 'asc' | 'desc' = 'asc'

@@ -31,12 +31,12 @@ async function hasText({ text, htmlText }: ParsedMail, { text: wanted }: MatchFi
   return (await includes(text, needle)) || includes(htmlText, needle)
 }
 
-/** Characters looked through at once; in between other requests have their turn. */
+/** Characters searched at once. Other requests run in between. */
 const PIECE = 256 * 1024
-/** What a letter's lower case depends on stands this near: Σ is ς at the end of a word. */
+/** The lower case of a letter may depend on others this near: Σ is ς at the end of a word. */
 const AROUND = 64
 
-/** Whether a text in lower case includes what is in lower case. */
+/** Whether a text includes the needle, which is in lower case. */
 async function includes(text: string | null, needle: string): Promise<boolean> {
   if (text === null) return false
   if (text.length <= PIECE) return text.toLowerCase().includes(needle)

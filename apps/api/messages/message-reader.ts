@@ -22,10 +22,10 @@ const CHUNK = 50
 /** What a parsed mail takes in memory, measured against its JSON, at most. */
 const IN_MEMORY = 3
 
-/** Opens what the views hold sealed. */
+/** Opens the sealed messages of the views. */
 @Injectable()
 export class MessageReader {
-  /** What is being opened, so that any number of listeners have it opened once. */
+  /** Messages being opened: concurrent readers share one opening. */
   private readonly opening = new Map<MessageId, Promise<OpenedMessage | null>>()
 
   constructor(
@@ -34,9 +34,9 @@ export class MessageReader {
   ) {}
 
   /**
-   * Throws not-found or message-deleted if there is no such message in the inbox any more, and catching-up while
-   * that can't be told: views that are being rebuilt show a deleted message until they come to its deletion. Throws the
-   * inbox's 410 if it has ended since it was opened.
+   * Throws not-found or message-deleted if the inbox does not have the message, and catching-up while that is unknown:
+   * views that are being rebuilt show a deleted message until they come to its deletion. Throws the inbox's 410 if it
+   * has ended since it was opened.
    */
   async find({ id: inboxId }: ActiveInbox, id: string): Promise<PresentMessage> {
     if (!isId('msg', id)) throw noMessage(id)
@@ -53,7 +53,7 @@ export class MessageReader {
     })
   }
 
-  /** An inbox that ends takes its messages along: one that is not there may have been there when it was opened. */
+  /** Messages are deleted with their inbox: a missing one may have existed when the inbox was opened. */
   async whyMissing(inboxId: InboxId, id: string): Promise<Problem> {
     const row = await this.views.inboxes.inbox(inboxId)
     return row !== null && row.inbox.state !== 'active' ? hasEnded(row.inbox) : noMessage(id)
@@ -66,8 +66,8 @@ export class MessageReader {
   }
 
   /**
-   * An inbox's messages with their places, one after the other, as they stand when their turn comes. Throws catching-up
-   * if the inbox is just about to lose them, and what `read` throws.
+   * An inbox's messages with their offsets, one after the other, each as it is when it is read. Throws catching-up if the
+   * inbox is being deleted, and what `read` throws.
    */
   async *opened(
     { id: inboxId }: ActiveInbox,
@@ -116,7 +116,7 @@ export class MessageReader {
     return opened
   }
 
-  /** Content goes before the row where an inbox ends. */
+  /** When an inbox ends, content is deleted before the rows. */
   private async isStillThere(inboxId: InboxId, messageId: MessageId): Promise<boolean> {
     const row = await this.views.inboxes.message({ inboxId, messageId })
     return row?.message.state === 'present'
@@ -128,7 +128,7 @@ export class MessageReader {
     return sealed === null ? null : (await unsealMail(key, inboxId, messageId, sealed)).raw
   }
 
-  /** Throws what has become of a message that has gone since it was found. */
+  /** Throws the problem of a message that was found, but has been deleted since. */
   async explainGone(inbox: ActiveInbox, id: MessageId): Promise<never> {
     await this.find(inbox, id)
     throw comingToItsEnd(inbox.id)
@@ -139,12 +139,12 @@ export function noMessage(id: string): Problem {
   return notFound(`There is no message ${id.slice(0, 60)} in this inbox.`)
 }
 
-/** Bytes of a source written at once, of base64's groups of three; in between other requests have their turn. */
+/** Bytes of a source that are encoded at once, a multiple of 3 for base64. Other requests run in between. */
 const PIECE = 3 * 128 * 1024
 
 /**
- * A message with its source, as JSON in UTF-8: the source as a string, as it is where it is UTF-8, in base64 where not.
- * Written piece by piece, since a source of many megabytes takes long.
+ * A message with its source as JSON in UTF-8. A source that is not valid UTF-8 is in base64. It is written piece by piece,
+ * since a source of many megabytes takes long.
  */
 export async function messageWithRaw(message: MessageJson, raw: Buffer): Promise<Buffer> {
   const encoding = isUtf8(raw) ? 'utf-8' : 'base64'
@@ -158,7 +158,7 @@ export async function messageWithRaw(message: MessageJson, raw: Buffer): Promise
   return Buffer.concat(pieces)
 }
 
-/** What stands between the quotation marks of a JSON string. */
+/** A JSON string without its quotation marks. */
 function inString(text: string): Buffer {
   return Buffer.from(JSON.stringify(text).slice(1, -1))
 }

@@ -72,7 +72,7 @@ export class Webhooks {
 
   /**
    * Resolves once the webhook is durable and can be read; `inboxId` is null for the whole environment. The ends of
-   * inbox-events are taken before: what is behind them comes after the registration, or at the same time.
+   * inbox-events are read first: events after them happened after the registration, or at the same time.
    */
   async register(
     principal: Principal,
@@ -116,9 +116,9 @@ export class Webhooks {
   }
 
   /**
-   * A webhook that the caller may look at (LOOKING) or change (CHANGING). Throws not-found, another tenant's being
-   * answered exactly as one that is not there; missing-scope; and the 403 or 429 of an inbox with a password. An inbox
-   * that has ended leaves its webhooks behind, and no password: its digest is erased.
+   * A webhook that the caller may read (LOOKING) or change (CHANGING). Throws not-found, for another tenant's webhook
+   * too; missing-scope; and the 403 or 429 of an inbox with a password. The webhooks of an inbox that has ended remain,
+   * but need no password: its digest is erased.
    */
   async find(principal: Principal, id: string, scopes: readonly Scope[]): Promise<Webhook> {
     const webhook = isId('whk', id) ? await this.look(id) : null
@@ -131,7 +131,7 @@ export class Webhooks {
     return webhook
   }
 
-  /** Resolves once the change is in force here. Throws as `find` does. */
+  /** Resolves once the change applies on this instance. Throws as `find` does. */
   async change(principal: Principal, id: string, changes: ChangeWebhook): Promise<Webhook> {
     const { url: text = null, events = null, state = null } = changes
     if (text === null && events === null && state === null) {
@@ -146,7 +146,7 @@ export class Webhooks {
     return this.mustFind(webhookId)
   }
 
-  /** Resolves, with the webhook as it was, once it is gone here. Throws as `find` does. */
+  /** Resolves with the former webhook, once it is removed on this instance. Throws as `find` does. */
   async remove(principal: Principal, id: string): Promise<Webhook> {
     const webhook = await this.find(principal, id, CHANGING)
     const { id: webhookId, accountId } = webhook
@@ -155,7 +155,7 @@ export class Webhooks {
     return webhook
   }
 
-  /** Resolves once it signs with the new secret here, and with the one before it for its grace alone. */
+  /** Resolves once it signs with the new secret on this instance, and with the previous one for the grace period. */
   async rotate(
     principal: Principal,
     id: string,
@@ -167,7 +167,7 @@ export class Webhooks {
     const { id: webhookId, accountId } = webhook
     const secret = minting.bytes(SECRET_BYTES)
     const sealed = secrets.seal(webhookId, secret)
-    // What another master key sealed is of another request, and need not open any more.
+    // A secret that another master key sealed is from another request, and its key may be gone.
     const isNew = (other: SealedSecret | undefined) =>
       other?.masterKeyId === sealed.masterKeyId && secrets.open(webhookId, other).equals(secret)
     for (let attempts = 0; !isNew(webhook.secret) && !isNew(webhook.former?.secret); attempts += 1) {
@@ -201,7 +201,7 @@ export class Webhooks {
     return this.ports.secrets.openUrl(id, url)
   }
 
-  /** What the webhook has, if that is the same URL, sealed by the current master key; else it is sealed anew. */
+  /** The stored URL, if it is the same and sealed by the current master key; else the URL, sealed anew. */
   private requestedUrl(webhook: Webhook, text: string): RequestedUrl {
     const { id, url: held } = webhook
     const sealed = this.ports.secrets.sealUrl(id, text)
@@ -209,19 +209,18 @@ export class Webhooks {
     return { text, stored: isSealedAlike && this.urlOf(webhook) === text ? held : sealed }
   }
 
-  /** Resolves once what the command leads to can be read. */
+  /** Resolves once the events of the command are durable and visible. */
   private async run(principal: Principal, webhook: Webhook | null, command: WebhookCommand): Promise<void> {
     const { events, refusal } = decide(webhook, command)
     if (refusal !== null) throw problemOf(refusal, command.webhookId)
     await this.changes.record(events, principal)
   }
 
-  /** Null for one that is not there, or no longer. */
   private look(id: WebhookId): Promise<Webhook | null> {
     return this.views.readComplete('account-events', () => this.ports.webhooks.webhook(id))
   }
 
-  /** What was recorded shows, unless the webhook was removed since. */
+  /** Reads a webhook after a change. Throws not-found if it was removed meanwhile. */
   private async mustFind(id: WebhookId): Promise<Webhook> {
     const webhook = await this.look(id)
     if (webhook === null) throw noWebhook(id)
