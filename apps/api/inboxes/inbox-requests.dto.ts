@@ -1,7 +1,7 @@
-import { IsBoolean, IsOptional, IsString, MaxLength, ValidateBy, IsIn } from 'class-validator'
+import { IsBoolean, IsOptional, IsString, MaxLength, IsIn } from 'class-validator'
 import { LONGEST_RETENTION } from '#libs/domain/account/plan.js'
 import { parseLifespan, UNIT_MS } from '#libs/domain/inbox/lifespan.js'
-import { IfGiven, durationPattern } from '../http/dto-values.js'
+import { IfGiven, Rule, durationPattern } from '../http/dto-values.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 import { InboxLabels, IsLabels, AreLabelFilters } from './labels.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
@@ -44,25 +44,20 @@ export class CreateInbox {
 }
 
 function IsDuration(): PropertyDecorator {
-  return ValidateBy({
-    name: 'isDuration',
-    validator: {
-      validate: (value) => typeof value === 'string' && parseLifespan(value) !== null,
-      defaultMessage: () =>
-        '$property must be a whole number and one of m, h, d, w, and at least "1m": "30m", "24h", "7d", "2w"',
-    },
-  })
+  return Rule(
+    'isDuration',
+    (value) => typeof value === 'string' && parseLifespan(value) !== null,
+    '$property must be a whole number and one of m, h, d, w, and at least "1m": "30m", "24h", "7d", "2w"',
+  )
 }
 
-/** Half of a surrogate pair is no character, and does not come back as it was given. */
+/** A half surrogate pair is not a character, and would be answered in another form. */
 function IsWellFormed(): PropertyDecorator {
-  return ValidateBy({
-    name: 'isWellFormed',
-    validator: {
-      validate: (value) => typeof value === 'string' && value.isWellFormed(),
-      defaultMessage: () => '$property must be Unicode text: it holds half a surrogate pair',
-    },
-  })
+  return Rule(
+    'isWellFormed',
+    (value) => typeof value === 'string' && value.isWellFormed(),
+    '$property must be Unicode text: it holds half a surrogate pair',
+  )
 }
 
 /** The query of GET /v1/inboxes. */

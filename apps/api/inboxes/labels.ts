@@ -1,14 +1,14 @@
 import { applyDecorators } from '@nestjs/common'
-import { ArrayMaxSize, IsArray, Matches, ValidateBy } from 'class-validator'
+import { ArrayMaxSize, IsArray, Matches } from 'class-validator'
 import Type from 'typebox'
-import { Repeatable } from '../http/dto-values.js'
+import { Repeatable, Rule } from '../http/dto-values.js'
 
 const MAX_LABELS = 16
-/** A colon parts name and value in queries; `__proto__` is no name that every store and client keeps. */
+/** A colon separates name and value in queries. Not every store and client keeps the name `__proto__`. */
 const NAME = /^(?!__proto__$)[^:\p{Cc}\p{Cs}]{1,64}$/u
 const VALUE = /^[^\p{Cc}\p{Cs}]{0,128}$/u
 
-/** Anything but control characters, as a pattern that every reader of JSON Schema knows. */
+/** Anything but control characters, in the syntax that every JSON Schema validator supports. */
 const LABEL_CHARACTER = '[^\\u0000-\\u001f\\u007f-\\u009f]'
 
 export const InboxLabels = Type.Unsafe<Readonly<Record<string, string>>>({
@@ -25,15 +25,12 @@ export const InboxLabels = Type.Unsafe<Readonly<Record<string, string>>>({
 
 /** At most 16 pairs; names of up to 64 characters, none of them a colon; values of up to 128. */
 export function IsLabels(): PropertyDecorator {
-  return ValidateBy({
-    name: 'isLabels',
-    validator: {
-      validate: isLabels,
-      defaultMessage: () =>
-        `labels must be an object of at most ${MAX_LABELS} pairs: names of 1 to 64 characters, without colons ` +
-        `and not "__proto__"; values of up to 128 characters; no control characters, no half surrogate pairs`,
-    },
-  })
+  return Rule(
+    'isLabels',
+    isLabels,
+    `labels must be an object of at most ${MAX_LABELS} pairs: names of 1 to 64 characters, without colons ` +
+      `and not "__proto__"; values of up to 128 characters; no control characters, no half surrogate pairs`,
+  )
 }
 
 function isLabels(value: unknown): boolean {
@@ -47,7 +44,7 @@ function isLabels(value: unknown): boolean {
 
 const FILTER = /^[^:]{1,64}:[\s\S]{0,128}$/u
 
-/** `label` of a query, once or several times: what is looked for has all of them. */
+/** `label` of a query, once or several times: all must match. */
 export function AreLabelFilters(): PropertyDecorator {
   return applyDecorators(
     Matches(FILTER, { each: true, message: 'label must be <name>:<value>' }),
@@ -57,12 +54,12 @@ export function AreLabelFilters(): PropertyDecorator {
   )
 }
 
-/** The pairs that a query's labels are. */
+/** The name and value of each label of a query. */
 export function readLabels(texts: readonly string[] = []): (readonly [name: string, value: string])[] {
   return texts.map(parseLabel).filter((label) => label !== null)
 }
 
-/** `<name>:<value>`, as it stands in a query; null if it is none. */
+/** Reads `<name>:<value>`; null for anything else. */
 function parseLabel(text: string): readonly [name: string, value: string] | null {
   const colon = text.indexOf(':')
   return colon < 1 ? null : [text.slice(0, colon), text.slice(colon + 1)]

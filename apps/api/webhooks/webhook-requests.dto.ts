@@ -6,6 +6,7 @@ import {
   IfGiven,
   MOMENT_FORM,
   MOMENT_RULE,
+  Rule,
   parseMoment,
   readMoment,
   GRACE_SCHEMA,
@@ -112,12 +113,9 @@ function AreEvents(): PropertyDecorator {
 }
 
 function IsStart(): PropertyDecorator {
-  return ValidateBy({
-    name: 'isStart',
-    validator: {
-      validate: (value) =>
-        typeof value === 'string' && (/^(now|beginning)$/.test(value) || parseMoment(value) !== null),
-      defaultMessage: () => `$property must be "now", "beginning", or ${MOMENT_RULE}`,
-    },
-  })
+  return Rule(
+    'isStart',
+    (value) => typeof value === 'string' && (/^(now|beginning)$/.test(value) || parseMoment(value) !== null),
+    `$property must be "now", "beginning", or ${MOMENT_RULE}`,
+  )
 }
