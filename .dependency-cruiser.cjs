@@ -1,7 +1,7 @@
 // Layers, from the inside out: domain, runtime, mail, ports, engines, role, apps (docs/decisions/layers.md).
 const pure = '^libs/domain/'
-// Need node:crypto: one draws random bits, the other hashes.
-const impure = '^libs/domain/(ids/mint|account/secret-hash)\\.ts$'
+// Draws random bits.
+const impure = '^libs/domain/ids/mint\\.ts$'
 const adapter = '^libs/engines/(embedded/[^/]+|distributed/(kafka|redis/[^/]+)|clickhouse)/'
 // Tests, contract suites, and what only they use: arbitrary events, the words of given, when, then.
 const testOnly = '\\.(test|contract|test-support)\\.ts$'

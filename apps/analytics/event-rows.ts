@@ -1,6 +1,6 @@
 import { decodeBatch, type DecodedBatch } from '#libs/ports/event-log/decode-batch.js'
 import type { BatchOutcome, RecordBatch, StoredRecord } from '#libs/ports/event-log/event-log.js'
-import { inboxEventCodec, usageEventCodec, webhookEventCodec } from '#libs/ports/event-log/codecs.js'
+import { inboxEventCodec, usageEventCodec, webhookEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import {
   type EncodedRows,
   encodeRows,

@@ -7,8 +7,7 @@ import type {
   StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
 import { appendDeadLetter } from '#libs/ports/event-log/decode-batch.js'
-import type { HandedBatch } from '#libs/role/event-log-strategy.js'
-import type { RoleConsumers } from '#libs/role/role-consumers.js'
+import type { RoleConsumers, HandedBatch } from '#libs/role/role-consumers.js'
 import { Doorbell } from '#libs/ports/signals/signals.js'
 import { GrowingPause, unlessAborted } from '#libs/runtime/timing/waiting.js'
 import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'

@@ -1,7 +1,7 @@
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
-import type { SecretKey } from '#libs/ports/key-vault/seal.js'
+import type { SecretKey } from '#libs/ports/key-vault/content.js'
 import type { DecodedBatch } from '#libs/ports/event-log/decode-batch.js'
-import type { HandedBatch } from '#libs/role/event-log-strategy.js'
+import type { HandedBatch } from '#libs/role/role-consumers.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import {
   projectInboxEvents,
@@ -9,9 +9,8 @@ import {
   type InboxProjection,
   type InboxRows,
 } from '#libs/ports/read-model/inbox-projection.js'
-import type { PlacedEvent } from '#libs/ports/read-model/history.js'
+import type { MessageContent, PlacedEvent } from '#libs/ports/read-model/views.js'
 import type { ProjectionStore, StepOutcome } from '#libs/ports/read-model/projection-store.js'
-import type { MessageContent } from '#libs/ports/read-model/views.js'
 import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
 import type { ParseTask } from './parse-task.js'
 import type { ParserPool } from './parser-pool.js'
@@ -111,6 +110,7 @@ export class InboxProjector {
     accountIds: ReadonlyMap<InboxId, AccountId>,
     signal: AbortSignal,
   ): Promise<MessageContent[]> {
+    if (received.length === 0) return []
     const keys = await this.keysOf(new Set(received.map(({ event }) => event.inboxId)))
     const readable = received.flatMap(({ event, expiresAt }) => {
       const { inboxId, messageId, receivedAt, sealed, size } = event

@@ -1,5 +1,5 @@
 import { mintId } from '#libs/domain/ids/mint.js'
-import { ordinaryMs, ParseBudget } from './parse-allowance.js'
+import { ordinaryMs, ParseBudget } from './parse-queue.js'
 
 const MIB = 1024 * 1024
 const accountId = mintId('acc')

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { mintId } from '#libs/domain/ids/mint.js'
-import { ParseAllowance } from './parse-allowance.js'
+import { ParseAllowance } from './parse-queue.js'
 import { ParseJob } from './parse-job.js'
 import { WaitingMail } from './parse-task.js'
 

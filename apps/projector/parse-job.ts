@@ -1,4 +1,4 @@
-import { type ParseAllowance, ordinaryMs } from './parse-allowance.js'
+import { type ParseAllowance, ordinaryMs } from './parse-queue.js'
 import type { DefeatReason, WaitingMail } from './parse-task.js'
 import type { ParseThread } from './parse-thread.js'
 

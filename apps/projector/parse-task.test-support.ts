@@ -1,6 +1,11 @@
 import fc from 'fast-check'
-import { bodyContext, packSource, sealMail, unsealJson } from '#libs/ports/key-vault/content.js'
-import { makeSecretKey } from '#libs/ports/key-vault/seal.js'
+import {
+  bodyContext,
+  packSource,
+  sealMail,
+  unsealJson,
+  makeSecretKey,
+} from '#libs/ports/key-vault/content.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { anyEnvelope } from '#test/harness/envelope.js'

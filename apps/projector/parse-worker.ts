@@ -2,8 +2,16 @@ import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { messageOf } from '#libs/runtime/errors.js'
-import { bodyContext, packSource, sealJson, sealMail, unsealMailNow } from '#libs/ports/key-vault/content.js'
-import { makeSecretKey, SealBrokenError, secretKey } from '#libs/ports/key-vault/seal.js'
+import {
+  bodyContext,
+  packSource,
+  sealJson,
+  sealMail,
+  unsealMailNow,
+  makeSecretKey,
+  SealBrokenError,
+  secretKey,
+} from '#libs/ports/key-vault/content.js'
 import type { Envelope, ParsedMail } from '#libs/mail/message.js'
 import { parseMail, parseHeader, parseNothing } from '#libs/mail/parse.js'
 import type { Defeat, ParseOrder, ParseResult } from './parse-task.js'

@@ -1,7 +1,14 @@
 import type { AccountId, MessageId } from '#libs/domain/ids/typeid.js'
-import { ParseAllowance, type ParseAllowanceOptions, ordinaryMs } from './parse-allowance.js'
+import {
+  FairQueue,
+  hasUrgent,
+  JOB_TASKS,
+  takeJob,
+  ParseAllowance,
+  type ParseAllowanceOptions,
+  ordinaryMs,
+} from './parse-queue.js'
 import { ParseJob } from './parse-job.js'
-import { FairQueue, hasUrgent, JOB_TASKS, takeJob } from './parse-queue.js'
 import {
   type Defeat,
   type DefeatReason,

@@ -1,7 +1,7 @@
 import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
-import { accountEventCodec, inboxEventCodec, webhookEventCodec } from '#libs/ports/event-log/codecs.js'
+import { accountEventCodec, inboxEventCodec, webhookEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { decodeBatch, type DecodedBatch, appendDeadLetter } from '#libs/ports/event-log/decode-batch.js'
 import type {
   BatchOutcome,
@@ -11,7 +11,7 @@ import type {
   RecordBatch,
   StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
-import { PassErrorsOn, type HandedBatch } from '#libs/role/event-log-strategy.js'
+import { PassErrorsOn, type HandedBatch } from '#libs/role/role-consumers.js'
 import { projectAccountEvent, sliceConcerned } from '#libs/ports/read-model/account-projection.js'
 import {
   type ProjectionStore,

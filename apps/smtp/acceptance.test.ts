@@ -1,5 +1,5 @@
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
-import { Recorder } from '#libs/ports/event-log/codecs.js'
+import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
 import { Acceptance, type AcceptanceOptions, type Recipient } from './acceptance.js'

@@ -1,5 +1,5 @@
 import { workerData } from 'piscina'
-import { asBuffer } from '#libs/ports/event-log/as-buffer.js'
+import { asBuffer } from '#libs/ports/event-log/cloud-event.js'
 import { authenticateMail, type Sender } from '#libs/mail/authentication/authenticate.js'
 import { MailDns } from '#libs/mail/authentication/mail-dns.js'
 import type { Authentication } from '#libs/mail/message.js'

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { SharedSlots, type Leave } from '#libs/runtime/fair-share/shared-slots.js'
+import { SharedSlots, type Leave } from '#libs/runtime/fair-share.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { addressGroup } from '#libs/runtime/remote-address.js'
 import { type Refusal, REFUSALS } from './replies.js'

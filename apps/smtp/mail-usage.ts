@@ -1,5 +1,4 @@
-import { fingerprintOf } from '#libs/ports/key-vault/content.js'
-import type { SecretKey } from '#libs/ports/key-vault/seal.js'
+import { fingerprintOf, type SecretKey } from '#libs/ports/key-vault/content.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'

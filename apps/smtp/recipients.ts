@@ -2,8 +2,11 @@ import { domainToASCII } from 'node:url'
 import { addressReached, type Address } from '#libs/domain/inbox/address.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
-import { measureBacklog } from '#libs/ports/read-model/backlog.js'
-import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
+import {
+  ViewsCatchingUpError,
+  type ConsistentViews,
+  measureBacklog,
+} from '#libs/ports/read-model/consistent-views.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'

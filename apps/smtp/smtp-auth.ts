@@ -1,5 +1,5 @@
 import { isInForce } from '#libs/domain/account/account.js'
-import { hashSecret } from '#libs/domain/account/secret-hash.js'
+import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
-import type { Release } from '#libs/runtime/fair-share/budget.js'
+import type { Release } from '#libs/runtime/fair-share.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { until } from '#test/harness/until.js'
 import { UnshownMail } from './unshown-mail.js'

@@ -9,10 +9,9 @@ import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
 import { type Signals, Doorbell } from '#libs/ports/signals/signals.js'
 import type { AccountId, DeliveryId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
-import type { Attempts, MadeAttempt } from './attempts.js'
+import type { Attempts, MadeAttempt, WebhookMetrics } from './attempts.js'
 import { AttemptSlots, type Owned, Circuits } from './attempt-slots.js'
 import type { Outcomes } from './outcomes.js'
-import type { WebhookMetrics } from './webhook-metrics.js'
 
 export interface DispatcherOptions {
   deliveries: Pick<DueDeliveries, 'dueWebhooks' | 'claimOf'>

@@ -1,7 +1,7 @@
 import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import { accountEventCodec, inboxEventCodec, type Recorder } from '#libs/ports/event-log/codecs.js'
+import { accountEventCodec, inboxEventCodec, type Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
 import type {
   BatchOutcome,
@@ -12,9 +12,9 @@ import type {
 } from '#libs/ports/event-log/event-log.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
-import { PassErrorsOn } from '#libs/role/event-log-strategy.js'
+import { PassErrorsOn } from '#libs/role/role-consumers.js'
 import { firstReplayIdOf, notificationsIn, type Requests } from './matching.js'
-import type { WebhookMetrics } from './webhook-metrics.js'
+import type { WebhookMetrics } from './attempts.js'
 
 /** What matching works with, made by who composes it. */
 export abstract class MatchingPorts {

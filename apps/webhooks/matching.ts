@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Recorded } from '#libs/ports/event-log/cloud-event.js'
-import type { Recorder } from '#libs/ports/event-log/codecs.js'
+import type { Recorded, Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { InboxQueries, WebhookedInbox } from '#libs/ports/read-model/queries.js'

@@ -1,5 +1,4 @@
-import { bodyContext, sealJson } from '#libs/ports/key-vault/content.js'
-import { makeSecretKey } from '#libs/ports/key-vault/seal.js'
+import { bodyContext, sealJson, makeSecretKey } from '#libs/ports/key-vault/content.js'
 import {
   created,
   INBOX_ID,

@@ -1,7 +1,11 @@
 import { LRUCache } from 'lru-cache'
-import { Budget, type Release } from '#libs/runtime/fair-share/budget.js'
-import { inboxEndBody, messageBody, messageDeletedBody } from '#libs/mail/json/event-body.js'
-import type { OpenedMessage } from '#libs/mail/json/message-json.js'
+import { Budget, type Release } from '#libs/runtime/fair-share.js'
+import {
+  type OpenedMessage,
+  inboxEndBody,
+  messageBody,
+  messageDeletedBody,
+} from '#libs/mail/json/message-json.js'
 import { bodyContext, unsealJsonText } from '#libs/ports/key-vault/content.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { asOf } from '#libs/domain/inbox/inbox.js'

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
-import type { Attribution, Recorder } from '#libs/ports/event-log/codecs.js'
+import type { Attribution, Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
 import type { DeliveryEvent } from '#libs/domain/webhook/webhook-events.js'
 import type { ProjectionStore } from '#libs/ports/read-model/projection-store.js'

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Recorder } from '#libs/ports/event-log/codecs.js'
+import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import type { ReplayLeases, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
@@ -7,7 +7,7 @@ import { pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Requests } from './matching.js'
 import { NOTHING_MORE, type ReplayPages } from './replay-pages.js'
-import type { WebhookMetrics } from './webhook-metrics.js'
+import type { WebhookMetrics } from './attempts.js'
 
 export interface ReplayRunnerOptions {
   replays: ReplayLeases

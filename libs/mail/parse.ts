@@ -3,9 +3,15 @@ import { findCodes } from './codes/codes.js'
 import { readDate } from './mime/date.js'
 import { firstValue } from './mime/part-header.js'
 import { maxHrefLength } from './links/html-links.js'
-import { cutToJsonBytes, defaultMailLimits, type MailLimits } from './limits.js'
+import {
+  type Envelope,
+  type ParsedMail,
+  type Warning,
+  cutToJsonBytes,
+  defaultMailLimits,
+  type MailLimits,
+} from './message.js'
 import { findLinks } from './links/links.js'
-import type { Envelope, ParsedMail, Warning } from './message.js'
 import { readMime } from './mime/mime.js'
 import { readHtml } from './links/visible-text.js'
 

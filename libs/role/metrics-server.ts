@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import type { Engine } from '#libs/engines/engine.js'
-import { measureWholeBacklog } from '#libs/ports/read-model/backlog.js'
+import { measureWholeBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { readSettings } from '#libs/runtime/config/settings.js'
 import { openEngine } from '#libs/engines/open-engine.js'
-import { Recorder } from '#libs/ports/event-log/codecs.js'
+import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { brand, idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 

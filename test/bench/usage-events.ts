@@ -1,4 +1,4 @@
-import { usageEventCodec } from '#libs/ports/event-log/codecs.js'
+import { usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { LogRecord } from '#libs/ports/event-log/event-log.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { idFromBytes, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'

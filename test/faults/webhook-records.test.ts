@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
-import { accountEventCodec } from '#libs/ports/event-log/codecs.js'
+import { accountEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { LogRecord } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { brand, idFromBytes } from '#libs/domain/ids/typeid.js'

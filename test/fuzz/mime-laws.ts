@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readAttachment } from '#libs/mail/mime/mime.js'
-import { defaultMailLimits, type MailLimits } from '#libs/mail/limits.js'
-import type { ParsedMail } from '#libs/mail/message.js'
+import { type ParsedMail, defaultMailLimits, type MailLimits } from '#libs/mail/message.js'
 import { parseMail } from '#libs/mail/parse.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 

@@ -1,10 +1,10 @@
 import { unsealMail } from '#libs/ports/key-vault/content.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { EventLog, LogReader } from '#libs/ports/event-log/event-log.js'
-import { inboxEventCodec } from '#libs/ports/event-log/codecs.js'
+import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
 import type { Envelope } from '#libs/mail/message.js'
-import type { PlacedEvent } from '#libs/ports/read-model/history.js'
+import type { PlacedEvent } from '#libs/ports/read-model/views.js'
 
 type Log = LogReader
 type Range = Parameters<EventLog['read']>[0]

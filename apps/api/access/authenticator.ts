@@ -1,16 +1,64 @@
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { isInForce, type ApiKey, type Account } from '#libs/domain/account/account.js'
-import { isMistyped, type Scope } from '#libs/domain/account/api-key.js'
+import { isMistyped, type Scope, allows } from '#libs/domain/account/api-key.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import type { Plan } from '#libs/domain/account/plan.js'
+import { type Plan, planWith, unknownPlan, type PlanTable } from '#libs/domain/account/plan.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
-import { hashSecret } from '#libs/domain/account/secret-hash.js'
+import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import { pathOf } from '../http/list-pages.js'
 import { Problem } from '../http/problems.js'
-import type { Plans } from './plans.js'
 import type { Views } from '../http/views.js'
+import type { Logger } from 'pino'
+import {
+  createParamDecorator,
+  Injectable,
+  SetMetadata,
+  type CanActivate,
+  type ExecutionContext,
+} from '@nestjs/common'
+import { Reflector } from '@nestjs/core'
+
+/** The plans of this installation, and which of them holds for an account. */
+export class Plans {
+  /** Names of plans that are not configured and were logged: each is logged once. */
+  private readonly missed = new Set<string>()
+
+  constructor(
+    private readonly table: PlanTable,
+    private readonly logger: Pick<Logger, 'warn'>,
+  ) {}
+
+  get names(): string[] {
+    return [...this.table.keys()]
+  }
+
+  named(name: string): Plan | null {
+    return this.table.get(name) ?? null
+  }
+
+  /** The plan of an account. If it is no longer configured, the account keeps its data but has no API access. */
+  of(account: Pick<Account, 'plan' | 'limits'>): Plan {
+    const plan = this.find(account)
+    if (plan !== null) return plan
+    const { plan: name } = account
+    if (!this.missed.has(name)) {
+      this.missed.add(name)
+      this.logger.warn(
+        { plan: name, configured: this.names },
+        'accounts are on a plan that is not configured: they have no API access',
+      )
+    }
+    return unknownPlan(name)
+  }
+
+  /** The plan of an account with the account's own limits; null if it is not configured. */
+  find({ plan: name, limits }: Pick<Account, 'plan' | 'limits'>): Plan | null {
+    const plan = this.named(name)
+    return plan && planWith(plan, limits)
+  }
+}
 
 /** The caller: what a valid key stands for. */
 export interface Principal {
@@ -150,4 +198,65 @@ export class KnownKeys {
   forgetAll(): void {
     this.lookups.clear()
   }
+}
+
+const SCOPES_WANTED = 'scopes-wanted'
+
+/** The handler needs a key with one of these scopes. A handler without it needs no key. */
+export function NeedsScope(...scopes: [Scope, ...Scope[]]): MethodDecorator {
+  return SetMetadata(SCOPES_WANTED, scopes)
+}
+
+/** The scopes of which a handler's caller needs one; null if it needs no key. */
+export function scopesOf(reflector: Reflector, handler: Handler): readonly Scope[] | null {
+  return reflector.get<readonly Scope[] | undefined>(SCOPES_WANTED, handler) ?? null
+}
+
+type Handler = ReturnType<ExecutionContext['getHandler']>
+
+/** The caller of a handler that needs a scope. */
+export const Caller = createParamDecorator((_: unknown, context: ExecutionContext): Principal =>
+  callerOf(context.switchToHttp().getRequest<FastifyRequest>()),
+)
+
+/** Refuses keys without the scope that a handler needs: 403 with the challenge of RFC 6750, section 3. */
+@Injectable()
+export class ScopeGuard implements CanActivate {
+  constructor(private readonly reflector: Reflector) {}
+
+  canActivate(context: ExecutionContext): boolean {
+    const wanted = scopesOf(this.reflector, context.getHandler())
+    if (wanted !== null) requireAllowed(context.switchToHttp().getRequest<FastifyRequest>(), wanted)
+    return true
+  }
+}
+
+/** Throws the 403 of a caller whose plan has no API access, or whose key has none of the scopes. */
+export function requireAllowed(request: FastifyRequest, wanted: readonly Scope[]): void {
+  const principal = callerOf(request)
+  const { plan } = principal
+  if (!plan.hasApiAccess) {
+    throw new Problem('plan-lacks-api-access', { detail: `The plan ${plan.name} has no API access.` })
+  }
+  requireScope(principal, wanted)
+}
+
+/** Throws the 403 of a key that has none of the scopes, for handlers that know only later which scopes they need. */
+export function requireScope({ scopes }: Principal, wanted: readonly Scope[]): void {
+  if (!allows(scopes, wanted)) {
+    throw missingScope(`The key needs one of the scopes ${wanted.join(', ')}.`, wanted)
+  }
+}
+
+/** The 403 of a key that lacks a scope, with the scopes that would do. */
+export function missingScope(detail: string, wanted: readonly Scope[]): Problem {
+  const challenge = `Bearer error="insufficient_scope", scope="${wanted.join(' ')}"`
+  return new Problem('missing-scope', { detail, headers: { 'www-authenticate': challenge } })
+}
+
+/** The caller of a request to a handler that needs a scope. */
+export function callerOf(request: FastifyRequest): Principal {
+  const principal = principalOf(request)
+  if (principal === null) throw new Error('a handler needs a scope, but its path needs no key')
+  return principal
 }

@@ -1,6 +1,6 @@
 import { mintId } from '#libs/domain/ids/mint.js'
 import { isId } from '#libs/domain/ids/typeid.js'
-import { seededMinting } from './minting.js'
+import { seededMinting } from '../idempotency/idempotency.js'
 
 const run = { seed: Buffer.alloc(32, 7), firstAtMs: Date.UTC(2026, 0, 1) }
 

@@ -2,11 +2,10 @@ import { Injectable } from '@nestjs/common'
 import type { Account } from '#libs/domain/account/account.js'
 import { decide, type AccountCommand, type Refusal } from '#libs/domain/account/decide.js'
 import { isId } from '#libs/domain/ids/typeid.js'
-import type { Attribution } from '#libs/ports/event-log/codecs.js'
+import type { Attribution } from '#libs/ports/event-log/cloud-event.js'
 import { KnownKeys } from '../access/authenticator.js'
-import { Changes } from '../changes.js'
+import { Views, Changes } from '../http/views.js'
 import { invalid, notFound, Problem } from '../http/problems.js'
-import { Views } from '../http/views.js'
 
 /** Commands that change an account or one of its keys. */
 @Injectable()

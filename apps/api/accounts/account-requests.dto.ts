@@ -7,7 +7,7 @@ import {
   type AccountLimits,
 } from '#libs/domain/account/plan.js'
 import { UNIT_MS } from '#libs/domain/inbox/lifespan.js'
-import { IfGiven, Rule, durationPattern } from '../http/dto-values.js'
+import { IfGiven, Rule, durationPattern } from '../http/contract-pipe.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 
 const MAX_CHARACTERS = 200

@@ -1,5 +1,5 @@
 import Type, { type TSchema } from 'typebox'
-import { TRUNCATED_PROPERTIES } from '#libs/mail/json/event-body.js'
+import { TRUNCATED_PROPERTIES } from '#libs/mail/json/message-json.js'
 import type { WebhookEventType } from '#libs/domain/webhook/events.js'
 import { DeletedInbox } from '../inboxes/inbox-schemas.js'
 import { Header, MESSAGE_PROPERTIES } from '../messages/message-schemas.js'

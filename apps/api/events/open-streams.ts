@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { Gauge, type Registry } from 'prom-client'
-import { SharedSlots } from '#libs/runtime/fair-share/shared-slots.js'
+import { SharedSlots } from '#libs/runtime/fair-share.js'
 import type { Principal } from '../access/authenticator.js'
 import { unavailable } from '../http/problems.js'
 import type { StalledReaders } from '../http/stalled-readers.js'

@@ -1,10 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Budget, type Release } from '#libs/runtime/fair-share/budget.js'
+import { Budget, type Release } from '#libs/runtime/fair-share.js'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
-import { principalOf } from '../access/authenticator.js'
-import { callerOf } from '../access/scope.guard.js'
-import { untilDeparture } from './departure.js'
+import { principalOf, callerOf } from '../access/authenticator.js'
+import { Problem } from './problems.js'
 
 const MIB = 1024 * 1024
 /** The longest wait for a turn or memory; then the request is answered 503. */
@@ -150,4 +149,31 @@ export class MailRead {
   end(): void {
     this.release?.()
   }
+}
+
+/**
+ * Runs work that a client waits for. The signal aborts when the client closes the connection, or only its sending side:
+ * until something is written, the two look the same. Its reason is the answer to a client that closed only its sending
+ * side.
+ */
+export async function untilDeparture<Result>(
+  { raw: { socket } }: FastifyRequest,
+  work: (departure: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const departing = new AbortController()
+  const depart = () => departing.abort(hungUp())
+  if (socket.readableEnded || socket.destroyed) depart()
+  socket.once('end', depart).once('close', depart)
+  try {
+    return await work(departing.signal)
+  } finally {
+    socket.off('end', depart).off('close', depart)
+  }
+}
+
+function hungUp(): Problem {
+  return new Problem('invalid-request', {
+    detail:
+      'The client closed its side of the connection before the answer was ready: keep it open until then.',
+  })
 }

@@ -4,8 +4,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
-import { SharedSlots } from '#libs/runtime/fair-share/shared-slots.js'
-import { isFramed } from './broken-requests.js'
+import { SharedSlots } from '#libs/runtime/fair-share.js'
+import { isFramed } from './access-log.js'
 import type { ReadTurns } from './read-turns.js'
 
 /** Answers leave a connection one after the other, so that more at once only take memory. */

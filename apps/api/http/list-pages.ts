@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isId, type Id, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { Says } from '../openapi/describe.js'
-import { FromDigits } from './dto-values.js'
+import { FromDigits } from './contract-pipe.js'
 import { invalid, type Place } from './problems.js'
 
 /** `limit`: a whole number from 1. */

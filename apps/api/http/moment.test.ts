@@ -1,4 +1,4 @@
-import { parseMoment } from './dto-values.js'
+import { parseMoment } from './contract-pipe.js'
 
 describe('a moment', () => {
   test.each([

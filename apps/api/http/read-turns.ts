@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { Budget, type Release } from '#libs/runtime/fair-share/budget.js'
+import { Budget, type Release } from '#libs/runtime/fair-share.js'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 
 /** The most that the parser is given at once. A piece also ends where a request's headers do. */

@@ -7,10 +7,15 @@ import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { principalOf } from '../access/authenticator.js'
 import type { SharedServices } from '../shared-services.js'
-import { AccessLog } from './access-log.js'
+import {
+  AccessLog,
+  answerBesideRequests,
+  clientErrorHandler,
+  requireFraming,
+  requireHost,
+} from './access-log.js'
 import { setSafeHeaders, Cors } from './headers.js'
 import { discardBody, MAX_BODY_BYTES, maxBodyBytes, SMALL_BODY_BYTES, takeJson } from './bodies.js'
-import { answerBesideRequests, clientErrorHandler, requireFraming, requireHost } from './broken-requests.js'
 import { LARGE_BYTES } from './budgets.js'
 import { ConnectionTurns, KeylessPace, shareConnections } from './connection-limits.js'
 import { MAX_PARAM_CHARACTERS } from './method-table.js'

@@ -5,6 +5,8 @@ import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountQueries, InboxQueries } from '#libs/ports/read-model/queries.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
+import { Injectable } from '@nestjs/common'
+import { Recorder, type Attribution, type DomainEvent } from '#libs/ports/event-log/cloud-event.js'
 
 const VISIBLE_WITHIN_MS = 5_000
 
@@ -28,5 +30,22 @@ export class Views extends ConsistentViews {
   /** Of inbox-events. */
   partitionOf(inboxId: InboxId): number {
     return partitionOf(inboxId, this.log.partitionCount('inbox-events'))
+  }
+}
+
+/** Puts what a command has decided on the log. */
+@Injectable()
+export class Changes {
+  constructor(
+    private readonly recorder: Recorder,
+    private readonly views: Views,
+  ) {}
+
+  /**
+   * Resolves once the events are durable and the views show them. Throws LogUnavailableError; and ViewsCatchingUpError
+   * if the events are durable but not visible after five seconds.
+   */
+  async record(events: readonly DomainEvent[], by: Attribution): Promise<void> {
+    for (const event of events) await this.views.waitUntilVisible(await this.recorder.record(event, by))
   }
 }

@@ -1,11 +1,13 @@
-import { hash, hkdfSync } from 'node:crypto'
+import { hash, hkdfSync, randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { IdempotencyStore, Repeatable, Run } from '#libs/ports/idempotency/idempotency-store.js'
-import { seal, secretKey, type SecretKey, unseal } from '#libs/ports/key-vault/seal.js'
+import { seal, secretKey, type SecretKey, unseal } from '#libs/ports/key-vault/content.js'
 import { bearerSecretOf, type Principal, principalOf } from '../access/authenticator.js'
-import { setMinting, seededMinting } from '../access/minting.js'
 import { bodyBytesOf } from '../http/bodies.js'
 import { invalid, Problem } from '../http/problems.js'
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common'
+import { mintId } from '#libs/domain/ids/mint.js'
+import { type Id, idFromBytes } from '#libs/domain/ids/typeid.js'
 
 /*
  * POSTs with an Idempotency-Key. The seed of a request's ids is stored before its handler runs. If the process is killed
@@ -206,4 +208,55 @@ export function openAnswer(sealed: Uint8Array, secret: string, id: string): Stor
 
 function keyOf(secret: string, id: string): SecretKey {
   return secretKey(Buffer.from(hkdfSync('sha256', secret, id, 'mayfly answer', 32)))
+}
+
+/**
+ * Makes ids, and random bytes that are fit for secrets. Handlers take them only from here, in an order that depends only
+ * on the request, so that a request that runs again can be given the same ones.
+ */
+export interface Minting {
+  id<Prefix extends string>(prefix: Prefix): Id<Prefix>
+  bytes(count: number): Uint8Array
+}
+
+const MINTING = Symbol('minting')
+
+const AT_RANDOM: Minting = { id: mintId, bytes: randomBytes }
+
+/** Replaces the random ids and bytes of a request. */
+export function setMinting(request: FastifyRequest, minting: Minting): void {
+  Object.assign(request, { [MINTING]: minting })
+}
+
+/** The Minting of the request that a handler answers. */
+export const Mint = createParamDecorator((_: unknown, context: ExecutionContext): Minting => {
+  const request = context.switchToHttp().getRequest<FastifyRequest & { [MINTING]?: Minting }>()
+  return request[MINTING] ?? AT_RANDOM
+})
+
+/** The bits of a UUIDv7 that keep the ids of one request in the order in which they were made. */
+const MAX_ORDERED = 0xfff
+
+/**
+ * The same ids and bytes for every run of a request. Ids are derived from the seed, as UUIDv7 of the time at which the
+ * request first came (RFC 9562, section 5.7). Bytes may be secrets, so they are derived from the caller's secret too:
+ * the seed alone does not reveal them.
+ */
+export function seededMinting({ seed, firstAtMs }: Pick<Run, 'seed' | 'firstAtMs'>, secret: string): Minting {
+  let ids = 0
+  let draws = 0
+  return {
+    id(prefix) {
+      ids += 1
+      const uuid = Buffer.from(hkdfSync('sha256', seed, '', `mayfly id ${ids}`, 16))
+      uuid.writeUIntBE(firstAtMs, 0, 6)
+      uuid.writeUInt16BE(0x7000 | Math.min(ids, MAX_ORDERED), 6)
+      uuid.writeUInt8(0x80 | (uuid.readUInt8(8) & 0x3f), 8)
+      return idFromBytes(prefix, uuid)
+    },
+    bytes(count) {
+      draws += 1
+      return Buffer.from(hkdfSync('sha256', secret, seed, `mayfly bytes ${draws}`, count))
+    },
+  }
 }

@@ -1,4 +1,4 @@
-import { SealBrokenError } from '#libs/ports/key-vault/seal.js'
+import { SealBrokenError } from '#libs/ports/key-vault/content.js'
 import { openAnswer, sealAnswer } from './idempotency.js'
 
 const answer = {

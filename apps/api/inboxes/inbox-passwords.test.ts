@@ -2,7 +2,7 @@ import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-
 import { RateLimitsUnavailableError, type RateLimits } from '#libs/ports/rate-limit/rate-limits.js'
 import { planNamed } from '#libs/domain/account/account.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { hashSecret } from '#libs/domain/account/secret-hash.js'
+import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Principal } from '../access/authenticator.js'
 import { Throttle } from '../access/request-limits.js'
 import { Problem } from '../http/problems.js'

@@ -1,10 +1,82 @@
-import { IsBoolean, IsOptional, IsString, MaxLength, IsIn } from 'class-validator'
+import {
+  IsBoolean,
+  IsOptional,
+  IsString,
+  MaxLength,
+  IsIn,
+  ArrayMaxSize,
+  IsArray,
+  Matches,
+} from 'class-validator'
 import { LONGEST_RETENTION } from '#libs/domain/account/plan.js'
 import { parseLifespan, UNIT_MS } from '#libs/domain/inbox/lifespan.js'
-import { IfGiven, Rule, durationPattern } from '../http/dto-values.js'
+import { IfGiven, Rule, durationPattern, Repeatable } from '../http/contract-pipe.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
-import { InboxLabels, IsLabels, AreLabelFilters } from './labels.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
+import { applyDecorators } from '@nestjs/common'
+import Type from 'typebox'
+
+const MAX_LABELS = 16
+/** A colon separates name and value in queries. Not every store and client keeps the name `__proto__`. */
+const NAME = /^(?!__proto__$)[^:\p{Cc}\p{Cs}]{1,64}$/u
+const VALUE = /^[^\p{Cc}\p{Cs}]{0,128}$/u
+
+/** Anything but control characters, in the syntax that every JSON Schema validator supports. */
+const LABEL_CHARACTER = '[^\\u0000-\\u001f\\u007f-\\u009f]'
+
+export const InboxLabels = Type.Unsafe<Readonly<Record<string, string>>>({
+  $id: 'InboxLabels',
+  description:
+    'Pairs of a name of up to 64 characters and a value of up to 128, by which inboxes are found. They outlive the ' +
+    'inbox: nothing personal belongs in them.',
+  type: 'object',
+  maxProperties: MAX_LABELS,
+  propertyNames: { pattern: `^${LABEL_CHARACTER.replace('[^', '[^:')}{1,64}$`, not: { const: '__proto__' } },
+  additionalProperties: { type: 'string', pattern: `^${LABEL_CHARACTER}{0,128}$` },
+  examples: [{ run: '42' }],
+})
+
+/** At most 16 pairs; names of up to 64 characters, none of them a colon; values of up to 128. */
+export function IsLabels(): PropertyDecorator {
+  return Rule(
+    'isLabels',
+    isLabels,
+    `labels must be an object of at most ${MAX_LABELS} pairs: names of 1 to 64 characters, without colons ` +
+      `and not "__proto__"; values of up to 128 characters; no control characters, no half surrogate pairs`,
+  )
+}
+
+function isLabels(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const pairs = Object.entries(value)
+  return (
+    pairs.length <= MAX_LABELS &&
+    pairs.every(([name, text]) => NAME.test(name) && typeof text === 'string' && VALUE.test(text))
+  )
+}
+
+const FILTER = /^[^:]{1,64}:[\s\S]{0,128}$/u
+
+/** `label` of a query, once or several times: all must match. */
+export function AreLabelFilters(): PropertyDecorator {
+  return applyDecorators(
+    Matches(FILTER, { each: true, message: 'label must be <name>:<value>' }),
+    ArrayMaxSize(MAX_LABELS, { message: `label may come ${MAX_LABELS} times` }),
+    IsArray({ message: 'label must be given' }),
+    Repeatable(),
+  )
+}
+
+/** The name and value of each label of a query. */
+export function readLabels(texts: readonly string[] = []): (readonly [name: string, value: string])[] {
+  return texts.map(parseLabel).filter((label) => label !== null)
+}
+
+/** Reads `<name>:<value>`; null for anything else. */
+function parseLabel(text: string): readonly [name: string, value: string] | null {
+  const colon = text.indexOf(':')
+  return colon < 1 ? null : [text.slice(0, colon), text.slice(colon + 1)]
+}
 
 /** The body of POST /v1/inboxes. */
 @DescribeBody({

@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 import type { ActiveInbox, EndedInbox as EndedState } from '#libs/domain/inbox/inbox.js'
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
 import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
-import { InboxLabels } from './labels.js'
+import { InboxLabels } from './inbox-requests.dto.js'
 
 const identity = {
   id: IdOf('inb', 'Never changes, and is never used again.'),

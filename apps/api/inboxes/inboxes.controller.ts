@@ -1,28 +1,30 @@
 import { Body, Controller, Delete, Get, Param, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import { hashSecret } from '#libs/domain/account/secret-hash.js'
+import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { ADDRESS_BYTES, makeAddress } from '#libs/domain/inbox/address.js'
-import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
+import {
+  makePassword,
+  PASSWORD_BYTES,
+  type Inbox as AnyInbox,
+  decide,
+  isOverRetention,
+} from '#libs/domain/inbox/inbox.js'
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
-import { makePassword, PASSWORD_BYTES, type Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js'
 import { defaultLifespan, parseLifespan, type Lifespan } from '#libs/domain/inbox/lifespan.js'
-import { detailsContext, sealJson, unsealJson } from '#libs/ports/key-vault/content.js'
+import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
-import type { SecretKey } from '#libs/ports/key-vault/seal.js'
-import type { Principal } from '../access/authenticator.js'
-import { Mint, type Minting } from '../access/minting.js'
-import { Caller, NeedsScope } from '../access/scope.guard.js'
-import { Changes } from '../changes.js'
+import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { Mint, type Minting } from '../idempotency/idempotency.js'
+import { Views, Changes } from '../http/views.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { pageOf, familyOf, writeMessageCursor } from '../http/list-pages.js'
 import { invalid } from '../http/problems.js'
-import { Views } from '../http/views.js'
 import { Instance } from '../instance.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { Describe } from '../openapi/describe.js'
-import { CreateInbox, ListInboxes } from './inbox-requests.dto.js'
+import { CreateInbox, ListInboxes, readLabels } from './inbox-requests.dto.js'
 import {
   CreatedInbox,
   DeletedInbox,
@@ -33,7 +35,6 @@ import {
   inboxJson,
 } from './inbox-schemas.js'
 import { comingToItsEnd, hasEnded, Inboxes, type OpenInbox } from './inboxes.service.js'
-import { readLabels } from './labels.js'
 
 /** Creates, lists, reads and deletes inboxes. Both families of paths come here. */
 @Controller(['v1/inboxes', 'v1/emails'])

@@ -1,6 +1,6 @@
 import type { OnApplicationShutdown } from '@nestjs/common'
 import { Piscina } from 'piscina'
-import { Budget } from '#libs/runtime/fair-share/budget.js'
+import { Budget } from '#libs/runtime/fair-share.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { Problem } from '../http/problems.js'
 import type { AttachmentContent, AttachmentRequest } from './attachment-worker.js'

@@ -1,7 +1,7 @@
 import type { ParsedMail } from '#libs/mail/message.js'
 import { parseMail } from '#libs/mail/parse.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
-import { matches, mismatches } from './match.js'
+import { matches, mismatches } from './message-filters.js'
 
 /** More than is looked through at once. */
 const LONG = 300_000

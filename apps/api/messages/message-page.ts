@@ -3,11 +3,38 @@ import { messageJson, type OpenedMessage } from '#libs/mail/json/message-json.js
 import type { MailRead } from '../http/budgets.js'
 import { readMessageCursor } from '../http/list-pages.js'
 import type { OpenInbox } from '../inboxes/inboxes.service.js'
-import type { ListMessages } from './list-messages.dto.js'
-import { matches } from './match.js'
-import { FirstReadings } from './first-readings.js'
+import { type ListMessages, matches } from './message-filters.js'
 import { MessageReader } from './message-reader.js'
 import { OpenedMail, type WrittenPage } from './opened-mail.js'
+import { LRUCache } from 'lru-cache'
+import type { Inbox } from '#libs/domain/inbox/inbox.js'
+import type { MessageId } from '#libs/domain/ids/typeid.js'
+import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
+
+/** Records when a message was first in an answer of this process. */
+export class FirstReadings {
+  private readonly read = new LRUCache<MessageId, true>({ max: MAX_REMEMBERED })
+
+  constructor(
+    private readonly usage: Pick<UsageRecorder, 'record'>,
+    private readonly now: () => Date,
+  ) {}
+
+  note(
+    { id: inboxId, keyId, labels, accountId, environment }: Inbox,
+    messages: readonly { id: MessageId; receivedAt: Date }[],
+  ): void {
+    for (const { id: messageId, receivedAt } of messages) {
+      if (this.read.has(messageId)) continue
+      this.read.set(messageId, true)
+      const readAt = this.now()
+      this.usage.record(
+        { type: 'MessageRead', keyId, inboxId, messageId, receivedAt, labels, readAt },
+        { accountId, environment },
+      )
+    }
+  }
+}
 
 /** A page with more bytes than this ends early, but has at least one message. */
 const PAGE_BYTES = 8_000_000
@@ -84,3 +111,6 @@ export class MessagePages {
 function nameOf(endOffset: number, query: ListMessages, family: string): string {
   return JSON.stringify([endOffset, family, query])
 }
+
+/** A few megabytes of ids. If one is forgotten, its message is recorded again, but later readings do not count. */
+const MAX_REMEMBERED = 50_000

@@ -1,5 +1,5 @@
 import { messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
-import { nearestWith, type NearMiss } from './match.js'
+import { nearestWith, type NearMiss } from './message-filters.js'
 
 const miss = (offset: number, mismatches: number): NearMiss => ({
   id: messageId(offset),

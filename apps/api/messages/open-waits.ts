@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from 'prom-client'
-import { SharedSlots } from '#libs/runtime/fair-share/shared-slots.js'
+import { SharedSlots } from '#libs/runtime/fair-share.js'
 import { Doorbell } from '#libs/ports/signals/signals.js'
 import type { Principal } from '../access/authenticator.js'
 import { unavailable, type Problem } from '../http/problems.js'

@@ -7,8 +7,8 @@ import {
   type ExportTable,
   type UsageInterval,
 } from '#libs/ports/usage/usage-store.js'
-import { IfGiven, IsMoment, MOMENT_SCHEMA } from '../http/dto-values.js'
-import { AreLabelFilters } from '../inboxes/labels.js'
+import { IfGiven, IsMoment, MOMENT_SCHEMA } from '../http/contract-pipe.js'
+import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
 import { Says } from '../openapi/describe.js'
 
 const GROUPING = /^(none|key|environment|label\.[^:]{1,64})$/u

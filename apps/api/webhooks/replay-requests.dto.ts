@@ -3,7 +3,7 @@ import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsBoolean, Matches } 
 import Type, { type Static } from 'typebox'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import { REPLAY_STATES, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
-import { IfGiven, IsMoment, MOMENT_SCHEMA } from '../http/dto-values.js'
+import { IfGiven, IsMoment, MOMENT_SCHEMA } from '../http/contract-pipe.js'
 import { DescribeBody, Says, Count, IdOf, OneOf, Time } from '../openapi/describe.js'
 
 /** As many as a page of them has. */

@@ -11,7 +11,7 @@ import {
   readMoment,
   GRACE_SCHEMA,
   IsGrace,
-} from '../http/dto-values.js'
+} from '../http/contract-pipe.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 
 const URL_SCHEMA = {

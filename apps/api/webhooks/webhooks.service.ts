@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common'
 import type { Static } from 'typebox'
 import { parseGrace, type Scope } from '#libs/domain/account/api-key.js'
-import type { WebhookSecrets } from '#libs/ports/key-vault/webhook-secrets.js'
+import type { WebhookSecrets } from '#libs/ports/key-vault/master-key.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import type {
   DeliveryQueries,
@@ -21,13 +21,11 @@ import {
 } from '#libs/domain/webhook/decide.js'
 import type { PartitionEnd, SealedSecret } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import type { Principal } from '../access/authenticator.js'
-import type { Minting } from '../access/minting.js'
-import { Changes } from '../changes.js'
+import { type Principal, requireScope } from '../access/authenticator.js'
+import type { Minting } from '../idempotency/idempotency.js'
+import { Views, Changes } from '../http/views.js'
 import { Instance } from '../instance.js'
-import { requireScope } from '../access/scope.guard.js'
 import { invalid, notFound, unavailable, type Problem } from '../http/problems.js'
-import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { webhookJson, type WebhookWithSecret } from './webhook-schemas.js'
 import {

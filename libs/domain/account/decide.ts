@@ -1,4 +1,4 @@
-import { accept, refuse, type Decision } from '#libs/domain/events/decision.js'
+import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { isOnPlan, type AccountSlice } from './account.js'
 import { LONGEST_GRACE_MS } from './api-key.js'

@@ -1,4 +1,4 @@
-import type { Decision } from './decision.js'
+import type { Decision } from './declare.js'
 
 /** What a specification needs: the state before any event, the step from one state to the next, and the decision. */
 export interface Decider<State, Command, Event, Refusal> {

@@ -1,5 +1,4 @@
-import type { InboxCommand } from './decide.js'
-import type { EndedInbox } from './inbox.js'
+import type { EndedInbox, InboxCommand } from './inbox.js'
 import {
   created,
   createInbox,

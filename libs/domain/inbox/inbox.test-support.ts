@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { specificationOf } from '#libs/domain/events/specification.test-support.js'
 import { idFromBytes, type InboxId, type KeyId, type MessageId } from '#libs/domain/ids/typeid.js'
 import { addressReached } from './address.js'
-import { decide, type InboxCommand } from './decide.js'
+import { evolve, type Inbox, type InboxSlice, type Message, decide, type InboxCommand } from './inbox.js'
 import type {
   InboxCreated,
   InboxDeleted,
@@ -11,7 +11,6 @@ import type {
   MessageDeleted,
   MessageReceived,
 } from './events.js'
-import { evolve, type Inbox, type InboxSlice, type Message } from './inbox.js'
 
 /** An inbox with all its messages, as a history leaves them. */
 export interface InboxView {

@@ -1,5 +1,5 @@
 import { LONGEST_GRACE_MS } from '#libs/domain/account/api-key.js'
-import { accept, refuse, type Decision } from '#libs/domain/events/decision.js'
+import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
 import type { AccountId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type {
   RegistrationEvent,

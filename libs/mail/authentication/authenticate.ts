@@ -1,8 +1,7 @@
 import { isIP } from 'node:net'
 import { authenticate, type AuthenticateResult, type AuthStatus } from 'mailauth'
 import { messageOf } from '#libs/runtime/errors.js'
-import { cutToBytes } from '../limits.js'
-import type { Authentication, AuthenticationResult, Envelope } from '../message.js'
+import { type Authentication, type AuthenticationResult, type Envelope, cutToBytes } from '../message.js'
 import type { Resolve } from './mail-dns.js'
 import { unverified } from './unverified.js'
 

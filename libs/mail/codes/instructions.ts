@@ -1,5 +1,5 @@
 import { signInWords } from './code-words.js'
-import { upTo } from './mentions.js'
+import { upTo } from './candidates.js'
 import { Vocabulary, words, type Found } from './vocabulary.js'
 
 /** What a sentence asks its reader to do with a number in it. */

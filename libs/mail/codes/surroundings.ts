@@ -1,14 +1,15 @@
-import { findCandidates, type Candidate } from './candidates.js'
-import { signInWords } from './code-words.js'
-import { asksToEnter, instructionAround } from './instructions.js'
 import {
+  findCandidates,
+  type Candidate,
   codeMentionBehind,
   isDecoration,
   lastSentenceEnd,
   namingBefore,
   upTo,
   type Mention,
-} from './mentions.js'
+} from './candidates.js'
+import { signInWords } from './code-words.js'
+import { asksToEnter, instructionAround } from './instructions.js'
 import { expiredWords, holderWords, units } from './number-words.js'
 import { Vocabulary } from './vocabulary.js'
 

@@ -1,7 +1,6 @@
 import { created, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import type { ParsedMail } from '../message.js'
-import { messageJson, type OpenedMessage } from './message-json.js'
-import { messageBody } from './event-body.js'
+import { messageJson, type OpenedMessage, messageBody } from './message-json.js'
 
 const FAMILY = '/v1/inboxes'
 

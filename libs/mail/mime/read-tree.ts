@@ -5,11 +5,10 @@
  * finds them, their headers and bodies are read here, and delimiters are found as RFC 2046 has them.
  */
 import { MailParser } from 'mailparser'
-import type { MailLimits } from '../limits.js'
-import type { Warning } from '../message.js'
+import type { Warning, MailLimits } from '../message.js'
 import { placeWithin, readPartHeader, type PartHeader } from './part-header.js'
 import { correctDelimiters, type Chunk, type SplitPart, type Splitter } from './splitter.js'
-import type { Part, Parts } from './well-formed.js'
+import type { Part, Parts } from './source.js'
 
 declare module 'mailparser' {
   /** Those of its splitter, which its types lack. */

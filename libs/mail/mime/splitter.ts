@@ -1,6 +1,6 @@
 /** The parts and delimiters of mailsplit (5.4.18), the splitter within mailparser, as read-tree.ts needs them. */
 import type { PartHeader } from './part-header.js'
-import { maxDelimiterLength } from './well-formed.js'
+import { maxDelimiterLength } from './source.js'
 
 /** A part as the splitter makes it. */
 export interface SplitPart {

@@ -1,11 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { sourceOf } from '#test/harness/labelled-mails.js'
-import { defaultMailLimits } from '../limits.js'
-import type { Warning } from '../message.js'
+import { type Warning, defaultMailLimits } from '../message.js'
 import { readTree } from './read-tree.js'
-import { prepareSource } from './source.js'
-import { readWellFormed } from './well-formed.js'
+import { prepareSource, readWellFormed } from './source.js'
 
 /** mailparser's tree is the reference: what is read without it must be the same, down to the last byte. */
 

@@ -1,6 +1,6 @@
 import { minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { accountEventCodec } from './codecs.js'
+import { accountEventCodec } from './cloud-event.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
 const keyId = idFromBytes('key', Buffer.alloc(16, 2))

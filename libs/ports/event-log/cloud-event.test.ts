@@ -2,8 +2,7 @@ import Type from 'typebox'
 import { event, kind, type EventOf } from '#libs/domain/events/declare.js'
 import { created, deleted, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { EventCodec, type Recorded } from './cloud-event.js'
-import { inboxEventCodec } from './codecs.js'
+import { EventCodec, type Recorded, inboxEventCodec } from './cloud-event.js'
 import type { LogRecord } from './event-log.js'
 
 const about = {

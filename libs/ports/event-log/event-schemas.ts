@@ -1,4 +1,4 @@
-import { CODECS } from './codecs.js'
+import { CODECS } from './cloud-event.js'
 import { LOG_TOPICS, type LogTopic } from './topics.js'
 
 /** What another language's consumer must know of one type of event. */

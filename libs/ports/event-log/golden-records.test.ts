@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { CODECS } from './codecs.js'
+import { CODECS } from './cloud-event.js'
 import { EVENT_SCHEMAS } from './event-schemas.js'
 import type { LogRecord } from './event-log.js'
 import type { LogTopic } from './topics.js'

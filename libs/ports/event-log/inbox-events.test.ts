@@ -15,8 +15,7 @@ import { anyAccountEvent } from '#libs/domain/account/account.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { DeliveryEvent } from '#libs/domain/webhook/webhook-events.js'
 import { anyDeliveryEvent, anyReplayEvent } from '#libs/domain/webhook/delivery.test-support.js'
-import { accountEventCodec, inboxEventCodec, webhookEventCodec } from './codecs.js'
-import type { Recorded } from './cloud-event.js'
+import { type Recorded, accountEventCodec, inboxEventCodec, webhookEventCodec } from './cloud-event.js'
 
 function anyRecorded<Event>(event: fc.Arbitrary<Event>): fc.Arbitrary<Recorded<Event>> {
   return fc.record({

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { anyRegistrationEvent } from '#libs/domain/webhook/webhook.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { accountEventCodec } from './codecs.js'
+import { accountEventCodec } from './cloud-event.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
 

@@ -2,8 +2,16 @@ import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import type { Envelope } from '#libs/mail/message.js'
 import { mintId } from '#libs/domain/ids/mint.js'
-import { bodyContext, packSource, sealJson, sealMail, unsealJson, unsealMail } from './content.js'
-import { makeSecretKey, SealBrokenError } from './seal.js'
+import {
+  bodyContext,
+  packSource,
+  sealJson,
+  sealMail,
+  unsealJson,
+  unsealMail,
+  makeSecretKey,
+  SealBrokenError,
+} from './content.js'
 
 const anyEnvelope: fc.Arbitrary<Envelope> = fc.record({
   mailFrom: fc.string({ unit: 'binary' }),

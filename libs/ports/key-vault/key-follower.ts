@@ -1,7 +1,7 @@
 import pLimit from 'p-limit'
 import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
 import type { PartitionRange, StoredRecord, LogReader } from '#libs/ports/event-log/event-log.js'
-import { inboxKeyEventCodec } from '#libs/ports/event-log/codecs.js'
+import { inboxKeyEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { SharedRun } from '#libs/runtime/timing/shared-run.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'

@@ -1,6 +1,6 @@
 import { mintId } from '#libs/domain/ids/mint.js'
 import { KeyForgottenError, type KeyVault } from './key-vault.js'
-import { seal, unseal } from './seal.js'
+import { seal, unseal } from './content.js'
 
 export interface KeyVaultHarness {
   vault: KeyVault

@@ -1,6 +1,6 @@
 import { UnavailableError } from '#libs/runtime/errors.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import type { SecretKey } from './seal.js'
+import type { SecretKey } from './content.js'
 
 /** A forgotten key never opens anything again; an unknown one may still become known. */
 export type KeyLookup = { state: 'known'; key: SecretKey } | { state: 'forgotten' } | { state: 'unknown' }

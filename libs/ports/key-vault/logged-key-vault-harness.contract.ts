@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { EventLog, Position, StoredRecord } from '#libs/ports/event-log/event-log.js'
 import { PARTITIONS, recordsOf } from '#libs/ports/event-log/event-log-harness.contract.js'
-import { inboxKeyEventCodec } from '#libs/ports/event-log/codecs.js'
+import { inboxKeyEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
@@ -9,7 +9,7 @@ import { FickleLog } from './fickle-log.contract.js'
 import type { KeyView } from './key-view.js'
 import { LoggedKeyVault, type LoggedKeyVaultOptions } from './logged-key-vault.js'
 import { MasterKeys } from './master-key.js'
-import { makeSecretKey } from './seal.js'
+import { makeSecretKey } from './content.js'
 
 /** What a vault stands on, for one test: a log of PARTITIONS, and a view. */
 export interface Ground {

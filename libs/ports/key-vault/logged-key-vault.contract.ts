@@ -1,4 +1,4 @@
-import { MASTER_KEY_SUBJECT } from '#libs/ports/event-log/codecs.js'
+import { MASTER_KEY_SUBJECT } from '#libs/ports/event-log/cloud-event.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { until } from '#test/harness/until.js'
@@ -6,7 +6,7 @@ import { KeyVaultUnavailableError } from './key-vault.js'
 import type { LoggedKeyVault } from './logged-key-vault.js'
 import { masterKeys, type VaultHarness } from './logged-key-vault-harness.contract.js'
 import { MasterKeyMissingError } from './master-key.js'
-import { makeSecretKey, type SecretKey } from './seal.js'
+import { makeSecretKey, type SecretKey } from './content.js'
 import type { InboxKeyWrapped } from '#libs/domain/inbox/key-events.js'
 
 type Harness = VaultHarness & { vault: LoggedKeyVault }

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { messageOf } from '#libs/runtime/errors.js'
 import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
 import type { LogAppender, LogReader } from '#libs/ports/event-log/event-log.js'
-import { inboxKeyEventCodec, MASTER_KEY_SUBJECT } from '#libs/ports/event-log/codecs.js'
+import { inboxKeyEventCodec, MASTER_KEY_SUBJECT } from '#libs/ports/event-log/cloud-event.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
@@ -13,7 +13,7 @@ import { KeyFollower } from './key-follower.js'
 import { KeyForgottenError, KeyVaultUnavailableError, type KeyLookup, type KeyVault } from './key-vault.js'
 import type { KeyEntry, KeyStatement, KeyView } from './key-view.js'
 import { MasterKeyMissingError, type MasterKeys, type WrappedKey } from './master-key.js'
-import { makeSecretKey, type SecretKey } from './seal.js'
+import { makeSecretKey, type SecretKey } from './content.js'
 
 /*
  * Inbox keys on the compacted topic inbox-keys, viewed in a fast store. See docs/decisions/0010-inbox-keys-on-the-log.md

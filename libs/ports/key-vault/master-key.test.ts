@@ -1,6 +1,6 @@
 import { mintId } from '#libs/domain/ids/mint.js'
 import { MasterKeyMissingError, MasterKeys } from './master-key.js'
-import { makeSecretKey, SealBrokenError } from './seal.js'
+import { makeSecretKey, SealBrokenError } from './content.js'
 
 const [one, two, three] = Array.from({ length: 3 }, () => makeSecretKey().toString('base64'))
 

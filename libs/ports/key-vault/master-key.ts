@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
-import type { SealedSecret } from '#libs/domain/webhook/events.js'
-import { seal, secretKey, unseal, type SecretKey } from './seal.js'
+import type { SealedSecret, StoredUrl } from '#libs/domain/webhook/events.js'
+import { seal, secretKey, unseal, type SecretKey } from './content.js'
 
 /** An inbox's key as it may be stored: sealed with the master key that `masterKeyId` names. */
 export interface WrappedKey {
@@ -113,4 +113,33 @@ function parseKey(text: string): SecretKey | null {
 /** Tells master keys apart without revealing anything about them. */
 function idOf(key: SecretKey): string {
   return createHash('sha256').update('mayfly master key id').update(key).digest('hex').slice(0, 16)
+}
+
+/**
+ * Keeps what webhooks sign with, and where they post to, unreadable in the log and the views. Opening throws
+ * MasterKeyMissingError if the master key that sealed it is no longer configured, and SealBrokenError if it was sealed
+ * for another webhook or another use.
+ */
+export interface WebhookSecrets {
+  seal(webhookId: WebhookId, secret: Uint8Array): SealedSecret
+  open(webhookId: WebhookId, sealed: SealedSecret): Buffer
+  sealUrl(webhookId: WebhookId, url: string): SealedSecret
+  openUrl(webhookId: WebhookId, stored: StoredUrl): string
+}
+
+export function webhookSecrets(
+  masterKeys: Pick<MasterKeys, 'sealSecret' | 'openSecret' | 'sealUrl' | 'openUrl'>,
+): WebhookSecrets {
+  return {
+    seal: (webhookId, secret) => masterKeys.sealSecret(webhookId, secret),
+    open: (webhookId, sealed) => masterKeys.openSecret(webhookId, sealed),
+    sealUrl: (webhookId, url) => masterKeys.sealUrl(webhookId, url),
+    openUrl: (webhookId, stored) =>
+      typeof stored === 'string' ? stored : masterKeys.openUrl(webhookId, stored),
+  }
+}
+
+/** How a secret is stored: hex SHA-256. Secrets are random, so no slow hash is needed. */
+export function hashSecret(secret: string): string {
+  return hash('sha256', secret)
 }

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { makeSecretKey, seal, SEAL_OVERHEAD_BYTES, SealBrokenError, secretKey, unseal } from './seal.js'
+import { makeSecretKey, seal, SEAL_OVERHEAD_BYTES, SealBrokenError, secretKey, unseal } from './content.js'
 
 const anyBytes = fc.uint8Array({ maxLength: 500 })
 const anyKey = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => secretKey(Buffer.from(bytes)))

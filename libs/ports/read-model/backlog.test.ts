@@ -1,6 +1,6 @@
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import type { Partition, PartitionRange } from '#libs/ports/event-log/event-log.js'
-import { measureBacklog } from './backlog.js'
+import { measureBacklog } from './consistent-views.js'
 
 interface Stand {
   first: number

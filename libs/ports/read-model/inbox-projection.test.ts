@@ -12,10 +12,9 @@ import {
   received,
 } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
-import type { HistoryEntry, PlacedEvent } from './history.js'
+import type { Change, InboxRow, MessageRow, HistoryEntry, PlacedEvent } from './views.js'
 import { projectInboxEvents, rowsConcerned, type InboxProjection } from './inbox-projection.js'
 import { placedAt } from './read-model-harness.contract.js'
-import type { Change, InboxRow, MessageRow } from './views.js'
 
 /** Views in maps, which changes are made to as a store makes them. */
 class Views {

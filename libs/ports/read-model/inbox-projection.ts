@@ -1,9 +1,15 @@
 import type { InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
 import { evolve, type ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-import { historyEntry, type HistoryEntry, type PlacedEvent } from './history.js'
+import {
+  type Change,
+  type InboxRow,
+  type MessageRow,
+  historyEntry,
+  type HistoryEntry,
+  type PlacedEvent,
+} from './views.js'
 import type { MessageKey } from './projection-store.js'
-import type { Change, InboxRow, MessageRow } from './views.js'
 
 /** The rows that a run of events concerns, as they stood before it. */
 export interface InboxRows {

@@ -7,9 +7,8 @@ import type { AccountId, InboxId, KeyId, ReplayId, WebhookId } from '#libs/domai
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import type { HistoryEntry } from './history.js'
+import type { DeliveryRow, InboxRow, MessageRow, HistoryEntry } from './views.js'
 import type { DeliveryKey, MessageKey, ProjectionStore, ReplayKey } from './projection-store.js'
-import type { DeliveryRow, InboxRow, MessageRow } from './views.js'
 
 /**
  * The views are out of reach for now. Every method of the store and of the queries rejects with it, soon; a change may

@@ -7,10 +7,9 @@ import { makeAddress } from '#libs/domain/inbox/address.js'
 import { idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import { projectAccountEvent, sliceConcerned } from './account-projection.js'
 import { type ProjectionStore, type Step, type StepOutcome, beginViews } from './projection-store.js'
-import type { PlacedEvent } from './history.js'
+import type { MessageContent, PlacedEvent } from './views.js'
 import { projectInboxEvents, rowsConcerned } from './inbox-projection.js'
 import type { ReadModel } from './queries.js'
-import type { MessageContent } from './views.js'
 
 /** Empty views for one test, of inbox-events with PARTITIONS. */
 export interface ReadModelHarness extends ReadModel {

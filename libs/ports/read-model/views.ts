@@ -1,10 +1,10 @@
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import type { Inbox, Message } from '#libs/domain/inbox/inbox.js'
-import type { InboxId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { InboxId, MessageId, WebhookId, EventId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import type { HistoryEntry } from './history.js'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
 
 /** An inbox as the view has it. Offsets are those of its partition of inbox-events. */
 export interface InboxRow {
@@ -67,3 +67,56 @@ export type Change =
   | { type: 'put-webhook'; webhook: Webhook }
   /** Leaves a mark behind, so that the webhook does not come again. */
   | { type: 'remove-webhook'; webhook: Webhook }
+
+/** An event where it stands in its partition, and what the log says of it beside its data. */
+export interface PlacedEvent<Event> {
+  offset: number
+  id: EventId
+  /** The API key that caused it; null if none did. */
+  keyId: KeyId | null
+  event: Event
+}
+
+/** An event that took effect, as its inbox's history has it: nothing personal, and nothing sealed. */
+export interface HistoryEntry {
+  /** An inbox's history is in this order. */
+  offset: number
+  id: EventId
+  type: InboxEvent['type']
+  /** When it happened. */
+  time: Date
+  messageId: MessageId | null
+  keyId: KeyId | null
+  /** Bytes of a mail's source. */
+  size: number | null
+  /** Hex SHA-256 of a mail's sealed bytes on the log. */
+  digest: string | null
+}
+
+export function historyEntry({ offset, id, keyId, event }: PlacedEvent<InboxEvent>): HistoryEntry {
+  const isMail = event.type === 'MessageReceived'
+  return {
+    offset,
+    id,
+    type: event.type,
+    time: timeOf(event),
+    messageId: 'messageId' in event ? event.messageId : null,
+    keyId,
+    size: isMail ? event.size : null,
+    digest: isMail ? event.digest : null,
+  }
+}
+
+function timeOf(event: InboxEvent): Date {
+  switch (event.type) {
+    case 'InboxCreated':
+      return event.createdAt
+    case 'MessageReceived':
+      return event.receivedAt
+    case 'MessageDeleted':
+    case 'InboxDeleted':
+      return event.deletedAt
+    case 'InboxExpired':
+      return event.expiredAt
+  }
+}

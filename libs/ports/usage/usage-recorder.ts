@@ -1,6 +1,5 @@
-import type { Occurrence, Recorded } from '#libs/ports/event-log/cloud-event.js'
+import { type Occurrence, type Recorded, usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { LogRecord, LogAppender } from '#libs/ports/event-log/event-log.js'
-import { usageEventCodec } from '#libs/ports/event-log/codecs.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { KeyId } from '#libs/domain/ids/typeid.js'

@@ -1,4 +1,4 @@
-import { inboxEventCodec } from '#libs/ports/event-log/codecs.js'
+import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
 import {

@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events'
 import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { RootDatabase } from 'lmdb'
-import { closeLmdbFile, commit, openLmdbStore } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import { closeLmdbFile, commit, openLmdbStore, FreeDisk } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { Batcher } from '#libs/ports/event-log/batcher.js'
 import {
   LogUnavailableError,
@@ -27,9 +27,7 @@ import {
   type TopicName,
   partitionOf,
 } from '#libs/ports/event-log/topics.js'
-import { CommittedOffsets } from './committed-offsets.js'
-import { FreeDisk } from './free-disk.js'
-import { LmdbTopics, sizeWith, type Append } from './lmdb-topics.js'
+import { LmdbTopics, sizeWith, type Append, CommittedOffsets } from './lmdb-topics.js'
 
 /*
  * Relies on: lmdb 3 opened so that a commit is visible only once it has been synced to disk: an append's promise and a

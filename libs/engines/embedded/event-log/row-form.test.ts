@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Database, RootDatabase } from 'lmdb'
 import { closeLmdbFile, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { mintId } from '#libs/domain/ids/mint.js'
-import { usageEventCodec } from '#libs/ports/event-log/codecs.js'
+import { usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { rowForm, type Row } from './lmdb-topics.js'
 
 let folder: string

@@ -18,7 +18,7 @@ import {
   type KeyVault,
 } from '#libs/ports/key-vault/key-vault.js'
 import type { MasterKeys, WrappedKey } from '#libs/ports/key-vault/master-key.js'
-import { makeSecretKey, type SecretKey } from '#libs/ports/key-vault/seal.js'
+import { makeSecretKey, type SecretKey } from '#libs/ports/key-vault/content.js'
 
 /*
  * Relies on: lmdb 3 synced before a commit is visible; a compact backup that copies live pages only, so that what was

@@ -1,9 +1,8 @@
 import { closeLmdbFile, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import type { ReadModel } from '#libs/ports/read-model/queries.js'
-import { LmdbAccounts } from './lmdb-accounts.js'
+import { LmdbQueries, LmdbAccounts } from './lmdb-queries.js'
 import { LmdbDeliveries } from './lmdb-deliveries.js'
 import { LmdbProjectionStore } from './lmdb-projection-store.js'
-import { LmdbQueries } from './lmdb-queries.js'
 import { LmdbReplays } from './lmdb-replays.js'
 import { tablesIn } from './tables.js'
 

@@ -15,8 +15,13 @@ import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { REMOVED, Webhook } from '#libs/domain/webhook/webhook.js'
 import type { LogTopic } from '#libs/ports/event-log/topics.js'
 import type { ActiveKey, ListQuery, OffsetQuery } from '#libs/ports/read-model/queries.js'
-import type { HistoryEntry } from '#libs/ports/read-model/history.js'
-import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '#libs/ports/read-model/views.js'
+import type {
+  DeliveryRow,
+  InboxRow,
+  MessageRow,
+  WebhookHealth,
+  HistoryEntry,
+} from '#libs/ports/read-model/views.js'
 
 /*
  * Relies on: lmdb 3 synced after a commit is visible: a commit is visible at once and synced to disk soon after. A

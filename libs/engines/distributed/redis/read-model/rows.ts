@@ -5,9 +5,14 @@ import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { REMOVED, Webhook } from '#libs/domain/webhook/webhook.js'
 import { reach, runsOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
-import type { HistoryEntry } from '#libs/ports/read-model/history.js'
+import type {
+  DeliveryRow,
+  InboxRow,
+  MessageRow,
+  WebhookHealth,
+  HistoryEntry,
+} from '#libs/ports/read-model/views.js'
 import type { DeliveryKey, MessageKey, ReplayKey } from '#libs/ports/read-model/projection-store.js'
-import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '#libs/ports/read-model/views.js'
 import type { ViewKeys } from './keys.js'
 
 export type Tables = ReturnType<typeof tablesIn>

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { Budget, BudgetExhaustedError } from './budget.js'
+import { Budget, BudgetExhaustedError } from './fair-share.js'
 
 /** Asks for an amount, and notes the owner once it is given. */
 function ask(budget: Budget, given: string[], owner: string, amount: number, signal?: AbortSignal) {

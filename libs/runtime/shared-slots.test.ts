@@ -1,4 +1,4 @@
-import { SharedSlots } from './shared-slots.js'
+import { SharedSlots } from './fair-share.js'
 
 type Owners = Parameters<SharedSlots['take']>[0]
 
