@@ -1,4 +1,4 @@
-import { decodeBatch, type DecodedBatch } from '#libs/ports/event-log/decode-batch.js'
+import { decodeBatch, type DecodedBatch } from '#libs/ports/event-log/partition-loop.js'
 import type { BatchOutcome, RecordBatch, StoredRecord } from '#libs/ports/event-log/event-log.js'
 import { inboxEventCodec, usageEventCodec, webhookEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import {

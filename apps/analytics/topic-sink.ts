@@ -6,7 +6,7 @@ import type {
   StartPosition,
   StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
-import { appendDeadLetter } from '#libs/ports/event-log/decode-batch.js'
+import { appendDeadLetter } from '#libs/ports/event-log/partition-loop.js'
 import type { RoleConsumers, HandedBatch } from '#libs/role/role-consumers.js'
 import { Doorbell } from '#libs/ports/signals/signals.js'
 import { GrowingPause, unlessAborted } from '#libs/runtime/timing/waiting.js'

@@ -1,6 +1,6 @@
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { SecretKey } from '#libs/ports/key-vault/content.js'
-import type { DecodedBatch } from '#libs/ports/event-log/decode-batch.js'
+import type { DecodedBatch } from '#libs/ports/event-log/partition-loop.js'
 import type { HandedBatch } from '#libs/role/role-consumers.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import {
@@ -8,7 +8,7 @@ import {
   rowsConcerned,
   type InboxProjection,
   type InboxRows,
-} from '#libs/ports/read-model/inbox-projection.js'
+} from '#libs/ports/read-model/projections.js'
 import type { MessageContent, PlacedEvent } from '#libs/ports/read-model/views.js'
 import type { ProjectionStore, StepOutcome } from '#libs/ports/read-model/projection-store.js'
 import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'

@@ -2,7 +2,7 @@ import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import { accountEventCodec, inboxEventCodec, webhookEventCodec } from '#libs/ports/event-log/cloud-event.js'
-import { decodeBatch, type DecodedBatch, appendDeadLetter } from '#libs/ports/event-log/decode-batch.js'
+import { decodeBatch, type DecodedBatch, appendDeadLetter } from '#libs/ports/event-log/partition-loop.js'
 import type {
   BatchOutcome,
   LogAppender,
@@ -12,7 +12,12 @@ import type {
   StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
 import { PassErrorsOn, type HandedBatch } from '#libs/role/role-consumers.js'
-import { projectAccountEvent, sliceConcerned } from '#libs/ports/read-model/account-projection.js'
+import {
+  projectWebhookEvents,
+  webhookRowsBefore,
+  projectAccountEvent,
+  sliceConcerned,
+} from '#libs/ports/read-model/projections.js'
 import {
   type ProjectionStore,
   type StepOutcome,
@@ -20,7 +25,6 @@ import {
 } from '#libs/ports/read-model/projection-store.js'
 import { movedChannel, inboxChannel } from '#libs/ports/read-model/consistent-views.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
-import { projectWebhookEvents, webhookRowsBefore } from '#libs/ports/read-model/webhook-projection.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'

@@ -5,34 +5,16 @@ import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { type Inbox, decide } from '#libs/domain/inbox/inbox.js'
-import type { Envelope } from '#libs/mail/message.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
 import { keyOfSender, type SenderKey } from './smtp-auth.js'
+import type { IncomingMail, Recipient } from './mail-data.js'
 import { type UnshownMail, InboxCapacity, type Reservation } from './unshown-mail.js'
 import type { Authenticator } from './authenticator.js'
-import { identityOf, type MailUsage } from './mail-usage.js'
+import { identityOf, type MailUsage } from './journal.js'
 import { refusalOf } from './recipients.js'
 import { Refusal, REFUSALS } from './replies.js'
-
-export interface Recipient {
-  /** As it was at RCPT TO. */
-  inbox: Inbox
-  rcptTo: string
-}
-
-export interface IncomingMail {
-  raw: Buffer
-  trace: Omit<Envelope, 'rcptTo'>
-  recipients: readonly Recipient[]
-  /** Null if the client did not authenticate with an API key. */
-  senderKey: SenderKey | null
-  /** On the clock of `performance.now()`: until then missing records are tried again. */
-  deadlineMs: number
-  /** Aborts when the client has left. */
-  departure: AbortSignal
-}
 
 export interface AcceptanceOptions {
   vault: Pick<KeyVault, 'find'>

@@ -1,4 +1,7 @@
+import type { Inbox } from '#libs/domain/inbox/inbox.js'
+import type { Envelope } from '#libs/mail/message.js'
 import type { Budget } from './connection-limits.js'
+import type { SenderKey } from './smtp-auth.js'
 
 const CR = 0x0d
 const LF = 0x0a
@@ -153,4 +156,22 @@ function lineBreakFrom(chunk: Buffer, from: number): number {
   let at = from
   while (at < chunk.length && chunk[at] !== CR && chunk[at] !== LF) at += 1
   return at
+}
+
+export interface Recipient {
+  /** As it was at RCPT TO. */
+  inbox: Inbox
+  rcptTo: string
+}
+
+export interface IncomingMail {
+  raw: Buffer
+  trace: Omit<Envelope, 'rcptTo'>
+  recipients: readonly Recipient[]
+  /** Null if the client did not authenticate with an API key. */
+  senderKey: SenderKey | null
+  /** On the clock of `performance.now()`: until then missing records are tried again. */
+  deadlineMs: number
+  /** Aborts when the client has left. */
+  departure: AbortSignal
 }

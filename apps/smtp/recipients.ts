@@ -12,7 +12,7 @@ import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { Networks } from '#libs/runtime/remote-address.js'
 import type { SenderKey } from './smtp-auth.js'
-import type { MailUsage } from './mail-usage.js'
+import type { MailUsage } from './journal.js'
 import { foreignRecipient, inboxEndedAt, type MaybeLater, type Refusal, REFUSALS } from './replies.js'
 
 /** Who sends a mail. */

@@ -3,11 +3,10 @@ import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { Envelope } from '#libs/mail/message.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
-import type { Acceptance, IncomingMail, Recipient } from './acceptance.js'
+import type { Acceptance } from './acceptance.js'
 import type { RemoteHost } from './connection-limits.js'
-import type { Journal, SessionMark } from './journal.js'
-import { MailData } from './mail-data.js'
-import type { MailUsage } from './mail-usage.js'
+import type { Journal, SessionMark, MailUsage } from './journal.js'
+import { MailData, type IncomingMail, type Recipient } from './mail-data.js'
 import {
   isInternational,
   type MailParameters,

@@ -2,7 +2,7 @@ import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { accountEventCodec, inboxEventCodec, type Recorder } from '#libs/ports/event-log/cloud-event.js'
-import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
+import { decodeBatch } from '#libs/ports/event-log/partition-loop.js'
 import type {
   BatchOutcome,
   LogLayout,

@@ -13,7 +13,7 @@ import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { ADDRESS_BYTES, makeAddress, type Address } from '#libs/domain/inbox/address.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import { projectInboxEvents, rowsConcerned } from '#libs/ports/read-model/inbox-projection.js'
+import { projectInboxEvents, rowsConcerned } from '#libs/ports/read-model/projections.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
 import { InProcessSignals } from '#libs/engines/embedded/signals/in-process-signals.js'
 import { mintId } from '#libs/domain/ids/mint.js'

@@ -6,7 +6,7 @@ import { issued, KEY_FACTS, opened, revoked, day } from '#libs/domain/account/ac
 import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
-import { projectAccountEvent, sliceConcerned } from '#libs/ports/read-model/account-projection.js'
+import { projectAccountEvent, sliceConcerned } from '#libs/ports/read-model/projections.js'
 import { InProcessSignals } from '#libs/engines/embedded/signals/in-process-signals.js'
 import { until } from '#test/harness/until.js'
 import { Views } from '../http/views.js'

@@ -10,8 +10,7 @@ import { isTransient, Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Instance } from '../instance.js'
 import { comingToItsEnd } from '../inboxes/inboxes.service.js'
-import { FirstReadings } from '../messages/message-page.js'
-import { MessageReader } from '../messages/message-reader.js'
+import { MessageReader, FirstReadings } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 
 /** Why a stream is over: its inbox has ended, or its key may no longer read it. */

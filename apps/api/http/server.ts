@@ -15,13 +15,19 @@ import {
   requireHost,
 } from './access-log.js'
 import { setSafeHeaders, Cors } from './headers.js'
-import { discardBody, MAX_BODY_BYTES, maxBodyBytes, SMALL_BODY_BYTES, takeJson } from './bodies.js'
+import {
+  ReadTurns,
+  discardBody,
+  MAX_BODY_BYTES,
+  maxBodyBytes,
+  SMALL_BODY_BYTES,
+  takeJson,
+} from './read-turns.js'
 import { LARGE_BYTES } from './budgets.js'
 import { ConnectionTurns, KeylessPace, shareConnections } from './connection-limits.js'
 import { MAX_PARAM_CHARACTERS } from './method-table.js'
 import { endWithProblem, sendProblem } from './problem-filter.js'
 import { Problem, unavailable } from './problems.js'
-import { ReadTurns } from './read-turns.js'
 import type { StalledReaders } from './stalled-readers.js'
 
 /** Shorter if the whole request has less time. */

@@ -1,5 +1,5 @@
 import iconv from 'iconv-lite'
-import { replaceEach } from './long-text.js'
+import { replaceEach } from './transfer-encodings.js'
 
 const ESCAPE = 0x1b
 const SHIFT_OUT = 0x0e

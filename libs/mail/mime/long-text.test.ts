@@ -1,4 +1,4 @@
-import { replaceEach } from './long-text.js'
+import { replaceEach } from './transfer-encodings.js'
 
 test.each([
   { from: '\r\n', to: '\n', pieces: ['\r\n', '\r', '\n', '\r\r\n', 'x', '\r\n\r\n'] },

@@ -10,9 +10,8 @@ import {
   defaultMailLimits,
 } from '../message.js'
 import { prepareSource, type Part, readWellFormed, type Parts } from './source.js'
-import { decodeBase64, decodeQuotedPrintable } from './transfer-encodings.js'
+import { decodeBase64, decodeQuotedPrintable, replaceEach } from './transfer-encodings.js'
 import { decodeText } from './charset.js'
-import { replaceEach } from './long-text.js'
 
 type MimeFields = 'headers' | 'from' | 'to' | 'cc' | 'replyTo' | 'attachments' | 'warnings'
 

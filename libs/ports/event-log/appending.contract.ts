@@ -1,4 +1,4 @@
-import { appendDeadLetter } from './decode-batch.js'
+import { appendDeadLetter } from './partition-loop.js'
 import {
   keyIn,
   PARTITIONS,

@@ -1,5 +1,5 @@
 import pLimit from 'p-limit'
-import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
+import { decodeBatch } from '#libs/ports/event-log/partition-loop.js'
 import type { PartitionRange, StoredRecord, LogReader } from '#libs/ports/event-log/event-log.js'
 import { inboxKeyEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { SharedRun } from '#libs/runtime/timing/shared-run.js'

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { messageOf } from '#libs/runtime/errors.js'
-import { decodeBatch } from '#libs/ports/event-log/decode-batch.js'
+import { decodeBatch } from '#libs/ports/event-log/partition-loop.js'
 import type { LogAppender, LogReader } from '#libs/ports/event-log/event-log.js'
 import { inboxKeyEventCodec, MASTER_KEY_SUBJECT } from '#libs/ports/event-log/cloud-event.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'

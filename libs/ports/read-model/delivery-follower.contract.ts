@@ -4,7 +4,7 @@ import { idFromBytes, type DeliveryId, type WebhookId } from '#libs/domain/ids/t
 import type { WebhookEvent, DeliveryEvent, DeliveryRequested } from '#libs/domain/webhook/webhook-events.js'
 import { type ProjectionStore, type StepOutcome, beginViews } from './projection-store.js'
 import { LOG_ID, PARTITIONS } from './read-model-harness.contract.js'
-import { projectWebhookEvents, webhookRowsBefore } from './webhook-projection.js'
+import { projectWebhookEvents, webhookRowsBefore } from './projections.js'
 
 /** Milliseconds after the example's beginning, which lies in the past. */
 export function moment(ms: number): Date {

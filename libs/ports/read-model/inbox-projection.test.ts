@@ -13,7 +13,7 @@ import {
 } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Change, InboxRow, MessageRow, HistoryEntry, PlacedEvent } from './views.js'
-import { projectInboxEvents, rowsConcerned, type InboxProjection } from './inbox-projection.js'
+import { projectInboxEvents, rowsConcerned, type InboxProjection } from './projections.js'
 import { placedAt } from './read-model-harness.contract.js'
 
 /** Views in maps, which changes are made to as a store makes them. */

@@ -5,10 +5,9 @@ import type { InboxCreated, InboxEvent, MessageReceived } from '#libs/domain/inb
 import { created, minute, received } from '#libs/domain/inbox/inbox.test-support.js'
 import { makeAddress } from '#libs/domain/inbox/address.js'
 import { idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
-import { projectAccountEvent, sliceConcerned } from './account-projection.js'
+import { projectInboxEvents, rowsConcerned, projectAccountEvent, sliceConcerned } from './projections.js'
 import { type ProjectionStore, type Step, type StepOutcome, beginViews } from './projection-store.js'
 import type { MessageContent, PlacedEvent } from './views.js'
-import { projectInboxEvents, rowsConcerned } from './inbox-projection.js'
 import type { ReadModel } from './queries.js'
 
 /** Empty views for one test, of inbox-events with PARTITIONS. */

@@ -3,12 +3,14 @@ import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { DeliveryId, InboxId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
 import {
+  type Change,
+  type DeliveryRow,
+  type MessageContent,
   entriesOfDelivery,
   entriesOfInbox,
   indexChanges,
   type IndexEntry,
-} from '#libs/ports/read-model/index-entries.js'
-import type { Change, DeliveryRow, MessageContent } from '#libs/ports/read-model/views.js'
+} from '#libs/ports/read-model/views.js'
 import {
   ALL,
   ALL_OFFSETS,

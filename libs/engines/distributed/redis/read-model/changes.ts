@@ -1,8 +1,7 @@
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import { indexChanges, type IndexEntry } from '#libs/ports/read-model/index-entries.js'
+import { type Change, indexChanges, type IndexEntry } from '#libs/ports/read-model/views.js'
 import { scopeOf } from '#libs/ports/read-model/queries.js'
-import type { Change } from '#libs/ports/read-model/views.js'
 import type { ScriptArgument } from '#libs/engines/distributed/redis/client/script.js'
 import {
   labelScope,

@@ -1,0 +1,239 @@
+import type { InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
+import { evolve, type ActiveInbox } from '#libs/domain/inbox/inbox.js'
+import type { InboxId, MessageId, DeliveryId, ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
+import {
+  type Change,
+  type InboxRow,
+  type MessageRow,
+  historyEntry,
+  type HistoryEntry,
+  type PlacedEvent,
+  type DeliveryRow,
+  type WebhookHealth,
+} from './views.js'
+import type {
+  MessageKey,
+  DeliveryKey,
+  ProjectionStore,
+  ReplayKey,
+  AccountSliceKey,
+} from './projection-store.js'
+import type { WebhookEvent, DeliveryEvent } from '#libs/domain/webhook/webhook-events.js'
+import { evolve as evolveDelivery, type Delivery } from '#libs/domain/webhook/delivery.js'
+import { countDelivery, evolve as evolveReplay, type Replay } from '#libs/domain/webhook/replay.js'
+import { evolve as evolveAccount, type AccountSlice } from '#libs/domain/account/account.js'
+import type { AccountEvent } from '#libs/domain/account/events.js'
+import { REMOVED, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
+
+/** The rows that a run of events concerns, as they stood before it. */
+export interface InboxRows {
+  inboxes: ReadonlyMap<InboxId, InboxRow>
+  messages: ReadonlyMap<MessageId, MessageRow>
+}
+
+export interface InboxProjection {
+  changes: Change[]
+  /** The messages that these events added and left in place: their content goes with the changes. */
+  received: { event: MessageReceived; expiresAt: Date }[]
+}
+
+/** The rows that must be known to project a run of events. */
+export function rowsConcerned(events: readonly Pick<PlacedEvent<InboxEvent>, 'event'>[]): {
+  inboxIds: InboxId[]
+  messageKeys: MessageKey[]
+} {
+  const inboxIds = new Set(events.map(({ event }) => event.inboxId))
+  const messageKeys = new Map<MessageId, MessageKey>()
+  for (const { event } of events) {
+    if ('messageId' in event) messageKeys.set(event.messageId, event)
+  }
+  return { inboxIds: [...inboxIds], messageKeys: [...messageKeys.values()] }
+}
+
+/**
+ * What a run of one partition's events changes in the views. An event that changes nothing, since it comes again or too
+ * late, is not in the history either.
+ */
+export function projectInboxEvents(
+  before: InboxRows,
+  events: readonly PlacedEvent<InboxEvent>[],
+): InboxProjection {
+  const inboxes = new Map<InboxId, InboxRow>()
+  const messages = new Map<MessageId, { inboxId: InboxId; row: MessageRow }>()
+  const received = new Map<MessageId, MessageReceived>()
+  const history: { inboxId: InboxId; entry: HistoryEntry }[] = []
+
+  for (const placed of events) {
+    const { offset, event } = placed
+    const { inboxId } = event
+    const inboxRow = inboxes.get(inboxId) ?? before.inboxes.get(inboxId)
+    const messageRow =
+      'messageId' in event
+        ? (messages.get(event.messageId)?.row ?? before.messages.get(event.messageId))
+        : undefined
+    const slice = { inbox: inboxRow?.inbox ?? null, message: messageRow?.message ?? null }
+    const next = evolve(slice, event)
+    if (next === slice || next.inbox === null) continue
+    inboxes.set(inboxId, { inbox: next.inbox, endOffset: offset + 1 })
+    history.push({ inboxId, entry: historyEntry(placed) })
+    if (next.message !== null) {
+      const row = { message: next.message, offset: messageRow?.offset ?? offset }
+      messages.set(next.message.id, { inboxId, row })
+    }
+    if (event.type === 'MessageReceived') received.set(event.messageId, event)
+    if (event.type === 'MessageDeleted') received.delete(event.messageId)
+  }
+
+  const changes: Change[] = []
+  for (const [inboxId, row] of inboxes) {
+    changes.push({ type: 'put-inbox', row, previous: before.inboxes.get(inboxId)?.inbox ?? null })
+    if (row.inbox.state !== 'active') changes.push({ type: 'drop-messages', inboxId })
+  }
+  for (const { inboxId, row } of messages.values()) {
+    if (activeInbox(inboxId) !== null) changes.push({ type: 'put-message', inboxId, row })
+  }
+  for (const each of history) changes.push({ type: 'put-history', ...each })
+  const kept = [...received.values()].flatMap((event) => {
+    const inbox = activeInbox(event.inboxId)
+    return inbox === null ? [] : [{ event, expiresAt: inbox.expiresAt }]
+  })
+  return { changes, received: kept }
+
+  function activeInbox(inboxId: InboxId): ActiveInbox | null {
+    const inbox = inboxes.get(inboxId)?.inbox
+    return inbox?.state === 'active' ? inbox : null
+  }
+}
+
+/** The rows that a run of events concerns, as they stood before it. */
+export interface WebhookRows {
+  deliveries: ReadonlyMap<DeliveryId, DeliveryRow>
+  replays: ReadonlyMap<ReplayId, Replay>
+  health: ReadonlyMap<WebhookId, WebhookHealth>
+}
+
+/** An event and where it stands in its partition of webhook-events. */
+export interface PlacedWebhookEvent {
+  offset: number
+  event: WebhookEvent
+}
+
+/** Reads the rows that must be known to project a run of events. */
+export async function webhookRowsBefore(
+  store: Pick<ProjectionStore, 'deliveries' | 'replays' | 'webhookHealth'>,
+  events: readonly PlacedWebhookEvent[],
+): Promise<WebhookRows> {
+  const webhookIds = new Set(events.map(({ event }) => event.webhookId))
+  const [found, health] = await Promise.all([
+    store.deliveries(deliveriesConcerned(events)),
+    store.webhookHealth([...webhookIds]),
+  ])
+  const deliveries = found.filter((row) => row !== null)
+  const replayKeys = replaysConcerned(events, deliveries)
+  const replays = replayKeys.length === 0 ? [] : await store.replays(replayKeys)
+  return {
+    deliveries: new Map(deliveries.map((row) => [row.delivery.id, row])),
+    replays: new Map(replays.flatMap((row) => (row === null ? [] : [[row.id, row]]))),
+    health: new Map(health.flatMap((row) => (row === null ? [] : [[row.webhookId, row]]))),
+  }
+}
+
+function deliveriesConcerned(events: readonly PlacedWebhookEvent[]): DeliveryKey[] {
+  const found = new Map<DeliveryId, DeliveryKey>()
+  for (const { event } of events) if ('deliveryId' in event) found.set(event.deliveryId, event)
+  return [...found.values()]
+}
+
+/** The replays of the events themselves, and those that the deliveries belong to. */
+function replaysConcerned(
+  events: readonly PlacedWebhookEvent[],
+  deliveries: readonly DeliveryRow[],
+): ReplayKey[] {
+  const found = new Map<ReplayId, ReplayKey>()
+  for (const each of [...events.map(({ event }) => event), ...deliveries.map(({ delivery }) => delivery)]) {
+    const replayId = 'replayId' in each ? each.replayId : null
+    if (replayId !== null) found.set(replayId, { webhookId: each.webhookId, replayId })
+  }
+  return [...found.values()]
+}
+
+/** What a run of one partition's events changes in the views: each row once, as the run leaves it. */
+export function projectWebhookEvents(before: WebhookRows, events: readonly PlacedWebhookEvent[]): Change[] {
+  const deliveries = new Map(before.deliveries)
+  const replays = new Map(before.replays)
+  const health = new Map(before.health)
+
+  for (const { offset, event } of events) {
+    const { webhookId } = event
+    const known = health.get(webhookId) ?? { webhookId, failingSince: null }
+    if ('deliveryId' in event) {
+      const row = deliveries.get(event.deliveryId)
+      const previous = row?.delivery ?? null
+      const delivery = evolveDelivery(previous, event)
+      if (delivery === null || delivery === previous) continue
+      deliveries.set(event.deliveryId, { delivery, offset: row?.offset ?? offset })
+      health.set(webhookId, { webhookId, failingSince: failingSince(known, event, delivery) })
+      const replay = delivery.replayId === null ? undefined : replays.get(delivery.replayId)
+      if (replay !== undefined) replays.set(replay.id, countDelivery(replay, previous, delivery))
+    } else {
+      const previous = replays.get(event.replayId) ?? null
+      const replay = evolveReplay(previous, event)
+      if (replay === null || replay === previous) continue
+      replays.set(event.replayId, replay)
+      // Through it the views find all that a webhook has.
+      health.set(webhookId, known)
+    }
+  }
+
+  const changes: Change[] = []
+  for (const [id, row] of deliveries) {
+    const previous = before.deliveries.get(id)
+    if (row !== previous) changes.push({ type: 'put-delivery', row, previous: previous?.delivery ?? null })
+  }
+  for (const [id, replay] of replays) {
+    const previous = before.replays.get(id) ?? null
+    if (replay !== previous) changes.push({ type: 'put-replay', replay, previous })
+  }
+  for (const [id, each] of health) {
+    if (isOther(each, before.health.get(id))) changes.push({ type: 'put-webhook-health', health: each })
+  }
+  return changes
+}
+
+/** A sample says nothing about how notifications of mail are delivered. */
+function failingSince(known: WebhookHealth, event: DeliveryEvent, { notification }: Delivery): Date | null {
+  if (notification.type === 'sample') return known.failingSince
+  if (event.type === 'DeliverySucceeded') return null
+  if (event.type === 'DeliveryFailed') return known.failingSince ?? event.attemptedAt
+  return known.failingSince
+}
+
+function isOther(one: WebhookHealth, other: WebhookHealth | undefined): boolean {
+  return other === undefined || one.failingSince?.getTime() !== other.failingSince?.getTime()
+}
+
+/** The rows that an event is checked against. */
+export function sliceConcerned(event: AccountEvent): AccountSliceKey {
+  return {
+    accountId: event.accountId,
+    keyId: 'keyId' in event ? event.keyId : null,
+    webhookId: 'webhookId' in event ? event.webhookId : null,
+  }
+}
+
+/** What one event changes in the views of accounts, keys and webhooks. */
+export function projectAccountEvent(before: AccountSlice, event: AccountEvent): Change[] {
+  const after = evolveAccount(before, event)
+  const changes: Change[] = []
+  if (after.account !== null && after.account !== before.account) {
+    changes.push({ type: 'put-account', account: after.account })
+  }
+  if (after.key !== null && after.key !== before.key) changes.push({ type: 'put-key', key: after.key })
+  if (after.webhook !== before.webhook) changes.push(...webhookChanges(before.webhook, after.webhook))
+  return changes
+}
+
+function webhookChanges(before: WebhookEntry, after: WebhookEntry): Change[] {
+  if (after !== null && after !== REMOVED) return [{ type: 'put-webhook', webhook: after }]
+  return before === null || before === REMOVED ? [] : [{ type: 'remove-webhook', webhook: before }]
+}
