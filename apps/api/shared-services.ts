@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
-import type { PlanTable } from '#libs/domain/account/plan.js'
+import type { PlanTable } from '#libs/domain/account/access.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { measureBacklog } from '#libs/ports/read-model/consistent-views.js'

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { createTransport } from 'nodemailer'
-import type { Address } from '#libs/domain/inbox/address.js'
+import type { Address } from '#libs/domain/inbox/events.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
 

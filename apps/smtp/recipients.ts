@@ -1,6 +1,6 @@
 import { domainToASCII } from 'node:url'
-import { addressReached, type Address } from '#libs/domain/inbox/address.js'
-import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
+import { asOf, type Inbox, addressReached } from '#libs/domain/inbox/inbox.js'
+import type { Address } from '#libs/domain/inbox/events.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import {
   ViewsCatchingUpError,

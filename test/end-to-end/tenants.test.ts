@@ -14,7 +14,7 @@ import { expectProblem } from '#test/harness/problem.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
 import { registeredRoutes } from '#test/harness/routes.js'
 import { byGroup, reportOf, untilCounted, usageOf } from '#test/harness/usage.js'
-import { SCOPES } from '#libs/domain/account/api-key.js'
+import { SCOPES } from '#libs/domain/account/access.js'
 
 const ALL_BUT_OPERATOR = SCOPES.filter((scope) => scope !== 'operator')
 const ACCOUNTS = '/v1/accounts/{id}'

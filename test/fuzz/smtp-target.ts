@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { Address } from '#libs/domain/inbox/address.js'
+import type { Address } from '#libs/domain/inbox/events.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
 import type { ReceivedMail } from '#test/smtp/logged-mail.js'

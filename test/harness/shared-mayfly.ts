@@ -1,4 +1,4 @@
-import { SCOPES } from '#libs/domain/account/api-key.js'
+import { SCOPES } from '#libs/domain/account/access.js'
 import { as, issueKey, openAccount } from './accounts.js'
 import type { Target } from './client.js'
 import { AS_SHIPPED, engineUnderTest, startMayfly, type EngineName } from './mayfly.js'

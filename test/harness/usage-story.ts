@@ -1,5 +1,5 @@
 import type { Recorded } from '#libs/ports/event-log/cloud-event.js'
-import type { Address } from '#libs/domain/inbox/address.js'
+import type { Address } from '#libs/domain/inbox/events.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { idFromBytes, type AccountId, type Id, type InboxId, type KeyId } from '#libs/domain/ids/typeid.js'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'

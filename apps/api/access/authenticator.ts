@@ -1,9 +1,16 @@
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { isInForce, type ApiKey, type Account } from '#libs/domain/account/account.js'
-import { isMistyped, type Scope, allows } from '#libs/domain/account/api-key.js'
+import {
+  type Plan,
+  planWith,
+  unknownPlan,
+  type PlanTable,
+  isMistyped,
+  type Scope,
+  allows,
+} from '#libs/domain/account/access.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import { type Plan, planWith, unknownPlan, type PlanTable } from '#libs/domain/account/plan.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'

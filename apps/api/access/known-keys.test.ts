@@ -7,7 +7,7 @@ import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
 import { projectAccountEvent, sliceConcerned } from '#libs/ports/read-model/projections.js'
-import { InProcessSignals } from '#libs/engines/embedded/signals/in-process-signals.js'
+import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import { until } from '#test/harness/until.js'
 import { Views } from '../http/views.js'
 import { KnownKeys } from './authenticator.js'

@@ -5,8 +5,8 @@ import {
   MAX_REQUESTS_PER_MINUTE,
   parseRetention,
   type AccountLimits,
-} from '#libs/domain/account/plan.js'
-import { UNIT_MS } from '#libs/domain/inbox/lifespan.js'
+} from '#libs/domain/account/access.js'
+import { UNIT_MS } from '#libs/domain/inbox/inbox.js'
 import { IfGiven, Rule, durationPattern } from '../http/contract-pipe.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 

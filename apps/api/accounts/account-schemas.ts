@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import type { Account as AccountState } from '#libs/domain/account/account.js'
-import type { Plan } from '#libs/domain/account/plan.js'
+import type { Plan } from '#libs/domain/account/access.js'
 import { KeyWithSecret, newKeyJson, type NewKey } from '../keys/key-schemas.js'
 import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
 

@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import { SCOPES } from '#libs/domain/account/api-key.js'
+import { SCOPES } from '#libs/domain/account/access.js'
 import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
 import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { ListPage, pageOf } from '../http/list-pages.js'

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common'
 import type { Account } from '#libs/domain/account/account.js'
-import type { AccountLimits, Plan } from '#libs/domain/account/plan.js'
+import type { AccountLimits, Plan } from '#libs/domain/account/access.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { type Principal, Plans } from '../access/authenticator.js'

@@ -18,8 +18,7 @@ import {
   makeInbox,
   PARTITIONS,
 } from '#libs/ports/read-model/read-model-harness.contract.js'
-import { Doorbell } from '#libs/ports/signals/signals.js'
-import { InProcessSignals } from '#libs/engines/embedded/signals/in-process-signals.js'
+import { Doorbell, InProcessSignals } from '#libs/ports/signals/signals.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { Problem, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'

@@ -14,7 +14,7 @@ import { getMetadataStorage, validate, ValidateIf, ValidateBy } from 'class-vali
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { invalid, type Fault, Problem } from './problems.js'
-import { GRACE_UNIT_MS, parseGrace } from '#libs/domain/account/api-key.js'
+import { GRACE_UNIT_MS, parseGrace } from '#libs/domain/account/access.js'
 import { Reflector } from '@nestjs/core'
 import accepts from 'accepts'
 

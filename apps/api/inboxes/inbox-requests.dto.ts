@@ -8,8 +8,8 @@ import {
   IsArray,
   Matches,
 } from 'class-validator'
-import { LONGEST_RETENTION } from '#libs/domain/account/plan.js'
-import { parseLifespan, UNIT_MS } from '#libs/domain/inbox/lifespan.js'
+import { LONGEST_RETENTION } from '#libs/domain/account/access.js'
+import { parseLifespan, UNIT_MS } from '#libs/domain/inbox/inbox.js'
 import { IfGiven, Rule, durationPattern, Repeatable } from '../http/contract-pipe.js'
 import { DescribeBody, Says } from '../openapi/describe.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'

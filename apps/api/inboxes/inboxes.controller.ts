@@ -3,16 +3,19 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import { ADDRESS_BYTES, makeAddress } from '#libs/domain/inbox/address.js'
 import {
   makePassword,
   PASSWORD_BYTES,
   type Inbox as AnyInbox,
   decide,
   isOverRetention,
+  ADDRESS_BYTES,
+  makeAddress,
+  defaultLifespan,
+  parseLifespan,
+  type Lifespan,
 } from '#libs/domain/inbox/inbox.js'
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
-import { defaultLifespan, parseLifespan, type Lifespan } from '#libs/domain/inbox/lifespan.js'
 import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
 import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'

@@ -9,7 +9,7 @@ import {
   Matches,
   Min,
 } from 'class-validator'
-import { ENVIRONMENT, SCOPES, type Scope } from '#libs/domain/account/api-key.js'
+import { ENVIRONMENT, SCOPES, type Scope } from '#libs/domain/account/access.js'
 import { IsName, NAME_SCHEMA } from '../accounts/account-requests.dto.js'
 import { GRACE_SCHEMA, IsGrace } from '../http/contract-pipe.js'
 import { DescribeBody, Says } from '../openapi/describe.js'

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { SCOPES, type Scope } from '#libs/domain/account/api-key.js'
+import { SCOPES, type Scope } from '#libs/domain/account/access.js'
 import type { ApiKey } from '#libs/domain/account/account.js'
 import type { UsageTotals } from '#libs/ports/usage/usage-store.js'
 import { IdOf, OrNull, Time } from '../openapi/describe.js'

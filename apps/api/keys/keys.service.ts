@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
-import { drawSecret, prefixOf, parseGrace } from '#libs/domain/account/api-key.js'
+import { drawSecret, prefixOf, parseGrace } from '#libs/domain/account/access.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { isId, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'

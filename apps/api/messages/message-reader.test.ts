@@ -13,7 +13,7 @@ import {
   makeInbox,
   PARTITIONS,
 } from '#libs/ports/read-model/read-model-harness.contract.js'
-import { InProcessSignals } from '#libs/engines/embedded/signals/in-process-signals.js'
+import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import { Views } from '../http/views.js'
 import { MessageReader } from './message-reader.js'
 import { OpenedMail } from './opened-mail.js'

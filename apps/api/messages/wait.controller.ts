@@ -1,6 +1,6 @@
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Scope } from '#libs/domain/account/api-key.js'
+import type { Scope } from '#libs/domain/account/access.js'
 import { type InboxId, isId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { messageJson, type OpenedMessage } from '#libs/mail/json/message-json.js'

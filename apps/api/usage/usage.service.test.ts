@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { unknownPlan } from '#libs/domain/account/plan.js'
+import { unknownPlan } from '#libs/domain/account/access.js'
 import { readSettings } from '#libs/runtime/config/settings.js'
 import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import { after, served, TENANT, write } from '#libs/ports/usage/usage-harness.contract.js'

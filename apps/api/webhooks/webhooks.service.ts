@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common'
 import type { Static } from 'typebox'
-import { parseGrace, type Scope } from '#libs/domain/account/api-key.js'
+import { parseGrace, type Scope } from '#libs/domain/account/access.js'
 import type { WebhookSecrets } from '#libs/ports/key-vault/master-key.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import type {

@@ -3,11 +3,10 @@ import { specificationOf } from '#libs/domain/events/specification.test-support.
 import { idFromBytes, type AccountId, type KeyId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { WebhookEntry } from '#libs/domain/webhook/webhook.js'
 import { anyRegistrationEvent, isCaused } from '#libs/domain/webhook/webhook.test-support.js'
-import { SCOPES } from './api-key.js'
+import { BUILT_IN_PLANS, parseRetention, type AccountLimits, type Plan, SCOPES } from './access.js'
 import { evolve, type Account, type AccountSlice, type ApiKey } from './account.js'
 import { decide, type AccountCommand } from './decide.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from './events.js'
-import { BUILT_IN_PLANS, parseRetention, type AccountLimits, type Plan } from './plan.js'
 
 /** An account with all its keys and webhooks, as a history leaves them. */
 export interface AccountView {

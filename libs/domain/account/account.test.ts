@@ -17,7 +17,7 @@ import {
 } from './account.test-support.js'
 import { evolve, isInForce } from './account.js'
 import type { AccountEvent } from './events.js'
-import { allows } from './api-key.js'
+import { allows } from './access.js'
 
 function keyAfter(...history: AccountEvent[]) {
   const key = replay([opened, issued, ...history]).keys.get(KEY_ID)

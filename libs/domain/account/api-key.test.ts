@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { drawSecret, isMistyped, prefixOf, SECRET_DIGITS, parseGrace } from './api-key.js'
+import { drawSecret, isMistyped, prefixOf, SECRET_DIGITS, parseGrace } from './access.js'
 
 const anyBytes = fc.uint8Array({ minLength: 2 * SECRET_DIGITS, maxLength: 2 * SECRET_DIGITS })
 

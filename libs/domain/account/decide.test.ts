@@ -1,4 +1,4 @@
-import { LONGEST_GRACE_MS } from './api-key.js'
+import { planWith, LONGEST_GRACE_MS } from './access.js'
 import { MAX_ACTIVE_KEYS, type AccountCommand } from './decide.js'
 import {
   ACCOUNT_ID,
@@ -14,7 +14,6 @@ import {
   rotated,
 } from './account.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { planWith } from './plan.js'
 
 const limits = { requestsPerMinute: 7 }
 const open = { type: 'OpenAccount', accountId: ACCOUNT_ID, name: 'Acme', limits: null, now: day(0) } as const

@@ -1,9 +1,8 @@
 import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { isOnPlan, type AccountSlice } from './account.js'
-import { LONGEST_GRACE_MS } from './api-key.js'
+import { type AccountLimits, type Plan, LONGEST_GRACE_MS } from './access.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued } from './events.js'
-import type { AccountLimits, Plan } from './plan.js'
 
 /** Keys of one account that are not revoked. */
 export const MAX_ACTIVE_KEYS = 1_000

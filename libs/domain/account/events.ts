@@ -14,9 +14,8 @@ import {
   type EventOf,
 } from '#libs/domain/events/declare.js'
 import { REGISTRATION_EVENTS } from '#libs/domain/webhook/events.js'
-import type { Lifespan } from '#libs/domain/inbox/lifespan.js'
-import { parseRetention } from './plan.js'
-import { SCOPES } from './api-key.js'
+import type { Lifespan } from '#libs/domain/inbox/inbox.js'
+import { parseRetention, SCOPES } from './access.js'
 
 const retention = kind(Type.String(), ({ text: written }: Lifespan) => written, readRetention)
 

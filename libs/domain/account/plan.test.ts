@@ -1,5 +1,5 @@
 import { planNamed } from './account.test-support.js'
-import { BUILT_IN_PLANS, parseRetention, planWith, unknownPlan } from './plan.js'
+import { BUILT_IN_PLANS, parseRetention, planWith, unknownPlan } from './access.js'
 
 describe('a plan', () => {
   test.each([...BUILT_IN_PLANS.values()])(

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { ADDRESS_BYTES, addressReached, makeAddress } from './address.js'
+import { ADDRESS_BYTES, addressReached, makeAddress } from './inbox.js'
 
 const LOCAL_PART = 'k3v9x2m4q8wz7t5b6n0c'
 const ADDRESS = `${LOCAL_PART}@mayfly.test`

@@ -18,7 +18,9 @@ import {
   type EventOf,
   type ValuesOf,
 } from '#libs/domain/events/declare.js'
-import type { Address } from './address.js'
+
+/** An address of Mayfly: lower case, without a tag. */
+export type Address = string & { readonly __address: true }
 
 /** The key that created the inbox, and the inbox's labels: usage counts an event for them. */
 const attribution = { keyId: named('inbox_key_id', id('key')), labels }

@@ -1,8 +1,15 @@
 import fc from 'fast-check'
 import { specificationOf } from '#libs/domain/events/specification.test-support.js'
 import { idFromBytes, type InboxId, type KeyId, type MessageId } from '#libs/domain/ids/typeid.js'
-import { addressReached } from './address.js'
-import { evolve, type Inbox, type InboxSlice, type Message, decide, type InboxCommand } from './inbox.js'
+import {
+  evolve,
+  type Inbox,
+  type InboxSlice,
+  type Message,
+  decide,
+  type InboxCommand,
+  addressReached,
+} from './inbox.js'
 import type {
   InboxCreated,
   InboxDeleted,

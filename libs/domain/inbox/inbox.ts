@@ -1,8 +1,6 @@
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
-import type { Address } from './address.js'
-import type { InboxCreated, InboxEvent, MessageReceived } from './events.js'
+import type { Address, InboxCreated, InboxEvent, MessageReceived } from './events.js'
 import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
-import type { Lifespan } from './lifespan.js'
 
 interface InboxFacts {
   id: InboxId
@@ -187,4 +185,58 @@ function create(command: Extract<InboxCommand, { type: 'CreateInbox' }>): Decisi
     createdAt: now,
     expiresAt: new Date(now.getTime() + lifespan.ms),
   })
+}
+
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
+const LOCAL_PART_LENGTH = 20
+
+/** Random bytes that a new address is made of: one for each character, five bits of it used. */
+export const ADDRESS_BYTES = LOCAL_PART_LENGTH
+
+/** A generated address: 20 characters of Crockford's base32, 100 random bits. */
+export function makeAddress(random: Uint8Array, domain: string): Address {
+  if (random.length !== ADDRESS_BYTES) throw new RangeError(`an address takes ${ADDRESS_BYTES} bytes`)
+  let localPart = ''
+  for (const byte of random) localPart += ALPHABET.charAt(byte & 31)
+  return `${localPart}@${domain.toLowerCase()}` as Address
+}
+
+/**
+ * The address of Mayfly that a recipient reaches: case is ignored and a tag (`local+tag@`, RFC 5233) dropped.
+ * Null if no generated address can be meant.
+ */
+export function addressReached(recipient: string, domain: string): Address | null {
+  const at = recipient.lastIndexOf('@')
+  if (at < 0 || recipient.slice(at + 1).toLowerCase() !== domain.toLowerCase()) return null
+  const [localPart = ''] = recipient.slice(0, at).toLowerCase().split('+', 1)
+  if (localPart.length !== LOCAL_PART_LENGTH) return null
+  for (const character of localPart) if (!ALPHABET.includes(character)) return null
+  return `${localPart}@${domain.toLowerCase()}` as Address
+}
+
+/** How long an inbox lives, in the unit that its maker chose. */
+export interface Lifespan {
+  /** A whole number, without leading zeros, and one of m h d w: `30m`, `24h`, `7d`, `2w`. */
+  text: string
+  ms: number
+}
+
+/** The units that a duration may have. */
+export const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
+const SHORTEST_MS = UNIT_MS.m
+const DEFAULT: Lifespan = { text: '24h', ms: 24 * UNIT_MS.h }
+
+/** Null if the text is no lifespan, or one under a minute. One of very many digits has no end: ms is Infinity. */
+export function parseLifespan(text: string): Lifespan | null {
+  const match = /^(\d+)([mhdw])$/.exec(text)
+  if (match === null) return null
+  const [, count = '', unit] = match
+  if (unit !== 'm' && unit !== 'h' && unit !== 'd' && unit !== 'w') return null
+  const ms = Number(count) * UNIT_MS[unit]
+  return ms < SHORTEST_MS ? null : { text: `${count.replace(/^0+/, '')}${unit}`, ms }
+}
+
+/** A day, or the retention where that is shorter. */
+export function defaultLifespan(retention: Lifespan): Lifespan {
+  return retention.ms < DEFAULT.ms ? retention : DEFAULT
 }

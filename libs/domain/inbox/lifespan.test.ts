@@ -1,4 +1,4 @@
-import { defaultLifespan, parseLifespan } from './lifespan.js'
+import { defaultLifespan, parseLifespan } from './inbox.js'
 
 const HOUR_MS = 3_600_000
 

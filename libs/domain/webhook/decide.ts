@@ -1,4 +1,4 @@
-import { LONGEST_GRACE_MS } from '#libs/domain/account/api-key.js'
+import { LONGEST_GRACE_MS } from '#libs/domain/account/access.js'
 import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
 import type { AccountId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type {

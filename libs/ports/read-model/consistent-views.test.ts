@@ -1,8 +1,7 @@
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
-import type { Signals } from '#libs/ports/signals/signals.js'
-import { InProcessSignals } from '#libs/engines/embedded/signals/in-process-signals.js'
+import { type Signals, InProcessSignals } from '#libs/ports/signals/signals.js'
 import { ConsistentViews, movedChannel, ViewsCatchingUpError } from './consistent-views.js'
 
 const LONG_MS = 20_000

@@ -13,7 +13,7 @@ import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import { type Replay, isAsking } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import type { Address } from '#libs/domain/inbox/address.js'
+import type { Address } from '#libs/domain/inbox/events.js'
 
 /** An inbox as the view has it. Offsets are those of its partition of inbox-events. */
 export interface InboxRow {

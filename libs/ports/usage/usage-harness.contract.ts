@@ -1,5 +1,5 @@
 import { idFromBytes, type AccountId, type InboxId, type KeyId } from '#libs/domain/ids/typeid.js'
-import type { Address } from '#libs/domain/inbox/address.js'
+import type { Address } from '#libs/domain/inbox/events.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
 import { encodeRows, inboxRow, usageRow, type UsageRow } from './usage-rows.js'

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { BUILT_IN_PLANS } from '#libs/domain/account/plan.js'
+import { BUILT_IN_PLANS } from '#libs/domain/account/access.js'
 import { readPlans } from './plans-file.js'
 import { ConfigurationError } from './settings.js'
 

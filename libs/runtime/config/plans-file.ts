@@ -8,7 +8,7 @@ import {
   PLAN_NAME,
   type Plan,
   type PlanTable,
-} from '#libs/domain/account/plan.js'
+} from '#libs/domain/account/access.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { SETTINGS } from './settings-table.js'
 import { ConfigurationError } from './settings.js'

@@ -1,5 +1,5 @@
 import type { Partition } from '#libs/ports/event-log/event-log.js'
-import type { Address } from '#libs/domain/inbox/address.js'
+import type { Address } from '#libs/domain/inbox/events.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
 import type { InboxId, AccountId, KeyId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { MessageKey } from '#libs/ports/read-model/projection-store.js'

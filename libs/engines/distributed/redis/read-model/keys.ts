@@ -1,12 +1,12 @@
 import type { Partition } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import type { Address } from '#libs/domain/inbox/address.js'
+import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { type InboxId, type WebhookId, brand, type AccountId } from '#libs/domain/ids/typeid.js'
 import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
 import type { MessageKey, ReplayKey } from '#libs/ports/read-model/projection-store.js'
 import type { ApiKey } from '#libs/domain/account/account.js'
-import { SCOPES } from '#libs/domain/account/api-key.js'
+import { SCOPES } from '#libs/domain/account/access.js'
 import type { ActiveKey, WebhookScope } from '#libs/ports/read-model/queries.js'
 
 /*

@@ -1,5 +1,5 @@
 import { describeSignals } from '#libs/ports/signals/signals.contract.js'
-import { InProcessSignals } from './in-process-signals.js'
+import { InProcessSignals } from '#libs/ports/signals/signals.js'
 
 describeSignals('one process', () => {
   const signals = new InProcessSignals()
