@@ -30,12 +30,12 @@ const BACKLOG = 4_096
 export async function startApi(options: ApiOptions): Promise<Api> {
   const { engine, settings, logger, now } = options
   let url = settings.publicUrl ?? ''
-  let isShuttingDown = false
+  const shutdown = new AbortController()
   const publicUrl = () => url
   const shared = makeSharedServices(options)
   const server = makeServer(shared, {
     ...{ settings, logger, now, publicUrl },
-    isShuttingDown: () => isShuttingDown,
+    shutdown: shutdown.signal,
   })
   const module = apiModule(options, shared, publicUrl)
   const app = await NestFactory.create<NestFastifyApplication>(module, server, {
@@ -60,7 +60,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
       url,
       port,
       async close() {
-        isShuttingDown = true
+        shutdown.abort()
         stopListening()
         shared.endLongRequests()
         const timer = setTimeout(() => app.getHttpServer().closeAllConnections(), ANSWERED_WITHIN_MS)

@@ -1,5 +1,5 @@
 import { mintId } from '#libs/domain/ids/mint.js'
-import { ordinaryMs, ParseBudget } from './parse-queue.js'
+import { ordinaryMs, ParseBudget } from './parse-task.js'
 
 const MIB = 1024 * 1024
 const accountId = mintId('acc')

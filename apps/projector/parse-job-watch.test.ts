@@ -2,9 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '#test/harness/until.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { ParseJob } from './parse-job.js'
-import { ParseAllowance } from './parse-queue.js'
+import { ParseAllowance, WaitingMail } from './parse-task.js'
 import { smallMail, taskOf } from './parse-task.test-support.js'
-import { WaitingMail } from './parse-task.js'
 
 const PATIENCE_MS = 100
 /** What a small mail has beside. */

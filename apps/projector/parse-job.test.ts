@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { mintId } from '#libs/domain/ids/mint.js'
-import { ParseAllowance } from './parse-queue.js'
+import { ParseAllowance, WaitingMail } from './parse-task.js'
 import { ParseJob } from './parse-job.js'
-import { WaitingMail } from './parse-task.js'
 
 function waiting(): WaitingMail {
   const whose = { accountId: mintId('acc'), inboxId: mintId('inb'), messageId: mintId('msg') }

@@ -1,14 +1,6 @@
 import type { AccountId, MessageId } from '#libs/domain/ids/typeid.js'
-import {
-  FairQueue,
-  hasUrgent,
-  JOB_TASKS,
-  takeJob,
-  ParseAllowance,
-  type ParseAllowanceOptions,
-  ordinaryMs,
-} from './parse-queue.js'
-import { ParseJob } from './parse-job.js'
+import { ParseJob, FairQueue, hasUrgent, JOB_TASKS, takeJob } from './parse-job.js'
+import { ParseAllowance, type ParseAllowanceOptions, ordinaryMs } from './parse-task.js'
 import {
   type Defeat,
   type DefeatReason,

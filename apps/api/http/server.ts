@@ -40,7 +40,7 @@ interface ServerOptions {
   settings: Settings
   logger: Logger
   now: () => Date
-  isShuttingDown: () => boolean
+  shutdown: AbortSignal
   /** What links in problems begin with. */
   publicUrl: () => string
 }
@@ -48,7 +48,7 @@ interface ServerOptions {
 /** Fastify under Nest: request ids, bodies, one log line and one observation per request. */
 export function makeServer(
   { metrics, usage, methods, authenticator, requestLimits, idempotency, budgets, stalled }: SharedServices,
-  { settings, logger, now, isShuttingDown, publicUrl }: ServerOptions,
+  { settings, logger, now, shutdown, publicUrl }: ServerOptions,
 ): FastifyAdapter {
   const makeRequestId = () => `req_${randomUUID().replaceAll('-', '')}`
   const cors = new Cors(settings.corsOrigins)
@@ -66,7 +66,7 @@ export function makeServer(
   }
   /** What every request must pass before it is answered. Throws if it is refused. */
   const admit = async (request: FastifyRequest, reply: FastifyReply) => {
-    if (isShuttingDown()) throw unavailable('shutting-down', 'This instance accepts no more requests.')
+    if (shutdown.aborted) throw unavailable('shutting-down', 'This instance accepts no more requests.')
     try {
       requireHost(request)
       requireFraming(request)
@@ -158,7 +158,7 @@ export function makeServer(
   server.addHook('onSend', (request, reply, payload, done) => {
     setSafeHeaders(reply)
     // A connection that is kept open would delay the shutdown.
-    if (isShuttingDown()) void reply.header('connection', 'close')
+    if (shutdown.aborted) void reply.header('connection', 'close')
     done(null, sentInPieces(request, reply, payload, stalled))
   })
   return adapter
