@@ -1,41 +1,45 @@
-/** What the SMTP edge knew of a mail: the trace that other servers would write into Received headers. */
+/*
+ * A parsed mail: its envelope and fields, and the limits of parsing.
+ */
+
+/** What the SMTP server knows about a mail: the trace that other servers would write into Received headers. */
 export interface Envelope {
   /** MAIL FROM; empty for the null reverse-path (RFC 5321, section 4.5.5). */
   mailFrom: string
-  /** The one RCPT TO that this copy of the mail was accepted for. */
+  /** The RCPT TO for which this copy of the mail was accepted. */
   rcptTo: string
   /** The client's EHLO or HELO argument. */
   helo: string
   remoteAddress: string
-  /** Null for a connection in the clear. */
+  /** Null for a connection without TLS. */
   tls: { version: string; cipher: string } | null
-  /** Absent if it was not verified: DNS is asked once, when the mail comes, so that every reading gives the same result. */
+  /** Absent if the mail was not verified. Stored, because later DNS queries could give other results. */
   authentication?: Authentication
 }
 
-/** Whether a mail is from whom it says: SPF (RFC 7208), DKIM (RFC 6376), DMARC (RFC 9989), ARC (RFC 8617). */
+/** The results of verifying a mail's sender: SPF (RFC 7208), DKIM (RFC 6376), DMARC (RFC 9989), ARC (RFC 8617). */
 export interface Authentication {
-  /** Of the domain of MAIL FROM, or of the HELO name where that is empty; null if it was not verified. */
+  /** For the domain of MAIL FROM, or for the HELO name if MAIL FROM is empty; null if it was not verified. */
   spf: Verification | null
   /** One for each signature. */
   dkim: SignatureVerification[]
   /** Null if the mail names no author domain, or it was not verified. */
   dmarc: (Verification & { policy: 'none' | 'quarantine' | 'reject' | null }) | null
-  /** Only of a mail that has a chain; `instances` is its length. */
+  /** Present only if the mail has an ARC chain; `instances` is its length. */
   arc?: { result: AuthenticationResult; instances: number; detail: string | null }
 }
 
 export interface Verification {
   result: AuthenticationResult
   domain: string | null
-  /** Why, where there is more to say. */
+  /** The reason, if one is known. */
   detail: string | null
 }
 
 export interface SignatureVerification extends Verification {
   selector: string | null
   algorithm: string | null
-  /** Whether the signing domain is the author's, as DMARC has it. */
+  /** Whether the signing domain matches the author's, as DMARC defines it. */
   aligned: boolean
 }
 
@@ -55,9 +59,9 @@ export interface Link {
 }
 
 export interface OneTimeCode {
-  /** What a user types. */
+  /** As a user types it. */
   value: string
-  /** What stands in the mail. */
+  /** As it is written in the mail. */
   text: string
   /** 0 to 1. */
   confidence: number
@@ -67,7 +71,7 @@ export interface Attachment {
   index: number
   filename: string | null
   contentType: string
-  /** Bytes once decoded. */
+  /** Bytes after decoding. */
   size: number
   contentId: string | null
   isInline: boolean
@@ -94,18 +98,18 @@ export type WarningCode =
   | 'text-truncated'
   | 'html-truncated'
   | 'invalid-date'
-  /** A text's charset is unknown or does not fit its bytes. */
+  /** The charset of a text is unknown, or its bytes are not valid in it. */
   | 'charset-guessed'
   | 'unknown-encoding'
   | 'parse-failed'
   | 'parse-timeout'
-  /** Of a mail behind others of its inbox that took all the time there was: its header alone was read. */
+  /** Only the header was read, because earlier mails used up the inbox's time for parsing. */
   | 'parse-over-budget'
   | 'parse-out-of-memory'
-  /** Of a mail whose stored bytes are damaged: nothing of it can be told. */
+  /** The stored bytes are damaged, so nothing could be read. */
   | 'seal-broken'
 
-/** A mail, read: everything of an API message that follows from its source and envelope. */
+/** A parsed mail: every property of an API message that is computed from its source and envelope. */
 export interface ParsedMail {
   subject: string | null
   /** The first From address, else the envelope's MAIL FROM. */
@@ -134,26 +138,26 @@ export interface ParsedMail {
 }
 
 /**
- * How much of a mail is read. Past a limit the rest is left out and a warning says so; nothing is refused.
- * Time and memory are not bounded here: whoever parses does so in a worker with limits of its own.
+ * How much of a mail is read. What exceeds a limit is left out, with a warning; no mail is refused. Time and memory are
+ * not limited here, but by the worker that runs the parser.
  */
 export interface MailLimits {
-  /** Header fields of the mail itself, folded lines counted once. */
+  /** Header fields of the mail itself; a folded field counts once. */
   maxHeaders: number
   /** Bytes of the mail's own header block, and of each part's. */
   maxHeaderBytes: number
-  /** Mailboxes in each address field: From, To, Cc and Reply-To. */
+  /** Mailboxes in each of From, To, Cc and Reply-To. */
   maxMailboxes: number
-  /** MIME parts; the source is cut before the part that is one too many. */
+  /** MIME parts; the source is cut before the first part above this number. */
   maxParts: number
-  /** Multiparts within multiparts; what lies deeper is left out. */
+  /** Levels of nested multiparts; deeper parts are left out. */
   maxDepth: number
   maxAttachments: number
   maxLinks: number
   maxCodes: number
-  /** Bytes of `text` as JSON has it: what it costs to store, open and give out. */
+  /** Bytes of `text` as a JSON string: what it takes to store, decrypt and send it. */
   maxTextBytes: number
-  /** The same of `html`. */
+  /** The same for `html`. */
   maxHtmlBytes: number
 }
 
@@ -170,7 +174,7 @@ export const defaultMailLimits: MailLimits = {
   maxHtmlBytes: 5 * 1024 * 1024,
 }
 
-/** The longest prefix of a text that is at most so many bytes in UTF-8; never half a character. */
+/** The longest prefix of a text that has at most `maxBytes` bytes in UTF-8; never half a character. */
 export function cutToBytes(text: string, maxBytes: number): string {
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text
   const bytes = Buffer.from(text)
@@ -179,7 +183,7 @@ export function cutToBytes(text: string, maxBytes: number): string {
   return bytes.toString('utf8', 0, end)
 }
 
-/** The longest prefix of a text that takes at most so many bytes within a JSON string (RFC 8259, section 7) in UTF-8. */
+/** The longest prefix of a text that has at most `maxBytes` bytes in a JSON string (RFC 8259, section 7) in UTF-8. */
 export function cutToJsonBytes(text: string, maxBytes: number): string {
   if (text.length * MAX_JSON_BYTES <= maxBytes) return text
   let bytes = 0
@@ -193,7 +197,7 @@ export function cutToJsonBytes(text: string, maxBytes: number): string {
   return text
 }
 
-/** A control character's, which is written as its number. */
+/** Bytes of a control character, such as `\u0000`. */
 const MAX_JSON_BYTES = 6
 
 function jsonBytesOf(unit: number): number {

@@ -1,23 +1,23 @@
 import { hash } from 'node:crypto'
 import { findCodes } from './codes/codes.js'
-import { readDate } from './mime/date.js'
-import { firstValue } from './mime/part-header.js'
 import { maxHrefLength } from './links/html-links.js'
+import { findLinks } from './links/links.js'
+import { readHtml } from './links/visible-text.js'
 import {
-  type Envelope,
-  type ParsedMail,
-  type Warning,
   cutToJsonBytes,
   defaultMailLimits,
+  type Envelope,
   type MailLimits,
+  type ParsedMail,
+  type Warning,
 } from './message.js'
-import { findLinks } from './links/links.js'
+import { readDate } from './mime/date.js'
 import { readMime } from './mime/mime.js'
-import { readHtml } from './links/visible-text.js'
+import { firstValue } from './mime/part-header.js'
 
 /**
- * Reads a mail. Whatever can be read is given, with a warning for each thing that could not; rejects with an
- * Error only if the MIME parser itself is defeated. Takes no part in limiting time or memory.
+ * Parses a mail. Returns everything that could be read, with a warning for each thing that could not. Rejects with an
+ * Error only if the MIME parser fails. Does not limit time or memory.
  */
 export async function parseMail(
   raw: Buffer,
@@ -29,8 +29,8 @@ export async function parseMail(
   const subject = firstValue(mime.headers, 'subject')
   const text = joinParts(mime.texts, limits.maxTextBytes, 'text-truncated', warnings)
   const html = joinParts(mime.htmls, limits.maxHtmlBytes, 'html-truncated', warnings)
-  const seen = html === null ? null : readHtml(html)
-  const links = findLinks(seen, text, limits.maxLinks)
+  const content = html === null ? null : readHtml(html)
+  const links = findLinks(content, text, limits.maxLinks)
   if (links.isCut) {
     const detail = `Only the first ${limits.maxLinks} links are listed, none longer than ${maxHrefLength} characters.`
     warnings.push({ code: 'too-many-links', detail })
@@ -46,9 +46,9 @@ export async function parseMail(
     date: dateOf(firstValue(mime.headers, 'date'), warnings),
     text,
     html,
-    htmlText: seen?.text ?? null,
+    htmlText: content?.text ?? null,
     links: links.found,
-    codes: findCodes(subject, text, seen?.text ?? null, limits.maxCodes),
+    codes: findCodes(subject, text, content?.text ?? null, limits.maxCodes),
     attachments: mime.attachments,
     headers: mime.headers,
     envelope,
@@ -59,9 +59,9 @@ export async function parseMail(
 }
 
 /**
- * Several parts of one kind (a mailing list's footer, text around an image) follow each other line by line. Charsets
- * like UTF-16 can say half a surrogate pair, in whose place stands U+FFFD: strict readers of JSON refuse all of what
- * holds one (RFC 7493, section 2.1).
+ * Joins parts of one type (the text around an image, a mailing list's footer) with line breaks. Charsets such as
+ * UTF-16 can encode half a surrogate pair. It is replaced by U+FFFD, because strict JSON parsers reject a document
+ * that contains one (RFC 7493, section 2.1).
  */
 function joinParts(
   parts: string[],
@@ -73,36 +73,36 @@ function joinParts(
   const whole = parts.join('\n').toWellFormed()
   const kept = cutToJsonBytes(whole, maxBytes)
   if (kept.length < whole.length)
-    warnings.push({ code, detail: `Only what takes ${maxBytes} bytes in JSON is kept.` })
+    warnings.push({ code, detail: `Only the first ${maxBytes} bytes, counted as JSON, are kept.` })
   return kept
 }
 
 function dateOf(value: string | null, warnings: Warning[]): string | null {
   if (value === null) return null
   const date = readDate(value)
-  if (date === null) warnings.push({ code: 'invalid-date', detail: 'The Date header names no moment.' })
+  if (date === null) warnings.push({ code: 'invalid-date', detail: 'The Date header is not a valid time.' })
   return date
 }
 
-/** As much of a header is read of a mail that could not be read as a whole. */
+/** How much of its header is read if a mail could not be parsed as a whole. */
 const HEADER_BYTES = 16 * 1024
 
 /**
- * What the beginning of its header says of a mail that defeats the parser: no text, links, codes or attachments.
- * Resolves for any bytes, in a time that does not grow with their number but for their digest.
+ * Reads only the beginning of the header, for a mail that can't be parsed: no text, links, codes or attachments.
+ * Never rejects. Apart from the digest of the source, the time does not depend on its length.
  */
 export async function parseHeader(raw: Buffer, envelope: Envelope, warning: Warning): Promise<ParsedMail> {
-  const nothing = parseNothing(raw, envelope, warning)
+  const unparsed = parseNothing(raw, envelope, warning)
   try {
-    const head = await parseMail(headerOf(raw), envelope)
-    const { subject, sender, from, to, cc, replyTo, date, headers } = head
-    return { ...nothing, subject, sender, from, to, cc, replyTo, date, headers }
+    const header = await parseMail(headerOf(raw), envelope)
+    const { subject, sender, from, to, cc, replyTo, date, headers } = header
+    return { ...unparsed, subject, sender, from, to, cc, replyTo, date, headers }
   } catch {
-    return nothing
+    return unparsed
   }
 }
 
-/** The same of a mail of which not even that can be read: its envelope and its source. */
+/** A mail of which nothing can be parsed: only its envelope, and the size and digest of its source. */
 export function parseNothing(raw: Buffer, envelope: Envelope, warning: Warning): ParsedMail {
   return {
     subject: null,
@@ -127,7 +127,7 @@ export function parseNothing(raw: Buffer, envelope: Envelope, warning: Warning):
   }
 }
 
-/** Up to the first empty line, or as many whole lines as are read. */
+/** The header up to the first empty line, or its whole lines within `HEADER_BYTES`. */
 function headerOf(raw: Buffer): Buffer {
   const start = raw.subarray(0, HEADER_BYTES)
   const ends = ['\r\n\r\n', '\n\n'].map((end) => start.indexOf(end)).filter((at) => at !== -1)

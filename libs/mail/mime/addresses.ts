@@ -1,40 +1,41 @@
-import { endOfComment } from './parameters.js'
-import { decodeWords } from './encoded-words.js'
 import type { Mailbox } from '../message.js'
-
-interface Piece {
-  kind: 'word' | 'quoted' | 'comment'
-  /** A quoted string with its quotes and escapes. */
-  text: string
-  /** Whether nothing stood between it and the piece before. */
-  isGlued: boolean
-}
-
-/** A domain literal (RFC 5322, section 3.4.1), which has colons of its own but hides nothing else. */
-const domainLiteral = /\[[\w.:-]{0,80}\]/y
-
-/** An encoded word of a name may hold what else separates mailboxes. */
-const encodedWord = /=\?[^\s?]{1,100}\?[bq]\?[^\s?]{0,500}\?=/iy
+import { decodeWords } from './encoded-words.js'
+import { endOfComment } from './parameters.js'
 
 /**
- * The mailboxes of an address header's value (RFC 5322, section 3.4 and its obsolete forms; RFC 6532), those
- * of groups among them; what has a name but no address is left out. Forgives what senders do: names with a
- * comma and no quotes, missing and stray brackets, semicolons as separators. Addresses are given as they stand,
- * quotes and Punycode kept; an address is never made out of an encoded name. Linear. At most `maxCount`, the first ones.
+ * The first `maxCount` mailboxes of an address header (RFC 5322, section 3.4 and its obsolete forms; RFC 6532),
+ * including those in groups. Entries with a name but no address are left out. Accepts names that contain a comma
+ * without quotes, missing and stray brackets, and semicolons as separators. Addresses are unchanged: quotes and
+ * Punycode are kept. An encoded word is never an address. Takes linear time.
  */
 export function readMailboxes(value: string, maxCount: number): Mailbox[] {
   return new AddressReader(value).read(maxCount)
 }
 
+interface Token {
+  kind: 'word' | 'quoted' | 'comment'
+  /** A quoted string includes its quotes and escapes. */
+  text: string
+  /** Whether it follows the previous token without white space. */
+  isAdjacent: boolean
+}
+
+/** A domain literal (RFC 5322, section 3.4.1). It may contain colons, but no quotes or comments. */
+const domainLiteral = /\[[\w.:-]{0,80}\]/y
+
+/** An encoded word of a name. It may contain characters that otherwise separate mailboxes. */
+const encodedWord = /=\?[^\s?]{1,100}\?[bq]\?[^\s?]{0,500}\?=/iy
+
 class AddressReader {
   private readonly found: Mailbox[] = []
   private at = 0
-  private pieces: Piece[] = []
+  private tokens: Token[] = []
   private angle: string | null = null
-  /** Words before a comma that may turn out to be the beginning of a name. */
-  private pending: string[] = []
+  /** Text before commas, if it may be the beginning of a name that contains commas. */
+  private nameParts: string[] = []
   private isSpaceBefore = true
-  private areQuotesOver = false
+  /** Whether a quote without its closing quote was found: later quotes are ignored. */
+  private hasUnclosedQuote = false
 
   constructor(private readonly text: string) {}
 
@@ -53,23 +54,23 @@ class AddressReader {
       this.endEntry(character)
     } else if (character === '<') this.readAngle()
     else if (character === '>') this.at++
-    else if (character === '(') this.add('comment', this.takeComment())
+    else if (character === '(') this.addToken('comment', this.takeComment())
     else if (character === '"') this.readQuoted()
     else if (character === ':' && this.isGroupName()) {
       this.at++
-      this.pieces = []
-      this.pending = []
+      this.tokens = []
+      this.nameParts = []
       this.isSpaceBefore = true
-    } else this.add('word', this.takeWord())
+    } else this.addToken('word', this.takeWord())
   }
 
-  private add(kind: Piece['kind'], text: string): void {
-    this.pieces.push({ kind, text, isGlued: !this.isSpaceBefore })
+  private addToken(kind: Token['kind'], text: string): void {
+    this.tokens.push({ kind, text, isAdjacent: !this.isSpaceBefore })
     this.isSpaceBefore = kind === 'comment'
   }
 
   private isGroupName(): boolean {
-    return this.angle === null && !this.pieces.some(({ kind, text }) => kind === 'word' && text.includes('@'))
+    return this.angle === null && !this.tokens.some(({ kind, text }) => kind === 'word' && text.includes('@'))
   }
 
   private takeWord(): string {
@@ -90,22 +91,22 @@ class AddressReader {
 
   private readQuoted(): void {
     const start = this.at
-    if (!this.areQuotesOver) {
+    if (!this.hasUnclosedQuote) {
       for (let at = start + 1; at < this.text.length; at++) {
         const character = this.text[at]
         if (character === '\\') at++
         else if (character === '"') {
           this.at = at + 1
-          this.add('quoted', this.text.slice(start, this.at))
+          this.addToken('quoted', this.text.slice(start, this.at))
           return
         }
       }
-      this.areQuotesOver = true
+      this.hasUnclosedQuote = true
     }
     this.at++
   }
 
-  /** Without its brackets; one that is never closed ends with the text. */
+  /** The text of a comment, without its brackets. A comment that is never closed ends with the text. */
   private takeComment(): string {
     const start = this.at + 1
     this.at = endOfComment(this.text, this.at)
@@ -127,7 +128,7 @@ class AddressReader {
       else if ((character === ',' || character === ';') && separator === -1) separator = end
     }
     const isClosed = this.text[end] === '>'
-    // Never closed: the address ends where the next mailbox begins, if it is one at all.
+    // If the bracket is never closed, the address ends before the next separator. It must contain an at sign.
     if (!isClosed && separator !== -1) end = separator
     const address = cleanAddress(this.text.slice(start, end))
     if (isClosed || address.includes('@')) {
@@ -138,71 +139,71 @@ class AddressReader {
   }
 
   private endEntry(separator: ',' | ';'): void {
-    const { pieces, angle } = this
-    this.pieces = []
+    const { tokens, angle } = this
+    this.tokens = []
     this.angle = null
     this.isSpaceBefore = true
     if (angle !== null) {
-      const words = pieces.filter(({ kind }) => kind !== 'comment')
-      const name = [...this.pending, phrase(words.length > 0 ? words : pieces.slice(-1))].filter(
+      const words = tokens.filter(({ kind }) => kind !== 'comment')
+      const name = [...this.nameParts, phrase(words.length > 0 ? words : tokens.slice(-1))].filter(
         (part) => part !== '',
       )
-      this.pending = []
-      this.keep(name.join(', '), angle)
-    } else if (!this.keepBare(pieces) && separator === ',' && isUnquoted(pieces)) {
-      this.pending.push(phrase(pieces))
+      this.nameParts = []
+      this.addMailbox(name.join(', '), angle)
+    } else if (!this.addBare(tokens) && separator === ',' && isPlainText(tokens)) {
+      this.nameParts.push(phrase(tokens))
       return
     }
-    this.pending = []
+    this.nameParts = []
   }
 
-  /** Mailboxes without brackets, as many as there are words with an at sign; false without any. */
-  private keepBare(pieces: Piece[]): boolean {
-    const words: Piece[][] = []
-    for (const piece of pieces) {
-      if (piece.kind === 'comment') continue
+  /** Adds a mailbox without brackets for each word with an at sign; false if there is none. */
+  private addBare(tokens: Token[]): boolean {
+    const words: Token[][] = []
+    for (const token of tokens) {
+      if (token.kind === 'comment') continue
       const before = words.at(-1)
       const isJoined =
-        piece.isGlued || piece.text.startsWith('@') || before?.at(-1)?.text.endsWith('@') === true
-      if (before !== undefined && isJoined) before.push(piece)
-      else words.push([piece])
+        token.isAdjacent || token.text.startsWith('@') || before?.at(-1)?.text.endsWith('@') === true
+      if (before !== undefined && isJoined) before.push(token)
+      else words.push([token])
     }
-    const isAddress = (word: Piece[]) => word.some(({ kind, text }) => kind === 'word' && text.includes('@'))
+    const isAddress = (word: Token[]) => word.some(({ kind, text }) => kind === 'word' && text.includes('@'))
     const addresses = words.filter(isAddress)
     const rest = words.filter((word) => !isAddress(word)).flat()
-    // The older way to name somebody (RFC 822, appendix A.1.3): `jo@app.example (Jo)`.
-    const comments = pieces.filter(({ kind }) => kind === 'comment').slice(-1)
+    // The older form of a name (RFC 822, appendix A.1.3): `jo@app.example (Jo)`.
+    const comments = tokens.filter(({ kind }) => kind === 'comment').slice(-1)
     for (const [index, address] of addresses.entries()) {
       const name = index > 0 ? '' : phrase(rest.length > 0 ? rest : comments)
-      this.keep(name, address.map(({ text }) => text).join(''))
+      this.addMailbox(name, address.map(({ text }) => text).join(''))
     }
     return addresses.length > 0
   }
 
-  private keep(name: string, address: string): void {
+  private addMailbox(name: string, address: string): void {
     if (address === '') return
     this.found.push({ name: name === '' ? null : name.toWellFormed(), address: address.toWellFormed() })
   }
 }
 
-function isUnquoted(pieces: Piece[]): boolean {
-  return pieces.length > 0 && pieces.every(({ kind }) => kind === 'word')
+function isPlainText(tokens: Token[]): boolean {
+  return tokens.length > 0 && tokens.every(({ kind }) => kind === 'word')
 }
 
-function phrase(pieces: Piece[]): string {
+function phrase(tokens: Token[]): string {
   let text = ''
-  for (const { kind, text: piece, isGlued } of pieces) {
-    if (text !== '' && !isGlued) text += ' '
-    text += kind === 'quoted' ? piece.slice(1, -1).replace(/\\(.)/g, '$1') : piece
+  for (const { kind, text: token, isAdjacent } of tokens) {
+    if (text !== '' && !isAdjacent) text += ' '
+    text += kind === 'quoted' ? token.slice(1, -1).replace(/\\(.)/g, '$1') : token
   }
   return decodeWords(text).replace(/\s+/g, ' ').trim()
 }
 
-/** Without a source route (RFC 5322, section 4.4) and without comments and white space outside of quotes. */
+/** Removes a source route (RFC 5322, section 4.4), and comments and white space outside of quotes. */
 function cleanAddress(text: string): string {
   const route = /^\s*@[^:"]*:([^]*)$/.exec(text)
   return (route?.[1] ?? text)
     .split(/("(?:[^"\\]|\\.)*")/)
-    .map((piece) => (piece.startsWith('"') ? piece : piece.replace(/\([^()]*\)|\s/g, '')))
+    .map((token) => (token.startsWith('"') ? token : token.replace(/\([^()]*\)|\s/g, '')))
     .join('')
 }

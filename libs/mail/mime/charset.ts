@@ -4,7 +4,10 @@ import { decodeIso2022Jp, decodeIso2022Kr } from './iso-2022.js'
 
 export interface DecodedText {
   text: string
-  /** The charset that was read where none is declared, or one that is unknown or does not fit the bytes; else null. */
+  /**
+   * The charset that was used, if it is a guess: none is declared, or the declared one is unknown or does not fit the
+   * bytes. Else null.
+   */
   guessed: string | null
 }
 
@@ -13,7 +16,7 @@ type Decode = (bytes: Buffer) => DecodedText
 const windows1252 = 'windows-1252'
 const usAscii = new Set('us-ascii ascii ansi_x3.4-1968 iso646-us iso_646.irv:1991 us 7bit'.split(' '))
 
-/** Names seen in mail that the Encoding Standard lacks. */
+/** Names that occur in mail and are missing in the Encoding Standard. */
 const aliases = new Map([
   ['cp932', 'shift_jis'],
   ['cp936', 'gbk'],
@@ -23,17 +26,17 @@ const aliases = new Map([
   ['utf7', 'utf-7'],
 ])
 
-/** Of what the Encoding Standard lacks: what mail was or is sent in. */
+/** Charsets of mail that are missing in the Encoding Standard. */
 const beyondStandard =
   /^(?:utf-7|utf-?32(?:le|be)?|(?:cp|ibm)-?\d{2,5}|viscii|tcvn|armscii-?8|koi8-(?:t|ru))$/
 
 const decodes = new Map<string, Decode>()
 
 /**
- * Decodes text by its declared charset, names of which are read as the Encoding Standard has them (ISO-8859-1
- * and US-ASCII are windows-1252, GB2312 is GBK). Without one it is UTF-8 or ISO-2022-JP where the bytes are that, else
- * windows-1252. Bytes declared as UTF-8 of which nothing is UTF-8 are windows-1252. Never fails: what stands for
- * no character becomes U+FFFD.
+ * Decodes text in its declared charset. Names mean what the Encoding Standard says (ISO-8859-1 and US-ASCII are
+ * windows-1252, GB2312 is GBK). Text without a charset is UTF-8 or ISO-2022-JP if the bytes are valid, else
+ * windows-1252. Text declared as UTF-8 in which no character beyond ASCII is valid UTF-8 is windows-1252. Never fails:
+ * a byte without a character becomes U+FFFD.
  */
 export function decodeText(bytes: Buffer, declared: string | null): DecodedText {
   const label = normalLabel(declared)
@@ -41,12 +44,12 @@ export function decodeText(bytes: Buffer, declared: string | null): DecodedText 
   return (decodeFor(label) ?? guess)(bytes)
 }
 
-/** Whether a charset by that name is known. */
+/** Whether text in this charset can be decoded. */
 export function isKnownCharset(label: string): boolean {
   return decodeFor(normalLabel(label)) !== null
 }
 
-/** The name that all names of a charset have in common; null for an unknown one. */
+/** The standard name of a charset, which is the same for all of its names; null for an unknown one. */
 export function charsetName(label: string): string | null {
   return standardName(normalLabel(label))
 }
@@ -62,12 +65,12 @@ function normalLabel(declared: string | null): string {
   return aliases.get(label) ?? label
 }
 
-/** Null if a charset is not known. */
+/** Null if the charset is unknown. */
 function decodeFor(label: string): Decode | null {
   const known = decodes.get(label)
   if (known !== undefined) return known
   const decode = makeDecode(label)
-  // A sender can name no end of unknown charsets.
+  // Only known charsets are cached: senders can make up any number of unknown ones.
   if (decode !== null) decodes.set(label, decode)
   return decode
 }
@@ -97,7 +100,7 @@ function standardName(label: string): string | null {
   }
 }
 
-/** The Macintosh charsets that the library lacks, or has without the euro sign. */
+/** The Macintosh charsets that iconv-lite lacks, or has without the euro sign. */
 const macintosh = new Map([
   ['macintosh', new TextDecoder('macintosh')],
   ['x-mac-cyrillic', new TextDecoder('x-mac-cyrillic')],
@@ -113,12 +116,15 @@ function decodeUtf8(bytes: Buffer): DecodedText {
   return { text: iconv.decode(bytes, windows1252), guessed: windows1252 }
 }
 
-/** Whether any of what is beyond ASCII was UTF-8: then the rest is damage, not another charset. */
+/** Whether any character beyond ASCII was valid UTF-8: then the other bytes are damaged, and not in another charset. */
 function hasValidSequence(lossy: string): boolean {
   return /[^\x00-\x7f\ufffd]/.test(lossy)
 }
 
-/** RFC 2781, section 4.3: by its byte order mark, else big-endian; here else by where the zeros stand. */
+/**
+ * The byte order is that of the byte order mark (RFC 2781, section 4.3), or else is guessed from the positions of zero
+ * bytes.
+ */
 function decodeUtf16(bytes: Buffer): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return iconv.decode(bytes, 'utf-16le')
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return iconv.decode(bytes, 'utf-16be')
@@ -134,14 +140,14 @@ function guess(bytes: Buffer): DecodedText {
   return { text: iconv.decode(bytes, windows1252), guessed: windows1252 }
 }
 
-/** What only UTF-8 or ISO-2022-JP can be is no guess; windows-1252 is one, since any bytes could be that. */
+/** Valid UTF-8 and ISO-2022-JP do not count as guesses. windows-1252 does, because any bytes are valid in it. */
 function decodeUndeclared(bytes: Buffer): DecodedText {
   if (hasIso2022(bytes)) return certain(decodeIso2022Jp(bytes))
   const guessed = guess(bytes)
   return guessed.guessed === 'utf-8' ? certain(guessed.text) : guessed
 }
 
-/** ESC followed by what begins Japanese text (RFC 1468), in bytes that are otherwise ASCII. */
+/** Whether bytes are ASCII with an escape sequence that begins Japanese text (RFC 1468). */
 function hasIso2022(bytes: Buffer): boolean {
   const escape = bytes.indexOf(0x1b)
   if (escape === -1 || !isAscii(bytes)) return false
@@ -165,11 +171,11 @@ const alphabet = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 for (const [value, character] of alphabet.entries()) base64Values[character] = value
 
 /**
- * Decodes UTF-7 (RFC 2152): UTF-16 in base64 between a plus sign and whatever is no base64, of which a minus sign
- * is dropped; `+-` is a plus sign. Bytes beyond ASCII, which have no place there, are read as Latin-1's.
+ * Decodes UTF-7 (RFC 2152): UTF-16 in base64, from a plus sign to the first character that is not base64. If this is a
+ * minus sign, it is dropped; `+-` is a plus sign. Bytes beyond ASCII, which are invalid there, are read as Latin-1.
  */
 function decodeUtf7(bytes: Buffer): string {
-  // Never more than one unit a byte.
+  // At most one UTF-16 unit per byte.
   const units = Buffer.allocUnsafe(bytes.length * 2)
   let length = 0
   let isShifted = false

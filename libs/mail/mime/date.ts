@@ -1,6 +1,8 @@
+import { endOfComment } from './parameters.js'
+
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 
-/** Hours east of UTC (RFC 5322, section 4.3); other names carry no known offset and count as UTC. */
+/** Hours east of UTC (RFC 5322, section 4.3). Other names have no known offset and count as UTC. */
 const namedZones = new Map(
   Object.entries({ edt: -4, est: -5, cdt: -5, cst: -6, mdt: -6, mst: -7, pdt: -7, pst: -8 }),
 )
@@ -8,15 +10,15 @@ const namedZones = new Map(
 const mailDate =
   /^(?:[a-z]{2,9}\.?,?\s+)?(\d{1,2})[\s-]+([a-z]{3})[a-z]{0,6}\.?,?[\s-]+(\d{2,4})\s+(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d{1,9})?)?\s*(?:(?:gmt|utc)?([+-]\d{2}):?(\d{2})|([a-z]{1,5}))?$/
 
-/** As C's `ctime` writes it, in UTC where it names no zone: `Sat Nov 21 10:00:00 2026`. */
+/** The format of C's `ctime`, in UTC if it names no zone: `Sat Nov 21 10:00:00 2026`. */
 const cDate = /^[a-z]{3},? ([a-z]{3}) +(\d{1,2}) (\d{2}:\d{2}:\d{2})(?: ([a-z]{1,5}|[+-]\d{4}))? (\d{4})$/
 
 const isoDate = /^\d{4}-\d{2}-\d{2}[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})$/
 
 /**
- * A Date header's value as RFC 3339 in UTC with milliseconds, or null if it names no moment. Reads RFC 5322
- * with its obsolete forms, and ISO 8601 with a zone. `new Date` would read nearly anything, in the machine's
- * own zone.
+ * The value of a Date header as RFC 3339 in UTC with milliseconds, or null if it is not a valid time. Accepts RFC 5322
+ * with its obsolete forms, ISO 8601 with a zone, and the format of `ctime`. `new Date` is not used, because it accepts
+ * almost any text and uses the time zone of the machine.
  */
 export function readDate(value: string): string | null {
   const text = withoutComments(value).toLowerCase()
@@ -33,7 +35,7 @@ export function readDate(value: string): string | null {
     Number(day),
     Number(hour),
     Number(minute),
-    // A leap second has no place in Unix time.
+    // Unix time has no leap seconds.
     Math.min(Number(second), 59),
   )
   if (month < 0 || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return null
@@ -47,7 +49,7 @@ export function readDate(value: string): string | null {
   return fromEpoch(moment - offsetMinutes * 60_000)
 }
 
-/** RFC 5322, section 4.3: two digits up to 49 are this century's, other short years count from 1900. */
+/** RFC 5322, section 4.3: two digits up to 49 count from 2000, other short years from 1900. */
 function fullYear(text: string): number {
   const year = Number(text)
   if (text.length === 2) return year < 50 ? 2000 + year : 1900 + year
@@ -56,14 +58,11 @@ function fullYear(text: string): number {
 
 function withoutComments(value: string): string {
   if (!value.includes('(')) return value.trim()
-  let depth = 0
   let text = ''
   for (let at = 0; at < value.length; at++) {
     const character = value.charAt(at)
-    if (character === '\\' && depth > 0) at++
-    else if (character === '(') depth++
-    else if (character === ')') depth = Math.max(0, depth - 1)
-    else if (depth === 0) text += character
+    if (character === '(') at = endOfComment(value, at) - 1
+    else if (character !== ')') text += character
   }
   return text.replace(/\s+,/g, ',').trim()
 }

@@ -1,6 +1,6 @@
 import { charsetName, decodeText } from './charset.js'
 
-/** `=?charset*language?encoding?`, from where it is looked for (RFC 2047, section 2; RFC 2231, section 5). */
+/** The beginning of an encoded word, `=?charset*language?encoding?` (RFC 2047, section 2; RFC 2231, section 5). */
 const opening = /=\?([^\s?()<>@,;:"/[\]=]{1,100})\?([bq])\?/iy
 const base64Text = /^[A-Za-z0-9+/=\s]*$/
 const hexDigit = /^[0-9a-f]{2}$/i
@@ -15,10 +15,10 @@ interface EncodedWord {
 }
 
 /**
- * Text with its encoded words decoded (RFC 2047), also where they stand inside a word, a quoted string or beside
- * each other without a space, as much mail has them. White space between two words is dropped, and words of one charset are
- * decoded together, since many senders cut characters in two. What is no encoded word, or no base64, stays as
- * it stands (section 6.3). Linear.
+ * Decodes the encoded words of a text (RFC 2047), including words within other words, within quoted strings, and
+ * without spaces between them, which are frequent. White space between two words is dropped. Words of one charset are
+ * decoded together, since many senders cut characters in two. Invalid words and invalid base64 are left unchanged
+ * (section 6.3). Takes linear time.
  */
 export function decodeWords(text: string): string {
   let decoded = ''
@@ -38,7 +38,7 @@ export function decodeWords(text: string): string {
 
 /**
  * Replaces raw 8-bit bytes inside encoded words with Q escapes, so that they are decoded in the charset of their word
- * and not in the charset of the text around it. Takes and returns one character per byte. Linear.
+ * and not in that of the surrounding text. Takes and returns one character per byte. Takes linear time.
  */
 export function escapeRawBytes(field: string): string {
   let escaped = ''
@@ -46,7 +46,7 @@ export function escapeRawBytes(field: string): string {
   for (const { content, end } of wordsIn(field)) {
     if (!rawByte.test(content)) continue
     const start = end - content.length - 2
-    // A question mark before an escape would end the word.
+    // `?=` would end the word, so question marks are escaped as well.
     escaped += field.slice(done, start) + content.replace(/[?\x80-\xff]/g, escapeByte)
     done = start + content.length
   }
@@ -58,7 +58,7 @@ function escapeByte(byte: string): string {
 }
 
 function* wordsIn(text: string): Generator<EncodedWord> {
-  /** The first `?=` behind the last opening. */
+  /** The position of the first `?=` after the last opening. */
   let close = -2
   for (let start = text.indexOf('=?'), end; start !== -1; start = text.indexOf('=?', end)) {
     end = start + 2
@@ -86,7 +86,7 @@ function decodeRun(run: EncodedWord[]): string {
     if (first === undefined) break
     const pieces = [first]
     const name = charsetName(first.charset)
-    // Where a charset shifts, each word begins unshifted (RFC 1468).
+    // In a charset with shift states, each word begins in the initial state (RFC 1468).
     const isStateful = name !== null && /^(?:iso-2022|utf-7|utf-16)/.test(name)
     at++
     for (let next = run[at]; next !== undefined && !isStateful; next = run[at]) {
@@ -99,7 +99,7 @@ function decodeRun(run: EncodedWord[]): string {
   return decoded
 }
 
-/** Base64 is joined before it is decoded: some senders cut it anywhere. */
+/** Base64 is joined before it is decoded, because some senders cut it at any position. */
 function bytesOf(words: EncodedWord[]): Buffer {
   const decoded: Buffer[] = []
   let base64 = ''
@@ -117,13 +117,13 @@ function bytesOf(words: EncodedWord[]): Buffer {
   return decoded.length === 1 && only !== undefined ? only : Buffer.concat(decoded)
 }
 
-/** Padding in the middle ends a piece, not the whole. */
+/** Padding in the middle ends a piece, but not the content. */
 function decodeB(text: string): Buffer {
   const pieces = text.split('=').filter((piece) => piece !== '')
   return Buffer.concat(pieces.map((piece) => Buffer.from(piece, 'base64')))
 }
 
-/** RFC 2047, section 4.2. What is no escape stands for itself. */
+/** RFC 2047, section 4.2. Characters that are not part of an escape are kept. */
 function decodeQ(text: string): Buffer {
   const encoded = Buffer.from(text)
   const decoded = Buffer.allocUnsafe(encoded.length)

@@ -11,7 +11,10 @@ const SINGLE_SHIFT_3 = 0x8f
 
 type CharacterSet = 'ascii' | 'roman' | 'kana' | 'double' | 'supplementary'
 
-/** What an escape sequence switches to: RFC 1468, RFC 2237 for JIS X 0212, JIS X 0202 for half-width katakana. */
+/**
+ * The character set that an escape sequence selects: RFC 1468, RFC 2237 for JIS X 0212, JIS X 0202 for half-width
+ * katakana.
+ */
 const escapes = new Map<string, CharacterSet>([
   ['(B', 'ascii'],
   ['(J', 'roman'],
@@ -25,8 +28,9 @@ const escapes = new Map<string, CharacterSet>([
 ])
 
 /**
- * Decodes ISO-2022-JP and its extensions, as EUC-JP: the same tables under another numbering. Each line begins
- * in ASCII (RFC 1468), whatever the one before forgot; half-width katakana may stand in 8 bits as well.
+ * Decodes ISO-2022-JP and its extensions by converting it to EUC-JP, which numbers the same characters differently.
+ * Each line begins in ASCII (RFC 1468), even if the previous line did not switch back. Half-width katakana may be
+ * 8-bit bytes.
  */
 export function decodeIso2022Jp(bytes: Buffer): string {
   const euc = Buffer.allocUnsafe(bytes.length * 2)
@@ -55,7 +59,7 @@ export function decodeIso2022Jp(bytes: Buffer): string {
       euc[length++] = next | 0x80
       at++
     } else if (set === 'roman' && (byte === 0x5c || byte === 0x7e)) {
-      // The yen sign and the overline, which EUC-JP lacks: shifts, left out above, hold their places.
+      // EUC-JP has no yen sign and no overline. They are marked by SO and SI, which were removed above.
       euc[length++] = byte === 0x5c ? SHIFT_OUT : SHIFT_IN
       hasRoman = true
     } else euc[length++] = byte
@@ -80,7 +84,7 @@ function isKana(byte: number, set: CharacterSet): boolean {
   return (byte >= 0xa1 && byte <= 0xdf) || (set === 'kana' && byte >= 0x21 && byte <= 0x5f)
 }
 
-/** Decodes ISO-2022-KR (RFC 1557): Korean between SO and SI, which is EUC-KR without its high bits. */
+/** Decodes ISO-2022-KR (RFC 1557): between SO and SI, it is EUC-KR without the high bits. */
 export function decodeIso2022Kr(bytes: Buffer): string {
   const euc = Buffer.allocUnsafe(bytes.length)
   let length = 0

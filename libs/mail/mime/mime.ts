@@ -1,28 +1,32 @@
 import { hash } from 'node:crypto'
-import { readMailboxes } from './addresses.js'
-import { fieldText, showField, type Field } from './part-header.js'
 import {
+  defaultMailLimits,
   type Attachment,
+  type MailLimits,
   type Mailbox,
   type ParsedMail,
   type Warning,
-  type MailLimits,
-  defaultMailLimits,
 } from '../message.js'
-import { prepareSource, type Part, readWellFormed, type Parts } from './source.js'
-import { decodeBase64, decodeQuotedPrintable, replaceEach } from './transfer-encodings.js'
+import { readMailboxes } from './addresses.js'
 import { decodeText } from './charset.js'
+import { fieldText, showField, type Field } from './part-header.js'
+import { prepareSource, readWellFormed, type Part, type Parts } from './parts.js'
+import { decodeBase64, decodeQuotedPrintable, replaceEach } from './transfer-encodings.js'
+
+/*
+ * Reads the MIME structure of a mail: its header fields, its texts and its attachments.
+ */
 
 type MimeFields = 'headers' | 'from' | 'to' | 'cc' | 'replyTo' | 'attachments' | 'warnings'
 
 export interface MimeContent extends Pick<ParsedMail, MimeFields> {
-  /** What is shown, in order, of type text/plain. */
+  /** The texts that are shown as text/plain, in order. */
   texts: string[]
-  /** What is shown, in order, of type text/html. */
+  /** The texts that are shown as text/html, in order. */
   htmls: string[]
 }
 
-/** Resolves once the whole source is read. Rejects with an Error if the parser is defeated. */
+/** Reads everything except links and codes. Rejects with an Error if the parser fails. */
 export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeContent> {
   const { maxMailboxes, maxAttachments } = limits
   const warnings: Warning[] = []
@@ -42,25 +46,26 @@ export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeCon
   }
   const fields = header?.fields ?? []
   const charset = header?.charset ?? null
-  const mailboxesOf = (found: Field[]) => {
-    const read: Mailbox[] = []
-    for (const { value } of found) {
-      read.push(...readMailboxes(fieldText(value, charset), maxMailboxes + 1 - read.length))
-      if (read.length <= maxMailboxes) continue
+  const mailboxesOf = (addressFields: Field[]) => {
+    const mailboxes: Mailbox[] = []
+    for (const { value } of addressFields) {
+      mailboxes.push(...readMailboxes(fieldText(value, charset), maxMailboxes + 1 - mailboxes.length))
+      if (mailboxes.length <= maxMailboxes) continue
       const detail = `Only the first ${maxMailboxes} addresses of an address field are listed.`
       warnings.push({ code: 'too-many-addresses', detail })
       break
     }
-    return read.slice(0, maxMailboxes)
+    return mailboxes.slice(0, maxMailboxes)
   }
-  const all = (key: string) => fields.filter((field) => field.key === key)
-  // A mail may have one of each (RFC 5322, section 3.6). Of several From or Reply-To the first counts.
+  const fieldsNamed = (key: string) => fields.filter((field) => field.key === key)
+  // A mail may have one field of each name (RFC 5322, section 3.6). If From or Reply-To is repeated, the first one is
+  // used.
   return {
     headers: fields.map((field) => showField(field, charset)),
-    from: mailboxesOf(all('from').slice(0, 1)),
-    to: mailboxesOf(all('to')),
-    cc: mailboxesOf(all('cc')),
-    replyTo: mailboxesOf(all('reply-to').slice(0, 1)),
+    from: mailboxesOf(fieldsNamed('from').slice(0, 1)),
+    to: mailboxesOf(fieldsNamed('to')),
+    cc: mailboxesOf(fieldsNamed('cc')),
+    replyTo: mailboxesOf(fieldsNamed('reply-to').slice(0, 1)),
     texts,
     htmls,
     attachments,
@@ -68,7 +73,7 @@ export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeCon
   }
 }
 
-/** Adds to the warnings. mailparser is loaded by the first mail that needs it. */
+/** The parts of a mail; adds to the warnings. mailparser is loaded when the first mail needs it. */
 async function readParts(raw: Buffer, limits: MailLimits, warnings: Warning[]): Promise<Parts> {
   const source = prepareSource(raw, limits, warnings)
   const parts = readWellFormed(source, limits)
@@ -77,7 +82,7 @@ async function readParts(raw: Buffer, limits: MailLimits, warnings: Warning[]): 
   return readTree(source, limits, warnings)
 }
 
-/** An attachment as it is listed, and its decoded content; adds to the warnings. */
+/** An attachment as it is listed, with its decoded content; adds to the warnings. */
 function openAttachment(
   part: Part,
   index: number,
@@ -95,8 +100,8 @@ function distinct(warnings: Warning[]): Warning[] {
 }
 
 /**
- * One attachment's decoded bytes, by the index that `parseMail` gave it under the same limits; null if there is
- * none. What else the mail says is not decoded. Rejects as `parseMail` does.
+ * One attachment with its decoded content, or null if it does not exist. `index` is its index in the result of
+ * `parseMail` with the same limits. Decodes nothing else of the mail. Rejects as `parseMail` does.
  */
 export async function readAttachment(
   raw: Buffer,
@@ -108,13 +113,16 @@ export async function readAttachment(
   return part === undefined ? null : openAttachment(part, index, [])
 }
 
-const identities = new Set(['', '7bit', '8bit', 'binary', '7-bit', '8-bit', '7 bit', '8 bit'])
-/** HTML may name its charset in a meta element; the Encoding Standard's look-out for it is 1,024 bytes, mail has longer heads. */
+const identityEncodings = new Set(['', '7bit', '8bit', 'binary', '7-bit', '8-bit', '7 bit', '8 bit'])
+/**
+ * Bytes of HTML in which a meta element may name the charset. Browsers search 1,024 bytes, but heads of mails are
+ * longer.
+ */
 const metaBytes = 4_096
 const metaCharset = /<meta\b[^>]{0,500}?\bcharset\s{0,10}=\s{0,10}["']?\s{0,10}([^\s"'/>;]{1,40})/i
 
-/** The text of a part that is shown, with line breaks as LF; adds to the warnings. */
-export function bodyText(part: Part, warnings: Warning[]): string {
+/** The text of a part that is shown, with LF as line breaks; adds to the warnings. */
+function bodyText(part: Part, warnings: Warning[]): string {
   const { header } = part
   const bytes = decodedBody(part, warnings)
   const charset = header.charset || (header.shownAs === 'text/html' ? declaredInHtml(bytes) : null)
@@ -128,15 +136,15 @@ export function bodyText(part: Part, warnings: Warning[]): string {
 }
 
 /**
- * The body of a part with its transfer encoding undone; adds to the warnings. If the encoding is not known, the body
- * stays as it is: RFC 2045, section 6.4, would have such text kept from the reader altogether.
+ * Decodes the transfer encoding of a body; adds to the warnings. If the encoding is unknown, the body is returned
+ * without decoding. (RFC 2045, section 6.4, would hide such text from the reader.)
  */
-export function decodedBody({ header: { encoding, type }, body }: Part, warnings: Warning[]): Buffer {
+function decodedBody({ header: { encoding, type }, body }: Part, warnings: Warning[]): Buffer {
   if (encoding === 'quoted-printable') return decodeQuotedPrintable(body)
   if (encoding === 'base64') return decodeBase64(body)
-  if (!identities.has(encoding) && !type.startsWith('multipart/')) {
-    const named = encoding.slice(0, 40).toWellFormed()
-    const detail = `The transfer encoding "${named}" is not known; a part is given undecoded.`
+  if (!identityEncodings.has(encoding) && !type.startsWith('multipart/')) {
+    const name = encoding.slice(0, 40).toWellFormed()
+    const detail = `The transfer encoding "${name}" is unknown; a part is returned without decoding.`
     warnings.push({ code: 'unknown-encoding', detail })
   }
   return body
@@ -144,15 +152,15 @@ export function decodedBody({ header: { encoding, type }, body }: Part, warnings
 
 function declaredInHtml(bytes: Buffer): string | null {
   const [, label = ''] = metaCharset.exec(bytes.toString('latin1', 0, metaBytes)) ?? []
-  // What was found one byte a character can't be UTF-16.
+  // The declaration was read with one byte per character, so the charset can't be UTF-16.
   return label === '' ? null : label.replace(/^utf-?(?:16|32).*$/i, 'utf-8')
 }
 
 const signature = '-- '
 
 /**
- * Text in format=flowed with its soft line breaks taken out (RFC 3676, section 4): paragraphs become lines,
- * space-stuffing goes, quotes keep their depth, the signature's separator stays a line. The last line break is dropped.
+ * Decodes format=flowed (RFC 3676, section 4): joins soft line breaks, so that paragraphs become lines; removes
+ * space-stuffing and the last line break; keeps quote depths, and the signature separator as a line.
  */
 function unflow(text: string, deletesSpace: boolean): string {
   const lines = text.split('\n')

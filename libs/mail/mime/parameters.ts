@@ -1,23 +1,23 @@
 import { decodeText } from './charset.js'
 import { decodeWords } from './encoded-words.js'
 
-/** A value such as Content-Type's. */
+/** A header value with parameters, such as that of Content-Type. */
 export interface ParameterValue {
-  /** What stands before the parameters, in lower case; empty if nothing does. */
+  /** The text before the parameters, in lower case; may be empty. */
   value: string
-  /** By their names in lower case; of several the first. */
+  /** By name in lower case. If a parameter is repeated, the first one is used. */
   parameters: Map<string, string>
 }
 
-/** Senders leave such values unquoted, with spaces and brackets in them. */
+/** Senders write these values without quotes even if they contain spaces and brackets. */
 const fileNames = new Set(['filename', 'name'])
 const section = /^([^*]+)\*(?:(\d{1,3})(\*)?)?$/
 const percentEscape = /^%[0-9a-f]{2}/i
 
 /**
- * Reads a header value with parameters (RFC 2045, section 5.1), continued and encoded ones among them (RFC 2231),
- * and encoded words where they should not be. Forgives missing and doubled semicolons, missing quotes, comments
- * and Windows paths with single backslashes. Never fails; linear.
+ * Reads a header value with parameters (RFC 2045, section 5.1), including continued and encoded ones (RFC 2231).
+ * Accepts encoded words in values, missing and doubled semicolons, missing quotes, comments, and Windows paths with
+ * single backslashes. Never fails. Takes linear time.
  */
 export function readParameters(text: string): ParameterValue {
   const reader = new ParameterReader(text)
@@ -37,7 +37,7 @@ export function readParameters(text: string): ParameterValue {
   }
   for (const [name, parts] of sections) {
     const joined = joinSections(parts)
-    // RFC 6266, section 4.3: the extended form before the plain one.
+    // RFC 6266, section 4.3: the extended form takes precedence over the plain one.
     if (joined !== null) plain.set(name, joined)
   }
   return { value, parameters: plain }
@@ -48,7 +48,7 @@ interface Section {
   isEncoded: boolean
 }
 
-/** RFC 2231, sections 3 and 4: from 0 on without a gap; null without the first. */
+/** Joins the sections from 0 up to the first gap (RFC 2231, sections 3 and 4); null if there is no section 0. */
 function joinSections(parts: Map<number, Section>): string | null {
   if (!parts.has(0)) return null
   let charset: string | null = null
@@ -68,7 +68,7 @@ function joinSections(parts: Map<number, Section>): string | null {
   return isEncoded ? decodeText(bytes, charset).text : decodeWords(bytes.toString())
 }
 
-/** A percent sign that begins no escape stands for itself. */
+/** A percent sign that does not begin an escape is kept. */
 function percentDecode(text: string): Buffer {
   const pieces = text.split(/(?=%)/).map((piece) => {
     if (!percentEscape.test(piece)) return Buffer.from(piece)
@@ -82,7 +82,7 @@ class ParameterReader {
 
   constructor(private readonly text: string) {}
 
-  /** The first word, with a slash that stands apart drawn in. */
+  /** Reads the first word. White space around its slash is removed. */
   readValue(): string {
     this.skip(/[\s"]/)
     const start = this.at
@@ -109,7 +109,7 @@ class ParameterReader {
       }
       const name = this.take(/[^\s;,=]/).toLowerCase()
       this.skip(/\s/)
-      // A word without a value; or nothing, at the end.
+      // A word without a value, or the end of the text.
       if (this.text[this.at] !== '=') continue
       this.at++
       this.skip(/\s/)
@@ -129,7 +129,10 @@ class ParameterReader {
     return this.take(name === 'boundary' ? /[^\s;]/ : /[^\s;(]/)
   }
 
-  /** Null if it is never closed. A backslash escapes a quote or a backslash alone: paths have them too. */
+  /**
+   * Null if the quote is never closed. A backslash escapes only a quote or a backslash, because paths contain
+   * backslashes.
+   */
   private readQuoted(): string | null {
     let value = ''
     let start = this.at + 1
@@ -160,7 +163,10 @@ class ParameterReader {
   }
 }
 
-/** Just past the comment that begins at a bracket (RFC 5322, section 3.2.2); past the text's end where it is never closed. */
+/**
+ * The position after the comment that begins at `start` (RFC 5322, section 3.2.2); after the end of the text if it is
+ * never closed.
+ */
 export function endOfComment(text: string, start: number): number {
   let depth = 0
   let at = start

@@ -1,40 +1,40 @@
 import { isUtf8 } from 'node:buffer'
-import { readParameters, type ParameterValue } from './parameters.js'
+import type { Header } from '../message.js'
 import { decodeText, isKnownCharset } from './charset.js'
 import { decodeWords, escapeRawBytes } from './encoded-words.js'
-import type { Header } from '../message.js'
+import { readParameters, type ParameterValue } from './parameters.js'
 
-/** Where a part stands: what its container makes of it. */
-export interface PartPlace {
-  /** Of the multipart right around it; null for the mail itself. */
+/** The multiparts around a part, as far as they affect how it is read. */
+export interface PartContext {
+  /** The type of the innermost multipart around it; null for the mail itself. */
   containerType: string | null
-  /** Whether a multipart/related is somewhere around it. */
+  /** Whether it is within a multipart/related, at any level. */
   isRelated: boolean
-  /** Multiparts around it. */
+  /** The number of multiparts around it. */
   depth: number
 }
 
-/** The place of a part within a multipart; of the mail itself without one. */
-export function placeWithin(container: PartHeader | undefined): PartPlace {
+/** The context of a part within a multipart, or of the mail itself if there is none. */
+export function contextWithin(container: PartHeader | undefined): PartContext {
   if (container === undefined) return { containerType: null, isRelated: false, depth: 0 }
   const { type, isRelated, depth } = container
   return { containerType: type, isRelated: isRelated || type === 'multipart/related', depth: depth + 1 }
 }
 
-/** What a part's header says of its body (RFC 2045, RFC 2183), read with all that senders do to it. */
-export interface PartHeader extends PartPlace {
-  /** The mail's own, all of them; of other parts those that begin with Content-. */
+/** The header of a part (RFC 2045, RFC 2183), read with tolerance for senders' errors. */
+export interface PartHeader extends PartContext {
+  /** All fields of the mail's own header; of other parts only the fields that begin with Content-. */
   fields: Field[]
-  /** As declared, in lower case; the default of RFC 2045, section 5.2, where it isn't, or not validly. */
+  /** As declared, in lower case; the default of RFC 2045, section 5.2, if it is missing or invalid. */
   type: string
   /** How the body is shown; null for an attachment and for a multipart. */
   shownAs: 'text/plain' | 'text/html' | null
   charset: string | null
-  /** Of a multipart that has one. */
+  /** Null if the part is not a multipart, or has no boundary. */
   boundary: string | null
   isFlowed: boolean
   deletesSpace: boolean
-  /** In lower case, without comments; empty if none is declared. */
+  /** The transfer encoding in lower case, without comments; empty if none is declared. */
   encoding: string
   filename: string | null
   contentId: string | null
@@ -42,7 +42,7 @@ export interface PartHeader extends PartPlace {
 }
 
 const mediaType = /^[\w!#$%&'*+.^`{|}~-]+\/[\w!#$%&'*+.^`{|}~-]+$/
-/** Text that is made for programs, or that another part says again for a special reader. */
+/** Text for programs, or a version for special readers of what another part says. */
 const dataTypes = new Set(
   (
     'calendar vcard x-vcard x-vcalendar directory csv tab-separated-values xml xsl css javascript ecmascript rtf ' +
@@ -53,10 +53,10 @@ const dataTypes = new Set(
 )
 
 /** Reads a part's header block. Never fails. */
-export function readPartHeader(block: Buffer, place: PartPlace): PartHeader {
-  const isMail = place.containerType === null
+export function readPartHeader(block: Buffer, context: PartContext): PartHeader {
+  const isMail = context.containerType === null
   const fields = readFields(block, isMail ? '' : 'content-')
-  // Of several fields the first counts.
+  // If a field is repeated, the first one is used.
   const valueOf = (key: string) => fields.find((field) => field.key === key)?.value ?? ''
   const contentType = parametersOf(valueOf('content-type'))
   const disposition = parametersOf(valueOf('content-disposition'))
@@ -65,13 +65,13 @@ export function readPartHeader(block: Buffer, place: PartPlace): PartHeader {
   const isDeclared = mediaType.test(contentType.value)
   const type = isDeclared
     ? contentType.value
-    : defaultType(place.containerType, isAttached || filename !== null)
+    : defaultType(context.containerType, isAttached || filename !== null)
   const contentId = fieldText(valueOf('content-id'), null).trim().replace(/^<|>$/g, '').trim()
   return {
-    ...place,
+    ...context,
     fields,
     type,
-    shownAs: isAttached ? null : shownAs(type, place.containerType, filename !== null),
+    shownAs: isAttached ? null : shownAs(type, context.containerType, filename !== null),
     charset: contentType.parameters.get('charset') ?? null,
     boundary: type.startsWith('multipart/') ? boundaryOf(contentType) : null,
     isFlowed: contentType.parameters.get('format')?.toLowerCase() === 'flowed',
@@ -80,7 +80,7 @@ export function readPartHeader(block: Buffer, place: PartPlace): PartHeader {
     filename,
     contentId: contentId === '' ? null : contentId.toWellFormed(),
     isInline:
-      disposition.value === 'inline' || (disposition.value === '' && place.isRelated && contentId !== ''),
+      disposition.value === 'inline' || (disposition.value === '' && context.isRelated && contentId !== ''),
   }
 }
 
@@ -88,13 +88,13 @@ function parametersOf(value: string): ParameterValue {
   return value === '' ? { value: '', parameters: new Map() } : readParameters(fieldText(value, null))
 }
 
-/** The name that the disposition gives (RFC 2183, section 2.3), else the older one of the type. */
+/** The file name of Content-Disposition (RFC 2183, section 2.3), or else the name of Content-Type, which is older. */
 function fileName(disposition: ParameterValue, contentType: ParameterValue): string | null {
   const name = disposition.parameters.get('filename') || contentType.parameters.get('name') || ''
   return name === '' ? null : name.toWellFormed()
 }
 
-/** RFC 2045, section 5.2, and RFC 2046, section 5.1.5; of a file nothing is known. */
+/** RFC 2045, section 5.2, and RFC 2046, section 5.1.5. A file is not assumed to be text. */
 function defaultType(containerType: string | null, isFile: boolean): string {
   if (containerType === 'multipart/digest') return 'message/rfc822'
   return isFile ? 'application/octet-stream' : 'text/plain'
@@ -102,13 +102,14 @@ function defaultType(containerType: string | null, isFile: boolean): string {
 
 function shownAs(type: string, containerType: string | null, isNamed: boolean): PartHeader['shownAs'] {
   if (type === 'text/plain' || type === 'text/html') return type
-  // RFC 2046, section 4.1.4: unknown text is read as plain text, unless another part says the same.
+  // RFC 2046, section 4.1.4: an unknown kind of text is read as plain text, unless another part is an alternative to
+  // it.
   const isReadable = type.startsWith('text/') && !dataTypes.has(type) && !isNamed
   return isReadable && containerType !== 'multipart/alternative' ? 'text/plain' : null
 }
 
 function boundaryOf(contentType: ParameterValue): string | null {
-  // RFC 2046, section 5.1.1: it never ends in white space.
+  // RFC 2046, section 5.1.1: a boundary does not end in white space.
   const boundary = Buffer.from(contentType.parameters.get('boundary')?.trimEnd() ?? '').toString('latin1')
   return boundary === '' ? null : boundary
 }
@@ -121,12 +122,12 @@ function transferEncoding(value: string): string {
     .replace(/^quoted\s+printable$/, 'quoted-printable')
 }
 
-/** A header field as it stands, unfolded. */
+/** A header field, unfolded but not decoded. */
 export interface Field {
   name: string
   /** The name in lower case. */
   key: string
-  /** One character a byte. */
+  /** One character per byte. */
   value: string
 }
 
@@ -134,9 +135,9 @@ const beyondAscii = /[^\x00-\x7f]/
 const mboxLine = /^>?From +[^\s:]/
 
 /**
- * The fields of a header block (RFC 5322, section 2.2), obsolete forms among them, in their order. Lines without
- * a name are left out, mbox's `From ` lines too. Only fields whose names begin with `prefix`, which is in lower case: a
- * part may have a great many.
+ * The fields of a header block (RFC 5322, section 2.2), including obsolete forms, in order. Lines without a name and
+ * mbox's `From ` lines are left out. Only fields with names that begin with `prefix` (in lower case) are returned,
+ * because a part may have very many.
  */
 function readFields(block: Buffer, prefix: string): Field[] {
   const fields: { name: string; key: string; lines: string[] }[] = []
@@ -160,25 +161,26 @@ function readFields(block: Buffer, prefix: string): Field[] {
 }
 
 /**
- * A field's bytes as text: UTF-8 (RFC 6532) if it is valid, else in the charset that the body declares, as
- * senders of raw 8-bit headers have it, else windows-1252. Raw bytes inside encoded words become escapes of those words.
+ * Decodes a field's bytes as UTF-8 (RFC 6532) if they are valid, else in the charset that the body declares, which
+ * senders of raw 8-bit headers use, else as windows-1252. Raw bytes inside encoded words become escapes of these
+ * words.
  */
 export function fieldText(value: string, bodyCharset: string | null): string {
   if (!beyondAscii.test(value)) return value
   const bytes = Buffer.from(escapeRawBytes(value), 'latin1')
   if (isUtf8(bytes)) return bytes.toString()
-  const isOfUse = bodyCharset !== null && !/^utf|^iso-2022/i.test(bodyCharset) && isKnownCharset(bodyCharset)
-  return decodeText(bytes, isOfUse ? bodyCharset : 'windows-1252').text
+  const isUsable = bodyCharset !== null && !/^utf|^iso-2022/i.test(bodyCharset) && isKnownCharset(bodyCharset)
+  return decodeText(bytes, isUsable ? bodyCharset : 'windows-1252').text
 }
 
-/** A field as it is shown: decoded, on one line. */
+/** A field as the API shows it: decoded, on one line. */
 export function showField({ name, value }: Field, bodyCharset: string | null): Header {
-  // An encoded word may hold a line break, as may a field a lone CR; a header's value may not.
+  // An encoded word may contain a line break, and a field a lone CR; the value that is shown must not.
   const text = decodeWords(fieldText(value, bodyCharset)).replace(/[\r\n]+/g, ' ')
   return { name, value: text.toWellFormed() }
 }
 
-/** The first value of a header, by its name in lower case. */
+/** The first value of a header. `name` is in lower case. */
 export function firstValue(headers: Header[], name: string): string | null {
   return headers.find((header) => header.name.toLowerCase() === name)?.value ?? null
 }

@@ -1,17 +1,18 @@
-/**
- * The parts of any mail, split by mailparser (3.9.30, pinned) and the splitter within it (mailsplit 5.4.18). Beyond
- * documented events this relies on a few inner members of both, declared here and in `splitter.ts`: mailparser's own
- * summary joins text and HTML parts into each other and makes up what the mail lacks. So parts are taken as the splitter
- * finds them, their headers and bodies are read here, and delimiters are found as RFC 2046 has them.
- */
 import { MailParser } from 'mailparser'
-import type { Warning, MailLimits } from '../message.js'
-import { placeWithin, readPartHeader, type PartHeader } from './part-header.js'
+import type { MailLimits, Warning } from '../message.js'
+import { contextWithin, readPartHeader, type PartHeader } from './part-header.js'
+import type { Part, Parts } from './parts.js'
 import { correctDelimiters, type Chunk, type SplitPart, type Splitter } from './splitter.js'
-import type { Part, Parts } from './source.js'
+
+/*
+ * Splits any mail into its parts with mailparser (3.9.30, pinned) and its splitter (mailsplit 5.4.18). Besides
+ * documented events, this relies on a few private members of both, declared here and in `splitter.ts`. mailparser's
+ * own result can't be used: it merges text and HTML parts, and adds what the mail lacks. Instead, parts are taken as
+ * the splitter finds them, headers and bodies are read here, and delimiters follow the rules of RFC 2046.
+ */
 
 declare module 'mailparser' {
-  /** Those of its splitter, which its types lack. */
+  /** Options of the splitter, which are missing in the types of mailparser. */
   interface MailParserOptions {
     ignoreEmbedded?: boolean
     maxHeadSize?: number
@@ -23,7 +24,10 @@ declare module 'mailparser' {
   }
 }
 
-/** Reads the parts of a mail as `prepareSource` leaves it; adds to the warnings. Rejects with an Error if the parser fails. */
+/**
+ * Reads the parts of a mail. `source` is the result of `prepareSource`. Adds to the warnings. Rejects with an Error if
+ * the parser fails.
+ */
 export async function readTree(source: Buffer, limits: MailLimits, warnings: Warning[]): Promise<Parts> {
   const parser = new TreeParser(limits)
   await readAll(parser, source)
@@ -47,7 +51,7 @@ export async function readTree(source: Buffer, limits: MailLimits, warnings: War
   }
 }
 
-/** Resolves once the parser has come to the end of the source. */
+/** Resolves when the parser has reached the end of the source. */
 function readAll(parser: TreeParser, source: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     parser.on('error', (error: Error) => reject(error))
@@ -58,7 +62,7 @@ function readAll(parser: TreeParser, source: Buffer): Promise<void> {
   })
 }
 
-/** A part with its body as it was sent, or a multipart with what stands before its first part. */
+/** A part with its body as it was sent, or a multipart with the text before its first part. */
 interface SplitContent {
   node: SplitPart
   pieces: Buffer[]
@@ -68,11 +72,11 @@ function readablePart({ node: { headers: header }, pieces }: SplitContent): Part
   if (header === false || (isContainer(header) && pieces.length === 0)) return []
   const [only = Buffer.alloc(0)] = pieces
   const body = pieces.length > 1 ? Buffer.concat(pieces) : only
-  // A multipart whose delimiter never comes: better all of it than nothing.
+  // A multipart without any delimiter is shown whole.
   return [{ header: isContainer(header) ? shownWhole(header) : header, body }]
 }
 
-/** Whether it is a multipart whose parts are read. */
+/** Whether the parts of this part are read: it is a multipart that is not shown whole. */
 function isContainer({ type, shownAs }: PartHeader): boolean {
   return type.startsWith('multipart/') && shownAs === null
 }
@@ -84,13 +88,13 @@ function shownWhole(header: PartHeader): PartHeader {
 class TreeParser extends MailParser {
   /** In the order of the mail. */
   readonly parts: SplitContent[] = []
-  /** Whether multiparts lay deeper than they are read. */
+  /** Whether multiparts were nested deeper than the limit. */
   isTooDeep = false
-  /** Whether a part's header was longer than it is read. */
+  /** Whether the header of a part was longer than the limit. */
   isHeaderCut = false
 
   constructor(private readonly limits: MailLimits) {
-    // An attached mail stays an attachment, also if it is marked inline.
+    // An attached mail is always an attachment, even if it is marked inline.
     super({ ignoreEmbedded: true, maxHeadSize: Infinity, maxChildNodes: limits.maxParts + 1 })
     const { splitter } = this
     const makeNode = splitter.newNode.bind(splitter)
@@ -102,7 +106,7 @@ class TreeParser extends MailParser {
     this.adopt(splitter.node)
   }
 
-  /** Takes the place of mailparser's own reading. */
+  /** Replaces mailparser's own reading of the parts. */
   override processChunk(chunk: Chunk | SplitPart, done: () => void): void {
     const last = this.parts.at(-1)
     if (chunk.type === 'node') {
@@ -119,7 +123,7 @@ class TreeParser extends MailParser {
     let isCut = false
     const addLine = part.addHeaderChunk.bind(part)
     part.addHeaderChunk = (line) => {
-      // The mail's own header was cut before; each line of a part's would cost a buffer.
+      // `prepareSource` has cut the mail's own header. In the header of a part, each line would take a buffer.
       isCut ||= part.parentNode !== false && part._headerlen + line.length > this.limits.maxHeaderBytes
       if (isCut) this.isHeaderCut = true
       else addLine(line)
@@ -132,13 +136,13 @@ class TreeParser extends MailParser {
   private readHeader(part: SplitPart): PartHeader {
     const container = part.parentNode && part.parentNode.headers
     const block = Buffer.concat(part._headersLines, part._headerlen)
-    const header = readPartHeader(block, placeWithin(container || undefined))
+    const header = readPartHeader(block, contextWithin(container || undefined))
     if (!header.type.startsWith('multipart/')) return header
     if (header.depth >= this.limits.maxDepth) {
       this.isTooDeep = true
       return { ...header, boundary: null }
     }
-    // Without a boundary there is no telling parts apart: all of it is shown.
+    // Without a boundary, parts can't be found: the multipart is shown whole.
     if (header.boundary === null) return shownWhole(header)
     part.multipart = header.type.slice('multipart/'.length)
     part._boundary = Buffer.from(header.boundary, 'latin1')

@@ -1,24 +1,28 @@
-/** The parts and delimiters of mailsplit (5.4.18), the splitter within mailparser, as read-tree.ts needs them. */
 import type { PartHeader } from './part-header.js'
-import { maxDelimiterLength } from './source.js'
+import { maxDelimiterLength } from './parts.js'
 
-/** A part as the splitter makes it. */
+/*
+ * Types of mailsplit (5.4.18), the splitter of mailparser, and a correction of how it finds delimiters, for
+ * `read-tree.ts`.
+ */
+
+/** A part as the splitter creates it. */
 export interface SplitPart {
   type: 'node'
   parentNode: SplitPart | false
   multipart: string | false
-  /** Set as soon as they are read. */
+  /** False until they are read. */
   headers: PartHeader | false
   _headersLines: Buffer[]
   _headerlen: number
   _boundary: Buffer | false
-  /** The multipart whose delimiter is looked for besides the part's own. */
+  /** The enclosing multipart whose delimiters are looked for, besides the part's own. */
   _parentBoundaryOwner: SplitPart | false
   addHeaderChunk(line: Buffer): void
   parseHeaders(): void
 }
 
-/** Part of a body, or of what stands around the parts of a multipart. */
+/** A piece of a body (`body`), or of the text around the parts of a multipart (`data`). */
 export interface Chunk {
   type: 'body' | 'data'
   node: SplitPart
@@ -31,7 +35,7 @@ export interface Splitter {
   inEpilogue: boolean
   newNode(parent?: SplitPart | false): void
   checkBoundary(line: Buffer): 1 | 2 | 3 | 4 | false
-  /** Null ends it. */
+  /** Null ends the stream. */
   push(chunk: Chunk | SplitPart | null): boolean
 }
 
@@ -55,9 +59,9 @@ export function correctDelimiters(splitter: Splitter): void {
 }
 
 /**
- * Whether a line is a delimiter, white space after it allowed (RFC 2046, section 5.1.1): 1 and 2 for the next
- * part and the end of the multipart at hand, 3 and 4 for those of one around it. Unlike the splitter's own
- * look this finds the delimiter of any multipart around, since an inner one may lack its end (section 5.1.2).
+ * Whether a line is a delimiter, possibly with white space after it (RFC 2046, section 5.1.1): 1 for the next part and
+ * 2 for the end of the current multipart, 3 and 4 for those of an enclosing one. Unlike the splitter's own check, this
+ * finds the delimiters of all enclosing multiparts, because an inner one may lack its end (section 5.1.2).
  */
 function checkDelimiter(splitter: Splitter, line: Buffer): 1 | 2 | 3 | 4 | false {
   let start = 0
@@ -78,7 +82,7 @@ function checkDelimiter(splitter: Splitter, line: Buffer): 1 | 2 | 3 | 4 | false
     if (text.length > boundary.length && text !== `${boundary}--`) continue
     node._parentBoundaryOwner = owner
     if (text.length > boundary.length) return 4
-    // A part that ends within its header would be lost.
+    // Without this, a part that ends within its header would be lost.
     if (splitter.state === HEAD && node._headerlen > 0 && node.headers === false) {
       node.parseHeaders()
       splitter.push(node)
@@ -92,7 +96,10 @@ function boundaryOf({ headers }: SplitPart): string | null {
   return headers === false ? null : headers.boundary
 }
 
-/** The line's end before a delimiter belongs to it (RFC 2046, section 5.1.1), also where it is all of the body. */
+/**
+ * Removes the line break before a delimiter, which belongs to the delimiter (RFC 2046, section 5.1.1), even if it is
+ * the whole body.
+ */
 function withoutLineEnd(body: Buffer, delimiter: Buffer): Buffer {
   const end = body.byteOffset + body.length
   if (body.buffer !== delimiter.buffer || end !== delimiter.byteOffset || body.at(-1) !== 10) return body

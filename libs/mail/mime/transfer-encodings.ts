@@ -1,35 +1,20 @@
-const PIECE = 64 * 1024
-
-/**
- * As `text.replaceAll(from, to)`, of at most two characters that differ, for texts of any length. V8's own makes of each
- * occurrence several objects: a text of nothing else takes eighty times its bytes, and many times as long.
+/*
+ * Decodes base64 and quoted-printable, and replaces characters of very long texts.
  */
-export function replaceEach(text: string, from: string, to: string): string {
-  if (!text.includes(from)) return text
-  const pieces: string[] = []
-  for (let at = 0; at < text.length;) {
-    const end = at + PIECE
-    // What is looked for is not to be cut in two.
-    const next = from.length > 1 && text.startsWith(from, end - 1) ? end + 1 : end
-    pieces.push(text.slice(at, next).split(from).join(to))
-    at = next
-  }
-  return pieces.join('')
-}
 
 const LF = 10
 const CR = 13
 const SPACE = 32
 const TAB = 9
-/** It pads base64, and escapes in quoted-printable. */
+/** Padding in base64, and the escape character of quoted-printable. */
 const EQUALS = 61
-/** A line in which base64 could go on is no longer than this. */
-const maxLine = 1_000
+/** After padding, a line that is longer than this is not base64. */
+const maxLineLength = 1_000
 
 /**
- * Decodes base64 (RFC 2045, section 6.8): characters outside of the alphabet and line breaks count for nothing, padding
- * may be missing. Padding ends it, so that a mailing list's footer below adds nothing, unless the next line is base64
- * again: some senders encode each piece by itself.
+ * Decodes base64 (RFC 2045, section 6.8). Line breaks and characters outside of the alphabet are ignored, and padding
+ * may be missing. Padding ends the content, so that a mailing list's footer after it adds nothing, unless the next
+ * line is base64 again: some senders encode each piece separately.
  */
 export function decodeBase64(encoded: Buffer): Buffer {
   const decoded = Buffer.allocUnsafe(Math.ceil((encoded.length * 3) / 4))
@@ -37,7 +22,7 @@ export function decodeBase64(encoded: Buffer): Buffer {
   for (let start = 0; start !== -1;) {
     const padding = encoded.indexOf(EQUALS, start)
     const text = encoded.toString('latin1', start, padding === -1 ? encoded.length : padding)
-    // Node would decode the letters of base64url, too.
+    // Node also decodes base64url, so its characters are removed.
     length += decoded.write(replaceEach(replaceEach(text, '-', ''), '_', ''), length, 'base64')
     start = padding === -1 ? -1 : nextBase64(encoded, padding)
   }
@@ -47,12 +32,12 @@ export function decodeBase64(encoded: Buffer): Buffer {
 const beforeBase64 = /^\s*=*\s*/
 const base64Line = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\s*$/
 
-/** Where base64 goes on after its padding, with a line of it; -1 if it does not. */
+/** The position of the next line of base64 after padding; -1 if there is none. */
 function nextBase64(encoded: Buffer, padding: number): number {
   for (let start = padding; start < encoded.length;) {
     const lineFeed = encoded.indexOf(LF, start)
     const end = lineFeed === -1 ? encoded.length : lineFeed
-    if (end - start > maxLine) return -1
+    if (end - start > maxLineLength) return -1
     const line = encoded.toString('latin1', start, end)
     const before = beforeBase64.exec(line)?.[0].length ?? 0
     if (before < line.length) return base64Line.test(line.slice(before)) ? start + before : -1
@@ -62,13 +47,13 @@ function nextBase64(encoded: Buffer, padding: number): number {
 }
 
 /**
- * Decodes a body in quoted-printable (RFC 2045, section 6.7) in linear time. White space at the end of a line
- * is dropped, soft line breaks joined; what breaks the rules stays as it stands, 8-bit bytes included.
+ * Decodes a body in quoted-printable (RFC 2045, section 6.7). Drops white space at the end of a line and joins soft
+ * line breaks. Invalid input, such as 8-bit bytes, is left unchanged. Takes linear time.
  */
 export function decodeQuotedPrintable(encoded: Buffer): Buffer {
   const decoded = Buffer.allocUnsafe(encoded.length)
   let length = 0
-  /** Past the last byte of the line that isn't literal white space. */
+  /** Length up to the last byte that is not literal white space. */
   let solidLength = 0
   for (let at = 0; at < encoded.length; at++) {
     const byte = encoded[at] ?? 0
@@ -94,7 +79,7 @@ export function decodeQuotedPrintable(encoded: Buffer): Buffer {
   return decoded.subarray(0, solidLength)
 }
 
-/** Negative enough that no other digit makes up for it. */
+/** The value of a hexadecimal digit; if it is none, so negative that a second digit can't make the sum positive. */
 function hexDigit(byte: number | undefined): number {
   if (byte === undefined) return -1_000
   if (byte >= 48 && byte <= 57) return byte - 48
@@ -102,13 +87,32 @@ function hexDigit(byte: number | undefined): number {
   return letter >= 97 && letter <= 102 ? letter - 87 : -1_000
 }
 
-/** Just past the line's end if nothing but white space is left of it, else -1. */
+/** The position after the line break if only white space comes before it, else -1. */
 function softBreakEnd(encoded: Buffer, start: number): number {
-  // A line has at most 76 characters; looking no further keeps the whole linear.
+  // A line has at most 76 characters. Without this limit, the time would not be linear.
   const limit = Math.min(encoded.length, start + 78)
   let at = start
   while (at < limit && (encoded[at] === SPACE || encoded[at] === TAB)) at++
   if (at >= encoded.length) return at
   if (encoded[at] === CR && encoded[at + 1] === LF) return at + 2
   return encoded[at] === LF ? at + 1 : -1
+}
+
+const PIECE_LENGTH = 64 * 1024
+
+/**
+ * Returns the same as `text.replaceAll(from, to)` for a `from` of one character or two different ones. V8 creates
+ * several objects for each occurrence: a long text with nothing else takes eighty times its bytes, and much more time.
+ */
+export function replaceEach(text: string, from: string, to: string): string {
+  if (!text.includes(from)) return text
+  const pieces: string[] = []
+  for (let at = 0; at < text.length;) {
+    const end = at + PIECE_LENGTH
+    // A piece must not end within an occurrence.
+    const next = from.length > 1 && text.startsWith(from, end - 1) ? end + 1 : end
+    pieces.push(text.slice(at, next).split(from).join(to))
+    at = next
+  }
+  return pieces.join('')
 }

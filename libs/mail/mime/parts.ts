@@ -1,5 +1,25 @@
-import type { Warning, MailLimits } from '../message.js'
-import { placeWithin, readPartHeader, type PartHeader } from './part-header.js'
+import type { MailLimits, Warning } from '../message.js'
+import { contextWithin, readPartHeader, type PartHeader } from './part-header.js'
+
+/*
+ * Splits the source of a mail into its parts, in two steps: `prepareSource` applies the limits, and `readWellFormed`
+ * finds the parts if every multipart has all of its delimiters.
+ */
+
+/** A part that is not a multipart, with its body as it was sent. */
+export interface Part {
+  header: PartHeader
+  body: Buffer
+}
+
+export interface Parts {
+  /** The header of the mail itself; undefined if it has none. */
+  header: PartHeader | undefined
+  /** Parts whose text is shown, in the order of the mail. */
+  shown: Part[]
+  /** In the order of the mail. */
+  attached: Part[]
+}
 
 const LF = 10
 const CR = 13
@@ -7,17 +27,17 @@ const SPACE = 32
 const TAB = 9
 const COLON = 58
 const endOfLine = Buffer.from('\r\n')
-const delimiterStart = Buffer.from('\n--')
+const lineFeedThenDashes = Buffer.from('\n--')
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 
 /**
- * Makes a source fit for the MIME parser: cut where it has too many headers or parts, and with the empty line
- * that separates header and body where that is missing. Almost every mail comes back untouched.
+ * Prepares a source for parsing: cuts off headers and parts above the limits, and adds the empty line between header
+ * and body if it is missing. Almost every mail is returned unchanged. Adds to the warnings.
  */
-export function prepareSource(given: Buffer, limits: MailLimits, warnings: Warning[]): Buffer {
-  const raw = byteOrderMark.equals(given.subarray(0, byteOrderMark.length))
-    ? given.subarray(byteOrderMark.length)
-    : given
+export function prepareSource(source: Buffer, limits: MailLimits, warnings: Warning[]): Buffer {
+  const raw = byteOrderMark.equals(source.subarray(0, byteOrderMark.length))
+    ? source.subarray(byteOrderMark.length)
+    : source
   const header = scanHeader(raw, limits)
   const end = scanParts(raw, limits.maxParts)
   if (end < raw.length) {
@@ -34,17 +54,17 @@ export function prepareSource(given: Buffer, limits: MailLimits, warnings: Warni
 }
 
 interface HeaderBlock {
-  /** Just past the last line that is kept. */
+  /** The end of the last line that is kept. */
   end: number
-  /** Where reading goes on; past `end` only where headers were cut. */
+  /** The start of what follows the header; after `end` only if headers were cut. */
   bodyStart: number
   isCut: boolean
   isSeparatorMissing: boolean
 }
 
 /**
- * The header ends at the first line that can't belong to it. As with Postfix, such a line that isn't empty is
- * the body's first: a test that sends `Subject: x` and then text without an empty line means just that.
+ * Finds the end of the header: the first line that can't belong to it. If this line is not empty, it is the first line
+ * of the body, as in Postfix: a test may send `Subject: x` and then text without an empty line.
  */
 function scanHeader(raw: Buffer, limits: MailLimits): HeaderBlock {
   let fields = 0
@@ -74,7 +94,10 @@ export function isEmptyLine(raw: Buffer, start: number): boolean {
   return raw[start] === LF || (raw[start] === CR && raw[start + 1] === LF)
 }
 
-/** Printable US-ASCII up to a colon (RFC 5322, section 2.2), white space before it allowed; or mbox's first line. */
+/**
+ * Whether a line begins with printable US-ASCII and a colon, possibly after white space (RFC 5322, section 2.2), or is
+ * mbox's first line.
+ */
 function isFieldStart(raw: Buffer, start: number): boolean {
   let at = start
   for (; at < raw.length; at++) {
@@ -87,15 +110,16 @@ function isFieldStart(raw: Buffer, start: number): boolean {
   return at > start && raw[at] === COLON
 }
 
-/** Where the line that begins at `start` is over. */
+/** The end of the line that begins at `start`, including its line feed. */
 export function afterLine(raw: Buffer, start: number): number {
   const lineFeed = raw.indexOf(LF, start)
   return lineFeed === -1 ? raw.length : lineFeed + 1
 }
 
-/** Where the part that is one too many begins, else the source's length. */
+/** The start of the first part above the limit, or the length of the source if there is none. */
 function scanParts(raw: Buffer, maxParts: number): number {
-  // Each part but the root follows a line that begins with two dashes, so few such lines settle it.
+  // Each part except the root follows a line that begins with two dashes: a source with few such lines is within the
+  // limit.
   let dashedLines = 0
   for (const _ of findDashedLines(raw)) if (++dashedLines === maxParts) break
   if (dashedLines < maxParts) return raw.length
@@ -103,13 +127,13 @@ function scanParts(raw: Buffer, maxParts: number): number {
   const boundaries = declaredBoundaries(raw)
   let parts = 1
   for (const at of findDashedLines(raw)) {
-    const start = at + delimiterStart.length
+    const start = at + lineFeedThenDashes.length
     const lineFeed = raw.indexOf(LF, start)
     const end = lineFeed === -1 ? raw.length : lineFeed
-    // RFC 2046, section 5.1.1: a boundary is at most 70 characters; nothing longer is worth a look-up.
+    // RFC 2046, section 5.1.1: a boundary has at most 70 characters, so a much longer line contains none.
     if (end - start >= 300 || !boundaries.has(raw.toString('latin1', start, end).trimEnd())) continue
     parts++
-    // The line's end before a delimiter belongs to the delimiter (RFC 2046, section 5.1.1).
+    // The line break before a delimiter belongs to the delimiter (RFC 2046, section 5.1.1).
     if (parts > maxParts) return raw[at - 1] === CR ? at - 1 : at
   }
   return raw.length
@@ -117,7 +141,8 @@ function scanParts(raw: Buffer, maxParts: number): number {
 
 /** The line feeds before lines that begin with two dashes. */
 function* findDashedLines(raw: Buffer): Generator<number> {
-  for (let at = raw.indexOf(delimiterStart); at !== -1; at = raw.indexOf(delimiterStart, at + 1)) yield at
+  for (let at = raw.indexOf(lineFeedThenDashes); at !== -1; at = raw.indexOf(lineFeedThenDashes, at + 1))
+    yield at
 }
 
 function declaredBoundaries(raw: Buffer): Set<string> {
@@ -129,56 +154,42 @@ function declaredBoundaries(raw: Buffer): Set<string> {
   return boundaries
 }
 
-/** A part that is no multipart, with its body as it was sent. */
-export interface Part {
-  header: PartHeader
-  body: Buffer
-}
-
-export interface Parts {
-  /** The mail's own; undefined if it has none. */
-  header: PartHeader | undefined
-  /** Parts whose text is shown, in the order of the mail. */
-  shown: Part[]
-  /** In the order of the mail. */
-  attached: Part[]
-}
-
-/** A multipart whose closing delimiter is still to come. */
+/** A multipart whose closing delimiter has not been reached yet. */
 interface Multipart {
   header: PartHeader
   boundary: string
 }
 
-const lineThenDashes = Buffer.from('\n--')
-const carriageReturnThenDashes = Buffer.from('\n\r--')
+const breakThenDashes = Buffer.from('\n\r--')
 /** RFC 2046 allows 70 characters; some senders use more. */
 export const maxDelimiterLength = 1_000
-/** Multiparts around a part: each line that begins with dashes is compared with the delimiters of all of them. */
+/**
+ * The most multiparts around a part: each line that begins with dashes is compared with the delimiters of all of them.
+ */
 const maxOpen = 10
 
 /**
- * Reads a mail whose multiparts each have all of their delimiters (RFC 2046, section 5.1.1), as nearly all do. Null for
- * any other, which mailparser's tree reads (`read-tree.ts`): of a mail that both read they give the same. Takes a mail as
- * `prepareSource` leaves it.
+ * Reads a mail in which every multipart has all of its delimiters (RFC 2046, section 5.1.1), as in nearly all mails.
+ * Null for any other mail, which `readTree` reads. If both can read a mail, they return the same parts. `source` is
+ * the result of `prepareSource`.
  */
 export function readWellFormed(source: Buffer, { maxDepth, maxHeaderBytes }: MailLimits): Parts | null {
-  // The tree takes such a line for a delimiter, which looking for dashes behind a line feed would miss.
-  if (source.includes(carriageReturnThenDashes)) return null
+  // `readTree` treats such a line as a delimiter; a search for dashes after a line feed would miss it.
+  if (source.includes(breakThenDashes)) return null
   const shown: Part[] = []
   const attached: Part[] = []
   const open: Multipart[] = []
   let mail: PartHeader | undefined
   let start = 0
   for (;;) {
-    const around = open.at(-1)
+    const parent = open.at(-1)
     const bodyStart = endOfHeader(source, start)
     if (bodyStart === null) return null
-    if (around !== undefined) {
+    if (parent !== undefined) {
       if (bodyStart - start > maxHeaderBytes) return null
       if (nextDelimiter(source.subarray(0, bodyStart), start, open) !== null) return null
     }
-    const header = readPartHeader(source.subarray(start, bodyStart), placeWithin(around?.header))
+    const header = readPartHeader(source.subarray(start, bodyStart), contextWithin(parent?.header))
     const { boundary } = header
     mail ??= header
     if (header.type.startsWith('multipart/') && boundary === null) return null
@@ -191,7 +202,7 @@ export function readWellFormed(source: Buffer, { maxDepth, maxHeaderBytes }: Mai
       const bodyEnd = delimiter === null ? source.length : beforeLineBreak(source, bodyStart, delimiter.start)
       const parts = header.shownAs === null ? attached : shown
       parts.push({ header, body: source.subarray(bodyStart, bodyEnd) })
-      if (around === undefined) return { header: mail, shown, attached }
+      if (parent === undefined) return { header: mail, shown, attached }
     } else if (delimiter?.isLast === true) return null
     while (delimiter?.isLast === true && delimiter.multipart === open.at(-1)) {
       open.pop()
@@ -203,12 +214,12 @@ export function readWellFormed(source: Buffer, { maxDepth, maxHeaderBytes }: Mai
   }
 }
 
-/** Whether a line may be a delimiter of either. */
+/** Whether one line could be a delimiter of both. */
 function isConfusableWith(boundary: string): (other: Multipart) => boolean {
   return (other) => boundary.startsWith(other.boundary) || other.boundary.startsWith(boundary)
 }
 
-/** Behind the empty line that ends the header which begins at `start`; null if there is none. */
+/** The end of the empty line after the header that begins at `start`; null if there is none. */
 function endOfHeader(source: Buffer, start: number): number | null {
   for (let at = start; at < source.length; at = afterLine(source, at)) {
     if (isEmptyLine(source, at)) return afterLine(source, at)
@@ -218,26 +229,28 @@ function endOfHeader(source: Buffer, start: number): number | null {
 
 interface Delimiter {
   multipart: Multipart
-  /** Of its line. */
+  /** The start of its line. */
   start: number
-  /** Behind its line. */
+  /** The end of its line. */
   end: number
   /** Whether it closes its multipart. */
   isLast: boolean
 }
 
-/** The next delimiter of any open multipart, from the start of a line other than the first on; null if there is none. */
+/**
+ * The next delimiter of any open multipart. `from` is the start of a line other than the first. Null if there is none.
+ */
 function nextDelimiter(source: Buffer, from: number, open: readonly Multipart[]): Delimiter | null {
   if (open.length === 0) return null
   for (let at = from - 1; ; at += 1) {
-    at = source.indexOf(lineThenDashes, at)
+    at = source.indexOf(lineFeedThenDashes, at)
     if (at === -1) return null
     const start = at + 1
     const end = afterLine(source, start)
     if (end - start > maxDelimiterLength) continue
-    const first = source[at + lineThenDashes.length]
+    const first = source[at + lineFeedThenDashes.length]
     if (!open.some(({ boundary }) => boundary.charCodeAt(0) === first)) continue
-    const text = source.toString('latin1', at + lineThenDashes.length, end).trimEnd()
+    const text = source.toString('latin1', at + lineFeedThenDashes.length, end).trimEnd()
     const isLast = text.endsWith('--')
     for (const multipart of open) {
       if (text === multipart.boundary) return { multipart, start, end, isLast: false }
@@ -248,9 +261,9 @@ function nextDelimiter(source: Buffer, from: number, open: readonly Multipart[])
   }
 }
 
-/** Where a body ends: the line break before a delimiter belongs to the delimiter. */
+/** The end of a body: the line break before a delimiter belongs to the delimiter. */
 function beforeLineBreak(source: Buffer, bodyStart: number, delimiter: number): number {
   if (delimiter === bodyStart) return bodyStart
-  const isLong = delimiter - bodyStart > 1 && source[delimiter - 2] === CR
-  return delimiter - (isLong ? 2 : 1)
+  const isCrLf = delimiter - bodyStart > 1 && source[delimiter - 2] === CR
+  return delimiter - (isCrLf ? 2 : 1)
 }

@@ -1,11 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { sourceOf } from '#test/harness/labelled-mails.js'
-import { type Warning, defaultMailLimits } from '../message.js'
+import { defaultMailLimits, type Warning } from '../message.js'
+import { prepareSource, readWellFormed } from './parts.js'
 import { readTree } from './read-tree.js'
-import { prepareSource, readWellFormed } from './source.js'
 
-/** mailparser's tree is the reference: what is read without it must be the same, down to the last byte. */
+/*
+ * mailparser is the reference: the parts that are read without it must be the same, byte by byte.
+ */
 
 const golden = readdirSync('libs/mail/golden').filter((file) => file.endsWith('.eml'))
 const labelled = readdirSync('libs/mail/labelled').filter((file) => file.endsWith('.eml'))
@@ -15,20 +17,20 @@ const mails: readonly Buffer[] = [
 ]
 const limits = { ...defaultMailLimits, maxHeaderBytes: 2_000, maxDepth: 4 }
 
-/** Whether a mail was read without the tree; fails if the tree reads it otherwise. */
-async function isReadAlike(raw: Buffer): Promise<boolean> {
+/** Whether `readWellFormed` can read a mail. Fails if `readTree` reads other parts. */
+async function isWellFormed(raw: Buffer): Promise<boolean> {
   const source = prepareSource(raw, limits, [])
   const read = readWellFormed(source, limits)
   if (read === null) return false
-  const warningsOfTree: Warning[] = []
-  expect(read).toStrictEqual(await readTree(source, limits, warningsOfTree))
-  expect(warningsOfTree).toEqual([])
+  const warnings: Warning[] = []
+  expect(read).toStrictEqual(await readTree(source, limits, warnings))
+  expect(warnings).toEqual([])
   return true
 }
 
-test('most of the mails that the tests have are read without the tree, and alike', async () => {
+test('most of the golden and labelled mails are read without mailparser, with the same parts', async () => {
   let count = 0
-  for (const mail of mails) if (await isReadAlike(mail)) count += 1
+  for (const mail of mails) if (await isWellFormed(mail)) count += 1
   expect(count).toBeGreaterThan(0.95 * mails.length)
 })
 
@@ -59,7 +61,7 @@ const fields = fc.constantFrom(
 )
 const lines = fc.array(text, { maxLength: 3 })
 const header = fc.array(fields, { maxLength: 2 })
-/** The lines of a part: text, or parts between delimiters, of which one is missing now and then. */
+/** The lines of a part: text, or parts between delimiters. Sometimes one line is missing. */
 const { part } = fc.letrec<{ part: string[]; multipart: string[] }>((tie) => ({
   part: fc.oneof(
     { depthSize: 'medium', maxDepth: 5 },
@@ -86,20 +88,20 @@ const { part } = fc.letrec<{ part: string[]; multipart: string[] }>((tie) => ({
     ),
 }))
 
-test('mails made of parts within parts are read alike, or by the tree', async () => {
+test('nested parts are read alike, or by mailparser only', async () => {
   let count = 0
   const lineEnds = fc.infiniteStream(fc.constantFrom('\r\n', '\r\n', '\r\n', '\n'))
   await fc.assert(
     fc.asyncProperty(part, lineEnds, async (all, ends) => {
       const raw = all.map((line) => line + String(ends.next().value)).join('')
-      if (await isReadAlike(Buffer.from(raw, 'latin1'))) count += 1
+      if (await isWellFormed(Buffer.from(raw, 'latin1'))) count += 1
     }),
     { numRuns: 2_000 },
   )
   expect(count).toBeGreaterThan(200)
 })
 
-test('mails of which lines are missing, doubled or moved are read alike, or by the tree', async () => {
+test('mails with missing, repeated or moved lines are read alike, or by mailparser only', async () => {
   let count = 0
   const change = fc.record({ from: fc.nat(), to: fc.nat(), isCopy: fc.boolean(), isGone: fc.boolean() })
   const changes = fc.array(change, { minLength: 1, maxLength: 3 })
@@ -111,7 +113,7 @@ test('mails of which lines are missing, doubled or moved are read alike, or by t
         if (!isCopy) rows.splice(from % rows.length, 1)
         if (!isGone) rows.splice(to % (rows.length + 1), 0, row)
       }
-      if (await isReadAlike(Buffer.from(rows.join(''), 'latin1'))) count += 1
+      if (await isWellFormed(Buffer.from(rows.join(''), 'latin1'))) count += 1
     }),
     { numRuns: 2_000 },
   )
