@@ -1,21 +1,23 @@
-import type { ParsedMail } from '../message.js'
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import type { ParsedMail } from '../message.js'
 
-/** A message as the views have it, opened. */
+/*
+ * Messages and events as JSON: the message of the API, and the bodies that streams and webhooks send.
+ */
+
+/** A message from the views, decrypted. */
 export interface OpenedMessage {
   id: MessageId
   inboxId: InboxId
   receivedAt: Date
   mail: ParsedMail
-  /** Of the mail as JSON. */
+  /** Length of the mail as JSON. */
   bytes: number
 }
 
-export type MessageJson = ReturnType<typeof messageJson>
-
-/** A message as the contract has it, without its source. `family` is the path that links begin with. */
-export function messageJson({ id, inboxId, receivedAt, mail }: OpenedMessage, family: string) {
+/** A message as the API returns it, without its source. `basePath` is the path that `raw_url` begins with. */
+export function messageJson({ id, inboxId, receivedAt, mail }: OpenedMessage, basePath: string) {
   const { envelope } = mail
   return {
     id,
@@ -54,28 +56,35 @@ export function messageJson({ id, inboxId, receivedAt, mail }: OpenedMessage, fa
     authentication: envelope.authentication ?? { spf: null, dkim: [], dmarc: null },
     size: mail.size,
     sha256: mail.sha256,
-    raw_url: `${family}/${inboxId}/messages/${id}/raw`,
+    raw_url: `${basePath}/${inboxId}/messages/${id}/raw`,
     warnings: mail.warnings,
   }
 }
 
-const MAX_BYTES = 256_000
-/** The properties that a message loses, in this order, while its body is longer. The message itself keeps them. */
+export type MessageJson = ReturnType<typeof messageJson>
+
+/** The names of an inbox's events in its history, in its stream and in its webhooks. */
+export const EVENT_NAMES = {
+  InboxCreated: 'inbox.created',
+  MessageReceived: 'message.received',
+  MessageDeleted: 'message.deleted',
+  InboxExpired: 'inbox.expired',
+  InboxDeleted: 'inbox.deleted',
+} as const satisfies Record<InboxEvent['type'], string>
+
+type EventName = (typeof EVENT_NAMES)[keyof typeof EVENT_NAMES]
+
+const MAX_BODY_BYTES = 256_000
+/** The properties that are removed from a message, in this order, while its body is too long. */
 export const TRUNCATED_PROPERTIES = ['html', 'visible_text', 'text', 'headers'] as const
 
-type Name = (typeof EVENT_NAMES)[keyof typeof EVENT_NAMES]
-
-/*
- * What a stream and a webhook say of an event: its name, when it happened and its data, as JSON of one line.
- */
-
-/** Properties that were left out are null and named in `truncated`. */
-export function messageBody(time: Date, message: OpenedMessage, family: string): string {
-  let data: Record<string, unknown> = messageJson(message, family)
+/** The body of `message.received`. Removed properties are null, and listed in `truncated`. */
+export function messageBody(time: Date, message: OpenedMessage, basePath: string): string {
+  let data: Record<string, unknown> = messageJson(message, basePath)
   let body = bodyText(EVENT_NAMES.MessageReceived, time, data)
   const truncated: string[] = []
   for (const name of TRUNCATED_PROPERTIES) {
-    if (Buffer.byteLength(body) <= MAX_BYTES) break
+    if (Buffer.byteLength(body) <= MAX_BODY_BYTES) break
     if (data[name] === null) continue
     truncated.push(name)
     data = { ...data, [name]: null, truncated }
@@ -97,15 +106,7 @@ export function inboxEndBody(type: 'inbox.deleted' | 'inbox.expired', time: Date
   return bodyText(type, time, { id, state, ended_at: time.toISOString() })
 }
 
-function bodyText(type: Name, time: Date, data: object): string {
+/** An event as JSON: its name, its time and its data. */
+function bodyText(type: EventName, time: Date, data: object): string {
   return JSON.stringify({ type, timestamp: time.toISOString(), data })
 }
-
-/** What an inbox's events are called in its history, in its stream and to its webhooks. */
-export const EVENT_NAMES = {
-  InboxCreated: 'inbox.created',
-  MessageReceived: 'message.received',
-  MessageDeleted: 'message.deleted',
-  InboxExpired: 'inbox.expired',
-  InboxDeleted: 'inbox.deleted',
-} as const satisfies Record<InboxEvent['type'], string>
