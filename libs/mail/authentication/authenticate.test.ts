@@ -51,7 +51,7 @@ async function verify(
   return authenticateMail(Buffer.from(raw), { ...sender, ...from }, resolve).finally(() => dns.close())
 }
 
-/** Signed by nodemailer, which shares no code with what verifies. */
+/** Signed by nodemailer, which shares no code with mailauth. */
 async function signed(domainName = 'app.example', keySelector = 'k', from = 'no-reply@app.example') {
   const dkim = { domainName, keySelector, privateKey: rsa.privateKey }
   const transport = createTransport({ streamTransport: true, buffer: true, newline: 'windows', dkim })
@@ -78,18 +78,18 @@ describe('SPF', () => {
     expect((await verify(PLAIN, from)).spf).toMatchObject({ result, domain })
   })
 
-  it('is a temporary error once a server that does not answer has had its time', async () => {
+  it('is a temporary error if the server does not answer in time', async () => {
     const { spf } = await verify(PLAIN, { mailFrom: 'a@silent.example' }, 100)
     expect(spf).toMatchObject({ result: 'temperror', domain: 'silent.example' })
   })
 
-  it('is not verified without the address of the client', async () => {
+  it('is not verified if the address of the client is unknown', async () => {
     expect((await verify(PLAIN, { remoteAddress: '' })).spf).toBeNull()
   })
 })
 
 describe('DKIM', () => {
-  it('passes for a mail as it was signed, aligned with its author', async () => {
+  it('passes for an unchanged mail, aligned with its author', async () => {
     expect((await verify(await signed())).dkim).toEqual([
       {
         ...{ result: 'pass', domain: 'app.example', selector: 'k', algorithm: 'rsa-sha256' },
@@ -105,8 +105,8 @@ describe('DKIM', () => {
       change: (raw: string) => raw.replace('Subject: Hi', 'Subject: Ho'),
       result: 'fail',
     },
-    { name: 'a key that is missing', selector: 'none', result: 'neutral' },
-    { name: 'a key that was revoked', selector: 'revoked', result: 'neutral' },
+    { name: 'a missing key', selector: 'none', result: 'neutral' },
+    { name: 'a revoked key', selector: 'revoked', result: 'neutral' },
   ])('$result for $name', async ({ change = (raw: string) => raw, selector = 'k', result }) => {
     const { dkim } = await verify(change(await signed('app.example', selector)))
     expect(dkim).toMatchObject([{ result, domain: 'app.example', selector }])
@@ -118,11 +118,11 @@ describe('DKIM', () => {
     expect(dkim).toMatchObject([{ result: 'pass', domain: 'other.example', aligned: false }])
   })
 
-  it('says nothing of a mail that is not signed', async () => {
+  it('is empty for a mail without a signature', async () => {
     expect((await verify(PLAIN)).dkim).toEqual([])
   })
 
-  it('looks at ten signatures of hundreds', async () => {
+  it('verifies at most ten of hundreds of signatures', async () => {
     const mail = await signed()
     const [signature = ''] = mail.split(/\r\n(?![ \t])/)
     expect(signature).toMatch(/^DKIM-Signature:/)
@@ -133,13 +133,13 @@ describe('DKIM', () => {
 })
 
 describe('DMARC', () => {
-  it('passes by the signature alone', async () => {
+  it('passes if only the signature is valid', async () => {
     const { spf, dmarc } = await verify(await signed(), { mailFrom: 'a@strict.example' })
     expect(spf).toMatchObject({ result: 'fail' })
     expect(dmarc).toEqual({ result: 'pass', domain: 'app.example', policy: 'reject', detail: null })
   })
 
-  it('passes by SPF alone', async () => {
+  it('passes if only SPF passes', async () => {
     expect((await verify(PLAIN)).dmarc).toMatchObject({ result: 'pass', policy: 'reject' })
   })
 
@@ -148,12 +148,12 @@ describe('DMARC', () => {
     expect(dmarc).toMatchObject({ result: 'fail', domain: 'strict.example', policy: 'quarantine' })
   })
 
-  it('says that the domain asks for nothing', async () => {
+  it('is none for a domain without a policy', async () => {
     const { dmarc } = await verify(PLAIN.replaceAll('app.example', 'none.example'))
     expect(dmarc?.result).toBe('none')
   })
 
-  it('is none of a mail without author, and an error of one with several', async () => {
+  it('is null for a mail without an author, and an error for a mail with several', async () => {
     expect((await verify('Subject: Hi\r\n\r\nHello\r\n')).dmarc).toBeNull()
     const two = 'From: a@app.example, b@strict.example\r\n\r\nHello\r\n'
     expect((await verify(two)).dmarc).toMatchObject({ result: 'permerror' })
@@ -161,7 +161,7 @@ describe('DMARC', () => {
 })
 
 describe('ARC', () => {
-  it('passes for a chain as it was sealed, and is left out without one', async () => {
+  it('passes for an unchanged chain, and is absent without a chain', async () => {
     const mail = await signed()
     const seal = { signingDomain: 'other.example', selector: 'k', privateKey: rsa.privateKey }
     const headers = await sealMessage(Buffer.from(mail), {
@@ -183,7 +183,7 @@ describe('ARC', () => {
 const signature =
   'DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d=app.example; s=k; h=from; bh=x; b=y\r\n'
 
-describe('what no mail should have', () => {
+describe('an abnormal mail', () => {
   it.each([
     { mail: `X: ${'x'.repeat(200_000)}\r\n${PLAIN}`, why: 'the header is too large to be verified' },
     {
@@ -192,8 +192,12 @@ describe('what no mail should have', () => {
     },
     { mail: `${signature}${PLAIN}${'x'.repeat(2_000_000)}`, why: 'a line is too long to be verified' },
   ])('$why', async ({ mail, why }) => {
-    const verdict = { result: 'permerror', domain: null, detail: why }
-    expect(await verify(mail)).toEqual({ spf: verdict, dkim: [], dmarc: { ...verdict, policy: null } })
+    const verification = { result: 'permerror', domain: null, detail: why }
+    expect(await verify(mail)).toEqual({
+      spf: verification,
+      dkim: [],
+      dmarc: { ...verification, policy: null },
+    })
   })
 
   it.each([
@@ -212,14 +216,14 @@ describe('what no mail should have', () => {
       name: 'ARC sets',
       mail: `${Array.from({ length: 500 }, (_, i) => `ARC-Seal: i=${i}; a=rsa-sha256; cv=none; d=a.example; s=k; b=x\r\nARC-Message-Signature: i=${i}; a=rsa-sha256; d=a.example; s=k; h=from; bh=x; b=y\r\n`).join('')}${PLAIN}`,
     },
-  ])('masses of $name are verified', async ({ mail }) => {
+  ])('very many $name are verified', async ({ mail }) => {
     expect(await verify(mail)).toHaveProperty('spf.result')
   })
 
   it.each([
     ...['', '\r\n\r\n', '\0\xff', 'From: @\r\n\r\n'],
     'DKIM-Signature: v=1; a=rsa-sha256; h=\xff; d=; s=;;=;b=\r\n\r\nx',
-  ])('%j is verified, or refused by a result', async (raw) => {
+  ])('%j has a result', async (raw) => {
     const verified = await verify(Buffer.from(raw, 'latin1'), { mailFrom: 'a@b@c', helo: '[' })
     expect(JSON.parse(JSON.stringify(verified))).toEqual(verified)
   })

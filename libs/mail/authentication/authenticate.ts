@@ -1,30 +1,30 @@
 import { isIP } from 'node:net'
 import { authenticate, type AuthenticateResult, type AuthStatus } from 'mailauth'
 import { messageOf } from '#libs/runtime/errors.js'
-import { type Authentication, type AuthenticationResult, type Envelope, cutToBytes } from '../message.js'
+import { cutToBytes, type Authentication, type AuthenticationResult, type Envelope } from '../message.js'
 import type { Resolve } from './mail-dns.js'
 import { unverified } from './unverified.js'
 
-/** What SMTP knew of the sender. */
+/** What the SMTP server knows about the sender. */
 export type Sender = Pick<Envelope, 'mailFrom' | 'helo' | 'remoteAddress'>
 
 const MAX_DETAIL_BYTES = 300
 const MAX_NAME_BYTES = 255
 
 /**
- * Verifies who a mail is from, to the letter of the RFCs: a signature with rsa-sha1 counts as `policy` (RFC 8301), one
- * whose body was changed as `fail`. Resolves once DNS has answered or been given up. A mail that can't be verified, since
- * it is made like no real mail or defeats the library, is a `permerror`.
+ * Verifies the sender of a mail with SPF, DKIM, DMARC and ARC, strictly by the RFCs: a signature with rsa-sha1 has the
+ * result `policy` (RFC 8301), and one over a body that was changed `fail`. Resolves when DNS has answered or timed
+ * out. If the mail exceeds a limit, or mailauth fails, the result is `permerror`.
  */
 export async function authenticateMail(
   raw: Buffer,
   { mailFrom, helo, remoteAddress }: Sender,
   resolver: Resolve,
 ): Promise<Authentication> {
-  const verifiedMail = signedSource(raw)
-  if ('reason' in verifiedMail) return unverified('permerror', verifiedMail.reason)
+  const verifiable = verifiableSource(raw)
+  if ('reason' in verifiable) return unverified('permerror', verifiable.reason)
   try {
-    const verified = await authenticate(verifiedMail.source, {
+    const result = await authenticate(verifiable.source, {
       sender: mailFrom,
       helo,
       ...(isIP(remoteAddress) === 0 ? {} : { ip: remoteAddress }),
@@ -33,7 +33,7 @@ export async function authenticateMail(
       disableBimi: true,
       resolver,
     })
-    return { spf: spfOf(verified), dkim: dkimOf(verified), dmarc: dmarcOf(verified), ...arcOf(verified) }
+    return { spf: spfOf(result), dkim: dkimOf(result), dmarc: dmarcOf(result), ...arcOf(result) }
   } catch (error) {
     return unverified('permerror', cutToBytes(messageOf(error), MAX_DETAIL_BYTES).toWellFormed())
   }
@@ -45,7 +45,7 @@ function spfOf({ spf }: AuthenticateResult): Authentication['spf'] {
 }
 
 function dkimOf({ dkim }: AuthenticateResult): Authentication['dkim'] {
-  // The one entry of a mail without signatures says just that.
+  // For a mail without signatures, mailauth returns one entry with the result `none`.
   const signatures = dkim.results.filter(({ status }) => status.result !== 'none')
   return signatures.map(({ status, signingDomain, selector, algo }) => ({
     result: resultOf(status),
@@ -65,11 +65,11 @@ function dmarcOf({ dmarc, dmarcSkipReason }: AuthenticateResult): Authentication
       result: resultOf(status),
       domain: nameOf(status.header?.from ?? domain),
       policy: known ?? null,
-      // Its comment repeats the record.
+      // The comment only repeats the record.
       detail: detailOf(error),
     }
   }
-  // RFC 9989, section 11.5: several authors are no author whom DMARC could speak for.
+  // RFC 9989, section 11.5: DMARC does not apply to a mail with several authors.
   if (dmarcSkipReason === undefined || dmarcSkipReason === 'no-author-domain') return null
   return { result: 'permerror', domain: null, policy: null, detail: SKIPPED[dmarcSkipReason] }
 }
@@ -77,7 +77,7 @@ function dmarcOf({ dmarc, dmarcSkipReason }: AuthenticateResult): Authentication
 const SKIPPED = {
   'multiple-author-domains': 'the From header names several domains',
   'multiple-from-fields': 'the mail has several From headers',
-  'invalid-author-domain': 'the domain of the From header is none',
+  'invalid-author-domain': 'the domain of the From header is invalid',
 } as const
 
 function arcOf({ arc }: AuthenticateResult): Pick<Authentication, 'arc'> {
@@ -106,19 +106,19 @@ function cut(text: string | undefined, maxBytes: number): string | null {
 const END_OF_HEADER = Buffer.from('\r\n\r\n')
 const LF = 10
 const MAX_HEADER_BYTES = 128 * 1024
-/** The library unfolds a field, and reads a line of the body, in time that grows with the square of its length. */
-const MAX_LINES_OF_A_FIELD = 500
+/** mailauth takes quadratic time to unfold a field and to read a line of the body. */
+const MAX_FIELD_LINES = 500
 const MAX_LINE_BYTES = 1024 * 1024
-/** RFC 6376, section 4: a verifier may bound how many signatures it looks at. */
+/** RFC 6376, section 4: a verifier may limit the number of signatures that it verifies. */
 const MAX_SIGNATURES = 10
-/** Each signature may want a hash of the whole body. */
+/** Each signature may need a hash of the whole body. */
 const MAX_HASHED_BYTES = 64 * 1024 * 1024
 
 /**
- * The mail as it is verified: of its signatures those on top, at most ten and fewer of a large mail. Where it is made
- * like no real mail, and verification it would cost seconds, why it is not verified.
+ * The mail with only its first signatures: at most ten, and fewer if the mail is large. If verifying it could take
+ * seconds, the reason why it is not verified.
  */
-function signedSource(raw: Buffer): { source: Buffer } | { reason: string } {
+function verifiableSource(raw: Buffer): { source: Buffer } | { reason: string } {
   const end = raw.indexOf(END_OF_HEADER)
   const header = end === -1 ? raw : raw.subarray(0, end)
   if (header.length > MAX_HEADER_BYTES) return { reason: 'the header is too large to be verified' }
@@ -126,10 +126,10 @@ function signedSource(raw: Buffer): { source: Buffer } | { reason: string } {
   const fields = header.toString('latin1').split(/\r\n(?![ \t])/)
   if (fields.some(hasManyLines)) return { reason: 'a header field has too many lines to be verified' }
 
-  const mostSignatures = Math.min(MAX_SIGNATURES, Math.max(1, Math.floor(MAX_HASHED_BYTES / raw.length)))
+  const maxSignatures = Math.min(MAX_SIGNATURES, Math.max(1, Math.floor(MAX_HASHED_BYTES / raw.length)))
   let signatures = 0
   const kept = fields.filter(
-    (field) => !/^dkim-signature[ \t]*:/i.test(field) || ++signatures <= mostSignatures,
+    (field) => !/^dkim-signature[ \t]*:/i.test(field) || ++signatures <= maxSignatures,
   )
   if (kept.length === fields.length) return { source: raw }
   return { source: Buffer.concat([Buffer.from(kept.join('\r\n'), 'latin1'), raw.subarray(header.length)]) }
@@ -145,5 +145,5 @@ function hasLongLine(raw: Buffer): boolean {
 }
 
 function hasManyLines(field: string): boolean {
-  return field.split('\n', MAX_LINES_OF_A_FIELD + 2).length > MAX_LINES_OF_A_FIELD + 1
+  return field.split('\n', MAX_FIELD_LINES + 2).length > MAX_FIELD_LINES + 1
 }

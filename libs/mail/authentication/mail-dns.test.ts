@@ -21,7 +21,7 @@ afterEach(() => {
 const within = (ms: number) => dns.forMail(ms)
 
 describe('DNS for mail', () => {
-  it('asks once for what many mails want, whatever its case', async () => {
+  it('sends one query for a name that several mails resolve, in upper or lower case', async () => {
     const names = ['app.example', 'App.Example', 'app.example']
     const answers = await Promise.all(names.map((name) => within(5_000)(name, 'TXT')))
     expect(answers).toEqual(names.map(() => [['one'], ['two']]))
@@ -29,7 +29,7 @@ describe('DNS for mail', () => {
     expect(server.asked).toEqual(['TXT app.example'])
   })
 
-  it('keeps that there is nothing, too', async () => {
+  it('caches that a name or record does not exist', async () => {
     for (let time = 0; time < 3; time += 1) {
       await expect(within(5_000)('missing.example', 'TXT')).rejects.toMatchObject({ code: 'ENOTFOUND' })
       await expect(within(5_000)('empty.example', 'TXT')).rejects.toMatchObject({ code: 'ENODATA' })
@@ -37,22 +37,22 @@ describe('DNS for mail', () => {
     expect(server.asked).toEqual(['TXT missing.example', 'TXT empty.example'])
   })
 
-  it('hands out answers that can be changed without harm', async () => {
+  it('returns answers that can be changed without changing the cache', async () => {
     const answer = await within(5_000)('app.example', 'TXT')
     answer.length = 0
     expect(await within(5_000)('app.example', 'TXT')).toHaveLength(2)
   })
 
-  it('tells a refusal from nothing', async () => {
+  it('distinguishes a refused query from a missing record', async () => {
     await expect(within(5_000)('broken.example', 'TXT')).rejects.toMatchObject({ code: 'EREFUSED' })
   })
 
-  it('gives up at the deadline of the mail', async () => {
+  it('rejects at the deadline of the mail', async () => {
     await expect(within(50)('silent.example', 'TXT')).rejects.toMatchObject({ code: 'ETIMEOUT' })
     await expect(within(0)('app.example', 'TXT')).rejects.toMatchObject({ code: 'ETIMEOUT' })
   })
 
-  it('lets one mail ask sixty times, and others go on', async () => {
+  it('limits one mail to sixty queries, and does not limit others', async () => {
     const resolve = within(5_000)
     const asked = Array.from({ length: 61 }, (_, index) => resolve(`${index}.example`, 'A'))
     const codes = (await Promise.allSettled(asked)).map((one) =>
@@ -62,7 +62,7 @@ describe('DNS for mail', () => {
     expect(await within(5_000)('app.example', 'TXT')).toHaveLength(2)
   })
 
-  it('does not ask for a name that can not be', async () => {
+  it('sends no query for a name that is too long', async () => {
     await expect(within(5_000)(`${'a'.repeat(300)}.example`, 'TXT')).rejects.toMatchObject({
       code: 'ENOTFOUND',
     })

@@ -1,41 +1,42 @@
 import { DnsLookUps, type DnsAnswer } from '#libs/runtime/dns-look-ups.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
 
-/** RFC 7208 allows 10 for SPF, some of which ask twice; then the keys, and the walk for DMARC. */
-const MAX_QUERIES_OF_A_MAIL = 60
+/** RFC 7208 allows 10 lookups for SPF, some with two queries. DKIM keys and DMARC records need the others. */
+const MAX_QUERIES_PER_MAIL = 60
 
-/** Relies on mailauth to ask with a name and a record type, as `dns.promises.resolve` is asked. */
+/** How mailauth resolves names: with the parameters of `dns.promises.resolve`. */
 export type Resolve = (name: string, type: string) => Promise<string[][] | string[]>
 
-/** DNS for the verification of mails: each mail has a number of queries and a deadline. */
+/** DNS for the verification of mails, with a limit of queries and a deadline for each mail. */
 export class MailDns {
   private readonly lookUps: DnsLookUps
 
-  /** `servers` are addresses with or without a port; null for the system's. */
+  /** `servers` are addresses with or without a port, or null for the servers of the system. */
   constructor(servers: readonly string[] | null) {
     this.lookUps = new DnsLookUps(servers)
   }
 
   /**
-   * What one mail asks with, for so long from its first question on: reading a large mail comes before that. Rejects
-   * with an error that has the code of c-ares (`ENOTFOUND`, `ENODATA`, `ETIMEOUT` …), `ETIMEOUT` past the mail's time,
-   * `ETOOMANY` past its number.
+   * The resolver of one mail. Its time begins with the first query, because mailauth reads the whole mail before that.
+   * Rejects with an error that has the code of c-ares (`ENOTFOUND`, `ENODATA`, `ETIMEOUT` …): `ETIMEOUT` also after the
+   * deadline, and `ETOOMANY` above the limit of queries.
    */
   forMail(withinMs: number): Resolve {
-    let asked = 0
+    let queries = 0
     let deadlineMs: number | null = null
     return async (name, type) => {
-      asked += 1
+      queries += 1
       deadlineMs ??= performance.now() + withinMs
-      if (asked > MAX_QUERIES_OF_A_MAIL) throw new DnsError('ETOOMANY', name)
+      if (queries > MAX_QUERIES_PER_MAIL) throw new DnsError('ETOOMANY', name)
       const answer = await before(deadlineMs, this.lookUps.ask(name, type))
       if ('code' in answer) throw new DnsError(answer.code, name)
-      // MX and the like are objects; mailauth takes what Node's resolver gives.
+      // Records such as MX are objects; mailauth expects the values of Node's resolver. They are copied, as the cache
+      // shares them.
       return structuredClone(answer.records) as string[]
     }
   }
 
-  /** Gives up what is being asked. */
+  /** Cancels pending queries. */
   close(): void {
     this.lookUps.close()
   }
@@ -52,11 +53,11 @@ class DnsError extends Error {
   }
 }
 
-async function before(deadlineMs: number, asking: Promise<DnsAnswer>): Promise<DnsAnswer> {
+async function before(deadlineMs: number, answer: Promise<DnsAnswer>): Promise<DnsAnswer> {
   const leftMs = deadlineMs - performance.now()
   if (leftMs <= 0) return { code: 'ETIMEOUT' }
   try {
-    return await beforeDeadline(leftMs, asking)
+    return await beforeDeadline(leftMs, answer)
   } catch (error) {
     if (error instanceof DeadlineError) return { code: 'ETIMEOUT' }
     throw error
