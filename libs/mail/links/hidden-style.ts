@@ -1,34 +1,34 @@
-/** What the style of an element does to whether a reader sees the text in it. Undefined where it says nothing. */
+/** How the style of an element affects the visibility of its text. Undefined means that the style does not set it. */
 export interface StyleEffect {
-  /** Nothing in it is shown, whatever stands there. */
-  isGone: boolean
-  /** Too small to be read, unless an element within says otherwise. */
+  /** Nothing within the element is shown. */
+  isHidden: boolean
+  /** The text is too small to be read, unless an inner element changes it. */
   isTiny: boolean | undefined
   color: Color | undefined
   background: Color | undefined
 }
 
-/** `#rrggbb` or what else stands there, in lower case; null if it can't be told. */
+/** `#rrggbb` or `transparent`; null if it is unknown. */
 export type Color = string | null
 
-const none: StyleEffect = { isGone: false, isTiny: undefined, color: undefined, background: undefined }
+const none: StyleEffect = { isHidden: false, isTiny: undefined, color: undefined, background: undefined }
 
 const maxStyleLength = 2_000
-const maxRemembered = 500
+const maxCached = 500
 
-/** Reads style attributes. Mails repeat a few of them over and over, so what was read is remembered. */
+/** Reads styles. Mails repeat the same few style attributes many times, so the results are cached. */
 export class StyleReader {
-  private readonly remembered = new Map<string, StyleEffect>()
+  private readonly cache = new Map<string, StyleEffect>()
 
-  /** Null if an element has no effect of its own. */
+  /** Null if the attributes of an element have no effect. */
   effectOf(name: string, attributes: Record<string, string>): StyleEffect | null {
     let effect = none
     let className: string | undefined
     for (const attribute in attributes) {
       const value = attributes[attribute] ?? ''
-      if (attribute === 'style') effect = overriding(effect, this.read(value.slice(0, maxStyleLength)))
+      if (attribute === 'style') effect = withStyle(effect, this.read(value.slice(0, maxStyleLength)))
       else if (attribute === 'class') className = value
-      else if (attribute === 'hidden') effect = { ...effect, isGone: true }
+      else if (attribute === 'hidden') effect = { ...effect, isHidden: true }
       else if (attribute === 'bgcolor')
         effect = { ...effect, background: effect.background ?? colorOf(value) }
       else if (attribute === 'background') effect = { ...effect, background: null }
@@ -36,58 +36,58 @@ export class StyleReader {
         effect = { ...effect, color: effect.color ?? colorOf(value) }
       }
     }
-    // Links have a colour of their own, and a style sheet may give anything to a class.
+    // Links have another colour by default, and a style sheet may set anything for a class.
     if (name === 'a' && effect.color === undefined) effect = { ...effect, color: null }
     if (className !== undefined) {
-      const { isGone, isTiny = false, color = null, background = null } = effect
-      return { isGone, isTiny, color, background }
+      const { isHidden, isTiny = false, color = null, background = null } = effect
+      return { isHidden, isTiny, color, background }
     }
     return effect === none ? null : effect
   }
 
   private read(style: string): StyleEffect {
-    const known = this.remembered.get(style)
-    if (known !== undefined) return known
+    const cached = this.cache.get(style)
+    if (cached !== undefined) return cached
     const effect = readStyle(style)
-    if (this.remembered.size < maxRemembered) this.remembered.set(style, effect)
+    if (this.cache.size < maxCached) this.cache.set(style, effect)
     return effect
   }
 }
 
-/** A style counts for more than attributes, wherever it stands among them. */
-function overriding(attributes: StyleEffect, style: StyleEffect): StyleEffect {
+/** A style takes precedence over other attributes, in any order. */
+function withStyle(attributes: StyleEffect, style: StyleEffect): StyleEffect {
   if (attributes === none) return style
   return {
-    isGone: attributes.isGone || style.isGone,
+    isHidden: attributes.isHidden || style.isHidden,
     isTiny: style.isTiny,
     color: style.color ?? attributes.color,
     background: style.background ?? attributes.background,
   }
 }
 
-const extents = new Set(['height', 'max-height', 'width', 'max-width'])
+const sizeProperties = new Set(['height', 'max-height', 'width', 'max-width'])
 
 function readStyle(style: string): StyleEffect {
   const effect = { ...none }
-  let isFlat = false
+  let hasNoSize = false
   let isClipped = false
   for (const { property, value } of declarationsIn(style)) {
-    if (extents.has(property)) isFlat ||= isZero(value)
+    if (sizeProperties.has(property)) hasNoSize ||= isZero(value)
     switch (property) {
       case 'display':
-        effect.isGone ||= value === 'none'
+        effect.isHidden ||= value === 'none'
         break
       case 'visibility':
-        effect.isGone ||= value === 'hidden' || value === 'collapse'
+        effect.isHidden ||= value === 'hidden' || value === 'collapse'
         break
       case 'opacity':
-        effect.isGone ||= Number.parseFloat(value) === 0
+        effect.isHidden ||= Number.parseFloat(value) === 0
         break
       case 'overflow':
         isClipped = value === 'hidden' || value === 'clip'
         break
       case 'font-size':
-        effect.isTiny = isUnreadable(value)
+        effect.isTiny = isTinySize(value)
         break
       case 'font':
         effect.isTiny = /(?:^|\s)0(?:px|pt)?\//.test(value)
@@ -100,9 +100,9 @@ function readStyle(style: string): StyleEffect {
         effect.background = backgroundOf(value)
     }
   }
-  effect.isGone ||= isFlat && isClipped
-  const { isGone, isTiny, color, background } = effect
-  return !isGone && isTiny === undefined && color === undefined && background === undefined ? none : effect
+  effect.isHidden ||= hasNoSize && isClipped
+  const { isHidden, isTiny, color, background } = effect
+  return !isHidden && isTiny === undefined && color === undefined && background === undefined ? none : effect
 }
 
 function* declarationsIn(style: string): Generator<{ property: string; value: string }> {
@@ -118,8 +118,8 @@ function isZero(value: string): boolean {
   return /^0(?:px|pt|em|rem|%)?$/.test(value)
 }
 
-/** Up to a pixel, as text for previews is set. */
-function isUnreadable(value: string): boolean {
+/** Whether a font size is at most one pixel. Senders use this for preview text. */
+function isTinySize(value: string): boolean {
   return isZero(value) || /^(?:0?\.\d+|1)px$/.test(value)
 }
 
@@ -145,6 +145,6 @@ function colorOf(value: string): Color {
     return `#${hex.join('')}`
   }
   if (color === 'transparent') return color
-  // What else there is (names, variables, systems of other kinds) is not told apart.
+  // Other names, variables and notations are not distinguished.
   return names.get(color) ?? null
 }

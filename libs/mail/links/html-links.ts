@@ -1,27 +1,31 @@
 import type { Link } from '../message.js'
 
-/** What is kept of links, each of which may repeat a long base. */
+/*
+ * The links of an HTML mail, and the layout of its text.
+ */
+
 const maxLinks = 20_000
-/** Characters of an address, as it is listed. */
+/** Characters of one address. */
 export const maxHrefLength = 8_192
+/** Characters of all addresses together: a relative address is listed with its base, which may be long. */
 const maxHrefCharacters = 4_000_000
 
 interface OpenLink {
   link: Link
   words: TextFlow
-  /** Stands in where an anchor holds images only. */
-  alternative: string
+  /** The texts of its images, which are used if the anchor has no other text. */
+  imageText: string
   start: number
   isHidden: boolean
 }
 
-/** Gathers the anchors, areas and forms of an HTML mail as its elements come by. */
+/** Collects the anchors, areas and forms of an HTML mail while it is parsed. */
 export class LinkCollector {
-  /** In order, repeats kept. */
+  /** In order, including repeats. */
   readonly links: Link[] = []
-  /** Where in the visible text the words of anchors stand, in order. */
+  /** The positions in the visible text of the texts of anchors, in order. */
   readonly ranges: { start: number; end: number }[] = []
-  /** Whether there were more links, or longer ones, than are kept. */
+  /** Whether links were left out because of their number or length. */
   isCut = false
   private anchor: OpenLink | null = null
   private form: Link | null = null
@@ -29,13 +33,13 @@ export class LinkCollector {
   private base: string | undefined
   private hrefCharacters = 0
 
-  /** `at` is where the visible text stands. */
+  /** `at` is the length of the visible text so far. */
   open(name: string, attributes: Record<string, string>, at: number, isHidden: boolean): void {
     if (name === 'base') this.setBase(attributes['href'])
     else if (name === 'a') this.openAnchor(attributes['href'], at, isHidden)
     else if (name === 'area') this.add(attributes['href'], collapse(attributes['alt']))
     else if (name === 'form') this.form = this.add(attributes['action'], '')
-    else if (name === 'img' && this.anchor !== null) this.anchor.alternative += ` ${attributes['alt'] ?? ''}`
+    else if (name === 'img' && this.anchor !== null) this.anchor.imageText += ` ${attributes['alt'] ?? ''}`
     else if (name === 'button') this.button = new TextFlow()
     else if (name === 'input') this.labelForm(attributes)
   }
@@ -49,7 +53,7 @@ export class LinkCollector {
     }
   }
 
-  /** The words of an anchor that is hidden as a whole are its text all the same. */
+  /** Hidden text counts only if the whole anchor is hidden. */
   addText(data: string, isHidden: boolean): void {
     if (this.anchor !== null && (!isHidden || this.anchor.isHidden)) this.anchor.words.add(data)
     if (!isHidden) this.button?.add(data)
@@ -59,19 +63,19 @@ export class LinkCollector {
     this.anchor?.words.space()
   }
 
-  /** A new anchor ends the one before (HTML standard, section 13.2.6.4.7). */
+  /** A new anchor closes the previous one (HTML standard, section 13.2.6.4.7). */
   private openAnchor(address: string | undefined, at: number, isHidden: boolean): void {
     this.closeAnchor(at)
     const link = this.add(address, '')
     if (link === null) return
-    this.anchor = { link, words: new TextFlow(), alternative: '', start: at, isHidden }
+    this.anchor = { link, words: new TextFlow(), imageText: '', start: at, isHidden }
   }
 
   closeAnchor(at: number): void {
     const anchor = this.anchor
     if (anchor === null) return
     const words = anchor.words.text
-    anchor.link.text = collapse(words === '' ? anchor.alternative : words)
+    anchor.link.text = collapse(words === '' ? anchor.imageText : words)
     this.ranges.push({ start: anchor.start, end: at })
     this.anchor = null
   }
@@ -84,7 +88,7 @@ export class LinkCollector {
   }
 
   private setBase(address: string | undefined): void {
-    if ((address?.length ?? 0) <= maxHrefLength) this.base ??= followable(address)
+    if ((address?.length ?? 0) <= maxHrefLength) this.base ??= toHttpUrl(address)
   }
 
   private add(address: string | undefined, text: string): Link | null {
@@ -94,7 +98,7 @@ export class LinkCollector {
       this.isCut = true
       return null
     }
-    const href = followable(address, this.base)
+    const href = toHttpUrl(address, this.base)
     if (href === undefined) return null
     this.hrefCharacters += href.length
     const link = { href, text }
@@ -104,12 +108,12 @@ export class LinkCollector {
 }
 
 /**
- * An address as it stands, if it leads to http or https. A relative one leads somewhere only together with a
- * base; one without a scheme, `//host`, leads to https, as it does where a web mailer shows it.
+ * An address, unchanged, if it is one of http or https. A relative address needs a base. One without a scheme
+ * (`//host`) is one of https, as in a web mailer.
  */
-function followable(address: string | undefined, base?: string): string | undefined {
+function toHttpUrl(address: string | undefined, base?: string): string | undefined {
   if (address === undefined) return undefined
-  // As the URL standard has it: line breaks and tabs within an address count for nothing.
+  // The URL standard ignores line breaks and tabs within an address.
   const href = address.replace(/[\t\n\r]/g, '').trim()
   if (/^https?:\/\//i.test(href)) return URL.canParse(href) ? href : undefined
   if (base === undefined)
@@ -123,15 +127,15 @@ function collapse(text = ''): string {
   return text.replace(/\s+/g, ' ').trim()
 }
 
-// Soft hyphens, joiners that join nothing, marks of direction, and what else takes no room. Between letters of
-// scripts other than Latin the joiners (U+200C, U+200D) are spelling.
+// Characters without width: soft hyphens, direction marks and the like. The joiners (U+200C, U+200D) are part of the
+// spelling between characters beyond ASCII, and are removed elsewhere.
 const invisible =
   /[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])/g
-/** Anything that setting text would change; most text has nothing of it. */
-const unset =
+/** What `append` has to change in a text. Most texts contain none of it. */
+const uncollapsed =
   /[^\S ]| {2}|[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/
 
-/** Text set as HTML sets it: runs of white space are one space, blocks begin new lines. */
+/** Text laid out as in HTML: white space is collapsed to one space, and blocks begin new lines. */
 export class TextFlow {
   text = ''
   private isSpaceDue = false
@@ -157,7 +161,7 @@ export class TextFlow {
     this.isBreakDue = true
   }
 
-  /** Until the matching `endLines`, line breaks in the data are line breaks in the text. */
+  /** Keeps the line breaks of the data until `endLines`, as in `pre`. */
   startLines(): void {
     this.linesDepth++
   }
@@ -167,11 +171,11 @@ export class TextFlow {
   }
 
   private append(data: string): void {
-    const set = unset.test(data) ? data.replace(invisible, '').replace(/\s+/g, ' ') : data
-    if (set === '') return
-    const isSpaceFirst = set.startsWith(' ')
-    const isSpaceLast = set.endsWith(' ')
-    const words = isSpaceFirst || isSpaceLast ? set.trim() : set
+    const collapsed = uncollapsed.test(data) ? data.replace(invisible, '').replace(/\s+/g, ' ') : data
+    if (collapsed === '') return
+    const isSpaceFirst = collapsed.startsWith(' ')
+    const isSpaceLast = collapsed.endsWith(' ')
+    const words = isSpaceFirst || isSpaceLast ? collapsed.trim() : collapsed
     if (isSpaceFirst) this.isSpaceDue = true
     if (words === '') return
     if (this.text !== '') {

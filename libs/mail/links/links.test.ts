@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { findLinks } from './links.js'
 import type { Link } from '../message.js'
+import { findLinks } from './links.js'
 import { readHtml } from './visible-text.js'
 
 interface Sent {
@@ -80,7 +80,7 @@ const cases: { send: Sent; expect: Link[] }[] = [
   { send: { text: `请点击：${x}v?t=a_b-，然后` }, expect: [bare(`${x}v?t=a_b-`)] },
   { send: { text: `${x}?utm_source=mail&gclid=1#top` }, expect: [bare(`${x}?utm_source=mail&gclid=1#top`)] },
   { send: { text: 'ftp://x.example https:// http://[ www.x.example' }, expect: [] },
-  // Angle brackets over several lines, and next to what they don't hold together.
+  // Addresses in angle brackets over several lines, and other text in angle brackets.
   {
     send: { text: `<${x}a/\r\n  b?c=\nd>, <${x}e f>\n<${x}g>` },
     expect: [`${x}a/b?c=d`, `${x}e`, `${x}g`].map(bare),
@@ -128,7 +128,7 @@ const cases: { send: Sent; expect: Link[] }[] = [
     },
     expect: [],
   },
-  // What conditional comments hold is for one program, and stands beside them for the others.
+  // Conditional comments contain a version for one program. The version for the others is outside of them.
   {
     send: {
       html: `<!--[if mso]><v:roundrect href="${x}vml"><a href="${x}mso">Go</a></v:roundrect><![endif]--><!--[if !mso]><!-- --><a href="${x}">Go</a><!--<![endif]-->`,
@@ -156,7 +156,7 @@ const cases: { send: Sent; expect: Link[] }[] = [
     send: { html: `<a href="${x}"><i hidden>&#8202;no</i>Yes<span style="font-size:0">no</span></a>` },
     expect: [{ href: x, text: 'Yes' }],
   },
-  // One that is hidden here may be the one that a telephone shows.
+  // A hidden link may be the one that phones show.
   {
     send: { html: `<div style="display:none"><a href="${x}">Go <b>on</b></a> more</div>` },
     expect: [{ href: x, text: 'Go on' }],
@@ -171,7 +171,7 @@ const cases: { send: Sent; expect: Link[] }[] = [
 
 test.each(cases)('$send', ({ send, expect: expected }) => expect(linksIn(send)).toEqual(expected))
 
-test('what is past the limit is left out, and said', () => {
+test('links above the limit are left out and reported', () => {
   const text = `${x}1 ${x}2 ${x}1 ${x}3`
   expect(findLinks(null, text, 2)).toEqual({ found: [bare(`${x}1`), bare(`${x}2`)], isCut: true })
   expect(findLinks(null, text, 3).isCut).toBe(false)
@@ -193,7 +193,7 @@ const markup = fc.constantFrom(
   '&amp;',
 )
 
-test('whatever is sent, links lead to http or https, and none comes twice', () => {
+test('any input gives links of http or https only, without repeats', () => {
   fc.assert(
     fc.property(
       fc.oneof(
@@ -225,7 +225,7 @@ const visible: { send: string; expect: string }[] = [
   },
   { send: '12&#8203;34&shy;56', expect: '123456' },
   { send: 'a<', expect: 'a<' },
-  // What takes no room or has the colour of what is behind it.
+  // Text without size, or with the colour of its background.
   {
     send: '<p style="visibility: hidden">a</p><p style="opacity:0">b</p><p style="OPACITY:0.5">c</p>',
     expect: 'c',
@@ -245,7 +245,7 @@ const visible: { send: string; expect: string }[] = [
     expect: 'bc',
   },
   { send: '<p style="color:transparent">a</p><p style="color:rgba(0,0,0,0)">b</p>c', expect: 'c' },
-  // A style sheet or an image may put any colour behind it.
+  // A style sheet or an image may set any other background.
   { send: '<td bgcolor="#fff"><p class=x style="color:#fff">a</p></td>', expect: 'a' },
   { send: '<td style="background:#fff url(a)"><p style="color:#fff">a</p></td>', expect: 'a' },
   { send: '<p style="color:#fff">a</p>', expect: 'a' },
@@ -291,13 +291,13 @@ const hostile = [
   '<pre>\n',
 ]
 
-// In more than linear time they would not come to an end.
+// In more than linear time, this would not end.
 test.each(hostile)('megabytes of %j are read', (piece) => {
   const sent = piece.repeat(2_000_000 / piece.length)
   for (const { href } of linksIn({ html: sent, text: sent })) expect(href).toMatch(/^https?:/)
 })
 
-test('links that would take more memory than the mail are cut, and it is said', () => {
+test('links that would take more memory than the mail are left out and reported', () => {
   const base = `<base href="https://x.example/${'a/'.repeat(4_000)}">`
   const { links, areLinksCut } = readHtml(base + '<a href=y>y</a>'.repeat(10_000))
   const kept = links.reduce((sum, { href }) => sum + href.length, 0)

@@ -1,10 +1,10 @@
-import { maxHrefLength } from './html-links.js'
 import type { Link } from '../message.js'
+import { maxHrefLength } from './html-links.js'
 import type { HtmlContent } from './visible-text.js'
 
 /**
- * http and https links, without repeats: of the HTML's anchors, areas and forms first, then bare ones of its
- * visible text, then of the text part.
+ * The http and https links of a mail, without repeats: first the anchors, areas and forms of the HTML, then the bare
+ * URLs of its visible text, then those of the text part.
  */
 export function findLinks(
   html: HtmlContent | null,
@@ -16,20 +16,20 @@ export function findLinks(
   const add = (link: Link): void => {
     const known = found.get(link.href)
     if (known !== undefined) {
-      // A logo and a button often lead to the same place: the button's words say more.
+      // A logo and a button often have the same address: the text of the button is more useful.
       if (known.text === '' && link.text !== null) known.text = link.text
     } else if (found.size < maxLinks && link.href.length <= maxHrefLength) found.set(link.href, { ...link })
     else isCut = true
   }
 
   html?.links.forEach(add)
-  for (const href of html === null ? [] : bareUrlsOutside(html)) add({ href, text: null })
+  for (const href of html === null ? [] : bareUrlsOutsideAnchors(html)) add({ href, text: null })
   for (const { href } of bareUrls(text ?? '')) add({ href, text: null })
   return { found: [...found.values()], isCut }
 }
 
-/** A URL that is an anchor's own words is where the sender says that it leads, not where it leads. */
-function* bareUrlsOutside(html: HtmlContent): Generator<string> {
+/** The bare URLs outside of anchors. A URL in the text of an anchor need not be the address of the anchor. */
+function* bareUrlsOutsideAnchors(html: HtmlContent): Generator<string> {
   let range = 0
   for (const { href, start } of bareUrls(html.text)) {
     while ((html.linkRanges[range]?.end ?? Infinity) <= start) range++
@@ -37,30 +37,30 @@ function* bareUrlsOutside(html: HtmlContent): Generator<string> {
   }
 }
 
-// White space, what shows nothing, quotation marks, angle brackets and the punctuation of East Asian scripts end a bare URL.
+// A bare URL ends at white space, invisible characters, quotation marks, angle brackets and East Asian punctuation.
 const bareUrl =
   /https?:\/\/[^\s\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069<>"“”„«»`|\\^{}、。，！？；：（）「」『』【】《》〈〉]+/gi
 
-const trailing = new Set(".,;:!?'*’‘…·")
+const trailingPunctuation = new Set(".,;:!?'*’‘…·")
 const openers = new Map([
   [')', '('],
   [']', '['],
 ])
 
-/** Where a URL stands in a text, and as what. */
+/** A URL with its position in a text. */
 interface BareUrl {
   href: string
   start: number
   end: number
 }
 
-/** An address in angle brackets, over several lines. */
+/** An address in angle brackets, possibly over several lines. */
 const bracketed = /<(https?:\/\/[^<>]{1,2000})>/gi
 const brokenLines = /^\S+(?:[ \t]{0,20}\r?\n[ \t]{0,20}\S+){1,40}$/
 
 /**
- * The http and https URLs that stand in a text as they are, without the punctuation of the sentence around them.
- * One in angle brackets may be broken over several lines (RFC 3986, appendix C).
+ * The http and https URLs in plain text, without the punctuation of the sentence around them. A URL in angle brackets
+ * may be broken over several lines (RFC 3986, appendix C).
  */
 export function* bareUrls(text: string): Generator<BareUrl> {
   if (!text.includes('://')) return
@@ -84,23 +84,23 @@ function* brokenUrls(text: string): Generator<BareUrl> {
 
 function* unbrokenUrls(text: string, start: number, end: number): Generator<BareUrl> {
   if (start >= end) return
-  const stretch = start === 0 && end === text.length ? text : text.slice(start, end)
-  for (const match of stretch.matchAll(bareUrl)) {
-    const href = trimUrl(withoutAdjoiningWords(match[0]))
+  const section = start === 0 && end === text.length ? text : text.slice(start, end)
+  for (const match of section.matchAll(bareUrl)) {
+    const href = trimUrl(withoutAdjacentWords(match[0]))
     const at = start + match.index
     if (URL.canParse(href)) yield { href, start: at, end: at + href.length }
   }
 }
 
-// Thai, the CJK scripts and Hangul: written without spaces, or with endings that join what stands before.
+// Thai, the CJK scripts and Hangul: written without spaces, or with endings that are attached to the previous word.
 const nonAscii = /[^\x00-\x7f]/
 const spaceless = /[\u0e00-\u0e7f\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af]/
 
 /**
- * `https://x.example/a에서` leads to `/a`: where such a script follows right behind a letter or digit of ASCII,
- * the sentence goes on. Behind a delimiter (`/地図`, `=東京`) it belongs to the URL.
+ * Removes words of such a script directly after an ASCII letter or digit, because they belong to the sentence:
+ * `https://x.example/a에서` leads to `/a`. After a delimiter (`/地図`, `=東京`) they belong to the URL.
  */
-function withoutAdjoiningWords(url: string): string {
+function withoutAdjacentWords(url: string): string {
   if (!nonAscii.test(url)) return url
   for (let at = 1; at < url.length; at++) {
     if (spaceless.test(url.charAt(at)) && /[0-9A-Za-z]/.test(url.charAt(at - 1))) return url.slice(0, at)
@@ -108,7 +108,10 @@ function withoutAdjoiningWords(url: string): string {
   return url
 }
 
-/** Without the sentence's punctuation at its end; a closing bracket stays if it was opened within. */
+/**
+ * Removes the punctuation of the sentence at the end. A closing bracket is kept if the URL contains its opening
+ * bracket.
+ */
 function trimUrl(url: string): string {
   const excess = new Map<string, number>()
   for (const [closer, opener] of openers) {
@@ -119,7 +122,7 @@ function trimUrl(url: string): string {
     const last = url.charAt(end - 1)
     const surplus = excess.get(last)
     if (surplus !== undefined && surplus > 0) excess.set(last, surplus - 1)
-    else if (!trailing.has(last)) break
+    else if (!trailingPunctuation.has(last)) break
   }
   return url.slice(0, end)
 }

@@ -1,23 +1,32 @@
 import { Parser } from 'htmlparser2'
+import type { Link } from '../message.js'
 import { StyleReader, type Color, type StyleEffect } from './hidden-style.js'
 import { LinkCollector, TextFlow } from './html-links.js'
-import type { Link } from '../message.js'
 
-/** What a reader of an HTML mail sees, and what can be followed from there. */
+/** The text that a reader of an HTML mail sees, and its links. */
 export interface HtmlContent {
-  /** One line a block, white space collapsed. */
+  /** One line per block, with white space collapsed. */
   text: string
-  /** Anchors, areas and forms that lead to http or https, in order, repeats kept. */
+  /** Anchors, areas and forms with an http or https address, in order, including repeats. */
   links: Link[]
-  /** Where in `text` the words of those anchors stand: start and end of each, in order. */
+  /** The positions in `text` of the texts of anchors, in order. */
   linkRanges: { start: number; end: number }[]
-  /** Whether there were more links, or longer ones, than are kept. */
+  /** Whether links were left out because of their number or length. */
   areLinksCut: boolean
 }
 
-const unseen = new Set(['head', 'style', 'script', 'title', 'template', 'iframe', 'object', 'datalist'])
+const ignoredElements = new Set([
+  'head',
+  'style',
+  'script',
+  'title',
+  'template',
+  'iframe',
+  'object',
+  'datalist',
+])
 
-const blocks = new Set(
+const blockElements = new Set(
   (
     'address article aside blockquote body br button caption center dd details dir div dl dt fieldset figcaption ' +
     'figure footer form h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol optgroup option p pre section ' +
@@ -25,11 +34,11 @@ const blocks = new Set(
   ).split(' '),
 )
 
-/** The parser's own work grows with the nesting; no mail that is meant to be read comes near this. */
+/** The parser's time grows with the nesting. No normal mail comes near this limit. */
 const maxNesting = 1_000
 const sliceLength = 65_536
 
-/** Reads HTML in one pass. Never fails; what is nested absurdly deep is left out together with all after it. */
+/** Reads HTML in one pass. Never fails. If elements are nested above the limit, the rest of the mail is left out. */
 export function readHtml(html: string): HtmlContent {
   const reader = new HtmlReader()
   const parser = new Parser(reader, { decodeEntities: true })
@@ -40,7 +49,7 @@ export function readHtml(html: string): HtmlContent {
   return reader.finish()
 }
 
-/** What of its style an element hands down to those within. */
+/** The styles that inner elements inherit. */
 interface Inherited {
   depth: number
   isTiny: boolean
@@ -54,33 +63,33 @@ class HtmlReader {
   private readonly links = new LinkCollector()
   private readonly styles = new StyleReader()
   private readonly inherited: Inherited[] = []
-  /** Whether text here has no size, or the colour of what is behind it. */
-  private isFaded = false
+  /** Whether text at this position is too small to be read, or has the colour of its background. */
+  private isUnreadable = false
   private depth = 0
-  /** Elements open at and within the outermost one that is not shown. */
-  private unseenDepth = 0
-  /** Whether that one holds no text to be shown at all, as `style` does. */
-  private isForeign = false
+  /** Number of open elements from the outermost hidden one inwards; 0 if none is hidden. */
+  private hiddenDepth = 0
+  /** Whether the outermost hidden element contains no text for readers, like `style`. */
+  private isIgnored = false
 
   onopentag(name: string, attributes: Record<string, string>): void {
     this.depth++
     if (this.depth > maxNesting) this.isTooDeep = true
     if (this.isTooDeep) return
-    if (this.unseenDepth > 0) this.unseenDepth++
+    if (this.hiddenDepth > 0) this.hiddenDepth++
     else {
       const effect = this.styles.effectOf(name, attributes)
       if (effect !== null) this.inherit(effect)
-      this.isForeign = unseen.has(name)
-      if (this.isForeign || effect?.isGone === true) this.unseenDepth = 1
+      this.isIgnored = ignoredElements.has(name)
+      if (this.isIgnored || effect?.isHidden === true) this.hiddenDepth = 1
     }
     this.links.open(name, attributes, this.flow.text.length, this.isHidden)
-    if (this.unseenDepth > 0) return
+    if (this.hiddenDepth > 0) return
     if (name === 'pre') this.flow.startLines()
     this.separate(name)
   }
 
   ontext(data: string): void {
-    if (this.isTooDeep || (this.unseenDepth > 0 && this.isForeign)) return
+    if (this.isTooDeep || (this.hiddenDepth > 0 && this.isIgnored)) return
     this.links.addText(data, this.isHidden)
     if (!this.isHidden) this.flow.add(data)
   }
@@ -88,14 +97,14 @@ class HtmlReader {
   onclosetag(name: string): void {
     if (!this.isTooDeep) {
       this.links.close(name, this.flow.text.length)
-      if (this.unseenDepth > 0) this.unseenDepth--
+      if (this.hiddenDepth > 0) this.hiddenDepth--
       else {
         if (name === 'pre') this.flow.endLines()
         this.separate(name)
       }
       if (this.inherited.at(-1)?.depth === this.depth) {
         this.inherited.pop()
-        this.isFaded = isFaded(this.inherited.at(-1))
+        this.isUnreadable = isUnreadable(this.inherited.at(-1))
       }
     }
     this.depth--
@@ -108,7 +117,7 @@ class HtmlReader {
   }
 
   private get isHidden(): boolean {
-    return this.unseenDepth > 0 || this.isFaded
+    return this.hiddenDepth > 0 || this.isUnreadable
   }
 
   private inherit({ isTiny, color, background }: StyleEffect): void {
@@ -121,11 +130,11 @@ class HtmlReader {
       background: background === undefined ? outer.background : background,
     }
     this.inherited.push(inner)
-    this.isFaded = isFaded(inner)
+    this.isUnreadable = isUnreadable(inner)
   }
 
   private separate(name: string): void {
-    if (blocks.has(name)) {
+    if (blockElements.has(name)) {
       this.flow.breakLine()
       this.links.separateWords()
     } else if (name === 'td' || name === 'th') {
@@ -135,7 +144,7 @@ class HtmlReader {
   }
 }
 
-function isFaded(style: Inherited | undefined): boolean {
+function isUnreadable(style: Inherited | undefined): boolean {
   if (style === undefined) return false
   const { isTiny, color, background } = style
   return isTiny || color === 'transparent' || (color !== null && color === background)
