@@ -77,7 +77,7 @@ export const strongWords = words({
     暗証番号, パスコード, 受取コード, 일회용, {인증|인증_|확인|확인_|보안|보안_|로그인_|본인확인_}{번호|코드}`,
 })
 
-/** Words that name codes among other things. */
+/** Words that may name a code or something else. */
 export const weakWords = words(`
   code$, codes$, código, codigo, codice, ^cod$, ^codul, ^codi$, koodi, kood$, ^kod$, ^kode$, ^koden, ^kodu,
   ^kodot, ^kodom, ^kodja, ^koda$, ^kodo$, ^kodą$, ^kodi, ^kodas, ^kods$, kód, ^код, κωδικ, mã_, รหัส, โค้ด, رمز,
@@ -88,7 +88,7 @@ export const weakWords = words(`
   salasana, hasło, heslo, jelszó, parol, şifre, пароль, 密码, 密碼, 代码, 代碼, 數字碼, パスワード, 비밀번호
 `)
 
-/** Words for signing in. They name no number, but say why one is there. */
+/** Words for signing in. They do not name a code, but suggest that a number is one. */
 export const signInWords = words(`
   anmelden, einloggen, connecter, iniciar sesión, inicia sesión, accedi, accedere, entrar, inloggen, te loggen,
   logga in, loggar in, log ind, logge ind, logg inn, logge inn, logg på, logge på, kirjaud, zalogować, zaloguj,
@@ -97,7 +97,7 @@ export const signInWords = words(`
   {sign|signing|log|logging}{-in|_in|in|_up|-up|up|_on|-on}
 `)
 
-/** What mails with codes also speak of: confirming, and digits to type. */
+/** Other words that are frequent in mails with codes: for confirming, and for digits. */
 export const confirmingWords = words(`
   confirm, authenticat, bestätig, anmeld, connexion, potwierdź, giriş, ^вход, ^вхід, 인증, authentif, digits,
   ziffern, chiffres, dígitos, cifre, cifras, cijfers, siffror, siffer, cyfr, číslic, számjegy, ψηφί, haneli,

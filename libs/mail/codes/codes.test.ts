@@ -1,6 +1,6 @@
-import { findCodes } from './codes.js'
-import { readHtml } from '../links/visible-text.js'
 import fc from 'fast-check'
+import { readHtml } from '../links/visible-text.js'
+import { findCodes } from './codes.js'
 
 interface Sent {
   subject?: string
@@ -11,7 +11,7 @@ interface Sent {
 const codesIn = ({ subject, text, html }: Sent) =>
   findCodes(subject ?? null, text ?? null, html === undefined ? null : readHtml(html).text, 20)
 
-const told: { send: Sent; expect: string }[] = [
+const mailsWithCode: { send: Sent; expect: string }[] = [
   { send: { text: 'Your verification code is 493201.' }, expect: '493201' },
   { send: { text: 'Your verification code is 493-201.' }, expect: '493201' },
   { send: { text: '493 201 is your Example code' }, expect: '493201' },
@@ -115,15 +115,15 @@ const told: { send: Sent; expect: string }[] = [
   { send: { text: '您的验证码是604418，请访问https://x.example/v?code=771204完成验证' }, expect: '604418' },
 ]
 
-describe('a one-time code is found, and is the best', () => {
-  test.each(told)('$expect in $send', ({ send, expect: value }) => {
+describe('a one-time code is found as the most likely one', () => {
+  test.each(mailsWithCode)('$expect in $send', ({ send, expect: value }) => {
     const [best] = codesIn(send)
     expect(best?.value).toBe(value)
     expect(best?.confidence).toBeGreaterThanOrEqual(0.5)
   })
 })
 
-const traps: Sent[] = [
+const mailsWithoutCode: Sent[] = [
   { text: 'Copyright © 2024 Example Inc. All rights reserved.' },
   { text: 'Your order 4829156 has shipped.' },
   { subject: 'Invoice 204815', text: 'Invoice number: 204815\nAmount due: $1,250.00' },
@@ -190,11 +190,11 @@ const traps: Sent[] = [
   {},
 ]
 
-describe('what only looks like a code is none', () => {
-  test.each(traps)('%j', (send) => expect(codesIn(send)).toEqual([]))
+describe('no code is found', () => {
+  test.each(mailsWithoutCode)('%j', (send) => expect(codesIn(send)).toEqual([]))
 })
 
-test('the text stands as in the mail, the value as it is typed', () => {
+test('`text` is as in the mail, and `value` as a user types it', () => {
   expect(codesIn({ subject: 'Your code: G-123456' })).toMatchObject([{ value: '123456', text: 'G-123456' }])
   expect(codesIn({ text: 'Your code is 493-201' })).toMatchObject([{ value: '493201', text: '493-201' }])
   expect(codesIn({ text: '認証コード：１２３４５６' })).toMatchObject([
@@ -202,7 +202,7 @@ test('the text stands as in the mail, the value as it is typed', () => {
   ])
 })
 
-test('of a list of codes, all are', () => {
+test('all codes of a list are found', () => {
   const list = '48201933\n10394857\n66201948\n'
   const values = ['48201933', '10394857', '66201948']
   for (const text of [list, list.replaceAll('\n', ', '), '1. 4820 1933\n2. 1039 4857\n3. 6620 1948']) {
@@ -211,7 +211,7 @@ test('of a list of codes, all are', () => {
   expect(codesIn({ text: 'Login code 604418 | 4820\n' }).map(({ value }) => value)).toEqual(['604418'])
 })
 
-test('a code in every part of a mail is one code', () => {
+test('a code that is in several parts of a mail is listed once', () => {
   const sent = {
     subject: 'Code 493201',
     text: 'Your code is 493 201',
@@ -220,7 +220,7 @@ test('a code in every part of a mail is one code', () => {
   expect(codesIn(sent).map(({ value }) => value)).toEqual(['493201'])
 })
 
-test('the best comes first', () => {
+test('codes are listed by confidence, the highest first', () => {
   const sent = {
     text: 'Your verification code is 493201\n\nIf asked, the backup is in line with code page entries 771204',
   }
@@ -230,23 +230,11 @@ test('the best comes first', () => {
 })
 
 const words = fc.constantFrom(
-  'code',
-  'is',
-  'your',
-  '493201',
-  '12-34',
-  'G-1234',
-  '-',
-  ' ',
-  '\n',
-  ':',
-  'X7K9QP',
-  '１２',
-  '.',
-  '#',
+  ...['code', 'is', 'your', '493201', '12-34', 'G-1234', 'X7K9QP', '１２'],
+  ...['-', ' ', '\n', ':', '.', '#'],
 )
 
-test('whatever is sent, values hold no separators, are there in the text, and confidences are probabilities', () => {
+test('in any input, values have no separators, texts are those of the mail, and confidences are between 0 and 1', () => {
   fc.assert(
     fc.property(
       fc.oneof(

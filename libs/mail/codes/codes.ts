@@ -1,22 +1,30 @@
+import { bareUrls } from '../links/links.js'
 import type { OneTimeCode } from '../message.js'
 import { confirmingWords, signInWords, strongWords, weakWords } from './code-words.js'
 import { handoverWords } from './instructions.js'
+import { textBefore } from './mentions.js'
 import { appointmentWords, approvalWords, promotionWords, receiptWords } from './number-words.js'
-import { isYear, lowerCase, placesIn, type Evidence, type Place } from './surroundings.js'
+import {
+  candidatesInContext,
+  isYear,
+  lowerCase,
+  type CandidateInContext,
+  type Evidence,
+} from './surroundings.js'
 import { Vocabulary } from './vocabulary.js'
-import { bareUrls } from '../links/links.js'
 
-/** Characters of each of subject, text and visible text that are searched. */
-const maxSearched = 262_144
-/** Characters of each that say what the mail is about. */
-const maxTopic = 4_096
+/*
+ * Finds one-time codes in a mail: what has the form of a code (`candidates.ts`), and is named as one by the words
+ * around it (`surroundings.ts`), unless the mail is about something else.
+ */
+
+/** Characters of each of subject, text and visible text that are searched for codes. */
+const maxSearchedLength = 262_144
+/** Characters of each that decide what the mail is about. */
+const maxTopicLength = 4_096
 const minConfidence = 0.3
 
-/**
- * One-time codes of a mail, best first: what has the form of a code (`candidates.ts`) and is named as one by the
- * words around it (`surroundings.ts`), unless the mail is about something else. `visible` is what a reader sees of
- * its HTML.
- */
+/** The one-time codes of a mail, the most likely one first. `visible` is the visible text of its HTML. */
 export function findCodes(
   subject: string | null,
   text: string | null,
@@ -24,14 +32,16 @@ export function findCodes(
   maxCodes: number,
 ): OneTimeCode[] {
   const isReply = subject !== null && isReplySubject(subject)
-  const originals = [isReply ? '' : subject, text, visible].map((part) => (part ?? '').slice(0, maxSearched))
-  const searched = originals.map((part) => searchedText(part, isReply))
+  const originals = [isReply ? '' : subject, text, visible].map((part) =>
+    (part ?? '').slice(0, maxSearchedLength),
+  )
+  const searched = originals.map((part) => searchableText(part, isReply))
   const topic = new Topic(searched)
   const best = new Map<string, OneTimeCode>()
   for (const [index, part] of searched.entries()) {
-    for (const place of placesIn(part)) {
-      const { value, start, end } = place
-      const confidence = confidenceIn(place, topic)
+    for (const candidate of candidatesInContext(part)) {
+      const { value, start, end } = candidate
+      const confidence = confidenceOf(candidate, topic)
       if (confidence < Math.max(minConfidence, best.get(value)?.confidence ?? 0)) continue
       best.set(value, { value, text: originals[index]?.slice(start, end) ?? '', confidence })
     }
@@ -52,9 +62,9 @@ const receipts = new Vocabulary({ receipt: receiptWords })
 const handovers = new Vocabulary({ handover: handoverWords })
 const approvals = new Vocabulary({ approval: approvalWords })
 
-/** What a mail is about. */
+/** What a mail is about. Computed only for mails with candidates. */
 class Topic {
-  private read: string | null = null
+  private lowerText: string | null = null
   private kinds: ReturnType<typeof topics.kindsIn> | null = null
 
   constructor(private readonly parts: readonly string[]) {}
@@ -64,41 +74,45 @@ class Topic {
   }
 
   get text(): string {
-    return (this.read ??= lowerCase(this.parts.map((part) => part.slice(0, maxTopic)).join('\n')))
+    return (this.lowerText ??= lowerCase(this.parts.map((part) => part.slice(0, maxTopicLength)).join('\n')))
   }
 }
 
-function confidenceIn(place: Place, topic: Topic): number {
-  const { evidence } = place
-  const confidence = evidence === null ? unnamed(place, topic) : ofForm(place, evidence)
-  if (confidence <= 0 || evidence === null) return confidence
-  if (evidence.isForHandover && !handovers.isIn(topic.text)) return 0
-  if (topic.has('appointment') || isForEverybody(place, evidence, topic)) return 0
-  return isCardApproval(place, topic) ? 0 : confidence
+function confidenceOf(candidate: CandidateInContext, topic: Topic): number {
+  const { evidence } = candidate
+  if (evidence === null) return confidenceWithoutEvidence(candidate, topic)
+  const confidence = confidenceByForm(candidate, evidence)
+  if (confidence <= 0) return confidence
+  if (evidence.isForHandover && !handovers.matches(topic.text)) return 0
+  if (topic.has('appointment') || isPromotionCode(candidate, evidence, topic)) return 0
+  return isCardApproval(candidate, topic) ? 0 : confidence
 }
 
-/** Digits alone on a line: "493201" in a mail about signing in, or in a language that has no words here. */
-function unnamed({ isAlone, form, value }: Place, topic: Topic): number {
+/** Digits alone on a line: "493201" in a mail about signing in, or in a language without words in the lists. */
+function confidenceWithoutEvidence({ isAlone, form, value }: CandidateInContext, topic: Topic): number {
   if (!isAlone || form !== 'digits' || isYear(value)) return 0
   if (topic.has('code') || topic.has('confirming')) return value.length >= 6 ? 0.65 : 0.5
   return value.length === 6 ? 0.35 : 0
 }
 
-/** Promotion codes are words or round numbers: "enter the code 739 004 at checkout" is for one reader. */
-function isForEverybody({ form, value }: Place, { isDirect, isStrong }: Evidence, topic: Topic): boolean {
-  const isForOne = isStrong || (isDirect && form === 'digits' && value.length >= 6)
-  return !isForOne && topic.has('promotion') && !topic.has('code')
+/** Promotion codes are words or short numbers: "enter the code 739 004 at checkout" is a one-time code. */
+function isPromotionCode(
+  { form, value }: CandidateInContext,
+  { isDirect, isStrong }: Evidence,
+  topic: Topic,
+): boolean {
+  const isPersonal = isStrong || (isDirect && form === 'digits' && value.length >= 6)
+  return !isPersonal && topic.has('promotion') && !topic.has('code')
 }
 
-/** "Auth code 604418" on the receipt of a card payment: nobody types it. */
-function isCardApproval({ lower, start }: Place, topic: Topic): boolean {
-  const before = lower.slice(Math.max(0, start - 60), start)
-  return approvals.isIn(before) && receipts.isIn(topic.text)
+/** "Auth code 604418" on the receipt of a card payment is not for typing. */
+function isCardApproval({ lower, start }: CandidateInContext, topic: Topic): boolean {
+  return approvals.matches(textBefore(lower, start, 60)) && receipts.matches(topic.text)
 }
 
-/** The rarer a form is for codes, or the commoner for other things, the more has to be said of it. */
-function ofForm(
-  { form, start, end, value, isAlone }: Place,
+/** A form that is rare for codes, or frequent for other things, needs more evidence. */
+function confidenceByForm(
+  { form, start, end, value, isAlone }: CandidateInContext,
   { confidence, isDirect, isStrong }: Evidence,
 ): number {
   if (confidence === 0) return 0
@@ -106,18 +120,18 @@ function ofForm(
   switch (form) {
     case 'digits':
       if (isYear(value) || isCalendarDate(value)) return isClear ? confidence - 0.2 : 0
-      // Years, house numbers and postcodes are of this length too.
+      // Years, house numbers and postcodes also have this length.
       if (!isClear && value.length < 6) return confidence < 0.6 ? 0 : confidence - 0.15
       return value.length === 6 ? confidence + 0.03 : confidence
     case 'capitals-and-digits':
       return isClear ? confidence - 0.03 : 0
     case 'letters-and-digits':
-      // Tokens, host names and signatures have this form too.
+      // Tokens, host names and signatures also have this form.
       return isDirect || (isAlone && isStrong) ? confidence - 0.2 : 0
     case 'uneven-groups':
       return (isDirect && isStrong) || isAlone ? confidence - 0.2 : 0
     case 'capitals':
-      // Headings and buttons are words in capitals.
+      // Headings and buttons often have words in capitals.
       if (!isClear || !isUnlikeWord(value)) return 0
       return end - start > value.length ? confidence - 0.15 : confidence - 0.25
   }
@@ -131,16 +145,16 @@ function isUnlikeWord(value: string): boolean {
   return !/[AEIOUY]/.test(value) || /[^AEIOUY]{4}/.test(value)
 }
 
-/** Stands in for what is not searched; neither letter nor digit. */
+/** Replaces characters that are not searched. Neither a letter nor a digit. */
 const blank = '\ue000'
 
 /**
- * A text as it is searched for codes: digits of all scripts and fullwidth characters as ASCII; addresses, account
- * numbers and what the mail quotes blanked out. Every position stays as it is in `text`.
+ * Prepares a text for the search: converts digits of all scripts and fullwidth characters to ASCII, and blanks out
+ * addresses, account numbers and quoted mails. Positions are the same as in `text`.
  */
-export function searchedText(text: string, isReply: boolean): string {
+function searchableText(text: string, isReply: boolean): string {
   const plain = toAscii(text)
-  const ranges = [...quotedRanges(plain, isReply), ...addresses(plain)].sort((a, b) => a.start - b.start)
+  const ranges = [...quotedRanges(plain, isReply), ...addressRanges(plain)].sort((a, b) => a.start - b.start)
   const pieces: string[] = []
   let done = 0
   for (const { start, end } of ranges) {
@@ -152,7 +166,9 @@ export function searchedText(text: string, isReply: boolean): string {
   return done === 0 ? plain : pieces.join('') + plain.slice(done)
 }
 
-/** The zeros of Arabic, Persian, the scripts of India, Thai, Lao, Burmese and Khmer; nine digits follow each. */
+/**
+ * The zeros of Arabic, Persian, the scripts of India, Thai, Lao, Burmese and Khmer. The other nine digits follow each.
+ */
 const zeros = Array.from('٠۰०০੦૦୦௦౦೦൦๐໐၀០', (zero) => zero.charCodeAt(0))
 const asciiDigits = new Map(
   zeros.flatMap((zero) => Array.from({ length: 10 }, (_, digit) => [zero + digit, String(digit)])),
@@ -173,48 +189,51 @@ interface Range {
 
 const rangeOf = ({ index, 0: { length } }: RegExpExecArray): Range => ({ start: index, end: index + length })
 
-// ISO 13616: a country, two check digits, and up to 30 characters in fours.
+// ISO 13616: a country, two check digits, and up to 30 characters in groups of four.
 const iban = /(?<![0-9A-Za-z])[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){2,7}(?: ?[0-9A-Z]{1,3})?(?![0-9A-Za-z])/g
 
-/** URLs, mailboxes and bank accounts. No code stands there, and their words are none of the mail's own. */
-function* addresses(text: string): Generator<Range> {
+/** URLs, email addresses and bank accounts. They contain no codes, and their words say nothing about a code. */
+function* addressRanges(text: string): Generator<Range> {
   if (text.includes('://')) yield* bareUrls(text)
   if (text.includes('www.')) for (const match of text.matchAll(/www\.[^\s<>"]+/gi)) yield rangeOf(match)
   for (const match of text.matchAll(iban)) if (match[0].length >= 15) yield rangeOf(match)
   for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1)) {
     let start = at
-    while (at - start < maxMailboxSide && isMailboxCharacter(text.charCodeAt(start - 1))) start--
+    while (at - start < maxAddressSide && isAddressCharacter(text.charCodeAt(start - 1))) start--
     let end = at + 1
-    while (end - at < maxMailboxSide && isMailboxCharacter(text.charCodeAt(end))) end++
+    while (end - at < maxAddressSide && isAddressCharacter(text.charCodeAt(end))) end++
     if (start < at) yield { start, end }
   }
 }
 
-const maxMailboxSide = 64
-const mailboxCharacters = new Set(Array.from('.+-_', (character) => character.charCodeAt(0)))
+const maxAddressSide = 64
+const addressCharacters = new Set(Array.from('.+-_', (character) => character.charCodeAt(0)))
 
-function isMailboxCharacter(code: number): boolean {
+function isAddressCharacter(code: number): boolean {
   const isDigit = code >= 0x30 && code <= 0x39
   const letter = code | 0x20
-  return isDigit || (code < 0x80 && letter >= 0x61 && letter <= 0x7a) || mailboxCharacters.has(code)
+  return isDigit || (code < 0x80 && letter >= 0x61 && letter <= 0x7a) || addressCharacters.has(code)
 }
 
 const replySubject =
   /^\s{0,9}(?:re|aw|antw|sv|vs|odp|ynt|res|rif|ref|ha|回复|回覆|答复|відп|отв)\s{0,3}(?:\[\d+\])?\s{0,3}[:：]/i
 
-/** Whether a subject is that of a reply, which repeats the mail that it answers. */
-export function isReplySubject(subject: string): boolean {
+/** Whether a subject is that of a reply, which repeats the subject of the original mail. */
+function isReplySubject(subject: string): boolean {
   return replySubject.test(subject)
 }
 
-// "On … wrote:" in the languages of the common mail programs.
+// "On … wrote:" in the languages of common mail programs.
 const attribution =
   /(?:wrote|schrieb|a écrit|escribió|escreveu|ha scritto|schreef|skrev|kirjoitti|napisał|napisał\(a\)|napsal|napísal|írta|a scris|έγραψε|yazdı|пише|написал|написала|написав|كتب|כתב|نوشت|เขียนว่า|đã viết|menulis|写道|寫道|のメール|님이 작성)\s{0,2}[:：]$/i
 const originalMessage =
   /^-{2,20}\s{0,3}(?:original message|ursprüngliche nachricht|message d'origine|mensaje original|mensagem original|messaggio originale|oorspronkelijk bericht|ursprungligt meddelande|原始邮件|原始郵件|исходное сообщение)/i
 const forwarded = /^(?:-{2,20}\s{0,3}(?:forwarded|weitergeleitet)|begin forwarded)/i
 
-/** Lines behind `>`, and in a reply all behind "On … wrote:" or "Original Message". A forwarded mail is not quoted. */
+/**
+ * Lines that begin with `>`, and in a reply everything after "On … wrote:" or "Original Message". Forwarded mail does
+ * not count.
+ */
 function* quotedRanges(text: string, isReply: boolean): Generator<Range> {
   for (let start = 0; start < text.length;) {
     const lineFeed = text.indexOf('\n', start)

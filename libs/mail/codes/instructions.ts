@@ -1,52 +1,55 @@
 import { signInWords } from './code-words.js'
-import { upTo } from './candidates.js'
+import { upTo } from './mentions.js'
 import { Vocabulary, words, type Found } from './vocabulary.js'
 
-/** What a sentence asks its reader to do with a number in it. */
+/** What a sentence tells its reader to do with a number in it. */
 export interface Instruction {
-  /** To type it, or to use it or give it to somebody. */
-  kind: 'entering' | 'handing'
-  /** Whether the sentence says what for, and codes are for that. */
+  /** `entering` means to type the number, `using` to use it or give it to somebody. */
+  kind: 'entering' | 'using'
+  /** Whether the sentence names a purpose of codes. */
   hasPurpose: boolean
 }
 
 const maxGapBefore = 40
-const maxGapBehind = 24
+const maxGapAfter = 24
 
 /**
- * The instruction around a number, from its sentence before it and the text behind it, both lower-cased. In many
- * languages the verb stands behind: "604418 を入力", "604418 kodunu girin". If something names another number up to
- * `named`, only a verb after that counts.
+ * The instruction for a number. `before` is its sentence up to the number, `after` the text after it, both in lower
+ * case. In many languages the verb comes after the number: "604418 を入力", "604418 kodunu girin". If `labelEnd` is set,
+ * words up to that position name another kind of number, so only a later verb before the number counts.
  */
-export function instructionAround(before: string, behind: string, named = 0): Instruction | null {
-  const rest = upTo(behind, /[.!?;。！？；\n]/)
+export function instructionAround(before: string, after: string, labelEnd = 0): Instruction | null {
+  const rest = upTo(after, /[.!?;。！？；\n]/)
   const ahead = before.slice(-120)
-  const leastStart = named - (before.length - ahead.length)
+  const minStart = labelEnd - (before.length - ahead.length)
   const leading = verbIn(verbsBefore.wordsIn(ahead), ({ start, end }) => {
-    return start >= leastStart && isShortGap(ahead.slice(end), maxGapBefore)
+    return start >= minStart && isShortGap(ahead.slice(end), maxGapBefore)
   })
   const near = rest.slice(0, 60)
   const verb =
     leading ??
-    (named > 0
+    (labelEnd > 0
       ? null
-      : verbIn(verbsBehind.wordsIn(near), ({ start }) => isShortGap(near.slice(0, start), maxGapBehind)))
+      : verbIn(verbsAfter.wordsIn(near), ({ start }) => isShortGap(near.slice(0, start), maxGapAfter)))
   if (verb === null) return null
   // In "to open 120433 accounts" the verb is not its own purpose.
   const preamble = leading === null ? ahead : ahead.slice(0, leading.start)
-  return { kind: verb.kind, hasPurpose: [rest, preamble].some((text) => purposes.isIn(text)) }
+  return { kind: verb.kind, hasPurpose: [rest, preamble].some((text) => purposes.matches(text)) }
 }
 
-/** Whether lower-cased text asks its reader to type something. */
-export function asksToEnter(text: string): boolean {
+/** Whether a lower-case text tells its reader to type something. */
+export function hasEnteringVerb(text: string): boolean {
   const kinds = verbsBefore.kindsIn(text)
   if (kinds.has('forbidding')) return false
-  return kinds.has('entering') || verbsBehind.kindsIn(text).has('entering')
+  return kinds.has('entering') || verbsAfter.kindsIn(text).has('entering')
 }
 
 type Verb = Found<Instruction['kind']>
 
-/** The nearest verb of entering, or else the first of handing; none in a sentence that forbids: "Never use 123456". */
+/**
+ * The last verb for entering that is near the number, or else the first for using. Null if the sentence forbids it:
+ * "Never use 123456".
+ */
 function verbIn(
   found: readonly Found<Instruction['kind'] | 'forbidding'>[],
   isNear: (word: Verb) => boolean,
@@ -59,11 +62,11 @@ function verbIn(
   return verb
 }
 
-function isShortGap(gap: string, longest: number): boolean {
-  return gap.length <= longest && !/[\d,;!?，；]/.test(gap)
+function isShortGap(gap: string, maxLength: number): boolean {
+  return gap.length <= maxLength && !/[\d,;!?，；]/.test(gap)
 }
 
-/** Verbs of typing. A number next to one is meant to be typed. */
+/** Verbs for typing a number. */
 const enteringWords = words({
   English: `
     ^enter$, ^entering$, ^copy$, ^type$, ^typing$, ^key in, ^input$, ^paste$, ^punch in, ^fill in, ^submit$,
@@ -100,8 +103,11 @@ const enteringWords = words({
     输入, 輸入, 填写, 填寫, 键入, 鍵入, 填入`,
 })
 
-/** Verbs of using and giving. They need a purpose: "use 493201 to sign in". */
-const handingWords = words(`
+/**
+ * Verbs for using or giving a number. Without a purpose, as in "use 493201 to sign in", they count only in mail about a
+ * parcel or a ride.
+ */
+const usingWords = words(`
   ^use$, ^using$, ^give$, ^tell$, ^show$, ^quote$, ^say$, ^read out, ^provide$, ^present$, ^share$, ^open$,
   ^unlock$, ^with$, ^hand over, ^mention$, ^press$, ^dial in$, ^punch$, ^put$, ^add$, ^verwende, ^nutze,
   ^benutze, ^nennen, ^nenne$, ^zeigen, ^zeige$, ^sagen sie, ^sag$, ^mit$, ^öffne, ^gebruik, ^geef$, ^toon$,
@@ -124,8 +130,8 @@ const handingWords = words(`
   告诉, 告訴, 提供
 `)
 
-/** Verbs of typing that stand behind the number. */
-const enteringBehindWords = words(`
+/** Verbs for typing that come after the number. */
+const enteringAfterWords = words(`
   eingeben, einzugeben, eintippen, eintragen, ^invoeren, ^invullen, ^intypen, in te voeren, ^girin, ^giriniz,
   ^yazın, ^tuşlayın, ^girerek, ^yazarak, daxil edin, енгізіңіз, ^kiriting, оруулна уу, შეიყვანეთ, ჩაწერეთ,
   մուտքագրեք, ^megadás, ^beírás, وارد کن, وارد نما, را وارد, درج کریں, درج کیجیے, दर्ज कर, डालें, डालिए, डालकर,
@@ -134,15 +140,15 @@ const enteringBehindWords = words(`
   넣어 주, 눌러 주
 `)
 
-/** Verbs of using and giving that stand behind the number. */
-const handingBehindWords = words(`
+/** Verbs for using or giving that come after the number. */
+const usingAfterWords = words(`
   verwenden, benutzen, nennen, vorzeigen, ^kullanın, ^kullanarak, ^söyleyin, ^gösterin, istifadə ed, استفاده کن,
   بگویید, بدهید, ارائه, استعمال کر, बताएं, बताएँ, बताइए, दिखाएं, दिखाएँ, का उपयोग, का इस्तेमाल, ব্যবহার কর, বলুন,
   வழங்க, தெரிவி, を使, をお使, を伝え, をお伝え, を提示, をご提示, をお見せ, を見せ, 사용, 제시, 알려, 보여,
   말씀
 `)
 
-/** What codes are typed or given for. */
+/** Purposes of codes. */
 const purposeWords = words(`
   {reset|login|log-in|sign-in|sign-up|activation|verification|confirmation|pairing}{_page|_screen|_form},
   {^to|^and|^then}{_confirm|_verify|_continue|_proceed|_finish|_complete|_activate|_approve|_unlock|_open|
@@ -176,7 +182,7 @@ const purposeWords = words(`
   受け取, 再設定, 확인, 인증, 계속, 완료, 활성화, 열려, 열기, 여세, 여시, 받으, 재설정
 `)
 
-/** Words for a parcel or a ride: who asks for the number, and what it opens. */
+/** Words for parcels and rides: couriers, drivers and lockers, which need a code. */
 export const handoverWords = words(`
   courier, driver, locker, ^rider, ^your ride, ^trip$, ^taxi, ^course$, ^fahrt$, ^viaje, ^corsa$, ^viagem,
   ^поездк, ^поїздк, ^przejazd, bote$, boten$, kurier, zusteller, fahrer, paketfach, schließfach, packstation,
@@ -189,7 +195,7 @@ export const handoverWords = words(`
   ドライバー, ロッカー, 배달, 기사, 택배, 보관함
 `)
 
-/** Words of forbidding. The number next to them is an example. */
+/** Words that forbid something. The number in such a sentence is an example. */
 const forbiddingWords = words(`
   ^never$, ^don't$, ^don’t$, do not, ^avoid, ^cannot$, ^nicht$, ^niemals$, ^keine, ^jamais$, n'utilisez,
   n’utilisez, ^nunca$, ^não$, ^nao$, ^non$, ^mai$, ^niet$, ^nooit$, ^aldrig$, ^inte$, ^ikke$, ^aldri$, ^älä$,
@@ -199,12 +205,12 @@ const forbiddingWords = words(`
 
 const verbsBefore = new Vocabulary({
   entering: enteringWords,
-  handing: handingWords,
+  using: usingWords,
   forbidding: forbiddingWords,
 })
-const verbsBehind = new Vocabulary({
-  entering: enteringBehindWords,
-  handing: handingBehindWords,
+const verbsAfter = new Vocabulary({
+  entering: enteringAfterWords,
+  using: usingAfterWords,
   forbidding: forbiddingWords,
 })
 const purposes = new Vocabulary({ purpose: [...signInWords, ...purposeWords, ...handoverWords] })

@@ -1,11 +1,11 @@
+import { anyEnvelope } from '#test/harness/envelope.js'
 import { readHtml } from '../links/visible-text.js'
 import { parseMail } from '../parse.js'
-import { anyEnvelope } from '#test/harness/envelope.js'
 import { findCodes } from './codes.js'
 
-/** Short mails that were written by hand, by kind: the text, and the codes that its reader would type. */
+/** Short mails by kind: the text, and the codes that its reader would type. */
 const texts: Record<string, (readonly [text: string, ...codes: string[]])[]> = {
-  'a masked card or account number beside the word': [
+  'a masked card or account number beside a code': [
     ['Your code is 493201 for card xxxx1234.', '493201'],
     ['Use code 493201 to confirm the purchase with your card **1234.', '493201'],
     ['493201 is the OTP for your txn of INR 4,500.00 at BigStore on card XX1234. Do not share it.', '493201'],
@@ -98,7 +98,7 @@ const texts: Record<string, (readonly [text: string, ...codes: string[]])[]> = {
     ['Your login code is 493201. Your pickup code is 4417.', '493201', '4417'],
     ['Numbers of this week:\n\n48201933\n10394857\n'],
   ],
-  'a line of its own': [
+  'a number alone on its line': [
     ['Your verification code:\n\n493201\n\nIt expires soon.', '493201'],
     ['493201\n\nThis is your verification code.', '493201'],
     ['Enter this code to finish signing in\n\n    493 201\n', '493201'],
@@ -137,7 +137,7 @@ const texts: Record<string, (readonly [text: string, ...codes: string[]])[]> = {
   ],
 }
 
-describe.each(Object.entries(texts))('of %s', (_, cases) => {
+describe.each(Object.entries(texts))('codes in mail with %s', (_, cases) => {
   test.each(cases)('%j', (text, ...codes) => {
     expect(findCodes(null, text, null, 20).map(({ value }) => value)).toEqual(codes)
   })
@@ -151,7 +151,7 @@ const pages: (readonly [html: string, ...codes: string[]])[] = [
   ['<p>Use this code:</p><table><tr><td><b>X7K9QP</b></td></tr></table>', 'X7K9QP'],
 ]
 
-test.each(pages)('of a table: %j', (html, ...codes) => {
+test.each(pages)('codes in a table: %j', (html, ...codes) => {
   expect(findCodes(null, null, readHtml(html).text, 20).map(({ value }) => value)).toEqual(codes)
 })
 
@@ -189,7 +189,7 @@ const sources: Record<string, (readonly [source: string, ...codes: string[]])[]>
   ],
 }
 
-describe.each(Object.entries(sources))('of %s', (_, cases) => {
+describe.each(Object.entries(sources))('codes in mail with %s', (_, cases) => {
   test.each(cases)('%j', async (source, ...codes) => {
     const { codes: found } = await parseMail(Buffer.from(source.replaceAll('\n', '\r\n')), anyEnvelope)
     expect(found.map(({ value }) => value)).toEqual(codes)

@@ -1,6 +1,6 @@
 import { words } from './vocabulary.js'
 
-/** Words for saving money, and for what is open to all, as Wi-Fi is. Such mails are full of codes for everybody. */
+/** Words of mails with codes for everybody, such as discounts, referrals and Wi-Fi passwords. */
 export const promotionWords = words(`
   % off, %off, _off with code, discount, coupon, ^promo, voucher, gift card, gift code, presale, pre-sale,
   for a free, redeem, reward code, offer code, at checkout, gutschein, rabat, aktionscode, réduction, ^remise,
@@ -16,7 +16,7 @@ export const promotionWords = words(`
   giảm giá, khuyến mãi, diskon, kode promo, 优惠, 優惠, 折扣, クーポン, 割引, 쿠폰, 할인
 `)
 
-/** Words that name another kind of number, right before it. */
+/** Words that name another kind of number, before the number. */
 export const otherNumberWords = words({
   English: `
     {tracking|error|status|response|product|zip|postal|post|area|country|dialling|dialing|source|bar|qr|uni|
@@ -94,12 +94,12 @@ export const otherNumberWords = words({
     회원번호`,
 })
 
-/** Longer than a word above, and without its meaning. */
+/** Longer words that contain one of the words above, and mean something else. */
 export const neutralWords = words(`
   order to, ordering, error-free, ports$, support$
 `)
 
-/** Words for a meeting or a journey. Its PINs and codes last as long as it does. */
+/** Words for meetings and journeys. Their PINs and codes are not one-time codes. */
 export const appointmentWords = words(`
   meeting id, conference id, webinar id, join by phone, join the meeting, dial by your location,
   dial in by phone, one tap mobile, besprechungs-id, konferenz-id, id de réunion, id de la réunion,
@@ -115,7 +115,7 @@ export const appointmentWords = words(`
   予約番号, 예약번호
 `)
 
-/** Words that say that a code can no longer be used. */
+/** Words for a code that has expired or was used. */
 export const expiredWords = words(`
   has expired, have expired, had expired, is expired, no longer valid, no longer works, has been used, was used,
   already used, is now invalid, abgelaufen, nicht mehr gültig, wurde verwendet, a expiré, n'est plus valable,
@@ -134,14 +134,14 @@ export const receiptWords = words(`
   ^квитанц, nyugta, απόδειξη, ^fiş$, dekont, إيصال, קבלה, 收据, 收據, 领収, 領収, 영수증, struk
 `)
 
-/** Words that name the approval of a payment by the bank. */
+/** Words for a bank's approval of a payment. */
 export const approvalWords = words(`
   ^auth, ^approval, ^appr, autorisierung, genehmigung, autorisation, autorización, autorização, autorizza,
   autoris, godkännande, autoryzac, autoriza, авторизац, engedély, provizyon, onay, التفويض, אישור, 授权, 授權,
   承認, 승인
 `)
 
-/** Units behind an amount, as regular expressions. */
+/** Units after an amount, as regular expressions. */
 export const units = words(String.raw`
   eur, euros?, usd, usdt, gbp, chf, inr, jpy, cny, rmb, brl, mxn, pln, czk, huf, sek, nok, dkk, ron, lei, bgn, лв,
   tl, rub, uah, грн, btc, eth, kr, kč, zł, ft, руб, ₽, ₺, ₴, ₪, ₫, đ, ฿, บาท, 元, 円, 원, ر\.س, ریال, تومان, درهم,
@@ -153,8 +153,8 @@ export const units = words(String.raw`
   wh, kcal, bytes?, pcs, stück, hz
 `)
 
-/** Whose number it is, right before it: "account 4482913", "user gamer42". */
-export const holderWords = words(`
+/** Words directly before the id of an account or user: "account 4482913", "user gamer42". */
+export const accountWords = words(`
   account, acct, konto, kontos, compte, cuenta, conta, conto, rekening, konta, účtu, účet, hesap, hesabı, аккаунта,
   аккаунту, акаунта, счета, user, username, benutzer, benutzername, utilisateur, usuario, usuário, utente,
   gebruiker, användare, bruker, bruger, player, profile, profil, workspace, tenant

@@ -1,12 +1,14 @@
 /**
- * Finds the words of several lists in lower-cased text, in one pass: a place is looked at closely only if its first
- * characters begin some word. A word counts anywhere within another, because many languages build compounds; `^` and
- * `$` bind it to the start or end of a word.
+ * Finds the words of several lists in lower-case text, in one pass: at most positions, the first characters exclude
+ * every word. A word is also found within a longer one, because many languages build compounds; `^` and `$` bind it to
+ * the start or end of a word.
  */
 export class Vocabulary<Kind extends string> {
-  /** Words whose first three characters, or two, have the same hash; the longest first. The first list is empty. */
+  /**
+   * Lists of words whose first three (or two) characters have the same hash, longest first. The first list is empty.
+   */
   private readonly lists: Word<Kind>[][] = [[]]
-  /** By hash, the index of its list. Most places in a text have the empty one. */
+  /** The index in `lists` for each hash. For most positions in a text, it is that of the empty list. */
   private readonly listOf = new Uint16Array(maxHash + 1)
 
   constructor(lists: Record<Kind, readonly string[]>) {
@@ -16,7 +18,7 @@ export class Vocabulary<Kind extends string> {
     }
   }
 
-  /** The longest word at each place, in order of where they start. They may overlap. */
+  /** The longest word at each position, in order. Words may overlap. */
   wordsIn(text: string): Found<Kind>[] {
     const found: Found<Kind>[] = []
     let first = text.charCodeAt(0)
@@ -33,12 +35,12 @@ export class Vocabulary<Kind extends string> {
     return found
   }
 
-  /** The kinds of word that a text has. */
+  /** The kinds of words in a text. */
   kindsIn(text: string): Set<Kind> {
     return new Set(this.wordsIn(text).map(({ kind }) => kind))
   }
 
-  isIn(text: string): boolean {
+  matches(text: string): boolean {
     return this.wordsIn(text).length > 0
   }
 
@@ -47,8 +49,8 @@ export class Vocabulary<Kind extends string> {
     if (list === 0) return null
     for (const word of this.lists[list] ?? []) {
       if (!isAt(text, start, word.literal)) continue
-      if (word.isBoundBefore && isLetter(text, start - 1)) continue
-      if (word.isBoundBehind && isLetter(text, start + word.literal.length)) continue
+      if (word.isBoundAtStart && isLetter(text, start - 1)) continue
+      if (word.isBoundAtEnd && isLetter(text, start + word.literal.length)) continue
       return word
     }
     return null
@@ -66,13 +68,13 @@ export class Vocabulary<Kind extends string> {
     this.lists[list]?.push({
       literal,
       kind,
-      isBoundBefore: pattern.startsWith('^'),
-      isBoundBehind: pattern.endsWith('$'),
+      isBoundAtStart: pattern.startsWith('^'),
+      isBoundAtEnd: pattern.endsWith('$'),
     })
   }
 }
 
-/** A word in a text, from `start` to before `end`. */
+/** A word in a text. `end` is exclusive. */
 export interface Found<Kind> {
   kind: Kind
   start: number
@@ -82,19 +84,19 @@ export interface Found<Kind> {
 interface Word<Kind> {
   literal: string
   kind: Kind
-  isBoundBefore: boolean
-  isBoundBehind: boolean
+  isBoundAtStart: boolean
+  isBoundAtEnd: boolean
 }
 
 const maxHash = 0xffff
-/** ASCII words of two letters say too little. */
+/** Words of two ASCII letters are not allowed: they are too common. */
 const lastAscii = 0x7f
 
 function hashOf(first: number, second: number, third: number): number {
   return (first * 7_919 + second * 331 + third * 5) & maxHash
 }
 
-/** As `text.startsWith(literal, start)`, which is slow for the few characters that mostly decide it. */
+/** The same as `text.startsWith(literal, start)`, which is slower: a few characters mostly decide. */
 function isAt(text: string, start: number, literal: string): boolean {
   if (start + literal.length > text.length) return false
   for (let at = literal.length - 1; at >= 0; at--) {
@@ -108,8 +110,8 @@ function isLetter(text: string, at: number): boolean {
 }
 
 /**
- * Words between commas, possibly by language. `{login|access}{_code|_pin}` stands for every combination, and an
- * underscore for a space at the beginning or the end.
+ * Splits lists of words at commas. `{login|access}{_code|_pin}` means every combination; an underscore is a space at
+ * the beginning or end of a word.
  */
 export function words(lists: string | Record<string, string>): string[] {
   const all = typeof lists === 'string' ? lists : Object.values(lists).join(',')
@@ -117,7 +119,7 @@ export function words(lists: string | Record<string, string>): string[] {
 }
 
 function combinations(word: string): string[] {
-  const [, before = '', choices, behind = ''] = /^([^{]*)\{([^}]*)\}(.*)$/s.exec(word) ?? []
+  const [, before = '', choices, after = ''] = /^([^{]*)\{([^}]*)\}(.*)$/s.exec(word) ?? []
   if (choices === undefined) return [word]
-  return choices.split('|').flatMap((choice) => combinations(before + choice.trim() + behind))
+  return choices.split('|').flatMap((choice) => combinations(before + choice.trim() + after))
 }

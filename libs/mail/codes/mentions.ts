@@ -1,0 +1,130 @@
+import { strongWords, weakWords } from './code-words.js'
+import { neutralWords, otherNumberWords, promotionWords } from './number-words.js'
+import { Vocabulary, type Found } from './vocabulary.js'
+
+/*
+ * What the words around a number call it: a code, or another kind of number. All texts here are in lower case.
+ */
+
+const mentionWords = new Vocabulary({
+  strong: strongWords,
+  weak: weakWords,
+  other: [...otherNumberWords, ...promotionWords],
+  neutral: neutralWords,
+})
+
+/**
+ * Words for a number: a `strong` one only names codes, a `weak` one may name a code, any `other` names something else.
+ */
+export type Mention = Found<'strong' | 'weak' | 'other'>
+
+/** The words before a number that name it. */
+export interface Label {
+  mention: Mention
+  /** Whether words in between could also name the number: "your code for order …". */
+  isAmbiguous: boolean
+}
+
+const maxLabelGap = 40
+
+/** The label of the number after a text: the last mention that does not belong to another number. */
+export function labelBefore(text: string): Label | null {
+  const mentions = mentionsIn(text)
+  let next = text.length
+  let isAmbiguous = false
+  for (const mention of mentions.toReversed()) {
+    const isFree = !hasNumberFor(mention.kind, text.slice(mention.end, next))
+    if (mention.kind !== 'other') return isFree ? { mention, isAmbiguous } : null
+    if (isFree) {
+      const gap = text.slice(mention.end)
+      // "Enter the code to confirm your payment: …" names a code, although "payment" is nearer.
+      const isElsewhere =
+        gap.length > maxLabelGap || /[,;!?，。！？；:：\n]|\. /.test(gap.slice(0, maxLabelGap))
+      if (!isElsewhere || !hasCodeInClause(text, mentions, mention)) {
+        const isNamed = gap.length <= maxLabelGap && !/[,;!?，。！？；]|\S{3}\. /.test(gap)
+        return isNamed ? { mention, isAmbiguous: false } : null
+      }
+    }
+    isAmbiguous = true
+    next = mention.start
+  }
+  return null
+}
+
+/** The most characters between a number and the noun for it: " is your Tern ", " — это ваш ". */
+const maxNounGap = 20
+
+/** A mention of a code in the clause after a number: "493201 is your code". */
+export function codeMentionAfter(text: string): Mention | null {
+  const mentions = mentionsIn(upTo(text, /[.!?。！？;；|]|\d|\s\(|^[\])]/))
+  const [first] = mentions
+  if (first !== undefined && first.kind !== 'other' && first.start <= maxNounGap) return first
+  // "10000 points with promo code"
+  return mentions.at(-1)?.kind === 'other' ? null : (mentions.find(({ kind }) => kind !== 'other') ?? null)
+}
+
+function hasCodeInClause(text: string, mentions: readonly Mention[], mention: Mention): boolean {
+  return mentions.some(
+    ({ kind, end }) =>
+      kind !== 'other' && end <= mention.start && !/[.,;!?。，；！？\n]/.test(text.slice(end, mention.start)),
+  )
+}
+
+// A date, or a year, does not belong to the mention before it.
+const date =
+  /(?<!\d)(?:\d{1,2}[-./]\d{1,2}[-./]\d{2,4}|\d{4}[-./]\d{1,2}[-./]\d{1,2}|\p{L} (?:19|20)\d\d)(?!\d)/gu
+
+/** Whether a text contains a number that a mention of this kind could name. */
+function hasNumberFor(kind: Mention['kind'], text: string): boolean {
+  if (kind === 'other') return /\d{4}|\d{3}[- ]\d{3}/.test(text)
+  return /(?<!\d)\d{4,8}(?!\d)|(?<!\d)\d{3}[- ]\d{3}(?!\d)/.test(text.replace(date, ''))
+}
+
+const preposition = ' (?:(?:de|di|do|da|du|del|della|des) )?'
+/** The text between two mentions that are one phrase. Its kind is that of the first mention, unless that is weak. */
+const phrases: Record<Mention['kind'], Partial<Record<Mention['kind'], RegExp>>> = {
+  // "verification code", "one-time sign-in code"
+  strong: { weak: /^.{0,12}$/s },
+  // "promo code", "slevový kód"; "card ending in"
+  other: { weak: /^\p{L}{0,8}[ -]?$/u, other: /^$/ },
+  // "chód fíoraithe"; "código de pedido"
+  weak: { strong: new RegExp(`^${preposition}$`), other: new RegExp(`^(?:${preposition})?$`) },
+}
+
+function mentionsIn(text: string): Mention[] {
+  const mentions: Mention[] = []
+  let passed = 0
+  for (const { kind, start, end } of mentionWords.wordsIn(text)) {
+    const previous = mentions.at(-1)
+    if (start < passed || (previous !== undefined && end <= previous.end)) continue
+    if (kind === 'neutral') passed = end
+    else if (previous !== undefined && phrases[previous.kind][kind]?.test(text.slice(previous.end, start))) {
+      if (previous.kind === 'weak') previous.kind = kind
+      previous.end = end
+    } else mentions.push({ kind, start, end })
+  }
+  return mentions
+}
+
+/** The position after the last end of a sentence; 0 if there is none. */
+export function lastSentenceEnd(text: string): number {
+  let last = 0
+  for (const match of text.matchAll(/[.!?](?=\s)|[。！？]/g)) last = match.index + 1
+  return last
+}
+
+/** A text up to the first match, or the whole text. */
+export function upTo(text: string, stop: RegExp): string {
+  const end = text.search(stop)
+  return end === -1 ? text : text.slice(0, end)
+}
+
+/** Whether a text has neither letters nor digits. */
+export function isDecoration(text: string): boolean {
+  return !/[\p{L}\p{N}]/u.test(text)
+}
+
+/** At most `length` characters before a position. */
+export function textBefore(text: string, at: number, length: number): string {
+  return text.slice(Math.max(0, at - length), at)
+}
