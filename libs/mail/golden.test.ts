@@ -1,23 +1,24 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { anyEnvelope } from '#test/harness/envelope.js'
-import { readAttachment } from './mime/mime.js'
 import type { ParsedMail } from './message.js'
+import { readAttachment } from './mime/mime.js'
 import { parseMail } from './parse.js'
 
-/** Each mail beside what must be shown of it, which is written by hand from the RFCs and never recorded. */
+/** Mails, each with its expected result. The results are written by hand from the RFCs, not recorded. */
 const folder = 'libs/mail/golden'
 
 const names = [...new Set(readdirSync(folder).map((file) => file.replace(/\.(?:eml|json)$/, '')))]
 
-test('there are mails to read', () => {
+test('the folder has mails', () => {
   expect(names.length).toBeGreaterThanOrEqual(150)
 })
 
 test.each(names)('%s', async (name) => {
   const raw = readFileSync(`${folder}/${name}.eml`)
   const expected: unknown = JSON.parse(readFileSync(`${folder}/${name}.json`, 'utf8'))
-  if (typeof expected !== 'object' || expected === null) throw new Error(`${name}.json holds no object.`)
+  if (typeof expected !== 'object' || expected === null)
+    throw new Error(`${name}.json does not contain an object.`)
 
   const parsed: ParsedMail = await parseMail(raw, anyEnvelope)
   expect(parsed).toMatchObject(expected)

@@ -9,7 +9,7 @@ import {
   type Score,
 } from '#test/harness/labelled-mails.js'
 
-const least = 0.97
+const minScore = 0.97
 
 let all: LabelledMail[]
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
   all = await readLabelledMails()
 })
 
-test('every mail has a label, about half of them hold no code, and they are of many languages', () => {
+test('every mail has a label, and about half of them have no code', () => {
   const files = readdirSync('libs/mail/labelled').filter((name) => name.endsWith('.eml'))
   expect(all.map(({ name }) => `${name}.eml`).sort()).toEqual(files.sort())
   expect(all.length).toBeGreaterThanOrEqual(873)
@@ -26,47 +26,47 @@ test('every mail has a label, about half of them hold no code, and they are of m
   expect(share).toBeLessThan(0.6)
 })
 
-describe.each(['whole', 'short'])('of the %s mails', (length) => {
+describe.each(['whole', 'short'])('in the %s mails', (length) => {
   let mails: LabelledMail[]
 
   beforeAll(() => {
     mails = all.filter(({ label }) => (label.set === 'short') === (length === 'short'))
   })
 
-  test('the best code of a mail is the right one', () => {
+  test('the most likely code is the right one', () => {
     const wrong = mails.flatMap((mail) => {
       const { name, label } = mail
       const best = bestCode(mail)
       const isRight = best === null ? label.codes.length === 0 : label.codes.includes(best)
       return isRight ? [] : [`${name}: ${String(best)} instead of ${label.codes.join(' or ') || 'none'}`]
     })
-    hold(scoreBestCodes(mails), wrong)
+    expectScore(scoreBestCodes(mails), wrong)
   })
 
-  test('the codes of a mail are all listed, and nothing else is', () => {
+  test('all codes and no others are listed', () => {
     const wrong = mails.flatMap(({ name, label, codes }) => {
       const listed = codes.map(({ value }) => value)
       return sameMembers(listed, label.codes)
         ? []
         : [`${name}: [${listed.join(', ')}] instead of [${label.codes.join(', ')}]`]
     })
-    hold(scoreAllCodes(mails), wrong)
+    expectScore(scoreAllCodes(mails), wrong)
   })
 
-  test('the links of a mail are all listed, in order, with their texts', () => {
+  test('all links are listed, in order, with their texts', () => {
     const wrong = mails.flatMap(({ name, label, links }) => {
       const listed = JSON.stringify(links.map(({ href, text }) => [href, text]))
       const labelled = JSON.stringify(label.links)
       return listed === labelled ? [] : [`${name}: ${listed} instead of ${labelled}`]
     })
-    hold(scoreLinks(mails), wrong)
+    expectScore(scoreLinks(mails), wrong)
   })
 })
 
-/** Fails with the names of the mails that are wrong. */
-function hold({ precision, recall }: Score, wrong: readonly string[]): void {
-  const told = `precision ${precision.toFixed(3)}, recall ${recall.toFixed(3)}\n${wrong.join('\n')}`
-  if (!(precision >= least && recall >= least)) throw new Error(told)
+/** Fails with the names of the mails with wrong results. */
+function expectScore({ precision, recall }: Score, wrong: readonly string[]): void {
+  const message = `precision ${precision.toFixed(3)}, recall ${recall.toFixed(3)}\n${wrong.join('\n')}`
+  if (!(precision >= minScore && recall >= minScore)) throw new Error(message)
 }
 
 function sameMembers(one: readonly string[], other: readonly string[]): boolean {

@@ -11,7 +11,7 @@ const characters = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 3 }),
 )
 
-test('a text is cut to the longest beginning that JSON has in so many bytes', () => {
+test('a text is cut to the longest prefix that has at most so many bytes as JSON', () => {
   fc.assert(
     fc.property(fc.array(characters), fc.nat({ max: 60 }), (pieces, maxBytes) => {
       const text = pieces.join('')

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { createTransport } from 'nodemailer'
 import { anyEnvelope } from '#test/harness/envelope.js'
+import { defaultMailLimits, type MailLimits, type ParsedMail } from './message.js'
 import { readAttachment } from './mime/mime.js'
-import { type ParsedMail, defaultMailLimits, type MailLimits } from './message.js'
 import { parseMail } from './parse.js'
 
 const golden = 'libs/mail/golden'
@@ -12,27 +12,27 @@ const names = readdirSync(golden).flatMap((file) => /^(.*)\.eml$/.exec(file)?.[1
 const parse = (raw: Buffer | string, limits?: Partial<MailLimits>) =>
   parseMail(Buffer.from(raw), anyEnvelope, { ...defaultMailLimits, ...limits })
 
-test('an attached mail is an attachment, whole', async () => {
+test('an attached mail is an attachment, with its whole source', async () => {
   const { attachments } = await parse(source('attached-message'))
   expect(attachments).toMatchObject([{ contentType: 'message/rfc822', isInline: true }])
   const inner = await readAttachment(source('attached-message'), 0)
   expect(inner?.content.toString()).toMatch(/^From: inner@app.example\r\n[^]*Inner text\r\n--inner--$/)
 })
 
-test('an attachment comes back byte for byte', async () => {
+test('the content of an attachment is unchanged', async () => {
   const content = Buffer.from(Array.from({ length: 300_000 }, (_, index) => (index * 7919) % 256))
   const transport = createTransport({ streamTransport: true, buffer: true })
   const { message } = await transport.sendMail({
     from: 'a@app.example',
     attachments: [{ filename: 'ä.bin', content }],
   })
-  if (!Buffer.isBuffer(message)) throw new Error('nodemailer gave a stream')
+  if (!Buffer.isBuffer(message)) throw new Error('nodemailer returned a stream')
   const read = await readAttachment(message, 0)
   expect(read?.meta).toMatchObject({ filename: 'ä.bin', size: content.length })
   expect(read?.content.equals(content)).toBe(true)
 })
 
-test('half surrogate pairs, which charsets can say and JSON may not hold, are replaced', async () => {
+test('half surrogate pairs, which some charsets can encode, are replaced', async () => {
   const half = (text: string) => Buffer.from(text, 'utf16le').toString('base64')
   const part = [
     'Content-Type: text/plain; charset=utf-16le',
@@ -68,103 +68,107 @@ const many = (count: number, piece: (index: number) => string) =>
 const multipart = (body: string) => `Content-Type: multipart/mixed; boundary=m\n\n${body}--m--\n`
 const attached = many(30, (index) => `--m\nContent-Type: image/png\n\n${index}\n`)
 
-const overruns: { send: string; limits: Partial<MailLimits>; warning: string; kept: Partial<ParsedMail> }[] =
-  [
-    {
-      send: `${many(9, (index) => `X: ${index}\n`)}\nHi\n`,
-      limits: { maxHeaders: 2 },
-      warning: 'too-many-headers',
-      kept: {
-        headers: [
-          { name: 'X', value: '0' },
-          { name: 'X', value: '1' },
-        ],
-        text: 'Hi\n',
-      },
+const aboveLimits: {
+  send: string
+  limits: Partial<MailLimits>
+  warning: string
+  kept: Partial<ParsedMail>
+}[] = [
+  {
+    send: `${many(9, (index) => `X: ${index}\n`)}\nHi\n`,
+    limits: { maxHeaders: 2 },
+    warning: 'too-many-headers',
+    kept: {
+      headers: [
+        { name: 'X', value: '0' },
+        { name: 'X', value: '1' },
+      ],
+      text: 'Hi\n',
     },
-    {
-      send: `X: 0\nY: ${'y'.repeat(99)}\n\nHi\n`,
-      limits: { maxHeaderBytes: 50 },
-      warning: 'too-many-headers',
-      kept: { headers: [{ name: 'X', value: '0' }], text: 'Hi\n' },
+  },
+  {
+    send: `X: 0\nY: ${'y'.repeat(99)}\n\nHi\n`,
+    limits: { maxHeaderBytes: 50 },
+    warning: 'too-many-headers',
+    kept: { headers: [{ name: 'X', value: '0' }], text: 'Hi\n' },
+  },
+  {
+    send: `To: ${many(9, (index) => `a${index}@x.test, `)}\nTo: z@x.test\nCc: c@x.test\n\n`,
+    limits: { maxMailboxes: 2 },
+    warning: 'too-many-addresses',
+    kept: {
+      to: [
+        { name: null, address: 'a0@x.test' },
+        { name: null, address: 'a1@x.test' },
+      ],
+      cc: [{ name: null, address: 'c@x.test' }],
     },
-    {
-      send: `To: ${many(9, (index) => `a${index}@x.test, `)}\nTo: z@x.test\nCc: c@x.test\n\n`,
-      limits: { maxMailboxes: 2 },
-      warning: 'too-many-addresses',
-      kept: {
-        to: [
-          { name: null, address: 'a0@x.test' },
-          { name: null, address: 'a1@x.test' },
-        ],
-        cc: [{ name: null, address: 'c@x.test' }],
-      },
-    },
-    {
-      send: multipart(many(9, (index) => `--m\n\n${index}\n`)),
-      limits: { maxParts: 3 },
-      warning: 'too-many-parts',
-      kept: { text: '0\n1' },
-    },
-    {
-      send: multipart(`--m\nContent-Type: multipart/mixed; boundary=n\n\n--n\n\ndeep\n--n--\n--m\n\nflat\n`),
-      limits: { maxDepth: 1 },
-      warning: 'too-many-parts',
-      kept: { text: 'flat' },
-    },
-    {
-      send: multipart(`--m\nX: ${'x'.repeat(99)}\nContent-Type: text/html\n\n<p>\n`),
-      limits: { maxHeaderBytes: 60 },
-      warning: 'too-many-headers',
-      kept: { text: '<p>', html: null },
-    },
-    {
-      send: `\n${many(9, (index) => `https://app.example/${index}\n`)}`,
-      limits: { maxLinks: 1 },
-      warning: 'too-many-links',
-      kept: { links: [{ href: 'https://app.example/0', text: null }] },
-    },
-    {
-      send: 'Content-Type: text/plain; charset=utf-8\n\naaäöü',
-      limits: { maxTextBytes: 5 },
-      warning: 'text-truncated',
-      kept: { text: 'aaä' },
-    },
-    {
-      send: 'Content-Type: text/plain; charset=utf-8\n\na\0b"c\\d',
-      limits: { maxTextBytes: 11 },
-      warning: 'text-truncated',
-      kept: { text: 'a\0b"c' },
-    },
-    {
-      send: 'Content-Type: text/html\n\n<p>Hello</p>',
-      limits: { maxHtmlBytes: 5 },
-      warning: 'html-truncated',
-      kept: { html: '<p>He' },
-    },
-    {
-      send: multipart(attached),
-      limits: { maxAttachments: 0 },
-      warning: 'too-many-attachments',
-      kept: { attachments: [] },
-    },
-  ]
+  },
+  {
+    send: multipart(many(9, (index) => `--m\n\n${index}\n`)),
+    limits: { maxParts: 3 },
+    warning: 'too-many-parts',
+    kept: { text: '0\n1' },
+  },
+  {
+    send: multipart(`--m\nContent-Type: multipart/mixed; boundary=n\n\n--n\n\ndeep\n--n--\n--m\n\nflat\n`),
+    limits: { maxDepth: 1 },
+    warning: 'too-many-parts',
+    kept: { text: 'flat' },
+  },
+  {
+    send: multipart(`--m\nX: ${'x'.repeat(99)}\nContent-Type: text/html\n\n<p>\n`),
+    limits: { maxHeaderBytes: 60 },
+    warning: 'too-many-headers',
+    kept: { text: '<p>', html: null },
+  },
+  {
+    send: `\n${many(9, (index) => `https://app.example/${index}\n`)}`,
+    limits: { maxLinks: 1 },
+    warning: 'too-many-links',
+    kept: { links: [{ href: 'https://app.example/0', text: null }] },
+  },
+  {
+    send: 'Content-Type: text/plain; charset=utf-8\n\naaäöü',
+    limits: { maxTextBytes: 5 },
+    warning: 'text-truncated',
+    kept: { text: 'aaä' },
+  },
+  {
+    send: 'Content-Type: text/plain; charset=utf-8\n\na\0b"c\\d',
+    limits: { maxTextBytes: 11 },
+    warning: 'text-truncated',
+    kept: { text: 'a\0b"c' },
+  },
+  {
+    send: 'Content-Type: text/html\n\n<p>Hello</p>',
+    limits: { maxHtmlBytes: 5 },
+    warning: 'html-truncated',
+    kept: { html: '<p>He' },
+  },
+  {
+    send: multipart(attached),
+    limits: { maxAttachments: 0 },
+    warning: 'too-many-attachments',
+    kept: { attachments: [] },
+  },
+]
 
-test.each(overruns)('past a limit: $warning with $limits', async ({ send, limits, warning, kept }) => {
+test.each(aboveLimits)('above a limit: $warning with $limits', async ({ send, limits, warning, kept }) => {
   const mail = await parse(send, limits)
   expect(mail).toMatchObject(kept)
   expect(mail.warnings.map(({ code }) => code)).toEqual([warning])
   expect((await parse(send)).warnings).toEqual([])
 })
 
-test('line breaks are LF wherever they stand in a long text, and a lone CR stays', async () => {
+test('line breaks are LF at any position of a long text, and a lone CR is kept', async () => {
   for (let length = 65_533; length <= 65_537; length += 1) {
     const long = 'x'.repeat(length)
     expect((await parse(`\n${long}\r\ny\r\r\n\n\r`)).text).toBe(`${long}\ny\r\n\n\r`)
   }
 })
 
-test('attachments past the limit are neither listed nor read', async () => {
+test('attachments above the limit are neither listed nor read', async () => {
   const limits = { ...defaultMailLimits, maxAttachments: 20 }
   const { attachments } = await parse(multipart(attached), limits)
   expect(attachments.map(({ index }) => index)).toEqual(Array.from({ length: 20 }, (_, index) => index))
@@ -175,7 +179,7 @@ test('attachments past the limit are neither listed nor read', async () => {
 })
 
 test.each(['', 'Content-Type: text/html\n'])(
-  'addresses past 8,192 characters are left out: %j',
+  'links of more than 8,192 characters are left out: %j',
   async (type) => {
     const [longest, tooLong] = ['x'.repeat(8_192 - 20), 'x'.repeat(8_193 - 20)].map(
       (path) => `https://app.example/${path}`,
@@ -191,7 +195,7 @@ test.each(['', 'Content-Type: text/html\n'])(
   },
 )
 
-test('a mail of many thousand parts is read up to the limit', async () => {
+test('a mail with thousands of parts is read up to the limit', async () => {
   const mail = await parse(multipart(many(5_000, () => '--m\n\nx\n')))
   expect(mail.warnings.map(({ code }) => code)).toEqual(['too-many-parts'])
   expect(mail.text).toHaveLength(2 * (defaultMailLimits.maxParts - 1) - 1)
@@ -243,7 +247,7 @@ const anySource = fc.oneof(
   }),
 )
 
-test('any bytes are read, or refused by an Error', async () => {
+test('any bytes are parsed, or rejected with an Error', async () => {
   await fc.assert(
     fc.asyncProperty(anySource, async (raw) => {
       const mail = await parse(raw).catch((error: unknown) => error)

@@ -56,7 +56,7 @@ async function signed(domainName = 'app.example', keySelector = 'k', from = 'no-
   const dkim = { domainName, keySelector, privateKey: rsa.privateKey }
   const transport = createTransport({ streamTransport: true, buffer: true, newline: 'windows', dkim })
   const { message } = await transport.sendMail({ from, subject: 'Hi', text: 'Hello, your code is 493201\n' })
-  if (!Buffer.isBuffer(message)) throw new Error('nodemailer gave a stream')
+  if (!Buffer.isBuffer(message)) throw new Error('nodemailer returned a stream')
   return message.toString('latin1')
 }
 

@@ -1,13 +1,22 @@
 import { created, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import type { ParsedMail } from '../message.js'
-import { messageJson, type OpenedMessage, messageBody } from './message-json.js'
+import { messageBody, messageJson, type OpenedMessage } from './message-json.js'
 
-const FAMILY = '/v1/inboxes'
+const BASE_PATH = '/v1/inboxes'
 
-function messageWith(facts: Partial<ParsedMail>): OpenedMessage {
-  const lists = { from: [], to: [], cc: [], replyTo: [], links: [], codes: [], attachments: [], headers: [] }
+function messageWith(properties: Partial<ParsedMail>): OpenedMessage {
+  const emptyLists = {
+    from: [],
+    to: [],
+    cc: [],
+    replyTo: [],
+    links: [],
+    codes: [],
+    attachments: [],
+    headers: [],
+  }
   const envelope = { mailFrom: '', rcptTo: created.address, helo: '', remoteAddress: '127.0.0.1', tls: null }
-  const nothing = {
+  const emptyProperties = {
     sender: '',
     recipient: created.address,
     date: null,
@@ -15,68 +24,78 @@ function messageWith(facts: Partial<ParsedMail>): OpenedMessage {
     html: null,
     htmlText: null,
   }
-  const mail = { ...lists, ...nothing, subject: 'x', envelope, size: 1, sha256: '', warnings: [], ...facts }
+  const mail = {
+    ...emptyLists,
+    ...emptyProperties,
+    subject: 'x',
+    envelope,
+    size: 1,
+    sha256: '',
+    warnings: [],
+    ...properties,
+  }
   return { id: messageId(1), inboxId: created.inboxId, receivedAt: minute(1), mail, bytes: 1 }
 }
 
-/** Of so many bytes: the last one takes two. */
+/** A text of `bytes` bytes; the last character has two. */
 const long = (bytes: number) => `${'x'.repeat(bytes - 2)}é`
 const manyHeaders = Array.from({ length: 200 }, (_, n) => ({ name: `X-${n}`, value: 'v'.repeat(1_500) }))
 
 describe('the body of an event', () => {
-  it('is a message as a list has it, with when it came', () => {
+  it('is the message of the API, with its time', () => {
     const message = messageWith({ text: 'a\r\nb', html: '<p>' })
-    expect(JSON.parse(messageBody(minute(1), message, FAMILY))).toEqual({
+    expect(JSON.parse(messageBody(minute(1), message, BASE_PATH))).toEqual({
       type: 'message.received',
       timestamp: minute(1).toISOString(),
-      data: messageJson(message, FAMILY),
+      data: messageJson(message, BASE_PATH),
     })
   })
 
-  test.each<{ what: string; facts: Partial<ParsedMail>; truncated: string[] }>([
-    { what: 'html', facts: { html: long(300_000), text: 'short' }, truncated: ['html'] },
+  test.each<{ what: string; properties: Partial<ParsedMail>; truncated: string[] }>([
+    { what: 'html', properties: { html: long(300_000), text: 'short' }, truncated: ['html'] },
     {
       what: 'html, though text is longer',
-      facts: { html: long(60_000), text: long(210_000) },
+      properties: { html: long(60_000), text: long(210_000) },
       truncated: ['html'],
     },
-    { what: 'text, where there is no html', facts: { text: long(300_000) }, truncated: ['text'] },
+    { what: 'text, if there is no html', properties: { text: long(300_000) }, truncated: ['text'] },
     {
       what: 'html and text',
-      facts: { html: long(10_000), text: long(300_000) },
+      properties: { html: long(10_000), text: long(300_000) },
       truncated: ['html', 'text'],
     },
     {
       what: 'html, but with its visible text if that fits',
-      facts: { html: long(300_000), htmlText: 'Your code is 493201' },
+      properties: { html: long(300_000), htmlText: 'Your code is 493201' },
       truncated: ['html'],
     },
     {
       what: 'html and visible text',
-      facts: { html: long(300_000), htmlText: long(200_000), text: long(100_000) },
+      properties: { html: long(300_000), htmlText: long(200_000), text: long(100_000) },
       truncated: ['html', 'visible_text'],
     },
     {
       what: 'html, visible text, text and headers',
-      facts: { html: 'x', htmlText: 'x', text: 'x', headers: manyHeaders },
+      properties: { html: 'x', htmlText: 'x', text: 'x', headers: manyHeaders },
       truncated: ['html', 'visible_text', 'text', 'headers'],
     },
-  ])('is without $what if it would be too long', ({ facts, truncated }) => {
-    const message = messageWith(facts)
-    const body = messageBody(minute(1), message, FAMILY)
+  ])('is without $what if it would be too long', ({ properties, truncated }) => {
+    const message = messageWith(properties)
+    const body = messageBody(minute(1), message, BASE_PATH)
     const { data } = JSON.parse(body) as { data: Record<string, unknown> }
     expect(Buffer.byteLength(body)).toBeLessThanOrEqual(256_000)
     const nulls = Object.fromEntries(truncated.map((name) => [name, null]))
-    expect(data).toEqual({ ...messageJson(message, FAMILY), ...nulls, truncated })
+    expect(data).toEqual({ ...messageJson(message, BASE_PATH), ...nulls, truncated })
   })
 
-  it('is as long as it may be without losing anything', () => {
-    const room = 256_000 - Buffer.byteLength(messageBody(minute(1), messageWith({ text: '' }), FAMILY))
+  it('is complete up to the limit', () => {
+    const maxTextBytes =
+      256_000 - Buffer.byteLength(messageBody(minute(1), messageWith({ text: '' }), BASE_PATH))
     for (const [bytes, isCut] of [
-      [room, false],
-      [room + 1, true],
+      [maxTextBytes, false],
+      [maxTextBytes + 1, true],
     ] as const) {
-      const body = messageBody(minute(1), messageWith({ text: long(bytes) }), FAMILY)
+      const body = messageBody(minute(1), messageWith({ text: long(bytes) }), BASE_PATH)
       expect(body.includes('"truncated"')).toBe(isCut)
     }
   })

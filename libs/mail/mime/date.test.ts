@@ -23,12 +23,12 @@ const dates: { send: string; expect: string | null }[] = [
 
 test.each(dates)('$send', ({ send, expect: expected }) => expect(readDate(send)).toBe(expected))
 
-test('every moment comes back from the form in which mails are sent', () => {
-  const moments = fc.date({ min: new Date('1900-01-01'), max: new Date('2100-01-01'), noInvalidDate: true })
+test('every time in the usual format of mails is read', () => {
+  const times = fc.date({ min: new Date('1900-01-01'), max: new Date('2100-01-01'), noInvalidDate: true })
   fc.assert(
-    fc.property(moments, (moment) => {
-      moment.setUTCMilliseconds(0)
-      expect(readDate(moment.toUTCString())).toBe(moment.toISOString())
+    fc.property(times, (time) => {
+      time.setUTCMilliseconds(0)
+      expect(readDate(time.toUTCString())).toBe(time.toISOString())
     }),
   )
 })

@@ -29,7 +29,7 @@ export function readDate(value: string): string | null {
   const [, day, monthName = '', yearText = '', hour, minute, second = '0', zoneHour, zoneMinute, zoneName] =
     match
   const month = months.indexOf(monthName)
-  const moment = Date.UTC(
+  const utcMs = Date.UTC(
     fullYear(yearText),
     month,
     Number(day),
@@ -39,14 +39,14 @@ export function readDate(value: string): string | null {
     Math.min(Number(second), 59),
   )
   if (month < 0 || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return null
-  if (new Date(moment).getUTCDate() !== Number(day)) return null
+  if (new Date(utcMs).getUTCDate() !== Number(day)) return null
 
   const sign = zoneHour?.startsWith('-') === true ? -1 : 1
   const offsetMinutes =
     zoneHour === undefined
       ? (namedZones.get(zoneName ?? '') ?? 0) * 60
       : sign * (Math.abs(Number(zoneHour)) * 60 + Number(zoneMinute))
-  return fromEpoch(moment - offsetMinutes * 60_000)
+  return fromEpoch(utcMs - offsetMinutes * 60_000)
 }
 
 /** RFC 5322, section 4.3: two digits up to 49 count from 2000, other short years from 1900. */
