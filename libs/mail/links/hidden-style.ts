@@ -36,7 +36,7 @@ export class StyleReader {
         effect = { ...effect, color: effect.color ?? colorOf(value) }
       }
     }
-    // Links have another colour by default, and a style sheet may set anything for a class.
+    // Links have another color by default, and a style sheet may set anything for a class.
     if (name === 'a' && effect.color === undefined) effect = { ...effect, color: null }
     if (className !== undefined) {
       const { isHidden, isTiny = false, color = null, background = null } = effect

@@ -16,7 +16,7 @@ const cases: { send: string; expect: string }[] = [
   },
   { send: '12&#8203;34&shy;56', expect: '123456' },
   { send: 'a<', expect: 'a<' },
-  // Text without size, or with the colour of its background.
+  // Text without size, or with the color of its background.
   {
     send: '<p style="visibility: hidden">a</p><p style="opacity:0">b</p><p style="OPACITY:0.5">c</p>',
     expect: 'c',

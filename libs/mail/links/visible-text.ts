@@ -15,16 +15,7 @@ export interface HtmlContent {
   areLinksCut: boolean
 }
 
-const ignoredElements = new Set([
-  'head',
-  'style',
-  'script',
-  'title',
-  'template',
-  'iframe',
-  'object',
-  'datalist',
-])
+const ignoredElements = new Set('head style script title template iframe object datalist'.split(' '))
 
 const blockElements = new Set(
   (
@@ -63,7 +54,7 @@ class HtmlReader {
   private readonly links = new LinkCollector()
   private readonly styles = new StyleReader()
   private readonly inherited: Inherited[] = []
-  /** Whether text at this position is too small to be read, or has the colour of its background. */
+  /** Whether text at this position is too small to be read, or has the color of its background. */
   private isUnreadable = false
   private depth = 0
   /** Number of open elements from the outermost hidden one inwards; 0 if none is hidden. */
