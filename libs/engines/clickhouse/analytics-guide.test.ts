@@ -179,7 +179,7 @@ describe('docs/analytics.md', () => {
     const there = rows.map(({ name, days }) => ({
       name,
       columns: columns.filter(({ table }) => table === name).map((column) => column.name),
-      kept: days === '' ? 'for ever' : `${String(days)} days`,
+      kept: days === '' ? 'permanently' : `${String(days)} days`,
     }))
     expect(documentedTables().toSorted((one, other) => (one.name < other.name ? -1 : 1))).toEqual(there)
   })
