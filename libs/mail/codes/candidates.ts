@@ -61,10 +61,7 @@ const hyphen = '[-‐-–]'
 /** Runs of letters and digits, joined by hyphens. */
 const group = new RegExp(`[0-9${letters}]+(?:${hyphen}[0-9${letters}]+)*`, 'g')
 
-/**
- * The candidates of a text, in order. Digits and Latin letters of the text are ASCII (prepared by `codes.ts`). Takes
- * linear time.
- */
+/** The candidates of a text in order, in linear time. `codes.ts` has converted digits and Latin letters to ASCII. */
 export function findCandidates(text: string): Candidate[] {
   const found: Candidate[] = []
   let run: Span[] = []

@@ -166,9 +166,7 @@ function searchableText(text: string, isReply: boolean): string {
   return done === 0 ? plain : pieces.join('') + plain.slice(done)
 }
 
-/**
- * The zeros of Arabic, Persian, the scripts of India, Thai, Lao, Burmese and Khmer. The other nine digits follow each.
- */
+/** The zeros of Arabic, Persian, the scripts of India, Thai, Lao, Burmese and Khmer. Nine digits follow each. */
 const zeros = Array.from('٠۰०০੦૦୦௦౦೦൦๐໐၀០', (zero) => zero.charCodeAt(0))
 const asciiDigits = new Map(
   zeros.flatMap((zero) => Array.from({ length: 10 }, (_, digit) => [zero + digit, String(digit)])),

@@ -104,8 +104,8 @@ const enteringWords = words({
 })
 
 /**
- * Verbs for using or giving a number. Without a purpose, as in "use 493201 to sign in", they count only in mail about a
- * parcel or a ride.
+ * Verbs for using or giving a number. In "use 493201 to sign in" they have a purpose. Without one, they count only in
+ * mail about a parcel or a ride.
  */
 const usingWords = words(`
   ^use$, ^using$, ^give$, ^tell$, ^show$, ^quote$, ^say$, ^read out, ^provide$, ^present$, ^share$, ^open$,

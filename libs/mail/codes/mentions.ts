@@ -13,9 +13,7 @@ const mentionWords = new Vocabulary({
   neutral: neutralWords,
 })
 
-/**
- * Words for a number: a `strong` one only names codes, a `weak` one may name a code, any `other` names something else.
- */
+/** Words for a number: `strong` ones only name codes, `weak` ones may name a code, `other` ones something else. */
 export type Mention = Found<'strong' | 'weak' | 'other'>
 
 /** The words before a number that name it. */

@@ -4,9 +4,7 @@
  * the start or end of a word.
  */
 export class Vocabulary<Kind extends string> {
-  /**
-   * Lists of words whose first three (or two) characters have the same hash, longest first. The first list is empty.
-   */
+  /** Words with the same hash of the first three (or two) characters, longest first. The first list is empty. */
   private readonly lists: Word<Kind>[][] = [[]]
   /** The index in `lists` for each hash. For most positions in a text, it is that of the empty list. */
   private readonly listOf = new Uint16Array(maxHash + 1)

@@ -108,10 +108,7 @@ function withoutAdjacentWords(url: string): string {
   return url
 }
 
-/**
- * Removes the punctuation of the sentence at the end. A closing bracket is kept if the URL contains its opening
- * bracket.
- */
+/** Removes the sentence's punctuation at the end. A closing bracket is kept if the URL contains the opening one. */
 function trimUrl(url: string): string {
   const excess = new Map<string, number>()
   for (const [closer, opener] of openers) {

@@ -121,10 +121,7 @@ function hasValidSequence(lossy: string): boolean {
   return /[^\x00-\x7f\ufffd]/.test(lossy)
 }
 
-/**
- * The byte order is that of the byte order mark (RFC 2781, section 4.3), or else is guessed from the positions of zero
- * bytes.
- */
+/** The byte order is that of the byte order mark (RFC 2781, section 4.3), or else guessed from the zero bytes. */
 function decodeUtf16(bytes: Buffer): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return iconv.decode(bytes, 'utf-16le')
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return iconv.decode(bytes, 'utf-16be')

@@ -11,10 +11,7 @@ const SINGLE_SHIFT_3 = 0x8f
 
 type CharacterSet = 'ascii' | 'roman' | 'kana' | 'double' | 'supplementary'
 
-/**
- * The character set that an escape sequence selects: RFC 1468, RFC 2237 for JIS X 0212, JIS X 0202 for half-width
- * katakana.
- */
+/** The character set of each escape sequence: RFC 1468, RFC 2237 (JIS X 0212), JIS X 0202 (half-width katakana). */
 const escapes = new Map<string, CharacterSet>([
   ['(B', 'ascii'],
   ['(J', 'roman'],

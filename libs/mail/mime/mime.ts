@@ -114,10 +114,7 @@ export async function readAttachment(
 }
 
 const identityEncodings = new Set(['', '7bit', '8bit', 'binary', '7-bit', '8-bit', '7 bit', '8 bit'])
-/**
- * Bytes of HTML in which a meta element may name the charset. Browsers search 1,024 bytes, but heads of mails are
- * longer.
- */
+/** Bytes of HTML in which a meta element may name the charset. Browsers search 1,024, but mails have longer heads. */
 const metaBytes = 4_096
 const metaCharset = /<meta\b[^>]{0,500}?\bcharset\s{0,10}=\s{0,10}["']?\s{0,10}([^\s"'/>;]{1,40})/i
 

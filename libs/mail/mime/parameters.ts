@@ -129,10 +129,7 @@ class ParameterReader {
     return this.take(name === 'boundary' ? /[^\s;]/ : /[^\s;(]/)
   }
 
-  /**
-   * Null if the quote is never closed. A backslash escapes only a quote or a backslash, because paths contain
-   * backslashes.
-   */
+  /** Null if the quote is never closed. A backslash escapes only quotes and backslashes, as paths contain it too. */
   private readQuoted(): string | null {
     let value = ''
     let start = this.at + 1
@@ -163,10 +160,7 @@ class ParameterReader {
   }
 }
 
-/**
- * The position after the comment that begins at `start` (RFC 5322, section 3.2.2); after the end of the text if it is
- * never closed.
- */
+/** The position after the comment at `start` (RFC 5322, section 3.2.2); after the text if it is never closed. */
 export function endOfComment(text: string, start: number): number {
   let depth = 0
   let at = start

@@ -163,9 +163,7 @@ interface Multipart {
 const breakThenDashes = Buffer.from('\n\r--')
 /** RFC 2046 allows 70 characters; some senders use more. */
 export const maxDelimiterLength = 1_000
-/**
- * The most multiparts around a part: each line that begins with dashes is compared with the delimiters of all of them.
- */
+/** Maximum of multiparts around a part: each line with dashes is compared with the delimiters of all of them. */
 const maxOpen = 10
 
 /**
@@ -237,9 +235,7 @@ interface Delimiter {
   isLast: boolean
 }
 
-/**
- * The next delimiter of any open multipart. `from` is the start of a line other than the first. Null if there is none.
- */
+/** The next delimiter of any open multipart; null if there is none. `from` is the start of any line but the first. */
 function nextDelimiter(source: Buffer, from: number, open: readonly Multipart[]): Delimiter | null {
   if (open.length === 0) return null
   for (let at = from - 1; ; at += 1) {
