@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { UsageHarness } from '#libs/ports/usage/usage-harness.contract.js'
+import { describeUsageExports } from '#libs/ports/usage/usage-exports.contract.js'
 import { describeUsageQueries } from '#libs/ports/usage/usage-queries.contract.js'
 import { describeUsageSink } from '#libs/ports/usage/usage-sink.contract.js'
 import { openChdbUsage } from './clickhouse-usage.js'
@@ -9,6 +10,7 @@ import { chdbClient } from './clients.js'
 
 describeUsageSink('chDB', () => open())
 describeUsageQueries('chDB', () => open())
+describeUsageExports('chDB', () => open())
 
 describe('the tables on chDB', () => {
   it('are prepared after a start that died while it prepared them', async () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { clickhouseUrl, describeOn } from '#test/harness/servers.js'
 import type { UsageHarness } from '#libs/ports/usage/usage-harness.contract.js'
+import { describeUsageExports } from '#libs/ports/usage/usage-exports.contract.js'
 import { describeUsageQueries } from '#libs/ports/usage/usage-queries.contract.js'
 import { describeUsageSink } from '#libs/ports/usage/usage-sink.contract.js'
 import { serverUsage } from './clickhouse-usage.js'
@@ -8,6 +9,7 @@ import { serverUsage } from './clickhouse-usage.js'
 describeOn('clickhouse')('over HTTP', () => {
   describeUsageSink('ClickHouse', open)
   describeUsageQueries('ClickHouse', open)
+  describeUsageExports('ClickHouse', open)
 
   describe('the tables', () => {
     it('are made ready once, whoever asks and how many at once', async () => {

@@ -5,7 +5,7 @@ const NOON = Date.parse('2026-11-21T12:00:00.000Z')
 const after = (ms: number) => new Date(NOON + ms)
 
 describe('a timeline', () => {
-  it('has a bucket for each second of a short run, those without mail included', () => {
+  it('has a bucket for each second of a short run, including those without mail', () => {
     const counts = new Map([
       [NOON, { mails: 3, bytes: 300 }],
       [NOON + 2_000, { mails: 1, bytes: 100 }],

@@ -5,7 +5,7 @@ import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
 import { encodeRows, inboxRow, usageRow, type UsageRow } from './usage-rows.js'
 import type { UsageQueries, UsageSink } from './usage-store.js'
 
-/** What a suite is run against: tables of its own, empty at first. */
+/** The tables that a suite runs against. They are its own, and empty at first. */
 export interface UsageHarness {
   sink: UsageSink
   queries: UsageQueries
@@ -20,7 +20,7 @@ export const ACCOUNT: AccountId = idFromBytes('acc', Buffer.alloc(16, 1))
 export const OTHER_ACCOUNT: AccountId = idFromBytes('acc', Buffer.alloc(16, 2))
 export const KEY: KeyId = idFromBytes('key', Buffer.alloc(16, 1))
 export const SECOND_KEY: KeyId = idFromBytes('key', Buffer.alloc(16, 2))
-/** Yesterday's: single events of 90 days ago would be removed at any moment. */
+/** Of yesterday, because events older than 90 days could be removed at any moment. */
 export const NOON = new Date(Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS / 2)
 
 export function after(ms: number): Date {
@@ -42,8 +42,8 @@ export const TENANT: Tenant = { accountId: ACCOUNT, environment: 'staging', keyI
 let offset = 0
 const id = idFromBytes('evt', Buffer.alloc(16, 1))
 
-/** A place of its own for each. */
-function place(): { partition: number; offset: number } {
+/** Each row has a position of its own. */
+function nextPosition(): { partition: number; offset: number } {
   offset += 1
   return { partition: 0, offset }
 }
@@ -62,7 +62,7 @@ export function served(
   })
 }
 
-type MailStory = 'accepted' | 'refused' | 'shown' | 'read'
+type MailOutcome = 'accepted' | 'refused' | 'shown' | 'read'
 
 export interface MailFacts {
   inboxId?: InboxId
@@ -73,13 +73,18 @@ export interface MailFacts {
   ms?: number
 }
 
-export function mailed(story: MailStory, at: Date, facts: MailFacts = {}, tenant: Tenant = TENANT): UsageRow {
+export function mailed(
+  outcome: MailOutcome,
+  at: Date,
+  facts: MailFacts = {},
+  tenant: Tenant = TENANT,
+): UsageRow {
   const { inboxId = inboxAt(1), message = 1, labels = {}, fingerprint = null, ms = 0 } = facts
   const { accountId, environment, keyId } = tenant
   const messageId = idFromBytes('msg', Buffer.alloc(16, message))
   const about = { keyId, inboxId, labels }
   const receivedAt = new Date(at.getTime() - ms)
-  const events: Record<MailStory, UsageEvent> = {
+  const events: Record<MailOutcome, UsageEvent> = {
     accepted: {
       ...{ type: 'MailAccepted', ...about, messageId, size: 1_000, acceptMs: ms, fingerprint },
       acceptedAt: at,
@@ -88,11 +93,11 @@ export function mailed(story: MailStory, at: Date, facts: MailFacts = {}, tenant
     shown: { type: 'MessageShown', ...about, messageId, receivedAt, shownAt: at },
     read: { type: 'MessageRead', ...about, messageId, receivedAt, readAt: at },
   }
-  return rowOf({ accountId, environment }, at, events[story])
+  return rowOf({ accountId, environment }, at, events[outcome])
 }
 
 function rowOf(tenant: Omit<Tenant, 'keyId'>, time: Date, event: UsageEvent): UsageRow {
-  return usageRow({ id, time, source: '/mayfly/api', ...tenant, keyId: event.keyId, event }, place())
+  return usageRow({ id, time, source: '/mayfly/api', ...tenant, keyId: event.keyId, event }, nextPosition())
 }
 
 export function created(
@@ -113,7 +118,10 @@ export function created(
     },
     ...{ maxMessages: 10, isProtected: false, createdAt: at, expiresAt: at, sealed: Buffer.alloc(0) },
   }
-  return inboxRow({ id, time: at, source: '/mayfly/api', accountId, environment, keyId, event }, place())
+  return inboxRow(
+    { id, time: at, source: '/mayfly/api', accountId, environment, keyId, event },
+    nextPosition(),
+  )
 }
 
 export function received(
@@ -127,11 +135,11 @@ export function received(
   }
   return inboxRow(
     { id, time: at, source: '/mayfly/smtp', accountId, environment, keyId: null, event },
-    place(),
+    nextPosition(),
   )
 }
 
-/** A batch of its own, of a range that no other batch has. */
+/** Writes a batch with a range that no other batch has. */
 export async function write(sink: UsageSink, rows: readonly UsageRow[]): Promise<void> {
   const first = offset
   offset += 1

@@ -1,5 +1,5 @@
 import type { KeyId } from '#libs/domain/ids/typeid.js'
-import { EXPORT_TABLES, type ExportTable, type UsageFigures, type UsageQuery } from './usage-store.js'
+import type { UsageFigures, UsageQuery } from './usage-store.js'
 import {
   ACCOUNT,
   after,
@@ -24,7 +24,7 @@ const HOUR = 3_600_000
 const DAY = 86_400_000
 const NOTHING = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
 
-/** What every store of usage figures answers. */
+/** The queries of every store of usage figures. */
 export function describeUsageQueries(name: string, open: OpenUsage): void {
   describe(`usage figures on ${name}`, () => {
     let usage: UsageHarness
@@ -32,7 +32,7 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
     beforeEach(async () => (usage = await open()))
     afterEach(() => usage.close())
 
-    const ask = (query: Partial<UsageQuery> = {}): Promise<UsageFigures[] | null> =>
+    const figures = (query: Partial<UsageQuery> = {}): Promise<UsageFigures[] | null> =>
       usage.queries.figures({
         ...{ owner: { accountId: ACCOUNT, keyId: null }, from: after(-DAY), to: after(DAY) },
         ...{ interval: 'hour', grouping: { by: 'none' }, labels: [], limit: 10_000 },
@@ -42,11 +42,11 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
     const sumOf = (rows: readonly UsageFigures[] | null, name: keyof typeof NOTHING): number =>
       (rows ?? []).reduce((sum, row) => sum + row[name], 0)
 
-    it('are none where nothing happened', async () => {
-      expect(await ask()).toEqual([])
+    it('are empty if nothing happened', async () => {
+      expect(await figures()).toEqual([])
     })
 
-    it('count what happened, in the interval in which it did', async () => {
+    it('count each event in its interval', async () => {
       await write(usage.sink, [
         served(after(0), { ms: 10 }),
         served(after(1), { ms: 20 }),
@@ -59,10 +59,10 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
         received(after(7), { size: 300 }),
         received(after(8), { size: 700 }),
         served(after(HOUR), { ms: 5 }),
-        // As long as its client would wait: counted, not timed.
+        // A wait lasts as long as its client chooses: it is counted, but not timed.
         served(after(HOUR), { ms: 25_000, route: '/v1/inboxes/{id}/messages/wait' }),
       ])
-      expect(await ask()).toEqual([
+      expect(await figures()).toEqual([
         {
           ...{ at: NOON, group: null, requests: 3, refusals: 2, inboxes: 1, mails: 2, bytes: 1_000 },
           requestMs: { p50: 20, p95: 30, p99: 30 },
@@ -77,7 +77,7 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
     })
 
     it.each(['second', 'minute', 'hour', 'day'] as const)(
-      'take in `from` and leave out `to`, to the millisecond, by the %s',
+      'include `from` and exclude `to`, to the millisecond, by the %s',
       async (interval) => {
         const [from, to] = [after(-DAY - HOUR - MINUTE - SECOND - 1), after(DAY + HOUR + MINUTE + SECOND + 1)]
         const edges = [from.getTime() - 1, from.getTime(), to.getTime() - 1, to.getTime()]
@@ -86,12 +86,12 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
           usage.sink,
           [...edges, ...within].map((ms) => served(new Date(ms))),
         )
-        expect(sumOf(await ask({ from, to, interval }), 'requests')).toBe(2 + within.length)
-        expect(sumOf(await ask({ from: NOON, to: NOON, interval }), 'requests')).toBe(0)
+        expect(sumOf(await figures({ from, to, interval }), 'requests')).toBe(2 + within.length)
+        expect(sumOf(await figures({ from: NOON, to: NOON, interval }), 'requests')).toBe(0)
       },
     )
 
-    it('tell one key, or the account, and never another account', async () => {
+    it('are those of one key or of the account, never of another account', async () => {
       const foreign = { ...TENANT, accountId: OTHER_ACCOUNT }
       const second = { ...TENANT, keyId: SECOND_KEY, environment: 'production' }
       await write(usage.sink, [
@@ -101,19 +101,19 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
         received(NOON, {}, foreign),
         mailed('read', NOON, {}, foreign),
       ])
-      expect(await ask({ owner: { accountId: ACCOUNT, keyId: KEY } })).toMatchObject([{ requests: 1 }])
-      expect(await ask()).toMatchObject([{ requests: 2, mails: 0 }])
-      expect(await ask({ grouping: { by: 'key' } })).toMatchObject([
+      expect(await figures({ owner: { accountId: ACCOUNT, keyId: KEY } })).toMatchObject([{ requests: 1 }])
+      expect(await figures()).toMatchObject([{ requests: 2, mails: 0 }])
+      expect(await figures({ grouping: { by: 'key' } })).toMatchObject([
         { group: KEY, requests: 1 },
         { group: SECOND_KEY, requests: 1 },
       ])
-      expect(await ask({ grouping: { by: 'environment' } })).toMatchObject([
+      expect(await figures({ grouping: { by: 'environment' } })).toMatchObject([
         { group: 'production', requests: 1 },
         { group: 'staging', requests: 1 },
       ])
     })
 
-    it('tell groups by a label, and of what bears labels alone', async () => {
+    it('can be grouped and filtered by label', async () => {
       const labels = (run: string) => ({ run, suite: "it's: a \\ 'test'" })
       await write(usage.sink, [
         served(NOON, { labels: labels('42') }),
@@ -125,35 +125,35 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
         received(NOON, { labels: labels('42') }),
         mailed('refused', NOON, { labels: labels('43') }),
       ])
-      expect(await ask({ grouping: { by: 'label', name: 'run' } })).toMatchObject([
+      expect(await figures({ grouping: { by: 'label', name: 'run' } })).toMatchObject([
         { group: '42', requests: 2, inboxes: 1, mails: 1, refusals: 0 },
         { group: '43', requests: 1, refusals: 1 },
         { group: null, requests: 2 },
       ])
       const suite = ['suite', "it's: a \\ 'test'"] as const
-      expect(await ask({ labels: [['run', '43'], suite] })).toMatchObject([{ requests: 1, refusals: 1 }])
-      expect(await ask({ labels: [['run', '4']] })).toEqual([])
+      expect(await figures({ labels: [['run', '43'], suite] })).toMatchObject([{ requests: 1, refusals: 1 }])
+      expect(await figures({ labels: [['run', '4']] })).toEqual([])
       expect(
-        await ask({ labels: [['run', "' OR 1 = 1 --"]], grouping: { by: 'label', name: "x'" } }),
+        await figures({ labels: [['run', "' OR 1 = 1 --"]], grouping: { by: 'label', name: "x'" } }),
       ).toEqual([])
     })
 
-    it('are not answered if there are more rows than the limit, however long the span is', async () => {
+    it('are null if there are more rows than the limit, however long the span is', async () => {
       await write(
         usage.sink,
         Array.from({ length: 30 }, (_, n) => served(after(n * SECOND), { labels: { run: String(n % 2) } })),
       )
       const from = after(-60 * DAY)
       const times = Array.from({ length: 30 }, (_, n) => ({ at: after(n * SECOND) }))
-      expect(await ask({ from, interval: 'second', limit: 30 })).toMatchObject(times)
-      expect(await ask({ from, interval: 'second', limit: 29 })).toBeNull()
-      expect(await ask({ from, interval: 'minute', limit: 1 })).toHaveLength(1)
+      expect(await figures({ from, interval: 'second', limit: 30 })).toMatchObject(times)
+      expect(await figures({ from, interval: 'second', limit: 29 })).toBeNull()
+      expect(await figures({ from, interval: 'minute', limit: 1 })).toHaveLength(1)
       const grouping = { by: 'label', name: 'run' } as const
-      expect(await ask({ from, interval: 'day', grouping, limit: 2 })).toHaveLength(2)
-      expect(await ask({ from, interval: 'day', grouping, limit: 1 })).toBeNull()
+      expect(await figures({ from, interval: 'day', grouping, limit: 2 })).toHaveLength(2)
+      expect(await figures({ from, interval: 'day', grouping, limit: 1 })).toBeNull()
     })
 
-    it('sum up for each key since it was issued', async () => {
+    it('have totals for each key since it was issued', async () => {
       await write(usage.sink, [
         served(after(-30 * DAY)),
         served(NOON, { status: 429 }),
@@ -176,7 +176,7 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
           labels,
         })
 
-      it('tell how a run went', async () => {
+      it('summarize a run', async () => {
         const labels = { run: '42' }
         const one = '0123456789abcdef'
         await write(usage.sink, [
@@ -188,7 +188,7 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
           mailed('accepted', after(3), { message: 3, labels, fingerprint: one, inboxId: inboxAt(2), ms: 3 }),
           mailed('accepted', after(4), { message: 4, labels, ms: 3 }),
           ...[1, 2, 3, 4].map((message) => mailed('shown', after(10), { message, labels, ms: message * 10 })),
-          // The first reading counts, whichever is told first.
+          // The earliest reading counts, in whichever order readings are recorded.
           ...[300, 100, 200].map((ms) => mailed('read', after(20), { message: 1, labels, ms })),
           mailed('refused', after(30), { labels }),
           served(after(30), { labels, status: 429 }),
@@ -205,7 +205,7 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
         })
       })
 
-      it('show when mail came, and when none did', async () => {
+      it('have a timeline with the buckets without mail', async () => {
         const labels = { run: '42' }
         const at = (ms: number, message: number) => received(after(ms), { message, labels, size: 10 })
         await write(usage.sink, [
@@ -234,90 +234,12 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
         expect(await report([], SECOND_KEY)).toMatchObject({ inboxes: 0, mails: 1, inboxesWithoutMail: 0 })
       })
 
-      it('are nothing where nothing bears the label', async () => {
+      it('are empty if no event has the label', async () => {
         await write(usage.sink, [served(NOON), received(NOON)])
         expect(await report([['run', '42']])).toEqual({
           ...{ ...NOTHING, duplicates: 0, read: 0, visibleMs: null, firstReadMs: null, acceptMs: null },
           ...{ inboxesWithoutMail: 0, firstMailAt: null, lastMailAt: null, timeline: [] },
         })
-      })
-    })
-
-    describe('as a file', () => {
-      const file = async (
-        table: ExportTable,
-        format: 'parquet' | 'ndjson' | 'csv',
-        accountId = ACCOUNT,
-      ): Promise<Buffer> => {
-        const { signal } = new AbortController()
-        const query = { accountId, from: after(-DAY), to: after(DAY), table, format }
-        const chunks: Uint8Array[] = []
-        for await (const chunk of await usage.queries.export(query, signal)) chunks.push(chunk)
-        return Buffer.concat(chunks)
-      }
-
-      beforeEach(() =>
-        write(usage.sink, [
-          served(after(2), { ms: 20 }),
-          served(after(1), { ms: 10, labels: { run: '42' } }),
-          received(NOON),
-          served(after(2 * DAY)),
-          mailed('shown', NOON),
-        ]),
-      )
-
-      it('have a line of JSON for each event of the account', async () => {
-        const lines = (await file('requests', 'ndjson')).toString().trim().split('\n')
-        expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
-          {
-            ...{ account_id: ACCOUNT, occurred_at: after(1).toISOString(), key_id: KEY },
-            ...{ labels: ['run:42'], duration_ms: 10, refused: false },
-          },
-          { occurred_at: after(2).toISOString(), key_id: KEY, labels: [], duration_ms: 20 },
-        ])
-        expect((await file('requests', 'ndjson', OTHER_ACCOUNT)).toString()).toBe('')
-      })
-
-      it('have one line of CSV for each interval of a key, however often it was written', async () => {
-        await write(usage.sink, [served(after(3), { ms: 30 })])
-        const starts = { usage: NOON, usage_minute: NOON, usage_hour: NOON, usage_day: after(-12 * HOUR) }
-        for (const table of ['usage', 'usage_minute', 'usage_hour', 'usage_day'] as const) {
-          const about = [ACCOUNT, starts[table].toISOString(), 'staging', KEY].map((text) =>
-            JSON.stringify(text),
-          )
-          expect((await file(table, 'csv')).toString().trim().split('\n')).toEqual([
-            '"account_id","starts_at","environment","key_id","requests","refusals","inboxes","mails","bytes",' +
-              '"request_ms_p50","request_ms_p95","request_ms_p99","visible_ms_p50","visible_ms_p95","visible_ms_p99"',
-            [...about, 3, 0, 0, 1, 1_000, 20, 30, 30, 0, 0, 0].join(','),
-          ])
-        }
-      })
-
-      it('have a line for each minute of a route and a status', async () => {
-        await write(usage.sink, [served(after(3), { ms: 30, status: 404 })])
-        const lines = (await file('routes_minute', 'ndjson')).toString().trim().split('\n')
-        const about = { account_id: ACCOUNT, starts_at: NOON.toISOString(), http_method: 'GET' }
-        expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
-          { ...about, route: '/v1/inboxes', status: 200, requests: 2, request_ms_p50: 10 },
-          { ...about, route: '/v1/inboxes', status: 404, requests: 1, request_ms_p50: 30 },
-        ])
-      })
-
-      it('have labels as JSON in CSV, and nothing for what was not timed', async () => {
-        const labels = { story: 'a "quoted", one' }
-        await write(usage.sink, [created(after(HOUR), inboxAt(2), labels)])
-        const events = (await file('inbox_events', 'csv')).toString().trim().split('\n')
-        expect(events.at(-1)).toContain(`"[""story:a \\""quoted\\"", one""]"`)
-        const figures = (await file('usage', 'csv')).toString().trim().split('\n')
-        expect(figures.at(-1)).toMatch(/,0,0,1,0,0,,,,,,$/)
-      })
-
-      it('are in Parquet too', async () => {
-        for (const table of EXPORT_TABLES) {
-          const bytes = await file(table, 'parquet')
-          const ends = [bytes.subarray(0, 4), bytes.subarray(-4)].map((part) => part.toString('latin1'))
-          expect([table, ...ends]).toEqual([table, 'PAR1', 'PAR1'])
-        }
       })
     })
   })

@@ -10,7 +10,7 @@ import { UsageRecorder } from './usage-recorder.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
 const keyId = idFromBytes('key', Buffer.alloc(16, 1))
-/** More than an event's tenant: what else it has must not get into the record. */
+/** An object with more fields than a tenant has. They must not get into the record. */
 const tenant = { accountId, environment: 'staging', id: 'inb_foreign', keyId: 'key_foreign' }
 
 function served(status: number): ApiRequestServed {
@@ -80,7 +80,7 @@ describe('the recorder of usage events', () => {
     })
   }
 
-  it('appends what was recorded, as events of its tenant', async () => {
+  it('appends what was recorded, as events of the tenant', async () => {
     const recorder = recorderOn(append)
     recorder.record(served(200), tenant)
     await recorder.close()
@@ -90,13 +90,13 @@ describe('the recorder of usage events', () => {
     expect(lost).toBe(0)
   })
 
-  it('appends what the log did not take again, under the same event id', async () => {
+  it('appends an event again, with the same id, if the log rejected it', async () => {
     const ids = new Map<string, number>()
     const recorder = recorderOn((record) => {
       const id = record.headers.ce_id ?? ''
       const tries = (ids.get(id) ?? 0) + 1
       ids.set(id, tries)
-      return tries > 2 ? append(record) : Promise.reject(new LogUnavailableError('away'))
+      return tries > 2 ? append(record) : Promise.reject(new LogUnavailableError('unavailable'))
     })
     for (const status of [200, 201, 202]) recorder.record(served(status), tenant)
     while ((await recorded()).length < 3) await new Promise(setImmediate)
@@ -110,7 +110,7 @@ describe('the recorder of usage events', () => {
       ...{ isRefused: true, ...facts },
     })
 
-    it('appends one event for those of one key that are alike, with the mean of their times', async () => {
+    it('appends one event for similar requests of a key, with the mean of their times', async () => {
       const recorder = recorderOn(append, 60_000)
       const times = [1, 2, 6, 7]
       for (const durationMs of times) recorder.record(refused({ durationMs }), tenant)
@@ -121,7 +121,7 @@ describe('the recorder of usage events', () => {
       expect(events).toEqual(expect.arrayContaining([refused({ count: 4, durationMs: 4 }), served(200)]))
     })
 
-    it('names the inbox that all of them are about, or none', async () => {
+    it('names an inbox only if all requests are about it', async () => {
       const recorder = recorderOn(append, 60_000)
       const one = idFromBytes('inb', Buffer.alloc(16, 1))
       const other = idFromBytes('inb', Buffer.alloc(16, 2))
@@ -134,7 +134,7 @@ describe('the recorder of usage events', () => {
       expect(events).toContainEqual(refused({ count: 2, method: 'PATCH', inboxId: null }))
     })
 
-    it('keeps those of each key apart, and those of each route, method and labels', async () => {
+    it('appends an event of its own for each key, route, method and labels', async () => {
       const recorder = recorderOn(append, 60_000)
       const kinds: Partial<ApiRequestServed>[] = [
         { keyId: idFromBytes('key', Buffer.alloc(16, 2)) },
@@ -149,7 +149,7 @@ describe('the recorder of usage events', () => {
       expect(events).toEqual(expect.arrayContaining(kinds.map((kind) => refused({ ...kind, count: 2 }))))
     })
 
-    it('appends few events of a key however many labels its inboxes have, and counts every request', async () => {
+    it('limits the events of a key whose inboxes have many labels, and counts every request', async () => {
       const recorder = recorderOn(append, 60_000)
       const requests = 5_000
       for (let n = 0; n < requests; n += 1) {
@@ -166,24 +166,23 @@ describe('the recorder of usage events', () => {
 
     it('adds nothing to an event that is being appended', async () => {
       const appended: LogRecord[] = []
-      let letThrough = (): void => undefined
-      const isHeld = new Promise<void>((resolve) => (letThrough = resolve))
+      const release = Promise.withResolvers<undefined>()
       const recorder = recorderOn(async (record) => {
         appended.push(record)
-        await isHeld
+        await release.promise
         return append(record)
       })
       recorder.record(refused(), tenant)
       while (appended.length === 0) await new Promise(setImmediate)
       recorder.record(refused(), tenant)
-      letThrough()
+      release.resolve(undefined)
       await recorder.close()
       expect((await recorded()).map(({ event }) => event)).toEqual([refused(), refused()])
     })
   })
 
-  it('gives up the oldest where the log is away for long, and the rest at its end, and counts them', async () => {
-    const recorder = recorderOn(() => Promise.reject(new LogUnavailableError('away')), 60_000)
+  it('drops the oldest events while the log is unavailable for long, and the rest at the close, and counts them', async () => {
+    const recorder = recorderOn(() => Promise.reject(new LogUnavailableError('unavailable')), 60_000)
     for (let n = 0; n < 50_000; n += 1) recorder.record(served(200), tenant)
     expect(lost).toBe(0)
     recorder.record(served(200), tenant)

@@ -9,43 +9,43 @@ export interface UsageRecorderOptions {
   log: LogAppender
   source: Occurrence<unknown>['source']
   now: () => Date
-  /** Told how many events were given up, and why. */
+  /** Called with the number of events that were dropped, and with the last failure. */
   onLost: (count: number, error: unknown) => void
   everyMs?: number
 }
 
-/** Whose an event is. */
+/** The account and environment that an event counts for. */
 export type UsageTenant = Pick<Recorded<unknown>, 'accountId' | 'environment'>
 
-interface Gathered<Event extends UsageEvent = UsageEvent> {
+interface PendingEvent<Event extends UsageEvent = UsageEvent> {
   event: Event
   tenant: UsageTenant
 }
 
-/** Encoded once: what is appended again has the same event id. */
-type Waiting = Gathered | LogRecord
+/** An event is encoded once, so that it keeps its id if it is appended again. */
+type Pending = PendingEvent | LogRecord
 
 const APPEND_EVERY_MS = 500
-/** Encoded at once: a few milliseconds' work, for which others wait. */
+/** Events that are encoded at once. That blocks the event loop for a few milliseconds. */
 const CHUNK = 500
-/** About 50 MB: past it the oldest are given up. */
-const MAX_WAITING = 50_000
+/** About 50 MB. If there are more events, the oldest are dropped. */
+const MAX_PENDING = 50_000
 /**
- * Events of one key's refused requests within one gathering, by method, route and labels. Further ones share another
- * event, so that a key cannot fill the log with what it is refused.
+ * Refused requests of one key share an event if they have the same method, route and labels. All kinds beyond this
+ * number share one more event, so that a key cannot fill the log with refused requests.
  */
 const MAX_REFUSED_KINDS = 10
 
 /**
- * Gathers usage events off the way of requests and mails, and appends them together. A process that is killed takes
- * along what came in the last half second and what is being appended; while the log is away as much is kept as there is
- * room for. What the log may have taken before it failed to say so is appended again under the same event id, by which
- * whoever counts knows it.
+ * Collects usage events in memory and appends them in the background, so that requests and mails don't wait for the
+ * log. If the process is killed, it loses the events of the last half second and those that are being appended. While
+ * the log is unavailable, up to MAX_PENDING events are kept. An append that may have succeeded is repeated with the same
+ * event id, by which consumers recognize a duplicate.
  */
 export class UsageRecorder {
-  private waiting: Waiting[] = []
-  /** Events of refused requests that further ones may share, by key and by method, route and labels. */
-  private readonly refused = new Map<KeyId, Map<string, Gathered<ApiRequestServed>>>()
+  private pending: Pending[] = []
+  /** Pending events that further refused requests may share, by key, then by method, route and labels. */
+  private readonly refused = new Map<KeyId, Map<string, PendingEvent<ApiRequestServed>>>()
   private failure: unknown = null
   private readonly appending: Repetition
 
@@ -58,39 +58,39 @@ export class UsageRecorder {
   /** Returns at once. */
   record(event: UsageEvent, tenant: UsageTenant): void {
     if (event.type === 'ApiRequestServed' && event.isRefused) this.recordRefused(event, tenant)
-    else this.waiting.push({ event, tenant })
-    if (this.waiting.length > MAX_WAITING) this.giveUp(CHUNK)
+    else this.pending.push({ event, tenant })
+    if (this.pending.length > MAX_PENDING) this.drop(CHUNK)
   }
 
-  /** Resolves once all that was recorded is durable, or was given up since the log does not take it. */
+  /** Resolves once every recorded event is durable, or was dropped because the log is unavailable. */
   async close(): Promise<void> {
     await this.appending.stop()
     await this.appendAll()
-    this.giveUp(this.waiting.length)
+    this.drop(this.pending.length)
   }
 
   private recordRefused(event: ApiRequestServed, tenant: UsageTenant): void {
-    const kinds = this.refused.get(event.keyId) ?? new Map<string, Gathered<ApiRequestServed>>()
+    const kinds = this.refused.get(event.keyId) ?? new Map<string, PendingEvent<ApiRequestServed>>()
     this.refused.set(event.keyId, kinds)
     const name = `${event.method} ${event.route} ${JSON.stringify(event.labels)}`
     const isKnown = kinds.has(name) || kinds.size < MAX_REFUSED_KINDS
     const kind = isKnown ? name : 'any'
     const shared = kinds.get(kind)
     if (shared !== undefined && shared.event.count < MAX_SHARED) {
-      shared.event = together(shared.event, event)
+      shared.event = merge(shared.event, event)
       return
     }
-    const own = isKnown ? event : { ...event, route: 'unknown', inboxId: null, labels: {} }
-    const gathered = { event: own, tenant }
-    kinds.set(kind, gathered)
-    this.waiting.push(gathered)
+    const first = isKnown ? event : { ...event, route: 'unknown', inboxId: null, labels: {} }
+    const pending = { event: first, tenant }
+    kinds.set(kind, pending)
+    this.pending.push(pending)
   }
 
-  /** Up to the first chunk that fails: it waits for the next time. */
+  /** Stops at the first chunk that fails. Its events are appended again in the next round. */
   private async appendAll(): Promise<void> {
     let hasFailed = false
-    while (this.waiting.length > 0 && !hasFailed) {
-      const chunk = this.takeWaiting(CHUNK).map((each) => this.encode(each))
+    while (this.pending.length > 0 && !hasFailed) {
+      const chunk = this.takePending(CHUNK).map((each) => this.encode(each))
       const settled = await Promise.allSettled(
         chunk.map((record) => this.options.log.append('usage-events', record)),
       )
@@ -98,33 +98,33 @@ export class UsageRecorder {
       hasFailed = failed.length > 0
       if (!hasFailed) continue
       this.failure = settled.find((each) => each.status === 'rejected')?.reason
-      this.waiting = [...failed, ...this.waiting]
+      this.pending = [...failed, ...this.pending]
     }
   }
 
-  private encode(waiting: Waiting): LogRecord {
-    if (!('event' in waiting)) return waiting
-    const { event, tenant } = waiting
+  private encode(pending: Pending): LogRecord {
+    if (!('event' in pending)) return pending
+    const { event, tenant } = pending
     const { accountId, environment } = tenant
     const { source, now } = this.options
     const occurrence = { id: mintId('evt'), time: now(), source, accountId, environment }
     return usageEventCodec.encode({ ...occurrence, keyId: event.keyId, event })
   }
 
-  private takeWaiting(count: number): Waiting[] {
-    // What is taken may be on the log soon: nothing is added to it.
+  private takePending(count: number): Pending[] {
+    // These events may soon be on the log, so no more requests may share them.
     this.refused.clear()
-    return this.waiting.splice(0, count)
+    return this.pending.splice(0, count)
   }
 
-  private giveUp(count: number): void {
-    const lost = this.takeWaiting(count).length
+  private drop(count: number): void {
+    const lost = this.takePending(count).length
     if (lost > 0) this.options.onLost(lost, this.failure)
   }
 }
 
-/** One event for two, of which the first may stand for many. */
-function together(first: ApiRequestServed, next: ApiRequestServed): ApiRequestServed {
+/** Merges a request into an event that may already count several. */
+function merge(first: ApiRequestServed, next: ApiRequestServed): ApiRequestServed {
   const mean = (one: number, other: number) => (one * first.count + other) / (first.count + 1)
   return {
     ...first,

@@ -15,7 +15,7 @@ import { inboxRow, USAGE_TABLES } from './usage-rows.js'
 const id = idFromBytes('evt', Buffer.alloc(16, 1))
 const { accountId, environment, keyId } = FACTS
 
-/** What the row of an event has in its columns. */
+/** The row of an event, by column. */
 function columnsOf(event: InboxEvent, causedBy: KeyId | null = OTHER_KEY_ID): Record<string, unknown> {
   const recorded = { id, time: minute(5), source: '/mayfly/api', accountId, environment }
   const { values } = inboxRow({ ...recorded, keyId: causedBy, event }, { partition: 0, offset: 0 })
@@ -30,13 +30,13 @@ describe("the row of an inbox's event", () => {
     },
   )
 
-  it('has the key of a mail from a sender who has one, else that of the inbox', () => {
+  it('has the key of the sender of a mail if there is one, otherwise the key of the inbox', () => {
     expect(columnsOf(received(minute(1)))).toMatchObject({ key_id: OTHER_KEY_ID, labels: ['run:42'] })
     expect(columnsOf(received(minute(1)), null)).toMatchObject({ key_id: keyId, labels: ['run:42'] })
   })
 
   test.each([received(minute(1)), messageDeleted(minute(2)), expired, deleted(minute(3))])(
-    'has neither if the event was recorded before it carried them: $type',
+    'has neither if the event was recorded before events had them: $type',
     (event) => {
       expect(columnsOf({ ...event, inbox: null })).toMatchObject({ key_id: '', labels: [] })
     },

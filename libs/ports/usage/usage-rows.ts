@@ -4,11 +4,11 @@ import type { WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
 import type { UsageEvent, UsageLabels } from '#libs/domain/usage/usage-events.js'
 
 /*
- * What usage figures keep of each event: one row, in one of four tables. Nothing sealed is among it, nor an address:
- * ids, times, sizes and labels, as they stand in clear on the log.
+ * The row that usage figures store for an event, in one of four tables. A row has what the log holds unencrypted: ids,
+ * times, sizes and labels. It has nothing sealed and no address.
  */
 
-/** Of each table the columns, in the order of a row's values. */
+/** The columns of each table, in the order of a row's values. */
 export const USAGE_TABLES = {
   requests: [
     ...['at', 'account_id', 'environment', 'key_id', 'method', 'route', 'status', 'refused', 'duration_ms'],
@@ -30,7 +30,7 @@ export const USAGE_TABLES = {
 
 export type UsageTable = keyof typeof USAGE_TABLES
 
-/** Times are milliseconds since 1970; labels are `<name>:<value>`; what an event lacks is empty, or 0. */
+/** Times are in milliseconds since 1970, labels are `<name>:<value>`. A value that the event lacks is empty, or 0. */
 type UsageValue = string | number | boolean | readonly string[]
 
 export interface UsageRow {
@@ -39,8 +39,8 @@ export interface UsageRow {
 }
 
 /**
- * Rows of one table in writing: JSON arrays of their values, with commas in between. Those that wait to be written do so
- * in a few long texts, which burden the heap less than their many values.
+ * Rows of one table as JSON arrays of their values, separated by commas. Rows are encoded before they wait to be
+ * written, because a few long strings burden the heap less than many values.
  */
 export interface EncodedRows {
   table: UsageTable
@@ -48,7 +48,7 @@ export interface EncodedRows {
   json: string
 }
 
-/** Rows in the order in which they are, by table. */
+/** Encodes rows by table. Rows of one table keep their order. */
 export function encodeRows(rows: readonly UsageRow[]): EncodedRows[] {
   return [...Map.groupBy(rows, ({ table }) => table)].map(([table, group]) => ({
     table,
@@ -57,102 +57,152 @@ export function encodeRows(rows: readonly UsageRow[]): EncodedRows[] {
   }))
 }
 
-/** Where on the log an event is. */
+/** The position of an event's record on the log. */
 interface Position {
   partition: number
   offset: number
 }
 
-type Column = (typeof USAGE_TABLES)[UsageTable][number]
-/** What an event says of itself, by column; null if it lacks it. */
-type Facts = { at: Date } & Partial<Record<Exclude<Column, 'at'>, UsageValue | null>>
+/** A value for every column of a table. */
+type Columns<Table extends UsageTable> = Record<(typeof USAGE_TABLES)[Table][number], UsageValue>
 
-/** What stands in a column of which an event says nothing; in all others an empty text does. */
-const NOTHING: Partial<Record<Column, UsageValue>> = {
-  ...{ bytes: 0, ms: 0, code: 0, attempt: 0, status: 0, latency_ms: 0 },
-  labels: [],
+function rowOf<Table extends UsageTable>(table: Table, row: Columns<Table>): UsageRow {
+  const columns: readonly (keyof Columns<Table>)[] = USAGE_TABLES[table]
+  const values: UsageValue[] = []
+  for (const column of columns) values.push(row[column])
+  return { table, values }
 }
 
-function rowOf(
-  table: UsageTable,
-  { accountId, environment }: Recorded<unknown>,
-  { partition, offset }: Position,
-  facts: Facts,
-): UsageRow {
-  const known = { ...facts, at: facts.at.getTime(), account_id: accountId, environment, partition, offset }
-  const columns: readonly Column[] = USAGE_TABLES[table]
-  return { table, values: columns.map((column) => known[column] ?? NOTHING[column] ?? '') }
-}
-
-/** The rows of one event of the topic usage-events: of a request served one for each that the event stands for. */
+/** The rows of one event of the topic usage-events. An event that counts several requests has a row for each. */
 export function usageRows(recorded: Recorded<UsageEvent>, position: Position): UsageRow[] {
   const { event } = recorded
   const count = event.type === 'ApiRequestServed' ? event.count : 1
   return Array<UsageRow>(count).fill(usageRow(recorded, position))
 }
 
-/** What each row of one event of the topic usage-events says. */
-export function usageRow(recorded: Recorded<UsageEvent>, position: Position): UsageRow {
-  const { event } = recorded
-  const subject = { key_id: event.keyId, inbox_id: event.inboxId, labels: labelTexts(event.labels) }
-  if (event.type !== 'ApiRequestServed') {
-    return rowOf('mail_events', recorded, position, { ...subject, ...mailFacts(event) })
+/** The row of one event of the topic usage-events. */
+export function usageRow(
+  { accountId, environment, event }: Recorded<UsageEvent>,
+  { partition, offset }: Position,
+): UsageRow {
+  const labels = labelTexts(event.labels)
+  if (event.type === 'ApiRequestServed') {
+    return rowOf('requests', {
+      at: event.servedAt.getTime(),
+      account_id: accountId,
+      environment,
+      key_id: event.keyId,
+      method: event.method,
+      route: event.route,
+      status: event.status,
+      refused: event.isRefused,
+      duration_ms: event.durationMs,
+      request_bytes: event.requestBytes,
+      response_bytes: event.responseBytes,
+      inbox_id: event.inboxId ?? '',
+      labels,
+      partition,
+      offset,
+    })
   }
-  const { servedAt: at, method, route, status, isRefused: refused } = event
-  const { durationMs, requestBytes, responseBytes } = event
-  const sizes = { duration_ms: durationMs, request_bytes: requestBytes, response_bytes: responseBytes }
-  return rowOf('requests', recorded, position, { at, ...subject, method, route, status, refused, ...sizes })
+  const { at, type, messageId = '', bytes = 0, ms = 0, reason = '', code = 0, fingerprint } = mailFacts(event)
+  return rowOf('mail_events', {
+    at: at.getTime(),
+    type,
+    account_id: accountId,
+    environment,
+    key_id: event.keyId,
+    inbox_id: event.inboxId,
+    message_id: messageId,
+    bytes,
+    ms,
+    reason,
+    code,
+    fingerprint: fingerprint ?? '',
+    labels,
+    partition,
+    offset,
+  })
 }
 
-/** Clocks of two machines may differ: a latency is never below 0. */
-function mailFacts(event: Exclude<UsageEvent, { type: 'ApiRequestServed' }>): Facts {
+interface MailFacts {
+  at: Date
+  type: 'accepted' | 'refused' | 'shown' | 'read'
+  messageId?: string
+  bytes?: number
+  ms?: number
+  reason?: string
+  code?: number
+  fingerprint?: string | null
+}
+
+function mailFacts(event: Exclude<UsageEvent, { type: 'ApiRequestServed' }>): MailFacts {
   switch (event.type) {
     case 'MailAccepted': {
       const { acceptedAt: at, acceptMs: ms, messageId, size: bytes, fingerprint } = event
-      return { at, type: 'accepted', message_id: messageId, bytes, ms, fingerprint }
+      return { at, type: 'accepted', messageId, bytes, ms, fingerprint }
     }
     case 'MailRefused':
       return { at: event.refusedAt, type: 'refused', reason: event.reason, code: event.code }
     case 'MessageShown': {
       const { receivedAt, shownAt: at, messageId } = event
-      return {
-        at,
-        type: 'shown',
-        message_id: messageId,
-        ms: Math.max(at.getTime() - receivedAt.getTime(), 0),
-      }
+      return { at, type: 'shown', messageId, ms: latencyMs(receivedAt, at) }
     }
     case 'MessageRead': {
       const { receivedAt, readAt: at, messageId } = event
-      return { at, type: 'read', message_id: messageId, ms: Math.max(at.getTime() - receivedAt.getTime(), 0) }
+      return { at, type: 'read', messageId, ms: latencyMs(receivedAt, at) }
     }
   }
 }
 
-/**
- * One event's row of the topic inbox-events, counted for the key that created the inbox, whichever key caused it; a mail
- * for the key that its sender authenticated with, if there is one.
- */
-export function inboxRow(recorded: Recorded<InboxEvent>, position: Position): UsageRow {
-  const { event, keyId: causedBy } = recorded
-  const inbox = event.type === 'InboxCreated' ? event : event.inbox
-  const ofSender = event.type === 'MessageReceived' ? causedBy : null
-  const attribution =
-    inbox === null ? {} : { key_id: ofSender ?? inbox.keyId, labels: labelTexts(inbox.labels) }
-  const facts = { inbox_id: event.inboxId, ...attribution, ...inboxFacts(event) }
-  return rowOf('inbox_events', recorded, position, facts)
+/** Never negative, although the clocks of two machines may differ. */
+function latencyMs(from: Date, to: Date): number {
+  return Math.max(to.getTime() - from.getTime(), 0)
 }
 
-function inboxFacts(event: InboxEvent): Facts {
+/**
+ * The row of one event of the topic inbox-events. It counts for the key that created the inbox, even if another key
+ * caused the event. A mail counts for the key that its sender authenticated with, if there is one.
+ */
+export function inboxRow(
+  { accountId, environment, keyId, event }: Recorded<InboxEvent>,
+  { partition, offset }: Position,
+): UsageRow {
+  const inbox = event.type === 'InboxCreated' ? event : event.inbox
+  const senderKeyId = event.type === 'MessageReceived' ? keyId : null
+  const { at, type, messageId = '', bytes = 0 } = inboxFacts(event)
+  return rowOf('inbox_events', {
+    at: at.getTime(),
+    type,
+    account_id: accountId,
+    environment,
+    key_id: inbox === null ? '' : (senderKeyId ?? inbox.keyId),
+    inbox_id: event.inboxId,
+    message_id: messageId,
+    bytes,
+    labels: inbox === null ? [] : labelTexts(inbox.labels),
+    partition,
+    offset,
+  })
+}
+
+interface InboxFacts {
+  at: Date
+  type: string
+  messageId?: string
+  bytes?: number
+}
+
+function inboxFacts(event: InboxEvent): InboxFacts {
   switch (event.type) {
     case 'InboxCreated':
       return { at: event.createdAt, type: 'inbox.created' }
     case 'MessageReceived': {
       const { receivedAt: at, messageId, size: bytes } = event
-      return { at, type: 'message.received', message_id: messageId, bytes }
+      return { at, type: 'message.received', messageId, bytes }
     }
     case 'MessageDeleted':
-      return { at: event.deletedAt, type: 'message.deleted', message_id: event.messageId }
+      return { at: event.deletedAt, type: 'message.deleted', messageId: event.messageId }
     case 'InboxExpired':
       return { at: event.expiredAt, type: 'inbox.expired' }
     case 'InboxDeleted':
@@ -160,28 +210,61 @@ function inboxFacts(event: InboxEvent): Facts {
   }
 }
 
-/** One event's row of the topic webhook-events. */
-export function webhookRow(recorded: Recorded<WebhookEvent>, position: Position): UsageRow {
-  const { event, time } = recorded
-  const facts = { at: time, webhook_id: event.webhookId, ...webhookFacts(event) }
-  return rowOf('webhook_events', recorded, position, facts)
+/** The row of one event of the topic webhook-events. */
+export function webhookRow(
+  { accountId, environment, time, event }: Recorded<WebhookEvent>,
+  { partition, offset }: Position,
+): UsageRow {
+  const {
+    at = time,
+    type,
+    deliveryId = '',
+    attempt = 0,
+    status,
+    latencyMs = 0,
+    reason = '',
+  } = webhookFacts(event)
+  return rowOf('webhook_events', {
+    at: at.getTime(),
+    type,
+    account_id: accountId,
+    environment,
+    webhook_id: event.webhookId,
+    delivery_id: deliveryId,
+    attempt,
+    status: status ?? 0,
+    latency_ms: latencyMs,
+    reason,
+    partition,
+    offset,
+  })
 }
 
-/** Without `at`, the row has the time of its record. */
-function webhookFacts(event: WebhookEvent): Partial<Facts> {
+interface WebhookFacts {
+  /** If absent, the row has the time of the record. */
+  at?: Date
+  type: string
+  deliveryId?: string
+  attempt?: number
+  status?: number | null
+  latencyMs?: number
+  reason?: string
+}
+
+function webhookFacts(event: WebhookEvent): WebhookFacts {
   switch (event.type) {
     case 'DeliveryRequested':
-      return { at: event.requestedAt, type: 'requested', delivery_id: event.deliveryId }
+      return { at: event.requestedAt, type: 'requested', deliveryId: event.deliveryId }
     case 'DeliverySucceeded':
     case 'DeliveryFailed': {
       const { attemptedAt: at, deliveryId, attempt, status, latencyMs } = event
       const outcome =
         event.type === 'DeliverySucceeded' ? { type: 'succeeded' } : { type: 'failed', reason: event.error }
-      return { at, delivery_id: deliveryId, attempt, status, latency_ms: latencyMs, ...outcome }
+      return { at, deliveryId, attempt, status, latencyMs, ...outcome }
     }
     case 'DeliveryAbandoned': {
       const { abandonedAt: at, deliveryId, reason } = event
-      return { at, type: 'abandoned', delivery_id: deliveryId, reason }
+      return { at, type: 'abandoned', deliveryId, reason }
     }
     case 'ReplayRequested':
     case 'ReplayAdvanced':

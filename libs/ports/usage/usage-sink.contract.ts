@@ -14,7 +14,7 @@ import {
   type UsageHarness,
 } from './usage-harness.contract.js'
 
-/** How every store of usage figures takes them. */
+/** The sink of every store of usage figures. */
 export function describeUsageSink(name: string, open: OpenUsage): void {
   describe(`the sink of usage figures on ${name}`, () => {
     let usage: UsageHarness
@@ -35,7 +35,7 @@ export function describeUsageSink(name: string, open: OpenUsage): void {
 
     const RICH = [served(NOON), created(NOON, inboxAt(1)), received(NOON), mailed('refused', NOON)]
 
-    it('counts a batch that comes again once, in every table', async () => {
+    it('counts a batch that is written again only once, in every table', async () => {
       const batch = batchOf(0, 4, RICH)
       await usage.sink.write(batch)
       await usage.sink.write(batch)
@@ -45,7 +45,7 @@ export function describeUsageSink(name: string, open: OpenUsage): void {
       }
     })
 
-    it('counts what is the same in another range, topic or log', async () => {
+    it('counts the same rows again in another range, topic or log', async () => {
       const rows = [served(NOON)]
       await usage.sink.write(batchOf(0, 1, rows))
       await usage.sink.write(batchOf(1, 2, rows))
@@ -54,7 +54,7 @@ export function describeUsageSink(name: string, open: OpenUsage): void {
       expect(await figures('day')).toMatchObject([{ requests: 4 }])
     })
 
-    it('takes many thousand rows, of several months, as one', async () => {
+    it('writes a batch of many thousand rows of several months as a whole', async () => {
       const month = 31 * 86_400_000
       const rows = Array.from({ length: 30_000 }, (_, n) => served(after(-(n % 3) * month)))
       const batch = batchOf(0, rows.length, rows)
@@ -63,7 +63,7 @@ export function describeUsageSink(name: string, open: OpenUsage): void {
       expect((await usage.queries.totals(ACCOUNT, [KEY])).get(KEY)?.requests).toBe(rows.length)
     })
 
-    it('takes whatever a label and a count may be', async () => {
+    it('writes any label and any count', async () => {
       const texts = [
         '\ud800',
         'x\udc00y',
@@ -81,7 +81,7 @@ export function describeUsageSink(name: string, open: OpenUsage): void {
       expect(await figures('day')).toMatchObject([{ inboxes: texts.length, mails: 1 }])
     })
 
-    it('knows how far each partition is written', async () => {
+    it('returns the offset up to which each partition is written', async () => {
       expect(await usage.sink.writtenTo('log', 'usage-events')).toEqual(new Map())
       await usage.sink.write(batchOf(0, 4, RICH))
       await usage.sink.write(batchOf(4, 9, []))

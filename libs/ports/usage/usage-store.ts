@@ -2,13 +2,13 @@ import { UnavailableError } from '#libs/runtime/errors.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { EncodedRows } from './usage-rows.js'
 
-/** Usage figures are out of reach for now: every method rejects with it, soon. What was asked for may have been done. */
+/** Usage figures are unavailable for now. Every method rejects with it within seconds; a write may have been carried out. */
 export class UsageUnavailableError extends UnavailableError {
   override readonly name = 'UsageUnavailableError'
 }
 
 /** Why an engine has no store of usage figures. */
-export const WHY_NOT_COUNTED = 'MAYFLY_COUNT_USAGE is false, or chDB does not come for this system'
+export const WHY_NOT_COUNTED = 'MAYFLY_COUNT_USAGE is false, or chDB does not support this system'
 
 /** Offsets of a partition, from `first` up to, not including, `end`. */
 export interface UsageRange {
@@ -17,30 +17,30 @@ export interface UsageRange {
   end: number
 }
 
-/** The rows of all events in some ranges of a topic: always the same ones for the same ranges. */
+/** The rows of all events in some ranges of a topic. The same ranges always have the same rows. */
 export interface UsageBatch {
-  /** Of the log that they stand on. */
+  /** The id of the log that the ranges are of. */
   logId: string
   topic: string
   ranges: readonly UsageRange[]
   rows: readonly EncodedRows[]
 }
 
-/** Where the sink writes. Errors: `UsageUnavailableError`. */
+/** Writes usage figures. Errors: `UsageUnavailableError`. */
 export interface UsageSink {
-  /** Behind the last offset that is written, by partition, of the partitions of which anything is. */
+  /** The offset after the last one that is written, by partition. Has no entry for a partition of which nothing is. */
   writtenTo(logId: string, topic: string): Promise<Map<number, number>>
-  /** Resolves once the rows are counted everywhere. The same batch again, soon after, changes nothing. */
+  /** Resolves once every table counts the rows. Writing the same batch again soon after changes nothing. */
   write(batch: UsageBatch): Promise<void>
 }
 
-/** Whose figures: those of one key, or of the whole account. */
+/** The key that figures are for; null for the whole account. */
 export interface UsageOwner {
   accountId: AccountId
   keyId: KeyId | null
 }
 
-/** In order of their length. */
+/** From the shortest to the longest. */
 export const USAGE_INTERVALS = ['second', 'minute', 'hour', 'day'] as const
 export type UsageInterval = (typeof USAGE_INTERVALS)[number]
 export const INTERVAL_MS: Readonly<Record<UsageInterval, number>> = {
@@ -54,46 +54,46 @@ export type UsageGrouping = { by: 'none' | 'key' | 'environment' } | { by: 'labe
 
 export interface UsageQuery {
   owner: UsageOwner
-  /** From there up to, not including, `to`. */
+  /** Inclusive; `to` is exclusive. */
   from: Date
   to: Date
   interval: UsageInterval
   grouping: UsageGrouping
-  /** Every one of them must hold. */
+  /** An event must have all of them. */
   labels: readonly (readonly [name: string, value: string])[]
-  /** The largest number of rows to answer with. */
+  /** The most rows to return. */
   limit: number
 }
 
 export interface UsageTotals {
-  /** Answered. */
+  /** Requests answered. */
   requests: number
   /** Requests answered 429, and mails refused. */
   refusals: number
-  /** Made. */
+  /** Inboxes created. */
   inboxes: number
-  /** That came to them, each recipient's copy. */
+  /** Mails received, counted for each recipient. */
   mails: number
-  /** Of those mails. */
+  /** Bytes of those mails. */
   bytes: number
 }
 
-/** In milliseconds. */
+/** Latencies in milliseconds. */
 export interface Quantiles {
   p50: number
   p95: number
   p99: number
 }
 
-/** What happened in one interval, in one group; there is none if nothing did. */
+/** The figures of one interval and group in which anything happened. */
 export interface UsageFigures extends UsageTotals {
-  /** When the interval begins, however much of it the query takes in. */
+  /** The start of the interval, also if the query begins later. */
   at: Date
-  /** Null if nothing is grouped, and for what lacks the label. */
+  /** Null without a grouping, and for events that lack the label. */
   group: string | null
-  /** Null if there was nothing to be timed. */
+  /** Null if no request was timed. */
   requestMs: Quantiles | null
-  /** From a mail's being accepted to its being in the views. */
+  /** From the acceptance of a mail until the views show it. */
   visibleMs: Quantiles | null
 }
 
@@ -107,19 +107,19 @@ export interface UsageReportQuery {
 export interface UsageReport extends UsageTotals {
   /** Mails beyond the first of those with the same Message-ID in the same inbox. */
   duplicates: number
-  /** Messages that the API has answered with at least once. */
+  /** Messages that the API has returned at least once. */
   read: number
   visibleMs: Quantiles | null
-  /** From a mail's being accepted to the first answer that had it in it. */
+  /** From the acceptance of a mail to the first response that contained it. */
   firstReadMs: Quantiles | null
-  /** From a mail's last byte to its being durable. */
+  /** From the last byte of a mail until it is durable. */
   acceptMs: (Quantiles & { max: number }) | null
-  /** Inboxes created that no mail came to. */
+  /** Inboxes created that received no mail. */
   inboxesWithoutMail: number
-  /** When the first mail came, and the last one. */
+  /** When the first and the last mail were received. */
   firstMailAt: Date | null
   lastMailAt: Date | null
-  /** When mails came, from the first to the last. */
+  /** Mails received over time, from the first to the last. */
   timeline: readonly TimelineBucket[]
 }
 
@@ -127,7 +127,7 @@ export interface UsageReport extends UsageTotals {
 export interface UsageStore {
   sink: UsageSink
   queries: UsageQueries
-  /** Resolves once its tables are as this version wants them; without that nothing of it answers. Harmless to repeat. */
+  /** Migrates the tables to this version. Must have resolved once before anything else works. Idempotent. */
   prepare(): Promise<void>
   close(): Promise<void>
 }
@@ -135,7 +135,7 @@ export interface UsageStore {
 export const EXPORT_FORMATS = ['parquet', 'ndjson', 'csv'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 
-/** `usage` is another name of `usage_minute`. */
+/** `usage` is an alias of `usage_minute`. */
 export const EXPORT_TABLES = [
   'usage',
   'usage_minute',
@@ -158,18 +158,21 @@ export interface UsageExportQuery {
   format: ExportFormat
 }
 
-/** What is asked for usage figures, a few seconds behind the log. Errors: `UsageUnavailableError`. */
+/** Reads usage figures, which lag a few seconds behind the log. Errors: `UsageUnavailableError`. */
 export interface UsageQueries {
-  /** By time, then by group. Null if there are more rows than the limit. */
+  /** Ordered by time, then by group. Null if there are more rows than the limit. */
   figures(query: UsageQuery): Promise<UsageFigures[] | null>
   report(query: UsageReportQuery): Promise<UsageReport>
-  /** Of keys of one account, since they were issued; nothing of a key that was not used. */
+  /** Totals of keys of one account since they were issued. Has no entry for a key that was not used. */
   totals(accountId: AccountId, keyIds: readonly KeyId[]): Promise<Map<KeyId, UsageTotals>>
-  /** A file's bytes. The signal ends it, and is to abort once they have been read too: what they came from goes then. */
+  /**
+   * The bytes of a file. The signal cancels the export. Abort it also after the last byte has been read: that releases
+   * the source.
+   */
   export(query: UsageExportQuery, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
 }
 
-/** A part of a run. */
+/** The mails received in a part of a run. */
 export interface TimelineBucket {
   from: Date
   to: Date
@@ -192,14 +195,14 @@ const WIDTHS_MS = [
   ...[1, 2, 3, 6, 12, 24].map((count) => count * HOUR),
 ]
 
-/** The shortest common length of buckets, which begin at its multiples, of which at most MAX_BUCKETS cover a span. */
+/** The shortest bucket length of which at most MAX_BUCKETS cover a span. Buckets begin at multiples of their length. */
 export function bucketMs(first: Date, last: Date): number {
   const fits = (widthMs: number) => bucketsOf(first, last, widthMs) <= MAX_BUCKETS
   const days = Math.ceil((last.getTime() - first.getTime()) / DAY / (MAX_BUCKETS - 1))
   return WIDTHS_MS.find(fits) ?? days * DAY
 }
 
-/** All buckets from the first mail to the last, those without mail included. */
+/** All buckets from the first mail to the last, including those without mail. */
 export function timelineOf(first: Date, last: Date, counts: BucketCounts): TimelineBucket[] {
   const widthMs = bucketMs(first, last)
   const start = Math.floor(first.getTime() / widthMs) * widthMs
