@@ -118,7 +118,7 @@ describeWith(
       {
         wrong: 'password',
         address: () => ({ password: 'a-wrong-secret' }),
-        says: /refuses the user and the password: look at CLICKHOUSE_USERNAME and CLICKHOUSE_PASSWORD$/,
+        says: /the user or password is wrong: check CLICKHOUSE_USERNAME and CLICKHOUSE_PASSWORD$/,
       },
       {
         wrong: 'authority',
@@ -133,12 +133,12 @@ describeWith(
       {
         wrong: 'http://',
         address: () => ({ url: right().url.replace('https:', 'http:') }),
-        says: /does this port want TLS\? Look at CLICKHOUSE_URL$/,
+        says: /does this port require TLS\? Check CLICKHOUSE_URL$/,
       },
       {
         wrong: 'https://',
         address: () => ({ url: clickhouseUrl().replace('http:', 'https:') }),
-        says: /does this port speak TLS\? Look at CLICKHOUSE_URL$/,
+        says: /does this port use TLS\? Check CLICKHOUSE_URL$/,
       },
     ])('that is spoken to with a wrong $wrong says which setting to look at', async ({ address, says }) => {
       const usage = serverUsage({ ...right(), ...address() })

@@ -29,7 +29,7 @@ const FILE_QUERIES = [
 interface FileAnswer {
   rows?: number
   columns?: string[]
-  /** The columns that have a value in any row. */
+  /** The columns that have a value in at least one row. */
   filled?: string[]
   error?: string
 }
@@ -43,7 +43,7 @@ describe('docs/analytics.md', () => {
     tables = await openUsageTables()
     const [from, to] = [new Date(Date.now() - 60 * MINUTE), new Date()]
     for (const batch of new UsageStory().tell(from, to, 200)) await tables.sink.write(batch)
-    // Inboxes that nothing came to.
+    // Inboxes that received nothing.
     for (const batch of new UsageStory({ refusedMails: 1 }).tell(from, to, 5)) {
       await tables.sink.write({ ...batch, logId: 'another' })
     }
@@ -55,14 +55,14 @@ describe('docs/analytics.md', () => {
       account,
       label: 'run:0',
       log: 'story',
-      // Figures of an hour stand at its beginning.
+      // Hourly figures have the time of the start of the hour.
       from: secondsOf(new Date(from.getTime() - 60 * MINUTE)),
       to: secondsOf(new Date(to.getTime() + MINUTE)),
     }
   })
   afterAll(() => tables.close())
 
-  it('has ten queries and more of each kind, each with what it answers', () => {
+  it('has at least ten queries of each kind, each with its question', () => {
     const blocks = [...GUIDE.matchAll(/^```(?:sql|python)$/gm)]
     expect(SERVER_QUERIES.length + FILE_QUERIES.length).toBe(blocks.length)
     for (const queries of [SERVER_QUERIES, FILE_QUERIES]) {
@@ -72,8 +72,8 @@ describe('docs/analytics.md', () => {
   })
 
   it.each(SERVER_QUERIES)('on a ClickHouse server: $question', async ({ text }) => {
-    const asked = [...text.matchAll(/\{(\w+):/g)].map(([, name = '']) => name)
-    const given = Object.fromEntries(asked.map((name) => [name, parameters[name]]))
+    const names = [...text.matchAll(/\{(\w+):/g)].map(([, name = '']) => name)
+    const given = Object.fromEntries(names.map((name) => [name, parameters[name]]))
     const { columns, rows } = await tables.ask(text, given)
     expect(rows.length).toBeGreaterThan(0)
     for (const { name } of columns) {
@@ -156,7 +156,7 @@ describe('docs/analytics.md', () => {
         expect(filled).toEqual(columns)
       })
 
-      it('each column can be named as it stands', async () => {
+      it('each column can be used under its name without quotes', async () => {
         for (const table of EXPORT_TABLES) expect(answers[table]?.columns).toEqual(await columnsOf(table))
       })
 
@@ -202,7 +202,7 @@ function documentedTables(): { name: string; columns: string[]; kept: string }[]
   )
 }
 
-/** As ClickHouse reads a DateTime. */
+/** Formats a time as a ClickHouse DateTime. */
 function secondsOf(at: Date): string {
   return at.toISOString().slice(0, 19).replace('T', ' ')
 }

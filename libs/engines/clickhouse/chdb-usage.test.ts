@@ -13,7 +13,7 @@ describeUsageQueries('chDB', () => open())
 describeUsageExports('chDB', () => open())
 
 describe('the tables on chDB', () => {
-  it('are prepared after a start that died while it prepared them', async () => {
+  it('are migrated after a process died during the migration', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mayfly-usage-'))
     const client = await chdbClient(join(folder, 'tables'))
     if (client === null) throw new Error('chDB is not installed')

@@ -18,7 +18,7 @@ import {
 import { errorCode, orUnavailable } from './clients.js'
 import {
   figuresQuery,
-  WITHIN_BOUNDS,
+  QUERY_LIMITS,
   type BoundQuery,
   reportQuery,
   sumsOf,
@@ -26,23 +26,23 @@ import {
 } from './figures-query.js'
 import { exportedFile, type StreamFile } from './export-query.js'
 
-/** A quantile of nothing is no number, which JSON has as null. */
-type Three = [number | null, number | null, number | null]
+/** p50, p95 and p99. A quantile of no values is NaN, which is null in JSON. */
+type QuantileTriple = [number | null, number | null, number | null]
 
 interface FiguresRow extends UsageTotals {
   /** Seconds since 1970. */
   at: number
   grp: string | null
-  requestMs: Three
-  visibleMs: Three
+  requestMs: QuantileTriple
+  visibleMs: QuantileTriple
 }
 
 interface ReportRow extends UsageTotals {
   duplicates: number
   read: number
-  visibleMs: Three
-  firstReadMs: Three
-  acceptMs: Three
+  visibleMs: QuantileTriple
+  firstReadMs: QuantileTriple
+  acceptMs: QuantileTriple
   maxAcceptMs: number
   inboxesWithoutMail: number
   /** Milliseconds since 1970. */
@@ -56,7 +56,7 @@ export class ClickHouseUsageQueries implements UsageQueries {
   constructor(
     private readonly client: ClickHouseClient,
     private readonly streamFile: StreamFile,
-    private readonly inTurn: LimitFunction,
+    private readonly limit: LimitFunction,
   ) {}
 
   async figures(query: UsageQuery): Promise<UsageFigures[] | null> {
@@ -93,11 +93,11 @@ export class ClickHouseUsageQueries implements UsageQueries {
     }
   }
 
-  /** Up to the last mail that the report knows: more may have come since it was read. */
+  /** Counts mails up to the last one in the report. More may have been received since it was read. */
   private async mailsByBucket(query: UsageReportQuery, first: Date, last: Date): Promise<BucketCounts> {
-    const asked = { ...query, from: first, to: new Date(last.getTime() + 1) }
+    const span = { ...query, from: first, to: new Date(last.getTime() + 1) }
     const rows = await this.rows<{ start: number; mails: number; bytes: number }>(
-      timelineQuery(asked, bucketMs(first, last)),
+      timelineQuery(span, bucketMs(first, last)),
     )
     return new Map(rows.map(({ start, ...counts }) => [start, counts]))
   }
@@ -107,19 +107,19 @@ export class ClickHouseUsageQueries implements UsageQueries {
     const rows = await this.rows<UsageTotals & { keyId: string }>({
       query: `SELECT key_id AS keyId, ${sumsOf('t')}
         FROM usage_day AS t WHERE t.account_id = {account:String} AND t.key_id IN {keys:Array(String)}
-        GROUP BY key_id ${WITHIN_BOUNDS}`,
+        GROUP BY key_id ${QUERY_LIMITS}`,
       query_params: { account: accountId, keys: keyIds },
     })
     return new Map(rows.flatMap(({ keyId, ...totals }) => (isId('key', keyId) ? [[keyId, totals]] : [])))
   }
 
   export(query: UsageExportQuery, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
-    return this.inTurn(orUnavailable, () => this.streamFile(exportedFile(query), signal))
+    return this.limit(orUnavailable, () => this.streamFile(exportedFile(query), signal))
   }
 
-  private rows<Row>(asked: BoundQuery): Promise<Row[]> {
-    return this.inTurn(orUnavailable, async () => {
-      const answer = await this.client.query({ ...asked, format: 'JSONEachRow' })
+  private rows<Row>(query: BoundQuery): Promise<Row[]> {
+    return this.limit(orUnavailable, async () => {
+      const answer = await this.client.query({ ...query, format: 'JSONEachRow' })
       return answer.json<Row>()
     })
   }
@@ -130,7 +130,7 @@ function nullIfTooMany(error: unknown): null {
   throw error
 }
 
-function quantiles([p50, p95, p99]: Three): Quantiles | null {
+function quantiles([p50, p95, p99]: QuantileTriple): Quantiles | null {
   if (p50 === null || p95 === null || p99 === null) return null
   return { p50: rounded(p50), p95: rounded(p95), p99: rounded(p99) }
 }

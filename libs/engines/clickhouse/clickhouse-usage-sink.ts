@@ -7,27 +7,27 @@ import type { UsageBatch, UsageSink } from '#libs/ports/usage/usage-store.js'
 import { orUnavailable } from './clients.js'
 
 /*
- * Relies on: deduplication by token (`insert_deduplication_token`), in the tables and in those that their materialized
- * views feed (`deduplicate_blocks_in_dependent_materialized_views`), within `non_replicated_deduplication_window`
- * blocks; one block to an insert, so that its token stands for all of it.
+ * Relies on deduplication by token (`insert_deduplication_token`), in the tables and in those that their materialized
+ * views write to (`deduplicate_blocks_in_dependent_materialized_views`), within `non_replicated_deduplication_window`
+ * blocks. An insert is one block, so that its token covers all its rows.
  */
 
-/** As long as its token is remembered, an insert that comes again is dropped as a whole, by table and by view. */
+/** As long as ClickHouse remembers its token, a repeated insert is dropped as a whole, in each table and view. */
 const EXACTLY_ONCE = [
   'async_insert = 0',
   'insert_deduplicate = 1',
   'deduplicate_blocks_in_dependent_materialized_views = 1',
-  // One block, whatever its size: pieces of their own would be known by their number alone.
+  // An insert of any size is one block. Further blocks would be recognized by their number only.
   'input_format_parallel_parsing = 0',
   'max_insert_threads = 1',
-  // Half a surrogate pair is kept as its escape: what one event holds must not stop all others.
+  // A lone surrogate is stored as its escape sequence: the content of one event must not stop all others.
   'input_format_json_throw_on_bad_escape_sequence = 0',
 ].join(', ')
 
 export class ClickHouseUsageSink implements UsageSink {
   constructor(
     private readonly client: ClickHouseClient,
-    private readonly inTurn: LimitFunction,
+    private readonly limit: LimitFunction,
   ) {}
 
   writtenTo(logId: string, topic: string): Promise<Map<number, number>> {
@@ -45,11 +45,11 @@ export class ClickHouseUsageSink implements UsageSink {
 
   write({ logId, topic, ranges, rows }: UsageBatch): Promise<void> {
     const token = tokenOf(logId, topic, ranges)
-    return this.inTurn(orUnavailable, async () => {
+    return this.limit(orUnavailable, async () => {
       for (const [table, group] of Map.groupBy(rows, (each) => each.table)) {
         await this.insert(table, token, group)
       }
-      // Behind all rows: where it says that a range is written, it is.
+      // Written after all rows: if the position says that a range is written, it is.
       const positions = ranges.map(({ partition, end }) => [logId, topic, partition, end])
       const columns = ['log_id', 'topic', 'partition', 'written_to']
       await this.insertRows('sink_positions', columns, '', [JSON.stringify(positions).slice(1, -1)])
@@ -70,7 +70,7 @@ export class ClickHouseUsageSink implements UsageSink {
   ): Promise<void> {
     const { stream } = await this.client.exec({
       query: `INSERT INTO ${table} (${columns.join(', ')}) SETTINGS ${EXACTLY_ONCE}${deduplication} FORMAT JSONCompactEachRow`,
-      // As text: chDB's connection makes text of bytes.
+      // As strings, because chDB's connection would convert bytes to a string.
       values: Readable.from(texts.map((text, index) => (index === 0 ? text : `,${text}`))),
     })
     await stream.resume().toArray()
@@ -78,6 +78,6 @@ export class ClickHouseUsageSink implements UsageSink {
 }
 
 function tokenOf(logId: string, topic: string, ranges: UsageBatch['ranges']): string {
-  const places = ranges.map(({ partition, first, end }) => `${partition}:${first}-${end}`)
-  return hash('sha256', [logId, topic, ...places].join(' '), 'hex')
+  const parts = ranges.map(({ partition, first, end }) => `${partition}:${first}-${end}`)
+  return hash('sha256', [logId, topic, ...parts].join(' '), 'hex')
 }

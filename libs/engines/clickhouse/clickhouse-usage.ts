@@ -11,11 +11,11 @@ import { migrate } from './migrate.js'
 
 const CHDB_DATABASE = 'mayfly'
 
-/** Each holds one of the four threads that Node has for all that waits for the system, mail's packing among it. */
+/** Each call of chDB blocks one of the four threads of Node's pool, which also compresses mail. */
 const IN_PROCESS = { writes: 1, queries: 2 }
 const ON_SERVER = { writes: 3, queries: 8 }
 
-/** In this process, on files in a folder of its own. Null if chDB does not come for this system. */
+/** Opens chDB in this process, on a folder of its own. Null if chDB does not support this system. */
 export async function openChdbUsage(folder: string): Promise<UsageStore | null> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const client = await chdbClient(join(folder, 'tables'))
@@ -31,22 +31,22 @@ export async function openChdbUsage(folder: string): Promise<UsageStore | null> 
   return storeOn(client, IN_PROCESS, streamFile, () => migrate(client, { isAlone: true }))
 }
 
-/** On a server, which is reached once something is asked for. */
+/** Uses a ClickHouse server. Connects at the first request. */
 export function serverUsage(address: ServerAddress): UsageStore {
   const client = serverClient(address)
   return storeOn(client, ON_SERVER, fromServer(client), async () => {
-    // A database that is not there yet can't be the one that a client works in.
-    const first = serverClient({ ...address, database: 'default' })
+    // A client can't use a database that does not exist yet.
+    const setup = serverClient({ ...address, database: 'default' })
     try {
-      await first.command({ query: `CREATE DATABASE IF NOT EXISTS ${address.database}` })
+      await setup.command({ query: `CREATE DATABASE IF NOT EXISTS ${address.database}` })
     } finally {
-      await first.close()
+      await setup.close()
     }
     await migrate(client, { isAlone: false })
   })
 }
 
-/** `max`: how many writes and queries run at once. */
+/** `max` is the number of writes and of queries that run at once. */
 function storeOn(
   client: ClickHouseClient,
   max: { writes: number; queries: number },

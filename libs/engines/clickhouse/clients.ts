@@ -9,8 +9,8 @@ import { tlsFault } from '#libs/runtime/tls/tls-fault.js'
 import { UsageUnavailableError } from '#libs/ports/usage/usage-store.js'
 
 /*
- * Two ways to the same tables, with the same client and the same SQL: chDB, which is ClickHouse in this process, and a
- * server over HTTP. Settings of a query stand in its text: a session of chDB would keep those given beside it.
+ * Connects to ClickHouse: in this process (chDB), or a server over HTTP. Both use the same client and the same SQL. The
+ * settings of a query are written in its text, because a session of chDB keeps settings that are passed separately.
  */
 
 export interface ServerAddress {
@@ -18,14 +18,14 @@ export interface ServerAddress {
   database: string
   username: string
   password: string
-  /** The authority that signed the server's certificate, as PEM; the system's where null. */
+  /** The authority that signed the server's certificate, as PEM; null for the system's authorities. */
   ca: string | null
 }
 
 const ANSWER_WITHIN_MS = 30_000
 const MAX_CONNECTIONS = 10
 
-/** Connects once it is asked for something. */
+/** Connects at the first request. */
 export function serverClient({ url, database, username, password, ca }: ServerAddress): ClickHouseClient {
   return createClient({
     url,
@@ -33,7 +33,7 @@ export function serverClient({ url, database, username, password, ca }: ServerAd
     username,
     password,
     application: 'mayfly',
-    // What it can't do it rejects with, and whoever asked tells of that.
+    // Failures are rejections, which the caller reports.
     log: { level: ClickHouseLogLevel.OFF },
     request_timeout: ANSWER_WITHIN_MS,
     max_open_connections: MAX_CONNECTIONS,
@@ -41,11 +41,11 @@ export function serverClient({ url, database, username, password, ca }: ServerAd
   })
 }
 
-/** Null if chDB's library is not there: it comes for Linux (glibc) and macOS, on x64 and arm64. */
+/** Null if chDB is not installed. It supports Linux (glibc) and macOS, on x64 and arm64. */
 export async function chdbClient(path: string): Promise<ClickHouseClient | null> {
   const chdb = await import('chdb/connection').catch(() => null)
   if (chdb === null) return null
-  // Its types are those of a package that the client has since taken in.
+  // Its types are of a package that has since been merged into the client.
   const connection = chdb.createChdbConnection({ path }) as unknown as Connection
   endAtFatalSignals()
   return createClient({ connection, log: { level: ClickHouseLogLevel.OFF } })
@@ -53,18 +53,18 @@ export async function chdbClient(path: string): Promise<ClickHouseClient | null>
 
 type Connection = NonNullable<ClickHouseClientConfigOptions['connection']>
 
-/** Of a process that is broken: a faulty address or instruction, memory that is no longer sound. */
-const FATAL = ['SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV', 'SIGSYS', 'SIGTRAP'] as const
+/** Signals that mean that the process is broken, such as an invalid address or instruction. */
+const FATAL_SIGNALS = ['SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV', 'SIGSYS', 'SIGTRAP'] as const
 
 /**
- * Lets such a process end at once, and whoever watches over it start another one. chDB, once it is connected to, handles
- * these signals to print where it was, and waits for five minutes for a thread that a server would have for it.
+ * Makes the process end at once at a fatal signal, so that its supervisor can restart it. chDB installs handlers that
+ * print a stack trace and then wait five minutes for a thread that exists only in a server.
  */
 function endAtFatalSignals(): void {
-  for (const signal of FATAL) {
+  for (const signal of FATAL_SIGNALS) {
     const handle = () => undefined
     process.on(signal, handle)
-    // With its last listener goes every handler: the system's default is in force.
+    // Removing the last listener restores the system's default action.
     process.off(signal, handle)
   }
 }
@@ -75,36 +75,36 @@ const AUTHENTICATION_FAILED = '516'
 const NOT_TLS = /wrong version number|packet length too long|http request/i
 const HUNG_UP = /ECONNRESET|socket hang up/
 
-/** Whatever ClickHouse did not do: it is away, out of memory or time, or does not take what it was given. */
+/** Rejects with UsageUnavailableError if `work` fails. */
 export async function orUnavailable<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
   } catch (cause) {
-    throw new UsageUnavailableError(`ClickHouse: ${whyNot(cause)}`, { cause })
+    throw new UsageUnavailableError(`ClickHouse: ${faultOf(cause)}`, { cause })
   }
 }
 
 /**
- * ClickHouse's code of an error, null if ClickHouse did not answer with one. Errors of chDB are of another class than those of
- * a server, which the client does not export.
+ * ClickHouse's code of an error; null if the error is not from ClickHouse. The code is read from any class of error,
+ * because errors of chDB are of a class that the client does not export.
  */
 export function errorCode(error: unknown): string | null {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return /^\d+$/.test(code) ? code : null
 }
 
-/** Names the setting to look at, where it is one. */
-function whyNot(error: unknown): string {
+/** Describes an error, with the setting to check if there is one. */
+function faultOf(error: unknown): string {
   const reason = messageOf(error).trim()
   const code = errorCode(error)
   if (code === AUTHENTICATION_FAILED) {
-    return 'it refuses the user and the password: look at CLICKHOUSE_USERNAME and CLICKHOUSE_PASSWORD'
+    return 'the user or password is wrong: check CLICKHOUSE_USERNAME and CLICKHOUSE_PASSWORD'
   }
   if (code === ACCESS_DENIED) {
-    return `${reason}: the user in CLICKHOUSE_USERNAME lacks a right that docs/distributed.md lists`
+    return `${reason}: the user in CLICKHOUSE_USERNAME lacks a permission listed in docs/distributed.md`
   }
   if (HUNG_UP.test(reason))
-    return `${reason}: has it ended, or does this port want TLS? Look at CLICKHOUSE_URL`
-  if (NOT_TLS.test(reason)) return `${reason}: does this port speak TLS? Look at CLICKHOUSE_URL`
+    return `${reason}: has the server stopped, or does this port require TLS? Check CLICKHOUSE_URL`
+  if (NOT_TLS.test(reason)) return `${reason}: does this port use TLS? Check CLICKHOUSE_URL`
   return tlsFault(error, TLS_SETTINGS) ?? reason
 }

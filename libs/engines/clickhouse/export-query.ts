@@ -15,7 +15,7 @@ const FORMAT: Readonly<Record<ExportFormat, string>> = {
   csv: 'CSVWithNames',
 }
 
-/** Columns that have another name in a file: SQL dialects reserve the name that they have in ClickHouse. */
+/** Columns that have another name in a file, because some SQL dialects reserve the name that they have in ClickHouse. */
 const NAMES_IN_FILE: Readonly<Record<string, string>> = {
   at: 'occurred_at',
   time: 'starts_at',
@@ -27,7 +27,7 @@ const NAMES_IN_FILE: Readonly<Record<string, string>> = {
 interface Figures {
   keys: readonly string[]
   sums: readonly string[]
-  /** States of t-digests, in a file three quantiles each. */
+  /** States of t-digests. A file has three quantiles of each. */
   latencies: readonly string[]
 }
 
@@ -37,7 +37,7 @@ const OF_KEY: Figures = {
   latencies: ['request_ms', 'visible_ms'],
 }
 
-/** The tables of figures, which have several rows of one minute, hour or day until ClickHouse merges them. */
+/** The tables of figures. They may have several rows for the same minute, hour or day until ClickHouse merges them. */
 const FIGURES: Readonly<Record<Exclude<ExportTable, 'usage' | keyof typeof USAGE_TABLES>, Figures>> = {
   usage_minute: OF_KEY,
   usage_hour: OF_KEY,
@@ -54,9 +54,9 @@ const FIGURES: Readonly<Record<Exclude<ExportTable, 'usage' | keyof typeof USAGE
   },
 }
 
-/** A query for the rows of a file, without a FORMAT. */
+/** The query for the rows of a file, without the clause FORMAT. */
 interface ExportedFile extends BoundQuery {
-  /** ClickHouse's name of the format. */
+  /** The format's name in ClickHouse. */
   format: string
 }
 
@@ -69,7 +69,10 @@ const EXPORT_SETTINGS = `SETTINGS ${[
   'max_bytes_before_external_group_by = 500000000',
 ].join(', ')}`
 
-/** The rows of one account. Events come in the order of their table, by key or webhook and then by time, so that ClickHouse does not sort them in memory. */
+/**
+ * The rows of one account. Events keep the order of their table, by key or webhook and then by time, so that ClickHouse
+ * need not sort them in memory.
+ */
 export function exportedFile({ accountId, from, to, table, format }: UsageExportQuery): ExportedFile {
   const query_params = { account: accountId, from: from.getTime(), to: to.getTime() }
   return { query: queryOf(table, format), query_params, format: FORMAT[format] }
@@ -130,10 +133,10 @@ function inFile(name: string): string {
   return other === undefined ? name : `${name} AS ${other}`
 }
 
-/** Gives a file's bytes as they are made; a server and chDB have ways of their own to it. */
+/** Streams the bytes of a file. */
 export type StreamFile = (file: ExportedFile, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
 
-/** A server gives the file while it makes it. */
+/** Streams the response of a server. */
 export function fromServer(client: ClickHouseClient): StreamFile {
   return async ({ query, query_params, format }, signal) => {
     const text = `${query} ${EXPORT_SETTINGS} FORMAT ${format}`
@@ -142,9 +145,9 @@ export function fromServer(client: ClickHouseClient): StreamFile {
   }
 }
 
-/** chDB would hold the whole answer in memory: it writes it to a file, which goes once it has been read. */
+/** chDB would hold the whole result in memory, so it writes it to a temporary file. */
 export function fromChdb(client: ClickHouseClient, folder: string): StreamFile {
-  // What a process that was killed has left.
+  // Remove the files of a process that was killed.
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
   return async ({ query, query_params, format }, signal) => {
@@ -161,7 +164,7 @@ export function fromChdb(client: ClickHouseClient, folder: string): StreamFile {
     }
     const file = createReadStream(path)
     signal.addEventListener('abort', () => file.destroy(), { once: true })
-    // A file that is open can be read after it has gone from its folder.
+    // An open file can be read after it was removed from its folder.
     await once(file, 'open')
     await rm(path, { force: true })
     return file

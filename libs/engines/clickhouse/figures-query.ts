@@ -9,7 +9,7 @@ import {
 import { COUNTS, IS_ANSWERED_AT_ONCE, QUANTILES } from './schema.js'
 
 /*
- * The text of a query has nothing in it that came from outside: what is asked for goes beside it, as parameters.
+ * The queries for usage figures. The text of a query contains no input of a client: it is passed as parameters.
  */
 
 export interface BoundQuery {
@@ -24,16 +24,16 @@ const START: Readonly<Record<UsageInterval, string>> = {
   day: 'toStartOfDay',
 }
 const GROUP_COLUMN = { none: 'NULL', key: 'key_id', environment: 'environment' } as const
-/** At most that long, in seconds, and that large; few questions come near. */
-export const WITHIN_BOUNDS =
+/** Bounds the time (in seconds) and memory of a query. Few queries come near them. */
+export const QUERY_LIMITS =
   'SETTINGS max_execution_time = 10, max_memory_usage = 1000000000, output_format_json_quote_64bit_integers = 0'
 
 /**
- * A row for each interval and group in which anything happened. Fails with TOO_MANY_ROWS, or answers with one row more
- * than the limit, if there are more: ClickHouse stops at the limit and does not hold the rest in memory.
+ * A row for each interval and group in which anything happened. If there are more rows than the limit, the query fails
+ * with TOO_MANY_ROWS or returns one row more than the limit. ClickHouse does not hold the other rows in memory.
  */
-export function figuresQuery(asked: UsageQuery): BoundQuery {
-  const { owner, from, to, interval, grouping, labels, limit } = asked
+export function figuresQuery(usageQuery: UsageQuery): BoundQuery {
+  const { owner, from, to, interval, grouping, labels, limit } = usageQuery
   const params: Record<string, unknown> = { ...ownerParams(owner), ...labelParams(labels) }
   if (grouping.by === 'label') params.group = `${grouping.name}:`
   const needsEvents = grouping.by === 'label' || labels.length > 0
@@ -43,18 +43,20 @@ export function figuresQuery(asked: UsageQuery): BoundQuery {
   const parts = segments.flatMap((segment, index) => {
     params[`from${index}`] = segment.from
     params[`to${index}`] = segment.to
-    return segment.source === 'raw' ? eventsParts(asked, index) : [figuresPart(asked, segment.source, index)]
+    return segment.source === 'raw'
+      ? eventsParts(usageQuery, index)
+      : [figuresPart(usageQuery, segment.source, index)]
   })
   const query = `SELECT toUnixTimestamp(time) AS at, grp,
       ${sumsOf('p')},
       quantilesTDigestMerge(${QUANTILES})(p.request_ms) AS requestMs,
       quantilesTDigestMerge(${QUANTILES})(p.visible_ms) AS visibleMs
     FROM (${parts.join(' UNION ALL ')}) AS p
-    GROUP BY time, grp ORDER BY time, grp LIMIT ${limit + 1} ${WITHIN_BOUNDS}, max_rows_to_group_by = ${limit}`
+    GROUP BY time, grp ORDER BY time, grp LIMIT ${limit + 1} ${QUERY_LIMITS}, max_rows_to_group_by = ${limit}`
   return { query, query_params: params }
 }
 
-/** From figures: whole intervals of the source. */
+/** Selects from a table of figures. The segment must be whole intervals of that table. */
 function figuresPart(
   { owner, interval, grouping }: UsageQuery,
   source: 'minute' | 'hour' | 'day',
@@ -74,7 +76,7 @@ interface EventSource {
   visibleMs?: string
 }
 
-/** The tables of events, each with what it counts. */
+/** The tables of raw events, each with the figures that it contributes to. */
 const EVENT_SOURCES: readonly EventSource[] = [
   {
     table: 'requests',
@@ -101,7 +103,7 @@ const EVENT_SOURCES: readonly EventSource[] = [
 
 function eventsParts({ owner, interval, grouping, labels }: UsageQuery, index: number): string[] {
   return EVENT_SOURCES.map(({ table, only, counts, requestMs = 'NULL', visibleMs = 'NULL' }) => {
-    // A count that the table lacks is 0: the name alone might be that of a column of events.
+    // A count that the table lacks is 0. The name alone could refer to a column of the events.
     const sums = COUNTS.map((count) => `${counts[count] ?? '0'} AS ${count}`)
     return `SELECT ${START[interval]}(t.at) AS time, ${groupOf(grouping)} AS grp,
       ${sums.join(', ')}, ${digest(requestMs)} AS request_ms, ${digest(visibleMs)} AS visible_ms
@@ -110,7 +112,7 @@ function eventsParts({ owner, interval, grouping, labels }: UsageQuery, index: n
   })
 }
 
-/** Adds up the counts of rows of figures. */
+/** Selects the sums of all counts. */
 export function sumsOf(alias: string): string {
   return COUNTS.map((count) => `toFloat64(sum(${alias}.${count})) AS ${count}`).join(', ')
 }
@@ -125,7 +127,7 @@ function groupOf(grouping: UsageQuery['grouping']): string {
   return `CAST(substringUTF8(${found}, lengthUTF8({group:String}) + 1), 'Nullable(String)')`
 }
 
-/** Of an owner's rows and no other's: the first condition of every query. */
+/** Restricts a query to the rows of an owner. It is the first condition of every query. */
 function ownerClause({ keyId }: UsageOwner): string {
   return `t.account_id = {account:String}${keyId === null ? '' : ' AND t.key_id = {key:String}'}`
 }
@@ -146,7 +148,7 @@ function labelParams(labels: UsageQuery['labels']): Record<string, unknown> {
   return Object.fromEntries(labels.map(([name, value], index) => [`label${index}`, `${name}:${value}`]))
 }
 
-/** A part of a span of time, and the coarsest of the tables that tells it exactly. Milliseconds since 1970. */
+/** A part of a time span, and the coarsest table that has exact figures of it. Milliseconds since 1970. */
 interface Segment {
   source: 'raw' | 'minute' | 'hour' | 'day'
   from: number
@@ -154,8 +156,8 @@ interface Segment {
 }
 
 /**
- * A span in parts that follow each other, none of them coarser than the interval: whole days, hours and minutes from
- * figures, what is left at both ends from the events themselves.
+ * Splits a span into consecutive segments, none of them coarser than the interval. Whole days, hours and minutes are read
+ * from tables of figures, the remainders at both ends from raw events.
  */
 function segmentsOf(from: number, to: number, interval: UsageInterval): Segment[] {
   if (from >= to) return []
@@ -171,14 +173,14 @@ function segmentsOf(from: number, to: number, interval: UsageInterval): Segment[
   ]
 }
 
-/** One row about everything that has the labels: what a load run created, and how it went. */
-export function reportQuery(asked: UsageReportQuery): BoundQuery {
-  const { where, params } = boundsOf(asked)
-  // The first reading of each message.
+/** One row about all events that have the labels: what a test run created, and how it went. */
+export function reportQuery(report: UsageReportQuery): BoundQuery {
+  const { where, params } = boundsOf(report)
+  // The first time that each message was read.
   const firstReads = `SELECT message_id, min(t.ms) AS ms FROM mail_events AS t ${where} AND t.type = 'read' GROUP BY message_id`
-  // A mail counts for the key of its sender, which may be another than that of the inbox.
-  const anyKey = boundsOf({ ...asked, owner: { ...asked.owner, keyId: null } }).where
-  const inboxes = `SELECT countIf(t.type = 'inbox.created' AND ${ownerClause(asked.owner)}) AS created,
+  // A mail counts for the key of its sender, which may differ from the key of the inbox.
+  const anyKey = boundsOf({ ...report, owner: { ...report.owner, keyId: null } }).where
+  const inboxes = `SELECT countIf(t.type = 'inbox.created' AND ${ownerClause(report.owner)}) AS created,
       countIf(t.type = 'message.received') AS received
     FROM inbox_events AS t ${anyKey} GROUP BY t.inbox_id`
   const query = `SELECT r.requests, r.refused + m.refused AS refusals, i.inboxes, i.mails, i.bytes,
@@ -200,17 +202,17 @@ export function reportQuery(asked: UsageReportQuery): BoundQuery {
         FROM mail_events AS t ${where}) AS m,
       (SELECT toFloat64(count()) AS read, quantilesTDigest(${QUANTILES})(ms) AS firstReadMs FROM (${firstReads})) AS f,
       (SELECT toFloat64(countIf(created > 0 AND received = 0)) AS inboxesWithoutMail FROM (${inboxes})) AS e
-    ${WITHIN_BOUNDS}`
+    ${QUERY_LIMITS}`
   return { query, query_params: params }
 }
 
-/** A row for each bucket of so many milliseconds in which mail came. */
-export function timelineQuery(asked: UsageReportQuery, widthMs: number): BoundQuery {
-  const { where, params } = boundsOf(asked)
+/** A row for each bucket of `widthMs` in which mail was received. */
+export function timelineQuery(report: UsageReportQuery, widthMs: number): BoundQuery {
+  const { where, params } = boundsOf(report)
   const query = `SELECT toFloat64(intDiv(toUnixTimestamp64Milli(t.at), ${widthMs}) * ${widthMs}) AS start,
       toFloat64(count()) AS mails, toFloat64(sum(t.bytes)) AS bytes
     FROM inbox_events AS t ${where} AND t.type = 'message.received'
-    GROUP BY start ${WITHIN_BOUNDS}`
+    GROUP BY start ${QUERY_LIMITS}`
   return { query, query_params: params }
 }
 

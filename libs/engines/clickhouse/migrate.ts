@@ -4,17 +4,17 @@ import type { ClickHouseClient } from '@clickhouse/client'
 import { errorCode } from './clients.js'
 import { MIGRATIONS } from './schema.js'
 
-/** As long as no migration takes: a lock that is older was left by a process that died. */
+/** Longer than any migration takes. An older lock was left behind by a process that died. */
 const STALE_AFTER_SECONDS = 60
-const LOOK_AGAIN_MS = 200
+const RETRY_MS = 200
 const TABLE_ALREADY_EXISTS = '57'
 const UNKNOWN_TABLE = '60'
 const LOCK = 'migration_lock'
 
 /**
- * Brings the tables to the newest version; one process at a time, which the others wait for. ClickHouse has no locks,
- * but makes a table of one name for one of those who ask for it. `isAlone`: no other process can work on these tables,
- * so a lock that is there was left behind.
+ * Migrates the tables to the newest version. One process migrates, the others wait for it. ClickHouse has no locks, but
+ * if several processes create a table of the same name, only one succeeds. `isAlone`: no other process can use these
+ * tables, so that an existing lock is stale.
  */
 export async function migrate(client: ClickHouseClient, { isAlone }: { isAlone: boolean }): Promise<void> {
   await client.command({
@@ -43,8 +43,8 @@ async function pendingIn(client: ClickHouseClient): Promise<(typeof MIGRATIONS)[
   const newest = MIGRATIONS.at(-1)?.version ?? 0
   if (applied > newest) {
     throw new Error(
-      `the tables of usage figures are of version ${applied}, and this Mayfly knows ${newest}: ` +
-        `run the newer one, or give this one another database`,
+      `the tables of usage figures have version ${applied}, but this Mayfly supports versions up to ${newest}: ` +
+        `run a newer Mayfly, or configure another database`,
     )
   }
   return MIGRATIONS.filter(({ version }) => version > applied)
@@ -58,8 +58,8 @@ async function lock(client: ClickHouseClient, isAlone: boolean): Promise<void> {
     } catch (error) {
       if (errorCode(error) !== TABLE_ALREADY_EXISTS) throw error
     }
-    if (isAlone || (await isStale(client))) await takeAway(client)
-    else await pause(LOOK_AGAIN_MS)
+    if (isAlone || (await isStale(client))) await removeStaleLock(client)
+    else await pause(RETRY_MS)
   }
 }
 
@@ -73,8 +73,8 @@ async function isStale(client: ClickHouseClient): Promise<boolean> {
   return row?.stale === 1
 }
 
-/** Renamed before it goes: of several who find it stale one takes it, and none takes the lock that follows. */
-async function takeAway(client: ClickHouseClient): Promise<void> {
+/** Renames the lock before dropping it, so that only one process removes it and none drops a newer lock. */
+async function removeStaleLock(client: ClickHouseClient): Promise<void> {
   const name = `${LOCK}_${randomUUID().replaceAll('-', '')}`
   try {
     await client.command({ query: `RENAME TABLE ${LOCK} TO ${name}` })

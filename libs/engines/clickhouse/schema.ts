@@ -1,9 +1,10 @@
 /*
- * The tables of usage figures, in numbered migrations. What is there is never changed: a later version is a further
- * entry. Every statement may run again, and beside itself, so that a start that died in its midst harms nothing.
+ * The tables of usage figures, as numbered migrations. An existing migration is never changed; a new version is a new
+ * entry. Every statement is idempotent, also if two processes run it at once, so that a start may die midway.
  *
- * Of four tables of events (raw, 90 days) materialized views make figures per minute (400 days), hour and day (for
- * ever). Latencies are kept as t-digests: their states merge over any span, to quantiles within a percent or so.
+ * Four tables hold raw events for 90 days. Materialized views compute figures from them by minute (kept for 400 days),
+ * hour and day (kept for ever). Latencies are stored as t-digests, whose states merge over any span to quantiles with an
+ * error of about one percent.
  */
 
 export interface Migration {
@@ -11,15 +12,16 @@ export interface Migration {
   statements: readonly string[]
 }
 
-/** Of all latencies. */
+/** The quantiles of every latency. */
 export const QUANTILES = '0.5, 0.95, 0.99'
 const DIGEST = `AggregateFunction(quantilesTDigest(${QUANTILES}), Float32)`
 
 /**
- * A batch that comes again is known by its token, of as many batches as the window has: far more than are written
- * while one is in doubt. What was answered must be on disk, since the group's offset is moved behind it.
+ * A table recognizes a repeated batch by its token. It remembers the tokens of as many batches as the window has, far
+ * more than are written before a batch is repeated. An insert is synced to disk before it is acknowledged, because the
+ * consumer group's offset is committed after it.
  */
-const KEPT_SAFELY = [
+const DURABLE_AND_DEDUPLICATED = [
   'non_replicated_deduplication_window = 10000',
   'fsync_after_insert = 1',
   'fsync_part_directory = 1',
@@ -34,15 +36,15 @@ function raw(name: string, columns: string, order: string): string {
     offset UInt64 CODEC(Delta, ZSTD(1))
   ) ENGINE = MergeTree PARTITION BY toYYYYMM(at) ORDER BY (${order})
   TTL toDateTime(at) + INTERVAL ${RAW_DAYS} DAY
-  SETTINGS ${KEPT_SAFELY}`
+  SETTINGS ${DURABLE_AND_DEDUPLICATED}`
 }
 
 const AT = `at DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1))`
 const TENANT = 'account_id LowCardinality(String), environment LowCardinality(String)'
-/** `<name>:<value>`; a block of rows without a label is passed over. */
+/** `<name>:<value>`. The index skips blocks of rows that lack a label. */
 const LABELS = 'labels Array(LowCardinality(String)), INDEX labels_in labels TYPE bloom_filter GRANULARITY 1'
 
-/** What usage figures add up. */
+/** The counts of usage figures, which add up over any span. */
 export const COUNTS = ['requests', 'refusals', 'inboxes', 'mails', 'bytes']
 
 function figures(name: string, partition: string, ttl: string): string {
@@ -56,7 +58,7 @@ function figures(name: string, partition: string, ttl: string): string {
     visible_ms ${DIGEST}
   ) ENGINE = AggregatingMergeTree PARTITION BY ${partition}
   ORDER BY (account_id, environment, key_id, time)
-  ${ttl} SETTINGS ${KEPT_SAFELY}`
+  ${ttl} SETTINGS ${DURABLE_AND_DEDUPLICATED}`
 }
 
 function rollUp(from: string, to: string, start: string): string {
@@ -68,7 +70,7 @@ function rollUp(from: string, to: string, start: string): string {
     FROM ${from} AS finer GROUP BY account_id, environment, key_id, time`
 }
 
-/** A wait lasts as long as its client would have it, and a stream: their times say nothing of how fast answers are. */
+/** Excludes waits and event streams: they last as long as their client chooses, which says nothing about latency. */
 export const IS_ANSWERED_AT_ONCE = "route NOT LIKE '%/wait' AND route NOT LIKE '%/events'"
 
 const BY_MINUTE = `SELECT toStartOfMinute(at) AS time, account_id, environment, key_id`
@@ -117,7 +119,7 @@ export const MIGRATIONS: readonly Migration[] = [
         request_ms ${DIGEST}
       ) ENGINE = AggregatingMergeTree PARTITION BY toYYYYMM(time)
       ORDER BY (account_id, environment, method, route, status, time)
-      TTL time + INTERVAL ${RAW_DAYS} DAY SETTINGS ${KEPT_SAFELY}`,
+      TTL time + INTERVAL ${RAW_DAYS} DAY SETTINGS ${DURABLE_AND_DEDUPLICATED}`,
       `CREATE TABLE IF NOT EXISTS webhooks_minute (
         time DateTime('UTC') CODEC(Delta, ZSTD(1)),
         ${TENANT},
@@ -129,7 +131,7 @@ export const MIGRATIONS: readonly Migration[] = [
         latency_ms ${DIGEST}
       ) ENGINE = AggregatingMergeTree PARTITION BY toYYYYMM(time)
       ORDER BY (account_id, environment, webhook_id, time)
-      TTL time + INTERVAL ${RAW_DAYS} DAY SETTINGS ${KEPT_SAFELY}`,
+      TTL time + INTERVAL ${RAW_DAYS} DAY SETTINGS ${DURABLE_AND_DEDUPLICATED}`,
       `CREATE TABLE IF NOT EXISTS sink_positions (
         log_id LowCardinality(String), topic LowCardinality(String), partition UInt16,
         written_to UInt64, written_at DateTime64(3, 'UTC') DEFAULT now64(3)

@@ -12,7 +12,7 @@ describeOn('clickhouse')('over HTTP', () => {
   describeUsageExports('ClickHouse', open)
 
   describe('the tables', () => {
-    it('are made ready once, whoever asks and how many at once', async () => {
+    it('are migrated once, even if several processes start together', async () => {
       const address = addressOf()
       const stores = Array.from({ length: 4 }, () => serverUsage(address))
       try {
@@ -26,8 +26,8 @@ describeOn('clickhouse')('over HTTP', () => {
   })
 })
 
-describe('a server that is away', () => {
-  it('is told of as figures that are out of reach', async () => {
+describe('a ClickHouse server that is unavailable', () => {
+  it('is reported as unavailable figures', async () => {
     const store = serverUsage({ ...addressOf(), url: 'http://127.0.0.1:1' })
     try {
       await expect(store.prepare()).rejects.toThrow(/^ClickHouse: .*ECONNREFUSED/)
