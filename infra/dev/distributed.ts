@@ -6,7 +6,7 @@ import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { welcomeText } from '#apps/standalone/standalone.js'
-import { takeDataDir } from '#libs/engines/embedded/data-dir.js'
+import { lockDataDir } from '#libs/engines/embedded/data-dir.js'
 import { startClickHouse } from '../clickhouse/clickhouse.js'
 import { bringJars } from '../kafka/jars.js'
 import { startKafka } from '../kafka/kafka.js'
@@ -54,7 +54,7 @@ try {
 
 async function main(): Promise<void> {
   // Two Kafkas on one folder damage what it holds.
-  const dataDir = takeDataDir(FOLDER)
+  const dataDir = lockDataDir(FOLDER)
   await mkdir(join(FOLDER, 'kafka'), { recursive: true, mode: 0o700 })
   say('starting Kafka, Redis and ClickHouse')
   const [clients = 0, controller = 0, redisPort = 0, clickhousePort = 0] = await freePorts(4)

@@ -6,7 +6,7 @@ import { describeWith } from '#test/harness/tools.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { makeFolder } from '#test/harness/standalone.js'
 import { until } from '#test/harness/until.js'
-import { rowForm, type Row } from '#libs/engines/embedded/event-log/lmdb-topics.js'
+import { rowEncoding, type Row } from '#libs/engines/embedded/event-log/log-file.js'
 import { openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { untilReady } from './answers.js'
 import { cutTail, logPath } from './log-file.js'
@@ -122,7 +122,7 @@ async function durableText(folder: string, bytes: Buffer, database: string | nul
       text.push(`${key} has ${value.wrapped === undefined ? 'no' : 'a'} key`)
     }
   } else {
-    const rows = root.openDB<Row, [partition: number, offset: number]>({ name: database, ...rowForm() })
+    const rows = root.openDB<Row, [partition: number, offset: number]>({ name: database, ...rowEncoding() })
     for (const { value } of rows.getRange({})) text.push(Buffer.from(value.v).toString('latin1'))
   }
   await root.close()

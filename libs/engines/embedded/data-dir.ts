@@ -15,33 +15,33 @@ import { makeSecretKey } from '#libs/ports/key-vault/content.js'
 /** A folder that one process at a time uses. */
 export interface DataDir {
   path: string
-  /** Lets another process take it. */
+  /** Unlocks the folder for other processes. */
   release: () => void
 }
 
-/** Why the data folder can't be used, and what to do. */
+/** The data folder can't be used. The message says why, and what to do. */
 export class DataDirError extends StartError {
   override readonly name = 'DataDirError'
 }
 
-/** Makes the folder if it is missing and takes it for this process. Throws DataDirError. */
-export function takeDataDir(given: string): DataDir {
-  const path = resolve(given)
+/** Creates the folder if it is missing, and locks it for this process. Throws DataDirError. */
+export function lockDataDir(folder: string): DataDir {
+  const path = resolve(folder)
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 })
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (cause) {
     throw new DataDirError(
-      `the data folder ${path} can't be written: ${messageOf(cause)}; set MAYFLY_DATA_DIR to one that can`,
+      `the data folder ${path} can't be written: ${messageOf(cause)}; set MAYFLY_DATA_DIR to a writable folder`,
       { cause },
     )
   }
-  const lock = takeLock(path)
+  const lock = acquireLock(path)
   return { path, release: () => lock.close() }
 }
 
-/** An exclusive transaction of SQLite is a lock of the operating system: it ends with the process in any case. */
-function takeLock(path: string): DatabaseSync {
+/** Locks with an exclusive SQLite transaction, which the operating system releases however the process ends. */
+function acquireLock(path: string): DatabaseSync {
   let lock: DatabaseSync | null = null
   try {
     lock = new DatabaseSync(join(path, 'lock'), { timeout: 0 })
@@ -52,7 +52,7 @@ function takeLock(path: string): DatabaseSync {
     if (/locked/.test(messageOf(cause))) {
       throw new DataDirError(
         `the data folder ${path} is in use by another Mayfly process; ` +
-          `end that one, or set MAYFLY_DATA_DIR to another folder`,
+          `stop that process, or set MAYFLY_DATA_DIR to another folder`,
         { cause },
       )
     }
@@ -60,15 +60,18 @@ function takeLock(path: string): DatabaseSync {
   }
 }
 
-/** The configured master key, or else the folder's own, which is made if it has none and no keys wrapped by one. */
+/**
+ * The configured master key, otherwise the one in the folder. Creates one if the folder has none, unless keys of inboxes
+ * exist, which a new master key can't decrypt.
+ */
 export function masterKeyText(path: string, configured: string | null, hasKeys: boolean): string {
   if (configured !== null) return configured
   const file = join(path, 'master.key')
   if (!existsSync(file)) {
     if (hasKeys) {
       throw new DataDirError(
-        `${file} is missing, which the keys of inboxes in ${path} are wrapped by: ` +
-          `put a copy of it back, or set MAYFLY_MASTER_KEY to what it held`,
+        `${file} is missing, with which the keys of inboxes in ${path} are encrypted: ` +
+          `restore it from a copy, or set MAYFLY_MASTER_KEY to its content`,
       )
     }
     writeFileSync(`${file}.new`, `${makeSecretKey().toString('base64')}\n`, { mode: 0o600, flush: true })

@@ -15,9 +15,9 @@ import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
-import { DataDirError, masterKeyText, takeDataDir } from './data-dir.js'
+import { DataDirError, masterKeyText, lockDataDir } from './data-dir.js'
 
-/** Partitions of inbox-events: enough that one slow mail holds back few inboxes, few enough for large batches. */
+/** Partitions of inbox-events: enough that a slow mail delays few inboxes, and few enough for large batches. */
 const PARTITIONS = 8
 const LOG_FILE = join('event-log', 'log.mdb')
 const KEYS_FILE = join('keys', 'keys.mdb')
@@ -28,10 +28,10 @@ const USAGE_FOLDER = 'usage'
 
 const REWRITE_KEYS_WITHIN_MS = 3_600_000
 
-/** Every port in this process, on files in the data folder. Throws DataDirError if they can't be used. */
+/** Opens every port on files in the data folder. Rejects with DataDirError if the folder or a file can't be used. */
 export async function openEmbeddedEngine({ settings, now, onError }: EngineOptions): Promise<Engine> {
-  const { path, release } = takeDataDir(settings.dataDir)
-  // Closes in reverse order, each even if closing another one failed.
+  const { path, release } = lockDataDir(settings.dataDir)
+  // Closes everything in reverse order, even if closing one of them fails.
   const opened = new AsyncDisposableStack()
   opened.defer(release)
   const closeLater = async <Opened extends { close(): Promise<void> } | null>(opening: Promise<Opened>) =>
@@ -39,12 +39,12 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
   const onErrorDuring = (during: string) => (error: unknown) => onError(error, during)
   const close = () => opened.disposeAsync()
   try {
-    const hasKeys = isThere(join(path, KEYS_FILE))
-    if (hasKeys) refuseLostLog(path)
+    const hasKeys = hasContent(join(path, KEYS_FILE))
+    if (hasKeys) requireLog(path)
     const masterKeys = MasterKeys.parse(masterKeyText(path, settings.masterKey, hasKeys))
     if (masterKeys === null) throw new DataDirError('the master key is not 32 bytes in base64')
     const log = await closeLater(openLog(path, now, onErrorDuring('removing old events')))
-    if (!hasKeys) await refuseLostKeys(log, path)
+    if (!hasKeys) await requireEmptyLog(log, path)
     const vaultOptions: LmdbKeyVaultOptions = {
       path: fileIn(path, KEYS_FILE),
       masterKeys,
@@ -53,7 +53,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       onRewriteError: onErrorDuring('rewriting the key file'),
     }
     const vault = await closeLater(orDataDirError(() => LmdbKeyVault.open(vaultOptions)))
-    const { store, queries, accounts, deliveries, replays, webhooks } = await closeLater(
+    const { store, queries, ...views } = await closeLater(
       openOrRemove(fileIn(path, VIEWS_FILE), openLmdbReadModel, onErrorDuring('opening the views')),
     )
     const keyUseStore = await closeLater(
@@ -80,19 +80,16 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
         onErrorDuring('opening the answers to repeated requests'),
       ),
     )
-    // Not removed if it can't be opened: it has figures of events that the log has long lost.
+    // Not removed if it can't be opened: it has figures of events that are no longer on the log.
     const openUsage = () => openChdbUsage(join(path, USAGE_FOLDER))
     const usage = settings.countsUsage ? await closeLater(orDataDirError(openUsage)) : null
     return {
+      ...views,
       log,
       vault,
       secrets: webhookSecrets(masterKeys),
       projections: store,
       inboxes: queries,
-      accounts,
-      deliveries,
-      replays,
-      webhooks,
       keyUse,
       signals,
       limits: memoryRateLimits(),
@@ -108,20 +105,20 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
 }
 
 /**
- * Opens the event log of a data folder that no process uses, and nothing else. Disposing closes the log and
- * releases the folder.
- * Rejects with DataDirError if the folder is in use, or holds no event log.
+ * Opens only the event log of a data folder that no process uses. Disposing closes the log and unlocks the folder.
+ * Rejects with DataDirError if the folder is in use or has no event log.
  */
 export async function openLogForRecovery(
-  given: string,
+  folder: string,
   now: () => Date,
 ): Promise<{ log: EventLog } & AsyncDisposable> {
-  const file = join(resolve(given), LOG_FILE)
-  // Checked first: nothing is made in a folder that was named by mistake.
-  if (!isThere(file)) throw new DataDirError(`${given} is not a data folder of Mayfly: there is no ${file}`)
+  const file = join(resolve(folder), LOG_FILE)
+  // Checked first, so that nothing is created in a folder that was named by mistake.
+  if (!hasContent(file))
+    throw new DataDirError(`${folder} is not a data folder of Mayfly: there is no ${file}`)
   const opened = new AsyncDisposableStack()
   try {
-    const { path, release } = takeDataDir(given)
+    const { path, release } = lockDataDir(folder)
     opened.defer(release)
     const log = await openLog(path, now, () => undefined)
     opened.defer(() => log.close())
@@ -141,31 +138,31 @@ function openLog(
   return orDataDirError(() => LmdbEventLog.open(options))
 }
 
-/** An event log is made before any key: keys without one mean that it was lost, not that the folder is new. */
-function refuseLostLog(dataDir: string): void {
+/** Throws if the event log is missing. It is created before any key, so if there are keys, it was lost. */
+function requireLog(dataDir: string): void {
   const log = join(dataDir, LOG_FILE)
-  if (isThere(log)) return
+  if (hasContent(log)) return
   throw new DataDirError(
-    `the event log ${log} is missing or empty, though there are keys of inboxes in ${join(dataDir, KEYS_FILE)}: ` +
-      `put a copy of it back, or set MAYFLY_DATA_DIR to another folder to begin anew`,
+    `the event log ${log} is missing or empty, although there are keys of inboxes in ${join(dataDir, KEYS_FILE)}: ` +
+      `restore it from a copy, or set MAYFLY_DATA_DIR to another folder to start with an empty log`,
   )
 }
 
-/** Without its key no inbox can be read again: that must be found at the start, not mail by mail. */
-async function refuseLostKeys(log: LmdbEventLog, dataDir: string): Promise<void> {
+/** Rejects if the log has inboxes, whose keys are lost then. An operator must learn that at the start, not mail by mail. */
+async function requireEmptyLog(log: LmdbEventLog, dataDir: string): Promise<void> {
   const { partitions } = await log.topology('inbox-events')
   if (partitions.every(({ end }) => end === 0)) return
   throw new DataDirError(
-    `the keys of inboxes ${join(dataDir, KEYS_FILE)} are missing, without which no mail on the event log opens: ` +
-      `put a copy of them back, or set MAYFLY_DATA_DIR to another folder to begin anew`,
+    `the keys of inboxes ${join(dataDir, KEYS_FILE)} are missing, so no mail on the event log can be decrypted: ` +
+      `restore them from a copy, or set MAYFLY_DATA_DIR to another folder to start with an empty log`,
   )
 }
 
-function isThere(file: string): boolean {
+function hasContent(file: string): boolean {
   return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0
 }
 
-/** Opening fails because of what is on the disk, or its configuration, which an operator must correct. */
+/** Rejects with DataDirError if `open` fails: an operator must correct the files or the settings. */
 async function orDataDirError<Opened>(open: () => Promise<Opened>): Promise<Opened> {
   try {
     return await open()
@@ -174,7 +171,7 @@ async function orDataDirError<Opened>(open: () => Promise<Opened>): Promise<Open
   }
 }
 
-/** A file that can't be opened is removed: views are rebuilt from the log, and the others can be lost. */
+/** Removes a file that can't be opened, and creates it again. Views are rebuilt from the log, other data may be lost. */
 async function openOrRemove<Opened>(
   path: string,
   open: (path: string) => Opened | Promise<Opened>,

@@ -46,7 +46,7 @@ async function makeLog(options: Partial<LmdbEventLogOptions> = {}) {
 describeEventLog('LMDB', makeLog)
 
 describe('LMDB event log', () => {
-  it('refuses another number of partitions than it was made with, and says why', async () => {
+  it('is not opened with another number of partitions, and says why', async () => {
     const harness = await makeLog()
     await harness.log.close()
     await expect(harness.open({ partitions: PARTITIONS + 1 })).rejects.toThrow(
@@ -56,7 +56,7 @@ describe('LMDB event log', () => {
     await harness.close()
   })
 
-  it('reads every record, whether it is still in memory or in the file alone', async () => {
+  it('reads every record, in memory or only in the file', async () => {
     const harness = await makeLog()
     const texts = Array.from({ length: 12 }, (_, n) => `${n}`.repeat(1 << 20))
     for (const text of texts) await harness.log.append('inbox-events', record(keyIn(1), text))
@@ -92,7 +92,7 @@ describe('LMDB event log: retention', () => {
   })
   afterEach(() => harness.close())
 
-  it('removes records past it, and moves the first position to what is left', async () => {
+  it('removes older records, and moves the first offset of the partition', async () => {
     await append('a')
     await append('b')
     nowMs += DAY_MS
@@ -109,7 +109,7 @@ describe('LMDB event log: retention', () => {
     expect(await texts()).toEqual(['c'])
   })
 
-  it('never gives an offset again, also where nothing is left and the log was opened anew', async () => {
+  it('never assigns an offset twice, even if nothing is left and the log is reopened', async () => {
     await append('a')
     const { offset } = await append('b')
     nowMs += 2 * DAY_MS
@@ -121,12 +121,12 @@ describe('LMDB event log: retention', () => {
     expect(await append('c')).toMatchObject({ offset: offset + 1 })
   })
 
-  it('removes any number of records, also of topics not touched since the start, and waits at the close', async () => {
+  it('removes any number of records, also of topics that were not used since the start', async () => {
     await Promise.all(Array.from({ length: 2_500 }, (_, n) => append(`${n}`)))
     const { end } = await range()
     const stored = { ...record('k', 'bad'), offset: 0 }
     await appendDeadLetter(harness.log, { topic: 'inbox-events', partition: 1 }, stored, 'undecodable')
-    await harness.log.append('account-events', record('k', 'for ever'))
+    await harness.log.append('account-events', record('k', 'kept'))
     nowMs += 2 * DAY_MS
     await harness.reopen()
     await harness.log.prune()
@@ -137,19 +137,19 @@ describe('LMDB event log: retention', () => {
     expect((await harness.log.topology('account-events')).partitions).toMatchObject([{ first: 0, end: 1 }])
   })
 
-  it('lets go of a log that is closed while records are removed', async () => {
+  it('stops if the log is closed', async () => {
     await Promise.all(Array.from({ length: 2_500 }, (_, n) => append(`${n}`)))
     nowMs += 2 * DAY_MS
-    const begun = new Promise<void>((resolve) => (onPruning = resolve))
+    const started = new Promise<void>((resolve) => (onPruning = resolve))
     const pruned = harness.log.prune()
-    await begun
+    await started
     await harness.reopen()
     await pruned
     await harness.log.prune()
     expect(await texts()).toEqual([])
   })
 
-  it('begins consumers that stand before the first record at the first record', async () => {
+  it('moves consumers from a removed offset to the first record', async () => {
     await append('a')
     nowMs += 2 * DAY_MS
     await append('b')

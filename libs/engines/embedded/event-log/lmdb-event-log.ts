@@ -27,22 +27,22 @@ import {
   type TopicName,
   partitionOf,
 } from '#libs/ports/event-log/topics.js'
-import { LmdbTopics, sizeWith, type Append, CommittedOffsets } from './lmdb-topics.js'
+import { CommittedOffsets, LmdbTopics, sizeWith, type Append } from './log-file.js'
 
 /*
- * Relies on: lmdb 3 opened so that a commit is visible only once it has been synced to disk: an append's promise and a
- * reader's view both mean "durable"; one process per folder, which libs/engines holds.
+ * Relies on lmdb 3, opened so that a commit is visible only after it was synced to disk: a record that is appended or
+ * read is durable. Only one process uses the folder, which `lockDataDir` ensures.
  */
 
 export interface LmdbEventLogOptions {
-  /** A file; its lock file stands beside it. */
+  /** A file. LMDB creates its lock file beside it. */
   path: string
-  /** Partitions of a topic that has several; another number than at creation is refused. */
+  /** Partitions of a topic that has several. Opening fails if the file was created with another number. */
   partitions: number
-  /** How long a record of a topic is kept at least; null for ever. */
+  /** How long a record of a topic is kept at least; null if records are never removed. */
   retentionMs(topic: TopicName): number | null
   now(): Date
-  /** Called if old records could not be removed; it is tried again. */
+  /** Called if old records could not be removed. They are removed the next time. */
   onPruneError: (error: unknown) => void
 }
 
@@ -53,7 +53,7 @@ export class LmdbEventLog implements EventLog {
   private readonly topics: LmdbTopics
   private readonly offsets: CommittedOffsets
   private readonly disk: FreeDisk
-  /** Emits the name of a partition that records were appended to. */
+  /** Emits the name of a partition after records were appended to it. */
   private readonly appended = new EventEmitter().setMaxListeners(0)
   private readonly batcher: Batcher<Append, Position>
   private readonly pruneTimer: NodeJS.Timeout
@@ -62,7 +62,7 @@ export class LmdbEventLog implements EventLog {
   readonly consumers = new Set<GroupConsumer>()
   readonly logId: string
 
-  /** Throws if the file can't be opened or was made with another number of partitions. */
+  /** Rejects if the file can't be opened or was created with another number of partitions. */
   static open(options: LmdbEventLogOptions): Promise<LmdbEventLog> {
     const file = { path: options.path, syncMode: 'before-visible', maxDbs: 32 } as const
     return openLmdbStore(file, async (root: RootDatabase<unknown, string>) => {
@@ -109,7 +109,7 @@ export class LmdbEventLog implements EventLog {
     return this.batcher.add({ topic, partition, record })
   }
 
-  /** Assigns all partitions: nobody else in the one process shares them. */
+  /** Assigns all partitions to the consumer: a group has no other member. */
   async consume(spec: ConsumerSpec): Promise<Consumer> {
     const ranges = this.topics.rangesOf(spec.topic)
     const consumer = new GroupConsumer(spec, {
@@ -126,7 +126,7 @@ export class LmdbEventLog implements EventLog {
     return consumer
   }
 
-  // The port's readers await; this one has nothing to wait for.
+  // The port's method is asynchronous, but LMDB reads synchronously.
   // eslint-disable-next-line @typescript-eslint/require-await
   async *read(range: PartitionRange): AsyncIterable<StoredRecord[]> {
     let from = range.first
@@ -156,8 +156,8 @@ export class LmdbEventLog implements EventLog {
   }
 
   /**
-   * Removes what is past its topic's retention, a chunk at a time so that appends pass in between. It happens by
-   * itself every hour; a second call waits for the first.
+   * Removes records older than their topic's retention, in chunks, so that appends can run in between. Runs every hour. A
+   * further call starts after the previous one has ended.
    */
   prune(): Promise<void> {
     const previous = Promise.allSettled([this.pruning])

@@ -33,7 +33,7 @@ describeIdempotencyStore('LMDB', async (times) => {
 })
 
 describe('an idempotency store on LMDB', () => {
-  it('removes what is over from the file when it is opened', async () => {
+  it('removes expired records from the file when it is opened', async () => {
     const folder = await makeFolder()
     let nowMs = Date.now()
     const options = {

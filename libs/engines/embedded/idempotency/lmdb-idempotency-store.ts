@@ -12,8 +12,8 @@ import {
 } from '#libs/ports/idempotency/idempotency-store.js'
 
 /*
- * Relies on lmdb 3 synced before a commit is visible, and on one process having the file: leases are kept in memory only,
- * and end with the process.
+ * Relies on lmdb 3 with commits that are synced to disk before they are visible, and on one process using the file: leases
+ * are kept in memory only, and end with the process.
  */
 
 export interface LmdbIdempotencyOptions {
@@ -22,7 +22,7 @@ export interface LmdbIdempotencyOptions {
   leaseMs: number
   keptMs: number
   now: () => Date
-  /** Called if old records could not be removed; it is tried again. */
+  /** Called if old records could not be removed. They are removed the next time. */
   onPruneError: (error: unknown) => void
 }
 
@@ -40,7 +40,7 @@ type ExpiryKey = [expiresAtMs: number, id: string]
 interface Lease {
   token: string
   fingerprint: string
-  /** By the monotonic clock. */
+  /** In milliseconds of the monotonic clock. */
   endsAtMs: number
 }
 
@@ -84,7 +84,7 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
     }
     if (lease !== null) return { state: 'in-use' }
     if (record?.answer != null) return { state: 'stored', answer: record.answer }
-    // Taken before any await, so that the same request at the same moment finds it.
+    // Leased before any await, so that a concurrent repeat of the request finds the lease.
     const token = randomUUID()
     this.leases.set(id, { token, fingerprint, endsAtMs: performance.now() + this.leaseMs })
     const { seed, firstAtMs } = record ?? (await this.begin(id, fingerprint, token))
@@ -147,22 +147,22 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
     }
   }
 
-  /** Removes expired records; a request that is running still has its lease. */
+  /** Removes expired records, and leases that have ended. */
   private async prune(): Promise<void> {
     const nowMs = performance.now()
     for (const [id, { endsAtMs }] of this.leases) if (endsAtMs <= nowMs) this.leases.delete(id)
     const end: ExpiryKey = [this.options.now().getTime() + 1, '']
     for (;;) {
-      const over = [...this.expiries.getKeys({ end, limit: MAX_PRUNED_AT_ONCE })]
-      if (over.length > 0) {
+      const expired = [...this.expiries.getKeys({ end, limit: MAX_PRUNED_AT_ONCE })]
+      if (expired.length > 0) {
         await this.write(() => {
-          // One that was begun anew since the look is to stay.
-          for (const [expiresAtMs, id] of over) {
+          // Keep a record that was created again since.
+          for (const [expiresAtMs, id] of expired) {
             if (this.records.get(id)?.expiresAtMs === expiresAtMs) this.remove(id)
           }
         })
       }
-      if (over.length < MAX_PRUNED_AT_ONCE) return
+      if (expired.length < MAX_PRUNED_AT_ONCE) return
     }
   }
 
@@ -201,7 +201,7 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
     try {
       await commit(this.root, work)
     } catch (cause) {
-      throw new IdempotencyUnavailableError('what became of requests could not be stored', { cause })
+      throw new IdempotencyUnavailableError('the records of requests could not be stored', { cause })
     }
   }
 }

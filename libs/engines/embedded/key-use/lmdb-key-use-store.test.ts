@@ -10,7 +10,7 @@ describeKeyUse('LMDB', async () => {
   const store = LmdbKeyUseStore.open(join(folder, 'key-use.mdb'))
   return {
     store,
-    // One process holds the folder.
+    // Only one process uses the folder.
     other: store,
     async close() {
       await store.close()
@@ -20,7 +20,7 @@ describeKeyUse('LMDB', async () => {
 })
 
 describe('key use in LMDB', () => {
-  it('goes on after a restart with what it held', async () => {
+  it('is kept over a restart', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mayfly-key-use-'))
     const path = join(folder, 'key-use.mdb')
     const keyId = idFromBytes('key', Buffer.alloc(16, 1))

@@ -4,11 +4,11 @@ import { closeLmdbFile, commit, openLmdbFile } from '#libs/engines/embedded/lmdb
 import type { KeyUseStore } from '#libs/ports/key-use/key-use.js'
 
 /*
- * Relies on: lmdb 3 synced after a commit is visible, as the views do. A crash of the machine may lose the last commits,
- * a killed process loses none.
+ * Relies on lmdb 3 with commits that are visible at once and synced to disk soon after, as the views do. A crash of the
+ * machine may lose the last commits, a killed process loses none.
  */
 
-/** In a file of its own: the views' file is removed if it can't be read, and rebuilt without this. */
+/** Uses a file of its own, because the views' file can be removed and rebuilt from the log, and this can't. */
 export class LmdbKeyUseStore implements KeyUseStore {
   private constructor(private readonly root: RootDatabase<number, KeyId>) {}
 

@@ -47,7 +47,7 @@ async function makeVault() {
 describeKeyVault('LMDB', makeVault)
 
 describe('LMDB key vault', () => {
-  it('leaves nothing of a forgotten key in its file once rewritten, and keeps the others', async () => {
+  it('has no bytes of a forgotten key in its file after a rewrite, and keeps the other keys', async () => {
     const harness = await makeVault()
     const ids = Array.from({ length: 50 }, () => mintId('inb'))
     await Promise.all(ids.map((id) => harness.vault.create(id)))
@@ -72,7 +72,7 @@ describe('LMDB key vault', () => {
     await harness.close()
   })
 
-  it('opens keys of a retired master key, and says which one is missing', async () => {
+  it('decrypts keys with a retired master key, and rejects if it is missing', async () => {
     const harness = await makeVault()
     const inboxId = mintId('inb')
     const key = await harness.vault.create(inboxId)
@@ -85,7 +85,7 @@ describe('LMDB key vault', () => {
   })
 })
 
-/** The wrapped key of an inbox, cut out of the file's bytes: what follows its id and the field names. */
+/** The wrapped key of an inbox in the bytes of the file. It follows the inbox id and the names of its fields. */
 function wrappedIn(file: Buffer, inboxId: string): Buffer {
   const at = file.lastIndexOf(inboxId)
   if (at < 0) throw new Error(`${inboxId} is not in the file`)

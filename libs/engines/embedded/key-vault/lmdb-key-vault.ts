@@ -21,18 +21,18 @@ import type { MasterKeys, WrappedKey } from '#libs/ports/key-vault/master-key.js
 import { makeSecretKey, type SecretKey } from '#libs/ports/key-vault/content.js'
 
 /*
- * Relies on: lmdb 3 synced before a commit is visible; a compact backup that copies live pages only, so that what was
- * in freed pages is not in the copy; rename(2) being atomic.
+ * Relies on lmdb 3 with commits that are synced to disk before they are visible; on its compact backup, which does not
+ * copy freed pages, so that removed keys are not in the copy; and on rename(2) being atomic.
  */
 
 export interface LmdbKeyVaultOptions {
-  /** A file of its own: it is rewritten whole. */
+  /** A file of its own, because it is rewritten as a whole. */
   path: string
   masterKeys: MasterKeys
-  /** The longest time until a forgotten key is removed from the file. */
+  /** The maximum time until a forgotten key is removed from the file. */
   rewriteWithinMs: number
   now(): Date
-  /** Called if the rewrite failed; it is tried again. */
+  /** Called if the rewrite failed. It is retried. */
   onRewriteError(error: unknown): void
 }
 
@@ -40,24 +40,24 @@ type KeyRecord = WrappedKey | { forgottenAt: Date }
 type VaultRow = KeyRecord | Date | string
 type Root = RootDatabase<VaultRow, string>
 
-/** The entry that says since when the file has held forgotten keys. */
+/** The entry with the time since which the file has contained forgotten keys. */
 const UNCLEAN_SINCE = 'unclean-since'
-/** The entry that names the last master key used for new inboxes: without that key few keys would open. */
+/** The entry with the id of the master key last used for new inboxes, without which most keys can't be decrypted. */
 const MASTER_KEY_ID = 'master-key-id'
 const RETRY_MS = 60_000
-/** Unwrapping a key costs more than sealing a mail with it. */
+/** Decrypting a key takes longer than sealing a mail with it. */
 const MAX_CACHED_KEYS = 10_000
 
 export class LmdbKeyVault implements KeyVault {
   private timer: NodeJS.Timeout | null = null
-  /** Runs forgetting, rewriting and closing one after the other. */
+  /** Runs `forget`, `rewrite` and `close` one after the other. */
   private readonly exclusively = pLimit(1)
-  /** Set while the rewritten file takes the old one's place: nothing may read or write meanwhile. */
+  /** Set while the rewritten file replaces the old one. Reads and writes wait for it. */
   private swap: Promise<unknown> | null = null
   private isClosed = false
   private readonly cache = new LRUCache<InboxId, SecretKey>({ max: MAX_CACHED_KEYS })
 
-  /** Rejects if the file can't be opened, with MasterKeyMissingError if its keys could not be. */
+  /** Rejects if the file can't be opened, with MasterKeyMissingError if its keys can't be decrypted. */
   static open(options: LmdbKeyVaultOptions): Promise<LmdbKeyVault> {
     const { path, masterKeys } = options
     return openLmdbStore(fileAt(path), async (root: Root) => {
@@ -119,18 +119,18 @@ export class LmdbKeyVault implements KeyVault {
     this.scheduleRewrite()
   }
 
-  /** Rewrites the file without its freed pages, if keys were forgotten. */
+  /** If keys were forgotten, rewrites the file without its freed pages. */
   async rewrite(): Promise<void> {
     await this.exclusively(async () => {
       if (this.isClosed || this.root.get(UNCLEAN_SINCE) === undefined) return
-      const swapping = this.swapForCopy().finally(() => (this.swap = null))
+      const swapping = this.replaceWithCopy().finally(() => (this.swap = null))
       this.swap = Promise.allSettled([swapping])
       await swapping
     })
   }
 
-  /** If it is killed midway, the path has either whole file; the old one still has UNCLEAN_SINCE. */
-  private async swapForCopy(): Promise<void> {
+  /** If the process is killed midway, the path has the old or the new file. The old one still has UNCLEAN_SINCE. */
+  private async replaceWithCopy(): Promise<void> {
     const { path } = this.options
     const copy = `${path}.rewritten`
     await Promise.all([copy, `${copy}-lock`].map((file) => rm(file, { force: true })))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { closeLmdbFile, commit, openLmdbFile } from './lmdb-file.js'
 
 describe('an LMDB file', () => {
-  it('keeps nothing of a transaction that throws, and all of its neighbours', async () => {
+  it('rolls back a transaction that throws, and keeps those before and after it', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'mayfly-lmdb-'))
     const root = openLmdbFile<string, string>({ path: join(dir, 'file.mdb'), syncMode: 'before-visible' })
     const put = (key: string) => commit(root, () => root.putSync(key, 'value'))
@@ -20,7 +20,7 @@ describe('an LMDB file', () => {
   })
 
   const linux = process.platform === 'linux' ? it : it.skip
-  linux('is mapped once, however far it grows, so that its pages are resident once', async () => {
+  linux('is mapped only once while it grows, so that its pages are resident once', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'mayfly-lmdb-'))
     const path = join(dir, 'file.mdb')
     const root = openLmdbFile<Buffer, number>({ path, syncMode: 'after-visible' })

@@ -1,36 +1,37 @@
 import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs'
-import { open, type Key, type RootDatabase } from 'lmdb'
 import { statfs } from 'node:fs/promises'
+import { open, type Key, type RootDatabase } from 'lmdb'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 
 /*
- * How Mayfly opens LMDB and writes to it. Relies on lmdb 3.5: a failed commit (a full disk) rejects each
- * transaction with an Error whose `commitError` is a promise that rejects with the cause, and, with
- * `eventTurnBatching`, one more promise that nobody is given. Node ends a process for a rejection that nobody
- * handles, so the batching is off and `commit` handles the cause.
+ * LMDB files: opening, after a check that they are not damaged; committing; closing; and the free space of their disk.
+ *
+ * Relies on lmdb 3.5: a failed commit (a full disk) rejects each transaction with an Error whose `commitError` is a
+ * promise that rejects with the cause. With `eventTurnBatching` it also rejects a promise that is not returned. Node ends
+ * a process at an unhandled rejection, so the batching is off and `commit` handles the cause.
  */
 
 export interface LmdbFileOptions {
   path: string
-  /** The most named databases in the file. */
+  /** The maximum number of named databases in the file. */
   maxDbs?: number
-  /** `before-visible`: a commit is synced to disk before it is visible. `after-visible`: it is synced soon after. */
+  /** Whether a commit is synced to disk before it becomes visible, or soon after. */
   syncMode: 'before-visible' | 'after-visible'
 }
 
 /**
- * Address space for the memory map, many times what a file may come to: one that grows past its map is mapped anew, and
- * the pages of the old map stay resident beside those of the new one. On Linux it takes neither memory nor disk.
+ * Address space for the memory map, many times the size of any file. A file that outgrows its map is mapped again, and
+ * the pages of the old map stay resident beside those of the new one. On Linux the map itself takes no memory or disk.
  */
 const MAP_BYTES = 256 * 2 ** 30
 
-/** Throws if the file can't be opened; DamagedFileError if opening it would end the process. */
+/** Throws if the file can't be opened. Throws DamagedFileError if opening it would crash the process. */
 export function openLmdbFile<Value, LmdbKey extends Key>({
   path,
   maxDbs,
   syncMode,
 }: LmdbFileOptions): RootDatabase<Value, LmdbKey> {
-  refuseDamaged(path)
+  checkUndamaged(path)
   return open<Value, LmdbKey>({
     path,
     overlappingSync: syncMode === 'after-visible',
@@ -40,7 +41,7 @@ export function openLmdbFile<Value, LmdbKey extends Key>({
   })
 }
 
-/** Opens a file and resolves with the store that is made of it. If making one fails, the file is closed again. */
+/** Opens a file and resolves with the store that `make` creates on it. Closes the file if `make` fails. */
 export async function openLmdbStore<Store, Value, LmdbKey extends Key>(
   options: LmdbFileOptions,
   make: (root: RootDatabase<Value, LmdbKey>) => Store | Promise<Store>,
@@ -55,8 +56,8 @@ export async function openLmdbStore<Store, Value, LmdbKey extends Key>(
 }
 
 /**
- * Runs `work` as one transaction; resolves once it is committed, rejects with why it could not be. A child
- * transaction, since lmdb keeps what a plain one wrote before it threw.
+ * Runs `work` in a transaction. Resolves once it is committed, rejects with the cause if it can't be. It is a child
+ * transaction, because lmdb keeps what a plain transaction wrote before it threw.
  */
 export async function commit<Result>(
   root: Pick<RootDatabase, 'childTransaction'>,
@@ -70,52 +71,53 @@ export async function commit<Result>(
   }
 }
 
-/** Syncs and closes. lmdb would wait forever for the sync of a failed commit: an empty commit prevents that. */
+/** Syncs and closes a file. The empty commit is needed because lmdb would wait forever for the sync of a failed one. */
 export async function closeLmdbFile(root: Pick<RootDatabase, 'childTransaction' | 'close'>): Promise<void> {
   await commit(root, () => undefined)
   await root.close()
 }
 
 /*
- * Relies on the file format of lmdb 3 (MDB_meta in liblmdb/mdb.c): two pages that each say where the trees begin,
- * the one with the higher transaction in force. LMDB maps the file and trusts it: opening another file, or one that
- * ends before its trees begin, ends the process by a signal, without a message.
+ * The check relies on the file format of lmdb 3 (MDB_meta in liblmdb/mdb.c): each of the first two pages has the roots
+ * of the trees, and the page with the higher transaction is valid. LMDB maps the file and trusts it. If it opens a file of
+ * another format, or one that is truncated before a root, the process is killed by a signal, without a message.
  */
 
-const META_AT = 24
+const MAGIC_OFFSET = 24
 const MAGIC = 0xbeefc0de
-const PAGE_SIZE_AT = 48
-const ROOTS_AT = [88, 136]
-const TRANSACTION_AT = 152
+const PAGE_SIZE_OFFSET = 48
+const ROOT_OFFSETS = [88, 136]
+const TRANSACTION_OFFSET = 152
 const META_BYTES = 160
 const NO_ROOT = 0xffff_ffff_ffff_ffffn
 
-/** Not an LMDB file, or not a whole one. */
+/** The file is not an LMDB file, or is truncated. */
 export class DamagedFileError extends Error {
   override readonly name = 'DamagedFileError'
 
-  constructor(path: string, how: string) {
-    super(`the file ${path} is damaged: ${how}`)
+  constructor(path: string, damage: string) {
+    super(`the file ${path} is damaged: ${damage}`)
   }
 }
 
-/** Throws DamagedFileError if opening the file would end the process. A missing or empty file is fine. */
-export function refuseDamaged(path: string): void {
+/** Throws DamagedFileError if opening the file would crash the process. A missing or empty file is valid. */
+function checkUndamaged(path: string): void {
   if (!existsSync(path)) return
   const file = openSync(path, 'r')
   try {
     const { size } = fstatSync(file)
     if (size === 0) return
     const first = readMeta(file, 0)
-    if (first === null) throw new DamagedFileError(path, 'it does not begin like an LMDB file')
-    const pageBytes = first.readUInt32LE(PAGE_SIZE_AT)
+    if (first === null) throw new DamagedFileError(path, 'it does not start like an LMDB file')
+    const pageBytes = first.readUInt32LE(PAGE_SIZE_OFFSET)
     const second = readMeta(file, pageBytes)
     if (second === null) throw new DamagedFileError(path, 'its second page is not that of an LMDB file')
-    const isFirstNewer = first.readBigUInt64LE(TRANSACTION_AT) > second.readBigUInt64LE(TRANSACTION_AT)
-    for (const at of ROOTS_AT) {
-      const root = (isFirstNewer ? first : second).readBigUInt64LE(at)
+    const isFirstNewer =
+      first.readBigUInt64LE(TRANSACTION_OFFSET) > second.readBigUInt64LE(TRANSACTION_OFFSET)
+    for (const offset of ROOT_OFFSETS) {
+      const root = (isFirstNewer ? first : second).readBigUInt64LE(offset)
       if (root !== NO_ROOT && (root + 1n) * BigInt(pageBytes) > size) {
-        throw new DamagedFileError(path, `it ends after ${size} bytes, before what it should hold`)
+        throw new DamagedFileError(path, `it ends after ${size} bytes, before the end of its data`)
       }
     }
   } finally {
@@ -126,18 +128,19 @@ export function refuseDamaged(path: string): void {
 function readMeta(file: number, position: number): Buffer | null {
   const meta = Buffer.alloc(META_BYTES)
   const read = readSync(file, meta, { position })
-  return read === META_BYTES && meta.readUInt32LE(META_AT) === MAGIC ? meta : null
+  return read === META_BYTES && meta.readUInt32LE(MAGIC_OFFSET) === MAGIC ? meta : null
 }
 
-/** For work in progress and what follows from it: views, answers, usage figures. */
+/** Space for requests in progress and for what follows from them: views, stored responses, usage figures. */
 const RESERVED_BYTES = 64 << 20
-/** The reserve of a small disk is this share of it. */
+/** On a small disk, only this share of it is reserved. */
 const RESERVED_SHARE = 1 / 16
 const CHECK_EVERY_MS = 100
 
 /**
- * The free space of the disk that holds a folder. Appends are refused before it is full: what is on the log must still be
- * processed, and a failed write does harm (lmdb 3.5 formats its error into 100 bytes, whether it fits or not).
+ * The free space of the disk of a folder. Appends are rejected before the disk is full, because records on the log must
+ * still be processed, and a failed write can corrupt memory (lmdb 3.5 formats its error into a buffer of 100 bytes, even
+ * if it does not fit).
  */
 export class FreeDisk {
   private checkedAtMs = -Infinity
@@ -154,7 +157,7 @@ export class FreeDisk {
     this.checkedAtMs = performance.now()
   }
 
-  /** Bytes that may still be written until appends are refused; negative if they are. */
+  /** Bytes that can be written until appends are rejected; negative if they are. */
   async availableBytes(): Promise<number> {
     const { free, reserved } = await this.measure()
     return free - reserved

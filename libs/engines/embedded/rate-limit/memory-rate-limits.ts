@@ -3,11 +3,11 @@ import { ANY_POLICY, FlexibleRateLimits } from '#libs/ports/rate-limit/flexible-
 import type { RateLimits } from '#libs/ports/rate-limit/rate-limits.js'
 
 /*
- * Relies on rate-limiter-flexible's store in memory: an entry and a timer for each key whose window is open, and none
- * afterwards, so it is bounded by the keys that were used within their windows. The counts end with the process.
+ * Relies on rate-limiter-flexible's store in memory: it has an entry and a timer for each key whose window is open, so
+ * its size is bounded by the keys used within their windows. The counts are lost when the process ends.
  */
 
-/** Counts of one process. */
+/** Counts the requests of one process. */
 export function memoryRateLimits(): RateLimits {
   return new FlexibleRateLimits(new RateLimiterMemory({ ...ANY_POLICY, keyPrefix: '' }))
 }

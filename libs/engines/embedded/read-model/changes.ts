@@ -22,7 +22,7 @@ import {
 } from './tables.js'
 
 /*
- * How a change is stored: its row, then its index entries. Everything here is called within a transaction.
+ * Stores a change: its row, then its index entries. Every function must be called in a transaction.
  */
 
 export function applyChange(tables: Tables, partition: number, change: Change): void {
@@ -42,7 +42,7 @@ export function putContent(tables: Tables, { messageId, body, raw }: MessageCont
   tables.raws.putSync(messageId, Buffer.from(raw))
 }
 
-/** Removes an inbox with its messages and history, without a trace. */
+/** Removes an inbox with its messages and history. */
 export function removeInbox(tables: Tables, inbox: Inbox): void {
   dropMessages(tables, inbox.id)
   const history = [...tables.history.getKeys(offsetRange([inbox.id], ALL_OFFSETS))]
@@ -61,7 +61,7 @@ export function removeReplay(tables: Tables, key: ReplayRowKey): void {
   tables.replays.removeSync(key)
 }
 
-/** Removes what is left of a webhook without deliveries. */
+/** Removes the remaining rows of a webhook that has no deliveries any more. */
 export function removeWebhookHealth(tables: Tables, webhookId: WebhookId): void {
   putEarliest(tables, webhookId)
   const replays = idRange([webhookId], 'rpl_', ALL)
@@ -82,7 +82,7 @@ interface Stored {
   remove: () => unknown
 }
 
-/** The row that a change puts; null if it puts none. */
+/** The row that a change stores; null if it stores none. */
 function rowOf(tables: Tables, partition: number, change: Change): Stored | null {
   switch (change.type) {
     case 'put-inbox':
@@ -112,7 +112,7 @@ function rowOf(tables: Tables, partition: number, change: Change): Stored | null
   }
 }
 
-/** Null for an index that LMDB does without: it keeps rows in order, and reads every webhook of a scope. */
+/** Null for an index that LMDB does not need: its rows are in order, and it reads every webhook of a scope. */
 function entryOf(tables: Tables, entry: IndexEntry): Stored | null {
   switch (entry.index) {
     case 'addresses':
@@ -185,7 +185,7 @@ function removeContent(tables: Tables, messageId: MessageId): void {
   tables.raws.removeSync(messageId)
 }
 
-/** Keeps the earliest due time of a webhook, by which due webhooks are found. */
+/** Updates the earliest due time of a webhook, by which due webhooks are found. */
 function putEarliest(tables: Tables, webhookId: WebhookId): void {
   const [first] = tables.dueDeliveries.getKeys({ ...dueRangeOf(webhookId), limit: 1 })
   const earliestMs = first?.[1]

@@ -7,14 +7,14 @@ import { dueRangeOf, removeDelivery, removeWebhookHealth } from './changes.js'
 import { ALL_OFFSETS, isCatchingUpWith, offsetRange, type DueWebhookKey, type Tables } from './tables.js'
 
 const FIRST_WEBHOOK = 'whk_' as WebhookId
-const BEHIND_WEBHOOKS = 'whk_~' as WebhookId
-const WEBHOOKS_AT_ONCE = 100
-const REMOVED_AT_ONCE = 500
+const AFTER_LAST_WEBHOOK = 'whk_~' as WebhookId
+const WEBHOOKS_PER_PAGE = 100
+const MAX_REMOVED_AT_ONCE = 500
 
 export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
   /**
-   * When the lease of an attempt ends, by delivery and due time, in the order of leasing. One process holds the folder,
-   * so no other one needs to know.
+   * When the lease of an attempt ends, by delivery and due time, in the order of leasing. Kept in memory, because one
+   * process uses the folder.
    */
   private readonly leases = new Map<string, number>()
 
@@ -33,18 +33,18 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     return Promise.resolve([...listed].flatMap(({ value }) => deliveries.get([webhookId, value]) ?? []))
   }
 
-  // The port's readers await; this one has nothing to wait for.
+  // The port's method is asynchronous, but LMDB reads synchronously.
   // eslint-disable-next-line @typescript-eslint/require-await
   async *dueWebhooks(now: Date): AsyncIterable<readonly WebhookId[]> {
     if (isCatchingUpWith(this.tables, 'webhook-events')) return
-    const end: DueWebhookKey = [now.getTime(), BEHIND_WEBHOOKS]
+    const end: DueWebhookKey = [now.getTime(), AFTER_LAST_WEBHOOK]
     let start: DueWebhookKey = [0, FIRST_WEBHOOK]
     for (;;) {
-      // A page begins with the last key of the one before: a read must not stay open while others write.
-      const keys = [...this.tables.dueWebhooks.getKeys({ start, end, limit: WEBHOOKS_AT_ONCE })]
+      // Each page begins with the last key of the previous one. A read must not stay open during writes.
+      const keys = [...this.tables.dueWebhooks.getKeys({ start, end, limit: WEBHOOKS_PER_PAGE })]
       yield keys.map(([, id]) => id)
       const last = keys.at(-1)
-      if (last === undefined || keys.length < WEBHOOKS_AT_ONCE) return
+      if (last === undefined || keys.length < WEBHOOKS_PER_PAGE) return
       start = last
     }
   }
@@ -55,7 +55,7 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
   ): Promise<DeliveryRow[]> {
     if (isCatchingUpWith(this.tables, 'webhook-events')) return Promise.resolve([])
     const nowMs = now.getTime()
-    this.forgetEndedLeases(nowMs)
+    this.removeEndedLeases(nowMs)
     const rows: DeliveryRow[] = []
     for (const [, dueAtMs, id] of this.tables.dueDeliveries.getKeys(dueRangeOf(webhookId, nowMs))) {
       if (rows.length >= limit) break
@@ -83,8 +83,8 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
     return count
   }
 
-  /** Stops at the first that has not ended: looking at each takes long when many are leased. */
-  private forgetEndedLeases(nowMs: number): void {
+  /** Stops at the first lease that has not ended, because reading all of them takes long if there are many. */
+  private removeEndedLeases(nowMs: number): void {
     for (const [attempt, endsAtMs] of this.leases) {
       if (endsAtMs > nowMs) return
       this.leases.delete(attempt)
@@ -93,8 +93,8 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
 }
 
 /**
- * Removes the deliveries of a partition's webhooks, and all else that they have, a little at a time. A webhook's health
- * goes last: killed midway, the next process finds the rest.
+ * Removes the deliveries and all other rows of a partition's webhooks, in many transactions. A webhook's health is removed
+ * last, so that the next process finds the rest if this one is killed midway.
  */
 export async function removeWebhooksOf(tables: Tables, partition: number): Promise<void> {
   const ids: WebhookId[] = []
@@ -107,15 +107,15 @@ export async function removeWebhooksOf(tables: Tables, partition: number): Promi
 }
 
 /**
- * Removes deliveries of a webhook, REMOVED_AT_ONCE in each transaction, oldest first. Stops when fewer of the oldest are
- * to be removed. Resolves with how many it removed.
+ * Removes deliveries of a webhook, oldest first, up to MAX_REMOVED_AT_ONCE in each transaction. Ends with the first
+ * transaction that removes fewer. Resolves with the number of deliveries removed.
  */
 async function removeDeliveries(
   tables: Tables,
   webhookId: WebhookId,
   shouldRemove: (row: DeliveryRow) => boolean,
 ): Promise<number> {
-  const oldest = offsetRange([webhookId], { ...ALL_OFFSETS, limit: REMOVED_AT_ONCE })
+  const oldest = offsetRange([webhookId], { ...ALL_OFFSETS, limit: MAX_REMOVED_AT_ONCE })
   let count = 0
   for (;;) {
     const removed = await commit(tables.root, () => {
@@ -125,6 +125,6 @@ async function removeDeliveries(
       return rows.length
     })
     count += removed
-    if (removed < REMOVED_AT_ONCE) return count
+    if (removed < MAX_REMOVED_AT_ONCE) return count
   }
 }

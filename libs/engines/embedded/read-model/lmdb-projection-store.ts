@@ -17,9 +17,9 @@ import { applyChange, putContent, removeInbox } from './changes.js'
 import { removeWebhooksOf } from './lmdb-deliveries.js'
 import { accountTablesOf, type SlotRow, type Tables } from './tables.js'
 
-/** Changes with what a row holds: views of another form are rebuilt from the log. */
+/** Must change with the form of any row. Views of another form are rebuilt from the log. */
 const FORM = 3
-const RESET_CHUNK = 200
+const MAX_REMOVED_AT_ONCE = 200
 
 export class LmdbProjectionStore implements ProjectionStore {
   constructor(private readonly tables: Tables) {}
@@ -27,18 +27,18 @@ export class LmdbProjectionStore implements ProjectionStore {
   async begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }> {
     const { topic, partition, first, end } = range
     const { root, slots } = this.tables
-    // Within one transaction, so that a step applied meanwhile is not taken back.
-    const standsAt = await commit(root, () => {
+    // In one transaction, so that a step applied at the same time is not undone.
+    const found = await commit(root, () => {
       const slot = slots.get([topic, partition])
       if (slot?.logId !== logId || slot.form !== FORM) return null
       if (slot.position > end) return slot.position === aheadAt ? null : { aheadAt: slot.position }
-      // What the log no longer holds can't be applied any more: the views go on from its first record.
+      // Records that the log no longer has can't be applied: the views continue from its first record.
       const position = Math.max(slot.position, first)
       const begunAtMs = Math.max(Date.now(), slot.begunAtMs + 1)
       slots.putSync([topic, partition], { ...slot, position, target: end, begunAtMs })
       return position
     })
-    if (standsAt !== null) return standsAt
+    if (found !== null) return found
     await this.clear(range)
     const row: SlotRow = { logId, form: FORM, position: first, target: end, begunAtMs: Date.now() }
     await commit(root, () => slots.putSync([topic, partition], row))
@@ -96,7 +96,7 @@ export class LmdbProjectionStore implements ProjectionStore {
     })
   }
 
-  /** Killed midway, there is no slot: the next one to begin clears the rest. */
+  /** If the process is killed midway, the slot is gone, and the next process that begins clears the rest. */
   private async clear({ topic, partition }: PartitionRange): Promise<void> {
     const { slots, inboxes, root } = this.tables
     await commit(root, () => slots.removeSync([topic, partition]))
@@ -110,9 +110,9 @@ export class LmdbProjectionStore implements ProjectionStore {
     }
     const ids: InboxId[] = []
     for (const { key, value } of inboxes.getRange({})) if (value.partition === partition) ids.push(key)
-    for (let at = 0; at < ids.length; at += RESET_CHUNK) {
+    for (let at = 0; at < ids.length; at += MAX_REMOVED_AT_ONCE) {
       await commit(root, () => {
-        for (const id of ids.slice(at, at + RESET_CHUNK)) {
+        for (const id of ids.slice(at, at + MAX_REMOVED_AT_ONCE)) {
           const row = inboxes.get(id)
           if (row !== undefined) removeInbox(this.tables, row.inbox)
         }

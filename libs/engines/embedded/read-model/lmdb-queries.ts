@@ -1,38 +1,46 @@
-import type { Partition } from '#libs/ports/event-log/event-log.js'
+import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import type { AccountId, InboxId, KeyId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
-import type { InboxId, AccountId, KeyId, WebhookId } from '#libs/domain/ids/typeid.js'
+import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
+import type { Partition } from '#libs/ports/event-log/event-log.js'
 import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
 import {
+  scopesOf,
+  type AccountQueries,
+  type ActiveKey,
   type DueInboxes,
   type HistoryQuery,
   type InboxListQuery,
   type InboxQueries,
+  type ListQuery,
   type MessageRangeQuery,
   type Progress,
-  scopesOf,
-  type AccountQueries,
-  type ActiveKey,
-  type ListQuery,
   type WebhookedInbox,
   type WebhookQueries,
   type WebhookScope,
 } from '#libs/ports/read-model/queries.js'
-import type { InboxRow, MessageRow, HistoryEntry } from '#libs/ports/read-model/views.js'
-import { idRange, offsetRange, type DueKey, type Tables, ALL } from './tables.js'
-import type { Account, ApiKey } from '#libs/domain/account/account.js'
-import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
+import type { HistoryEntry, InboxRow, MessageRow } from '#libs/ports/read-model/views.js'
+import { ALL, idRange, offsetRange, type DueKey, type Tables } from './tables.js'
+
+/*
+ * The queries of the views in LMDB: of inboxes and their messages (inbox-events), and of accounts, their keys and their
+ * webhooks (account-events). Those of deliveries and replays are in lmdb-deliveries.ts and lmdb-replays.ts.
+ */
 
 const LEASE_MS = 10_000
-const LAST_ID = 'inb_~' as InboxId
 const FIRST_ID = 'inb_' as InboxId
-/** Inboxes that a list reads before other requests have a turn. */
-const LOOKED_AT_ONCE = 500
-/** If more inboxes of all accounts are past their expiry, the account's own active ones are read instead. */
+const LAST_ID = 'inb_~' as InboxId
+/** A list yields to other requests after it has read this number of inboxes. */
+const INBOXES_PER_TURN = 500
+/**
+ * The list of expired inboxes includes inboxes of any account that are past their expiry. If there are more than this,
+ * it reads the account's own active inboxes instead.
+ */
 const MAX_DUE = 1_000
 
-export class LmdbQueries implements InboxQueries, DueInboxes {
-  /** When each lease ends. One process holds the folder, so no other one needs to know. */
+export class LmdbInboxes implements InboxQueries, DueInboxes {
+  /** When each lease ends. Kept in memory, because one process uses the folder. */
   private readonly leases = new Map<InboxId, number>()
 
   constructor(private readonly tables: Tables) {}
@@ -54,10 +62,10 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
 
   async listInboxes(query: InboxListQuery): Promise<Inbox[]> {
     const inboxes: Inbox[] = []
-    let looked = 0
+    let read = 0
     for (const id of this.candidates(query)) {
-      looked += 1
-      if (looked % LOOKED_AT_ONCE === 0) await new Promise(setImmediate)
+      read += 1
+      if (read % INBOXES_PER_TURN === 0) await new Promise(setImmediate)
       const row = this.tables.inboxes.get(id)
       if (row === undefined) continue
       const inbox = asOf(row.inbox, query.now)
@@ -106,7 +114,7 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
   }
 
   countActive(): Promise<number> {
-    // An active inbox has one entry. The statistics of a table are kept by LMDB: nothing is read for them.
+    // An active inbox has one entry. LMDB maintains the statistics of a table, so no rows are read.
     const { entryCount } = this.tables.due.getStats() as { entryCount: number }
     return Promise.resolve(entryCount)
   }
@@ -115,7 +123,7 @@ export class LmdbQueries implements InboxQueries, DueInboxes {
     return this.tables.due.getKeys({ start: [0, FIRST_ID], end: [now.getTime(), LAST_ID] })
   }
 
-  /** Ids that may match, in order; inboxes past their expiry are still in the list of active ones. */
+  /** Ids that may match, in order. Inboxes past their expiry are still in the list of active ones. */
   private candidates(query: InboxListQuery): Iterable<InboxId> {
     const listed = this.listed(query)
     if (query.state !== 'expired') return listed
@@ -147,15 +155,15 @@ function isInList(inbox: Inbox, { accountId, environment, labels }: InboxListQue
   return labels.every(([name, value]) => inbox.labels[name] === value)
 }
 
-/** Merges two sorted lists; an id that both have comes once. */
+/** Merges two sorted lists. An id in both is yielded once. */
 function* merge(
-  run: Iterable<InboxId>,
+  ids: Iterable<InboxId>,
   others: Iterable<InboxId>,
   order: 'asc' | 'desc',
 ): Generator<InboxId, void, undefined> {
   const rest = others[Symbol.iterator]()
   let other = rest.next()
-  for (const id of run) {
+  for (const id of ids) {
     for (; other.done !== true && comesBefore(other.value, id, order); other = rest.next()) yield other.value
     if (other.value === id) other = rest.next()
     yield id
@@ -167,7 +175,6 @@ function comesBefore(one: InboxId, other: InboxId, order: 'asc' | 'desc'): boole
   return order === 'asc' ? one < other : one > other
 }
 
-/** What account-events say: accounts, their keys and their webhooks. */
 export class LmdbAccounts implements AccountQueries, WebhookQueries {
   constructor(private readonly tables: Tables) {}
 

@@ -25,12 +25,7 @@ async function makeReadModel() {
   const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
   const views = await openLmdbReadModel(join(dir, 'views.mdb'))
   return {
-    store: views.store,
-    queries: views.queries,
-    accounts: views.accounts,
-    deliveries: views.deliveries,
-    replays: views.replays,
-    webhooks: views.webhooks,
+    ...views,
     async close() {
       await views.close()
       await rm(dir, { recursive: true })
@@ -42,7 +37,7 @@ describeProjectionStore('LMDB', makeReadModel)
 describeQueries('LMDB', makeReadModel)
 
 describe('LMDB read model', () => {
-  it('hands out replays one by one at little cost, however many wait', async () => {
+  it('leases thousands of replays one by one in little time', async () => {
     const views = await makeReadModel()
     const webhookId = webhookIdIn(1)
     const follower = await DeliveryFollower.begin(views.store, 1)
@@ -63,7 +58,7 @@ describe('LMDB read model', () => {
     await views.close()
   }, 10_000)
 
-  it('lets others go on while it looks through many inboxes', async () => {
+  it('does not block other requests while it lists many inboxes', async () => {
     const views = await makeReadModel()
     const made = Array.from({ length: 1_200 }, (_, n) => makeInbox(inboxIdIn(1, n), { labels: { run: '1' } }))
     await (await followerOf(views.store, 1)).follow(...made)
@@ -74,16 +69,16 @@ describe('LMDB read model', () => {
     ]
     const order: string[] = []
     const query = { accountId, environment, state: 'active', order: 'asc', after: null, limit: 10 } as const
-    const looking = views.queries
+    const listing = views.queries
       .listInboxes({ ...query, labels, now: minute(1) })
       .then((found) => order.push(`${found.length} found`))
-    setImmediate(() => order.push('another'))
-    await looking
-    expect(order).toEqual(['another', '0 found'])
+    setImmediate(() => order.push('another request'))
+    await listing
+    expect(order).toEqual(['another request', '0 found'])
     await views.close()
   })
 
-  it('goes on after a restart with what it held', async () => {
+  it('keeps the views over a restart', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
     const path = join(dir, 'views.mdb')
     const id = inboxIdIn(1)

@@ -1,8 +1,8 @@
 import { closeLmdbFile, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import type { ReadModel } from '#libs/ports/read-model/queries.js'
-import { LmdbQueries, LmdbAccounts } from './lmdb-queries.js'
 import { LmdbDeliveries } from './lmdb-deliveries.js'
 import { LmdbProjectionStore } from './lmdb-projection-store.js'
+import { LmdbAccounts, LmdbInboxes } from './lmdb-queries.js'
 import { LmdbReplays } from './lmdb-replays.js'
 import { tablesIn } from './tables.js'
 
@@ -18,7 +18,7 @@ export async function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
     const accounts = new LmdbAccounts(tables)
     return {
       store: new LmdbProjectionStore(tables),
-      queries: new LmdbQueries(tables),
+      queries: new LmdbInboxes(tables),
       accounts,
       webhooks: accounts,
       deliveries: new LmdbDeliveries(tables),

@@ -6,14 +6,14 @@ import { commit } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { removeReplay } from './changes.js'
 import { idRange, isCatchingUpWith, type ReplayRowKey, type Tables } from './tables.js'
 
-const REMOVED_AT_ONCE = 500
+const MAX_REMOVED_AT_ONCE = 500
 
 export class LmdbReplays implements ReplayQueries, ReplayLeases {
-  /** When each may be claimed again. One process holds the folder, so no other one needs to know. */
-  private readonly freeFrom = new Map<ReplayId, number>()
+  /** When each lease ends. Kept in memory, because one process uses the folder. */
+  private readonly leasedUntil = new Map<ReplayId, number>()
 
-  /** Those that were free when all were last looked at; the one that had waited longest is the last. */
-  private free: ReplayRowKey[] = []
+  /** The replays that had no lease when all were last read. The one that has waited longest is the last. */
+  private claimable: ReplayRowKey[] = []
 
   constructor(private readonly tables: Tables) {}
 
@@ -29,16 +29,17 @@ export class LmdbReplays implements ReplayQueries, ReplayLeases {
   claimReplay({ now, leaseMs }: { now: Date; leaseMs: number }): Promise<Replay | null> {
     const nowMs = now.getTime()
     if (isCatchingUpWith(this.tables, 'webhook-events')) return Promise.resolve(null)
-    const key = this.nextFree(nowMs) ?? this.lookForFree(nowMs)
+    const key = this.nextClaimable(nowMs) ?? this.findClaimable(nowMs)
     if (key === null) return Promise.resolve(null)
     const [webhookId, replayId] = key
-    this.freeFrom.set(replayId, nowMs + leaseMs)
+    this.leasedUntil.set(replayId, nowMs + leaseMs)
     return this.replay({ webhookId, replayId })
   }
 
   releaseReplay({ webhookId, replayId }: ReplayKey, at: Date): Promise<void> {
-    if (this.tables.askingReplays.doesExist([webhookId, replayId])) this.freeFrom.set(replayId, at.getTime())
-    else this.freeFrom.delete(replayId)
+    if (this.tables.askingReplays.doesExist([webhookId, replayId]))
+      this.leasedUntil.set(replayId, at.getTime())
+    else this.leasedUntil.delete(replayId)
     return Promise.resolve()
   }
 
@@ -46,33 +47,33 @@ export class LmdbReplays implements ReplayQueries, ReplayLeases {
     const { root, replays } = this.tables
     const old: ReplayRowKey[] = []
     for (const { key, value } of replays.getRange({})) if (value.requestedAt < before) old.push(key)
-    for (let at = 0; at < old.length; at += REMOVED_AT_ONCE) {
+    for (let at = 0; at < old.length; at += MAX_REMOVED_AT_ONCE) {
       await commit(root, () => {
-        for (const key of old.slice(at, at + REMOVED_AT_ONCE)) removeReplay(this.tables, key)
+        for (const key of old.slice(at, at + MAX_REMOVED_AT_ONCE)) removeReplay(this.tables, key)
       })
     }
     return old.length
   }
 
-  private nextFree(nowMs: number): ReplayRowKey | null {
-    for (let key = this.free.pop(); key !== undefined; key = this.free.pop()) {
-      if (this.freeFromMs(key) <= nowMs && this.tables.askingReplays.doesExist(key)) return key
+  private nextClaimable(nowMs: number): ReplayRowKey | null {
+    for (let key = this.claimable.pop(); key !== undefined; key = this.claimable.pop()) {
+      if (this.leasedUntilMs(key) <= nowMs && this.tables.askingReplays.doesExist(key)) return key
     }
     return null
   }
 
-  /** Looks at all replays. One look serves as many claims as it finds free ones: any number of them may wait. */
-  private lookForFree(nowMs: number): ReplayRowKey | null {
+  /** Reads all replays. All that are claimable are kept for the next claims, since there may be many. */
+  private findClaimable(nowMs: number): ReplayRowKey | null {
     const asking = [...this.tables.askingReplays.getKeys({})]
     const ids = new Set(asking.map(([, id]) => id))
-    for (const id of this.freeFrom.keys()) if (!ids.has(id)) this.freeFrom.delete(id)
-    this.free = asking
-      .filter((key) => this.freeFromMs(key) <= nowMs)
-      .sort((one, other) => this.freeFromMs(other) - this.freeFromMs(one))
-    return this.nextFree(nowMs)
+    for (const id of this.leasedUntil.keys()) if (!ids.has(id)) this.leasedUntil.delete(id)
+    this.claimable = asking
+      .filter((key) => this.leasedUntilMs(key) <= nowMs)
+      .sort((one, other) => this.leasedUntilMs(other) - this.leasedUntilMs(one))
+    return this.nextClaimable(nowMs)
   }
 
-  private freeFromMs([, replayId]: ReplayRowKey): number {
-    return this.freeFrom.get(replayId) ?? 0
+  private leasedUntilMs([, replayId]: ReplayRowKey): number {
+    return this.leasedUntil.get(replayId) ?? 0
   }
 }

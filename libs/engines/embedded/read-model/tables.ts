@@ -24,20 +24,20 @@ import type {
 } from '#libs/ports/read-model/views.js'
 
 /*
- * Relies on: lmdb 3 synced after a commit is visible: a commit is visible at once and synced to disk soon after. A
- * crash leaves the last synced commit whole: views may lose their last steps, but are never inconsistent.
+ * The tables of the views' LMDB file. Relies on lmdb 3 with commits that are visible at once and synced to disk soon
+ * after. A crash of the machine restores the last synced commit: views may lose their last steps, but stay consistent.
  */
 
 export interface SlotRow {
   logId: string
-  /** The form of the views. Views of another form are rebuilt. */
+  /** The version of the form of the views. Views of another form are rebuilt. */
   form: number
   position: number
   target: number
   begunAtMs: number
 }
 
-/** A row that is removed when its partition is emptied: of inbox-events or of webhook-events. */
+/** A row that is removed when its partition of inbox-events or webhook-events is emptied. */
 interface OfPartition {
   partition: number
 }
@@ -57,7 +57,7 @@ export type Tables = ReturnType<typeof tablesIn>
 /** Throws if the file's list of tables can't be read. */
 export function tablesIn(root: RootDatabase<unknown, string>) {
   const index = <Value, TableKey extends Key>(name: string) => root.openDB<Value, TableKey>({ name })
-  // Records with a structure of their own in each row take longer to read than the names of their fields.
+  // A row with its own record structure takes longer to read than one with the names of its fields.
   const encoding = { encoder: { useRecords: false } }
   const rows = <Value, TableKey extends Key>(name: string) =>
     root.openDB<Value, TableKey>({ name, ...encoding })
@@ -77,11 +77,11 @@ export function tablesIn(root: RootDatabase<unknown, string>) {
     history: rows<HistoryEntry, [inbox: InboxId, offset: number]>('history'),
     accounts: rows<Account, AccountId>('accounts'),
     keys: rows<ApiKey, KeyId>('keys'),
-    /** Of every secret that a key has had. */
+    /** Hashes of every secret that a key has had. */
     keyHashes: index<KeyId, string>('key-hashes'),
     accountKeys: index<true, [account: AccountId, key: KeyId]>('account-keys'),
     activeKeys: index<ActiveKey, [account: AccountId, key: KeyId]>('active-keys'),
-    /** Of every webhook that has had a delivery or a replay. */
+    /** Every webhook that has had a delivery or a replay. */
     webhookHealth: rows<WebhookHealth & OfPartition, WebhookId>('webhook-health'),
     deliveries: rows<DeliveryRow, [webhook: WebhookId, delivery: DeliveryId]>('deliveries'),
     deliveryOrder: index<DeliveryId, [webhook: WebhookId, offset: number]>('delivery-order'),
@@ -89,13 +89,13 @@ export function tablesIn(root: RootDatabase<unknown, string>) {
       'delivery-states',
     ),
     dueDeliveries: index<true, DueDeliveryKey>('due-deliveries'),
-    /** Of a webhook that has deliveries due, now or later: when the earliest is due. */
+    /** The earliest due time of each webhook that has deliveries due, now or later. */
     earliestDue: index<number, WebhookId>('earliest-due'),
     dueWebhooks: index<true, DueWebhookKey>('due-webhooks'),
     replays: rows<Replay, ReplayRowKey>('replays'),
-    /** Those that have more to ask for. */
+    /** Replays that have more deliveries to request. */
     askingReplays: index<true, ReplayRowKey>('asking-replays'),
-    /** Removed ones as marks. */
+    /** A removed webhook is a mark. */
     webhooks: rows<Webhook | typeof REMOVED, WebhookId>('webhooks'),
     /** Webhooks of one inbox. */
     inboxWebhooks: index<true, [inbox: InboxId, webhook: WebhookId]>('inbox-webhooks'),
@@ -113,7 +113,7 @@ export function accountTablesOf(tables: Tables): Pick<RootDatabase, 'clearAsync'
   return [accounts, keys, keyHashes, accountKeys, activeKeys, webhooks, inboxWebhooks, environmentWebhooks]
 }
 
-/** Whether the views of any partition of a topic may lack records that are on the log already. */
+/** Whether the views of any partition of a topic are catching up with the log. */
 export function isCatchingUpWith({ slots }: Tables, topic: LogTopic): boolean {
   for (const { value } of slots.getRange({ start: [topic, 0], end: [topic, Infinity] })) {
     if (value.position < value.target) return true
@@ -125,7 +125,7 @@ export function isCatchingUpWith({ slots }: Tables, topic: LogTopic): boolean {
 export const ALL = { order: 'asc', after: null, limit: Infinity } as const
 export const ALL_OFFSETS = { order: 'asc', from: 0, to: Infinity, limit: Infinity } as const
 
-/** The range of a list in a table whose keys are a scope and an id. Every id of one kind begins with `first`. */
+/** The range of a list in a table whose keys are a scope and an id. `first` is the prefix of every id. */
 export function idRange<Scope extends Key[], Id extends string>(
   scope: readonly [...Scope],
   first: Id,

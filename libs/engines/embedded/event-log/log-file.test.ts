@@ -5,7 +5,7 @@ import type { Database, RootDatabase } from 'lmdb'
 import { closeLmdbFile, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
-import { rowForm, type Row } from './lmdb-topics.js'
+import { rowEncoding, type Row } from './log-file.js'
 
 let folder: string
 let root: RootDatabase<unknown, string>
@@ -14,7 +14,7 @@ let rows: Database<Row, number>
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'mayfly-rows-'))
   root = openLmdbFile({ path: join(folder, 'rows.mdb'), syncMode: 'after-visible', maxDbs: 2 })
-  rows = root.openDB<Row, number>({ name: 'rows', ...rowForm() })
+  rows = root.openDB<Row, number>({ name: 'rows', ...rowEncoding() })
 })
 afterEach(async () => {
   await closeLmdbFile(root)
@@ -30,12 +30,12 @@ const ATTRIBUTES = {
   ...{ ce_specversion: '1', ce_id: '2', ce_type: '3', ce_source: '4', ce_subject: '5', ce_time: '6' },
   ...{ ce_schemaversion: '7', 'content-type': '8' },
 }
-const OF_ACCOUNT = { ...ATTRIBUTES, ce_accountid: '9', ce_environment: 'a' }
-const KNOWN = [ATTRIBUTES, OF_ACCOUNT, { ...OF_ACCOUNT, ce_keyid: 'b' }]
+const ACCOUNT_EVENT = { ...ATTRIBUTES, ce_accountid: '9', ce_environment: 'a' }
+const KNOWN = [ATTRIBUTES, ACCOUNT_EVENT, { ...ACCOUNT_EVENT, ce_keyid: 'b' }]
 
 const rowOf = (h: Row['h']): Row => ({ t: 1, k: 'k', h, v: Buffer.from('v') })
 
-it('stores what every record has once, and not with each', () => {
+it('does not store the names of attributes in each row', () => {
   const recorded = {
     ...{ id: mintId('evt'), time: new Date(), source: '/mayfly/api', accountId: mintId('acc') },
     ...{ environment: '', keyId: mintId('key') },
@@ -54,7 +54,7 @@ it('stores what every record has once, and not with each', () => {
   expect(rows.get(1)?.h).toEqual(h)
 })
 
-it('reads rows as they have always stood on disk', () => {
+it('stores rows in the same form as ever', () => {
   const values = Array.from({ length: 11 }, (_, index) => `\xa1${(index + 1).toString(16)}`)
   for (const [index, headers] of KNOWN.entries()) {
     rows.putSync(index, rowOf(headers))
@@ -63,7 +63,7 @@ it('reads rows as they have always stood on disk', () => {
   }
 })
 
-it('takes headers of any names in between, and reads them after a start', async () => {
+it('stores headers with any names, and reads them after a restart', async () => {
   const odd = Array.from({ length: 100 }, (_, n) => ({ [`name-${n % 7}`]: `${n}`, [`other-${n % 11}`]: '' }))
   const all = odd.flatMap((headers, n) => [headers, KNOWN[n % KNOWN.length] ?? {}, {}])
   for (const [index, headers] of all.entries()) {
@@ -72,16 +72,16 @@ it('takes headers of any names in between, and reads them after a start', async 
   }
   await closeLmdbFile(root)
   root = openLmdbFile({ path: join(folder, 'rows.mdb'), syncMode: 'after-visible', maxDbs: 2 })
-  rows = root.openDB<Row, number>({ name: 'rows', ...rowForm() })
+  rows = root.openDB<Row, number>({ name: 'rows', ...rowEncoding() })
   for (const [index, headers] of all.entries()) expect(rows.get(index)).toEqual(rowOf(headers))
 })
 
-it('reads rows that have all names with them, as they once did', async () => {
+it('reads rows of an older form, which contain all names', async () => {
   const plain = root.openDB<Row, number>({ name: 'rows' })
   for (const [index, headers] of KNOWN.entries()) plain.putSync(index, rowOf(headers))
   await closeLmdbFile(root)
   root = openLmdbFile({ path: join(folder, 'rows.mdb'), syncMode: 'after-visible', maxDbs: 2 })
-  rows = root.openDB<Row, number>({ name: 'rows', ...rowForm() })
+  rows = root.openDB<Row, number>({ name: 'rows', ...rowEncoding() })
   for (let round = 0; round < 2; round += 1) {
     for (const [index, headers] of KNOWN.entries()) {
       expect(rows.get(index)).toEqual(rowOf(headers))

@@ -11,6 +11,11 @@ import {
 } from '#libs/ports/event-log/event-log.js'
 import { partitionCount, type TopicName } from '#libs/ports/event-log/topics.js'
 
+/*
+ * The LMDB file of the event log: the records of each topic, and the offsets that consumer groups have committed. The
+ * latest records are also kept in memory.
+ */
+
 export interface Append extends Partition {
   record: LogRecord
 }
@@ -19,26 +24,28 @@ type RowKey = [partition: number, offset: number]
 
 const RECORD_OVERHEAD_BYTES = 512
 const PRUNE_CHUNK = 1_000
+/** The row key for retention in place of a group's name, which is never empty. */
+const RETENTION = ''
 
-/** About how many bytes a record with that value takes. */
+/** The approximate bytes that a record with this value takes in memory and in the file. */
 export function sizeWith(value: Uint8Array): number {
   return value.length + RECORD_OVERHEAD_BYTES
 }
 
-/** The records of every topic in one file, by partition and offset. */
+/** The records of every topic, by partition and offset. */
 export class LmdbTopics {
   private readonly databases = new Map<TopicName, Database<Row, RowKey>>()
   private readonly ranges = new Map<TopicName, PartitionRange[]>()
-  private readonly tail = new Tail()
+  private readonly recent = new RecentRecords()
 
   constructor(
     private readonly root: RootDatabase<unknown, string>,
     private readonly committed: CommittedOffsets,
-    /** Of a topic that has several. */
+    /** The number of partitions of a topic that has several. */
     private readonly partitions: number,
   ) {}
 
-  /** The live ranges: their ends move with every append that has become durable. */
+  /** The current ranges. The objects are updated after every durable append. */
   rangesOf(topic: TopicName): readonly PartitionRange[] {
     let ranges = this.ranges.get(topic)
     if (ranges === undefined) {
@@ -49,14 +56,14 @@ export class LmdbTopics {
     return ranges
   }
 
-  /** As `rangesOf`. Throws RangeError if the topic has no such partition. */
+  /** The current range of one partition, as in `rangesOf`. Throws RangeError if the topic has no such partition. */
   rangeOf({ topic, partition }: Partition): PartitionRange {
     const range = this.rangesOf(topic)[partition]
     if (range === undefined) throw new RangeError(`${topic} has no partition ${partition}`)
     return range
   }
 
-  /** Resolves with their positions once all of them are durable. Only one call may be under way. */
+  /** Resolves with the positions once all records are durable. Must not be called again before that. */
   async append(appends: readonly Append[], at: Date): Promise<Position[]> {
     const added = new Map<PartitionRange, StoredRecord[]>()
     const positions = appends.map(({ topic, partition, record }) => {
@@ -77,16 +84,16 @@ export class LmdbTopics {
     })
     for (const [range, records] of added) {
       range.end += records.length
-      this.tail.add(range, records)
+      this.recent.add(range, records)
     }
     return positions
   }
 
-  /** The records from an offset on: at least one if there is one, whatever its size. */
+  /** The records from an offset on, up to `maxBytes`. Returns at least one record if there is one, of any size. */
   read(partition: Partition, from: number, maxItems: number, maxBytes: number): StoredRecord[] {
     const range = this.rangeOf(partition)
-    // Retention may have removed from the file what is still in memory.
-    const recent = from < range.first ? null : this.tail.read(range, from, maxItems)
+    // Records that retention has removed from the file may still be in memory.
+    const recent = from < range.first ? null : this.recent.read(range, from, maxItems)
     const records: StoredRecord[] = []
     let bytes = 0
     for (const record of recent ?? this.stored(range, from, maxItems)) {
@@ -108,13 +115,13 @@ export class LmdbTopics {
     }
   }
 
-  /** Removes some records that were appended before a time; resolves with whether there may be more of them. */
+  /** Removes up to PRUNE_CHUNK records appended before a time. Resolves with whether there may be more of them. */
   async pruneSome({ topic, partition }: Partition, before: Date): Promise<boolean> {
     const rows = this.databaseOf(topic)
     const range = this.rangeOf({ topic, partition })
-    const held = { start: [partition, range.first] as RowKey, end: [partition, range.end] as RowKey }
+    const bounds = { start: [partition, range.first] as RowKey, end: [partition, range.end] as RowKey }
     const old: RowKey[] = []
-    for (const { key, value } of rows.getRange({ ...held, limit: PRUNE_CHUNK })) {
+    for (const { key, value } of rows.getRange({ ...bounds, limit: PRUNE_CHUNK })) {
       if (value.t >= before.getTime()) break
       old.push(key)
     }
@@ -131,7 +138,7 @@ export class LmdbTopics {
   private databaseOf(topic: TopicName): Database<Row, RowKey> {
     let database = this.databases.get(topic)
     if (database === undefined) {
-      database = this.root.openDB<Row, RowKey>({ name: topic, ...rowForm() })
+      database = this.root.openDB<Row, RowKey>({ name: topic, ...rowEncoding() })
       this.databases.set(topic, database)
     }
     return database
@@ -142,87 +149,16 @@ export class LmdbTopics {
     const all = { start: [partition, 0] as RowKey, end: [partition + 1, 0] as RowKey, limit: 1 }
     const [first] = rows.getKeys(all)
     const [last] = rows.getKeys({ ...all, start: [partition, Infinity], end: [partition, -1], reverse: true })
-    // A pruned partition may be empty and yet have an end.
+    // An empty partition has an end if its records were pruned.
     const pruned = this.committed.prunedTo(topic, partition)
     return { topic, partition, first: first?.[1] ?? pruned, end: last === undefined ? pruned : last[1] + 1 }
   }
 }
 
-/** A record as it is stored, under short names. */
-export interface Row {
-  /** Milliseconds since 1970 at which the record was appended. */
-  t: number
-  k: string
-  h: LogRecord['headers']
-  /** Of a row that was read, the store's own memory: to be copied before the next one is read. */
-  v: Uint8Array
-}
-
-const EVENT = [
-  ...['ce_specversion', 'ce_id', 'ce_type', 'ce_source', 'ce_subject', 'ce_time', 'ce_schemaversion'],
-  'content-type',
-]
-const OF_ACCOUNT = [...EVENT, 'ce_accountid', 'ce_environment']
-
-/**
- * Property names of objects that a row stores as one byte, the index in this list. Rows on disk depend on it: entries may
- * only be added at its end. An object with other properties, or in another order, is stored with their names.
- */
-const STRUCTURES = [['t', 'k', 'h', 'v'], EVENT, OF_ACCOUNT, [...OF_ACCOUNT, 'ce_keyid']]
-
-/**
- * Makes lmdb's encoder, msgpackr, write rows with these structures only. One that it learned would be stored in the
- * transaction that first needed it, and be lost if that failed. For one database: an encoder changes the lists.
- *
- * It does not copy values: copies, each an ArrayBuffer of its own, take as long as the rest of reading.
- */
-export function rowForm() {
-  const structures = structuredClone(STRUCTURES)
-  return { encoder: { structures, maxSharedStructures: STRUCTURES.length, copyBuffers: false } } as const
-}
-
-const MAX_BYTES = 8 << 20
-
-/**
- * The latest records, in memory. Consumers that keep up are given the same objects: they don't read the file, and don't
- * decode what another one has decoded.
- */
-class Tail {
-  private readonly byPartition = new Map<PartitionRange, StoredRecord[]>()
-  /** What each `add` brought, oldest first. */
-  private readonly added: { range: PartitionRange; count: number; bytes: number }[] = []
-  private bytes = 0
-
-  /** Only durable records may be added, those of a partition in order and without a gap. */
-  add(range: PartitionRange, records: readonly StoredRecord[]): void {
-    const bytes = records.reduce((sum, { value }) => sum + sizeWith(value), 0)
-    const held = this.byPartition.get(range) ?? []
-    held.push(...records)
-    this.byPartition.set(range, held)
-    this.added.push({ range, count: records.length, bytes })
-    this.bytes += bytes
-    while (this.bytes > MAX_BYTES) this.dropOldest()
-  }
-
-  /** The records from an offset on, up to a number of them; null if the offset is not in memory. */
-  read(range: PartitionRange, from: number, maxItems: number): StoredRecord[] | null {
-    const records = this.byPartition.get(range) ?? []
-    const start = from - (records[0]?.offset ?? Infinity)
-    return start < 0 ? null : records.slice(start, start + maxItems)
-  }
-
-  private dropOldest(): void {
-    const oldest = this.added.shift()
-    if (oldest === undefined) return
-    this.bytes -= oldest.bytes
-    this.byPartition.get(oldest.range)?.splice(0, oldest.count)
-  }
-}
-
-/** An offset alone, or one with a note. */
+/** The offset alone if its note is empty. */
 type OffsetRow = number | [offset: number, note: string]
 
-/** The offsets that consumer groups continue from, with their notes. */
+/** The offsets that consumer groups have committed, with their notes. */
 export class CommittedOffsets {
   private readonly rows: Database<OffsetRow, [group: string, topic: string, partition: number]>
 
@@ -237,7 +173,7 @@ export class CommittedOffsets {
     return { topic, partition, offset, note }
   }
 
-  /** Resolves once all of them are durable; rejects with LogUnavailableError if none is. */
+  /** Resolves once all offsets are durable. Otherwise stores none, and rejects with LogUnavailableError. */
   async put(group: string, offsets: readonly CommittedOffset[]): Promise<void> {
     try {
       await commit(this.root, () => {
@@ -250,16 +186,85 @@ export class CommittedOffsets {
     }
   }
 
-  /** The end of the records that retention removed from a partition: 0 if it has removed none. */
+  /** The offset after the last record that retention has removed from a partition; 0 if it has removed none. */
   prunedTo(topic: TopicName, partition: number): number {
     return this.find(RETENTION, { topic, partition })?.offset ?? 0
   }
 
-  /** Call it in a transaction. */
+  /** Must be called in a transaction. */
   putPrunedTo(topic: TopicName, partition: number, offset: number): void {
     this.rows.putSync([RETENTION, topic, partition], offset)
   }
 }
 
-/** Used as a group's name; those of groups are never empty. */
-const RETENTION = ''
+/** A record as it is stored. The names are short because some rows contain them. */
+export interface Row {
+  /** When the record was appended, in milliseconds since 1970. */
+  t: number
+  k: string
+  h: LogRecord['headers']
+  /** In a row that was read, memory of LMDB: it must be copied before the next row is read. */
+  v: Uint8Array
+}
+
+const EVENT = [
+  ...['ce_specversion', 'ce_id', 'ce_type', 'ce_source', 'ce_subject', 'ce_time', 'ce_schemaversion'],
+  'content-type',
+]
+const ACCOUNT_EVENT = [...EVENT, 'ce_accountid', 'ce_environment']
+
+/**
+ * Lists of property names that a row stores as one byte, the index in this array. Rows on disk depend on it, so entries
+ * may only be added at the end. An object with other properties, or in another order, is stored with its names.
+ */
+const STRUCTURES = [['t', 'k', 'h', 'v'], EVENT, ACCOUNT_EVENT, [...ACCOUNT_EVENT, 'ce_keyid']]
+
+/**
+ * Options for lmdb's encoder, msgpackr, with which it writes rows with these structures only. A structure that it learned
+ * would be stored in the transaction that first used it, and be lost if that transaction failed. Each database needs
+ * options of its own, because the encoder changes the arrays.
+ *
+ * Values are not copied when they are read: a copy takes as long as the rest of reading.
+ */
+export function rowEncoding() {
+  const structures = structuredClone(STRUCTURES)
+  return { encoder: { structures, maxSharedStructures: STRUCTURES.length, copyBuffers: false } } as const
+}
+
+const MAX_RECENT_BYTES = 8 << 20
+
+/**
+ * The latest records, in memory. Consumers that keep up with the log share these objects, so that a record is neither
+ * read from the file nor decoded again for each of them.
+ */
+class RecentRecords {
+  private readonly byPartition = new Map<PartitionRange, StoredRecord[]>()
+  /** What each call of `add` added, oldest first. */
+  private readonly added: { range: PartitionRange; count: number; bytes: number }[] = []
+  private bytes = 0
+
+  /** The records must be durable, and follow the partition's previous ones without a gap. */
+  add(range: PartitionRange, records: readonly StoredRecord[]): void {
+    const bytes = records.reduce((sum, { value }) => sum + sizeWith(value), 0)
+    const held = this.byPartition.get(range) ?? []
+    held.push(...records)
+    this.byPartition.set(range, held)
+    this.added.push({ range, count: records.length, bytes })
+    this.bytes += bytes
+    while (this.bytes > MAX_RECENT_BYTES) this.dropOldest()
+  }
+
+  /** Up to `maxItems` records from an offset on; null if the offset is not in memory. */
+  read(range: PartitionRange, from: number, maxItems: number): StoredRecord[] | null {
+    const records = this.byPartition.get(range) ?? []
+    const start = from - (records[0]?.offset ?? Infinity)
+    return start < 0 ? null : records.slice(start, start + maxItems)
+  }
+
+  private dropOldest(): void {
+    const oldest = this.added.shift()
+    if (oldest === undefined) return
+    this.bytes -= oldest.bytes
+    this.byPartition.get(oldest.range)?.splice(0, oldest.count)
+  }
+}
