@@ -62,16 +62,16 @@ async function refusedStarts(
   return [
     {
       env: { KAFKA_SASL_PASSWORD: WRONG },
-      says: /log-in of mayfly with scram-sha-512: .*KAFKA_SASL_PASSWORD$/,
+      says: /login of mayfly with scram-sha-512: .*KAFKA_SASL_PASSWORD$/,
     },
     { env: { KAFKA_SASL_PASSWORD: WRONG, KAFKA_SASL_MECHANISM: 'plain' }, says: /KAFKA_SASL_PASSWORD$/ },
-    { env: { KAFKA_SASL_USERNAME: 'nobody' }, says: /log-in of nobody .*KAFKA_SASL_USERNAME/ },
+    { env: { KAFKA_SASL_USERNAME: 'nobody' }, says: /login of nobody .*KAFKA_SASL_USERNAME/ },
     { env: { KAFKA_TLS_CA: stranger.certFile }, says: authority('KAFKA_TLS_CA') },
     { env: { KAFKA_TLS_CA: '' }, says: authority('KAFKA_TLS_CA') },
     { env: { KAFKA_BROKERS: onLocalhost(saslTls) }, says: /for another host: write in KAFKA_BROKERS/ },
     { env: { KAFKA_BROKERS: `${LOOPBACK}:${port}` }, says: /certificate has expired: .*KAFKA_TLS_CA/ },
-    { env: open, says: /want TLS\? Look at KAFKA_TLS/ },
-    { env: { KAFKA_BROKERS: sasl }, says: /speak TLS\? Look at KAFKA_TLS/ },
+    { env: open, says: /require TLS\? Check KAFKA_TLS/ },
+    { env: { KAFKA_BROKERS: sasl }, says: /use TLS\? Check KAFKA_TLS/ },
     { env: { ...open, ...noLogIn, KAFKA_BROKERS: sasl }, says: /KAFKA_SASL_MECHANISM$/ },
     { env: { ...noLogIn, KAFKA_BROKERS: mutualTls }, says: /KAFKA_TLS_CERT and KAFKA_TLS_KEY$/ },
     {
@@ -84,10 +84,10 @@ async function refusedStarts(
         KAFKA_TLS_CERT: servers.client.cert,
         KAFKA_TLS_KEY: servers.client.key,
       },
-      says: /take no log-in at this port: unset KAFKA_SASL_MECHANISM/,
+      says: /do not support logins at this port: unset KAFKA_SASL_MECHANISM/,
     },
     { env: { KAFKA_TLS_CA: servers.client.key }, says: /KAFKA_TLS_CA .* holds no certificate in PEM form/ },
-    { env: { REDIS_URL: servers.redisUrl(WRONG) }, says: /refuses the user and the password in REDIS_URL$/ },
+    { env: { REDIS_URL: servers.redisUrl(WRONG) }, says: /the user or password in REDIS_URL is wrong$/ },
     { env: { REDIS_TLS_CA: stranger.certFile }, says: authority('REDIS_TLS_CA') },
     { env: { REDIS_TLS_CA: '' }, says: authority('REDIS_TLS_CA') },
     {
@@ -100,15 +100,15 @@ async function refusedStarts(
     },
     {
       env: { REDIS_URL: servers.redisUrl().replace('rediss:', 'redis:'), REDIS_TLS_CA: '' },
-      says: /want TLS\? Look at REDIS_URL$/,
+      says: /require TLS\? Check REDIS_URL$/,
     },
-    { env: { REDIS_URL: servers.openRedisUrl }, says: /speak TLS\? Look at REDIS_URL$/ },
+    { env: { REDIS_URL: servers.openRedisUrl }, says: /use TLS\? Check REDIS_URL$/ },
     { env: { REDIS_URL: `rediss://${USER}:${WRONG}` }, says: /REDIS_URL/ },
     {
       env: { REDIS_TLS_CERT: alien.cert, REDIS_TLS_KEY: alien.key },
       says: /REDIS_TLS_CERT/,
     },
-    { env: { MAYFLY_TOPIC_PREFIX: 'another.' }, says: /lacks a right that docs\/distributed\.md lists/ },
+    { env: { MAYFLY_TOPIC_PREFIX: 'another.' }, says: /lacks a permission listed in docs\/distributed\.md/ },
   ]
 }
 

@@ -99,7 +99,7 @@ describeWith(
         await servers.allowInKafka(...others.map((each) => topicRight(each, topicPrefix)))
         const options = { topicPrefix, brokers: [servers.kafka.secured.sasl], sasl: sasl('scram-sha-512') }
         await expect(KafkaEventLog.open(logOptions(options))).rejects.toThrow(
-          /user mayfly lacks a right that docs\/distributed\.md lists/,
+          /user mayfly lacks a permission listed in docs\/distributed\.md/,
         )
       },
     )

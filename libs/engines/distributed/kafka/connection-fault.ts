@@ -10,53 +10,53 @@ const TLS_SETTINGS = {
 
 type Credentials = Pick<KafkaClientOptions, 'sasl' | 'tls'>
 
-/** Why Kafka could not be used from the start, and which setting to check, if it is one. */
+/** Describes why the first connection to Kafka failed, with the setting to check if there is one. */
 export function connectionFault(error: unknown, credentials: Credentials): string {
   const reason = messageOf(error).trim()
-  const known = logInFault(error, credentials) ?? tlsFault(error, TLS_SETTINGS)
+  const known = loginFault(error, credentials) ?? tlsFault(error, TLS_SETTINGS)
   if (known !== null) return known
   const authorization = chainOf(error).find(({ type }) => type?.endsWith('_AUTHORIZATION_FAILED') === true)
   if (authorization !== undefined) {
-    return `${reason}: ${userOf(credentials)} lacks a right that docs/distributed.md lists (Kafka's ACLs)`
+    return `${reason}: ${userOf(credentials)} lacks a permission listed in docs/distributed.md (Kafka's ACLs)`
   }
   if (/closed connection|before secure TLS|ECONNRESET|socket hang up/i.test(reason)) {
-    return `${reason}: ${adviceOnClosing(credentials)}`
+    return `${reason}: ${closedConnectionHint(credentials)}`
   }
   return reason
 }
 
-function logInFault(error: unknown, { sasl }: Credentials): string | null {
-  const refusal = chainOf(error).find(({ name }) => name === 'KafkaJSSASLAuthenticationError')
+function loginFault(error: unknown, { sasl }: Credentials): string | null {
+  const rejection = chainOf(error).find(({ name }) => name === 'KafkaJSSASLAuthenticationError')
   const types = chainOf(error).map(({ type }) => type)
   if (sasl === null) return null
   if (
     types.includes('UNSUPPORTED_SASL_MECHANISM') ||
-    /not supported by the server/.test(refusal?.message ?? '')
+    /not supported by the server/.test(rejection?.message ?? '')
   ) {
-    return `the brokers don't let anybody log in with ${sasl.mechanism}: look at KAFKA_SASL_MECHANISM`
+    return `the brokers do not support the SASL mechanism ${sasl.mechanism}: check KAFKA_SASL_MECHANISM`
   }
   if (types.includes('ILLEGAL_SASL_STATE')) {
-    return 'the brokers take no log-in at this port: unset KAFKA_SASL_MECHANISM, or look at KAFKA_BROKERS'
+    return 'the brokers do not support logins at this port: unset KAFKA_SASL_MECHANISM, or check KAFKA_BROKERS'
   }
-  if (refusal === undefined) return null
+  if (rejection === undefined) return null
   return (
-    `the brokers refuse the log-in of ${sasl.username} with ${sasl.mechanism}: ` +
-    'look at KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD'
+    `the brokers reject the login of ${sasl.username} with ${sasl.mechanism}: ` +
+    'check KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD'
   )
 }
 
-/** Brokers close a connection without a word on which they are spoken to in another way than they expect. */
-function adviceOnClosing({ sasl, tls }: Credentials): string {
+/** Brokers close a connection without an error if the client uses another protocol than they expect. */
+function closedConnectionHint({ sasl, tls }: Credentials): string {
   if (tls !== null) {
-    const certificate = tls.cert === null ? '' : ', and does it take KAFKA_TLS_CERT'
-    return `does this port speak TLS${certificate}? Look at KAFKA_TLS and KAFKA_BROKERS`
+    const certificate = tls.cert === null ? '' : ', and does it accept KAFKA_TLS_CERT'
+    return `does this port use TLS${certificate}? Check KAFKA_TLS and KAFKA_BROKERS`
   }
-  const tlsFirst = 'does this port want TLS? Look at KAFKA_TLS'
-  return sasl === null ? `${tlsFirst}; or a log-in? Look at KAFKA_SASL_MECHANISM` : tlsFirst
+  const needsTls = 'does this port require TLS? Check KAFKA_TLS'
+  return sasl === null ? `${needsTls}; or a login? Check KAFKA_SASL_MECHANISM` : needsTls
 }
 
 function userOf({ sasl }: Credentials): string {
-  return sasl === null ? 'who connects here' : `the user ${sasl.username}`
+  return sasl === null ? 'this client' : `the user ${sasl.username}`
 }
 
 interface Fault {
@@ -65,7 +65,7 @@ interface Fault {
   type: string | undefined
 }
 
-/** An error, what it follows from, and what it is made of. */
+/** An error with its causes, and with the errors of an AggregateError. */
 function chainOf(error: unknown): Fault[] {
   if (!(error instanceof Error)) return []
   const { name, message, cause } = error

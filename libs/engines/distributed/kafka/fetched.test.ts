@@ -31,26 +31,26 @@ function fetched(from: number, messages: { offset: number; headers?: object; isC
 
 const offsetsOf = (answer: ReturnType<typeof fetched>) => answer?.records.map(({ offset }) => offset)
 
-describe('what a broker gave', () => {
-  it('begins at the offset that was asked for, though batches come whole', () => {
+describe('a fetch response', () => {
+  it('starts at the requested offset, although batches are returned whole', () => {
     expect(offsetsOf(fetched(12, [{ offset: 10 }, { offset: 12 }, { offset: 15 }]))).toEqual([12, 15])
   })
 
-  it('ends behind the last batch, also where compaction removed its last records', () => {
+  it('ends after the last batch, even if compaction removed its last records', () => {
     expect(fetched(10, [{ offset: 10 }, { offset: 15 }])).toMatchObject({ from: 10, next: 20 })
     expect(fetched(16, [{ offset: 10 }, { offset: 15 }])).toMatchObject({ records: [], next: 20 })
   })
 
-  it('goes on nowhere where nothing came', () => {
+  it('ends at the requested offset if it has no records', () => {
     expect(fetched(12, [])).toMatchObject({ records: [], next: 12, highWatermark: 20 })
   })
 
-  it('has no markers of transactions', () => {
+  it('has no control records of transactions', () => {
     const answer = fetched(10, [{ offset: 10 }, { offset: 11, isControlRecord: true }])
     expect(offsetsOf(answer)).toEqual([10])
   })
 
-  it('has headers as text, the last of those with one name', () => {
+  it('has headers as text, and the last value of a repeated one', () => {
     const headers = { one: Buffer.from('größer'), more: [Buffer.from('a'), Buffer.from('b')] }
     expect(fetched(10, [{ offset: 10, headers }])?.records[0]?.headers).toEqual({ one: 'größer', more: 'b' })
   })

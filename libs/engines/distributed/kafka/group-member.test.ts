@@ -1,7 +1,7 @@
 import { ExpectedRetryError } from '#libs/runtime/errors.js'
 import { asExpectedRetry } from './group-member.js'
 
-/** As kafkajs makes them of a broker's answer. */
+/** An error as kafkajs creates it from a broker's response. */
 const broker = (type: string, code: number) =>
   Object.assign(new Error('from the broker'), { name: 'KafkaJSProtocolError', type, code, retriable: true })
 
@@ -16,7 +16,7 @@ describe('a member that cannot join its group', () => {
     expect(asExpectedRetry(error, 30_001)).toBe(error)
   })
 
-  it('reports anything else as it is', () => {
+  it('reports any other error unchanged', () => {
     for (const error of [broker('GROUP_AUTHORIZATION_FAILED', 30), new Error('connection refused')]) {
       expect(asExpectedRetry(error, 0)).toBe(error)
     }

@@ -6,32 +6,32 @@ import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/waiting.js
 import { makeConsumer } from './kafka-cluster.js'
 
 interface GroupMemberSpec {
-  /** Makes a client of its own for each membership. */
+  /** Creates a client. Called for each membership. */
   kafka: () => Kafka
   groupId: string
-  /** As the brokers know it. */
+  /** With the prefix. */
   topic: string
-  /** Called with the partitions from now on: none if the group has more members than partitions. */
+  /** Called with the partitions assigned from now on; none if the group has more members than partitions. */
   onAssigned(partitions: readonly number[], memberId: string): void
-  /** The membership has ended: another member may have the partitions. */
+  /** Called when the membership has ended. Another member may have the partitions. */
   onLost(): void
-  /** The membership goes on, but its partitions may have been another member's in between. */
+  /** Called if the partitions may have been assigned to another member in between. The membership continues. */
   onMissed(): void
   onError: (error: unknown) => void
 }
 
-/** A member that died is out of the group after that; its partitions wait as long. */
+/** A member that died leaves the group after this time. Its partitions are not read until then. */
 const SESSION_MS = 10_000
-/** How soon a member learns that another one came or went. */
+/** A member learns within this time that another one has joined or left. */
 const HEARTBEAT_MS = 1_000
 const REBALANCE_MS = 20_000
-/** How often kafkajs comes by to see whether a heartbeat is due. */
+/** How often kafkajs checks whether a heartbeat is due. */
 const ROUND_MS = 100
 const LEAVE_WITHIN_MS = 10_000
-const JOIN_AGAIN = { firstMs: 200, mostMs: 5_000 }
-/** How long a broker may need to load its groups when it starts, or to hand them to another one. */
+const REJOIN_BACKOFF = { firstMs: 200, mostMs: 5_000 }
+/** The maximum time that a broker needs to load its groups when it starts, or to move them to another broker. */
 const COORDINATOR_STARTS_WITHIN_MS = 30_000
-/** The group's coordinator starts or moves: kafkajs/src/protocol/error.js, codes 14 to 16. */
+/** Errors while the group's coordinator starts or moves: codes 14 to 16 in kafkajs/src/protocol/error.js. */
 const COORDINATOR_STARTS = new Set([
   'GROUP_LOAD_IN_PROGRESS',
   'GROUP_COORDINATOR_NOT_AVAILABLE',
@@ -39,17 +39,17 @@ const COORDINATOR_STARTS = new Set([
 ])
 
 /**
- * Is a member of a consumer group and fetches nothing: all partitions are paused in kafkajs, whose rounds then only
- * send heartbeats, whatever the handlers do. Whenever kafkajs gives the membership up, a new one begins.
+ * A member of a consumer group that fetches nothing. All partitions are paused in kafkajs, so that its rounds only send
+ * heartbeats, independently of the handlers. If kafkajs ends the membership, a new one is started.
  */
 export class GroupMember {
   private readonly generation = new Generation()
   private readonly leaving = new AbortController()
-  private readonly again = new GrowingPause(JOIN_AGAIN)
+  private readonly backoff = new GrowingPause(REJOIN_BACKOFF)
   private joined: { consumer: Consumer; cluster: Cluster } | null = null
   private loop: Promise<void> = Promise.resolve()
   /** When joining first failed since the last successful join. */
-  private outsideSinceMs: number | null = null
+  private failingSinceMs: number | null = null
 
   constructor(private readonly spec: GroupMemberSpec) {}
 
@@ -64,15 +64,15 @@ export class GroupMember {
     ])
   }
 
-  /** What `commitAs` needs: resolves within about a second of an assignment, rejects if the membership ends. */
+  /** For `commitAs`. Resolves within about a second after an assignment, rejects if the membership ends. */
   get membership(): Promise<Membership> {
     return this.generation.known
   }
 
   /**
-   * Commits offsets in one request, under the membership that the partitions were assigned to. kafkajs's own commit would
-   * try again under a later membership, by which it could overwrite the offset of a partition's next owner; and it does
-   * not say if it did nothing.
+   * Commits offsets in one request, as the membership that the partitions were assigned to. kafkajs's own commit would be
+   * retried with a later membership, and could overwrite the offset of the partition's next owner. It also does not report
+   * if it did nothing.
    */
   async commitAs({ memberId, generation }: Membership, offsets: readonly CommittedOffset[]): Promise<void> {
     const { groupId, topic } = this.spec
@@ -90,7 +90,7 @@ export class GroupMember {
     })
   }
 
-  /** Resolves once the group knows that the member has gone, or can't be reached. */
+  /** Resolves once the member has left the group, or the group can't be reached. */
   async stop(): Promise<void> {
     this.leaving.abort()
     await this.loop
@@ -104,17 +104,17 @@ export class GroupMember {
   private async run(): Promise<void> {
     const { signal } = this.leaving
     while (!signal.aborted) {
-      await this.takePart(signal).catch((error: unknown) => {
+      await this.join(signal).catch((error: unknown) => {
         if (signal.aborted) return
-        const outsideForMs = performance.now() - (this.outsideSinceMs ??= performance.now())
-        this.spec.onError(asExpectedRetry(error, outsideForMs))
+        const failingForMs = performance.now() - (this.failingSinceMs ??= performance.now())
+        this.spec.onError(asExpectedRetry(error, failingForMs))
       })
-      await this.again.wait(signal)
+      await this.backoff.wait(signal)
     }
   }
 
-  /** Resolves once the member has left, rejects if its membership broke. */
-  private async takePart(signal: AbortSignal): Promise<void> {
+  /** Joins the group. Resolves once the member has left after an abort, rejects if its membership ends otherwise. */
+  private async join(signal: AbortSignal): Promise<void> {
     const { groupId, topic } = this.spec
     const { consumer, cluster } = makeConsumer(this.spec.kafka(), {
       groupId,
@@ -122,22 +122,22 @@ export class GroupMember {
       heartbeatInterval: HEARTBEAT_MS,
       rebalanceTimeout: REBALANCE_MS,
       maxWaitTimeInMs: ROUND_MS,
-      // A restart by kafkajs itself can't be stopped while it is under way.
+      // A restart by kafkajs can't be stopped once it has begun.
       retry: { restartOnFailure: () => Promise.resolve(false) },
     })
     const crashed = Promise.withResolvers<never>()
     crashed.promise.catch(() => undefined)
     consumer.on(consumer.events.CRASH, ({ payload }) => crashed.reject(payload.error))
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
-      // Told between the joining and the first fetch.
+      // This event is emitted after joining and before the first fetch.
       consumer.pause([{ topic }])
-      this.again.reset()
-      this.outsideSinceMs = null
+      this.backoff.reset()
+      this.failingSinceMs = null
       this.generation.assigned(payload.memberId)
       if (!signal.aborted) this.spec.onAssigned(payload.memberAssignment[topic] ?? [], payload.memberId)
     })
     consumer.on(consumer.events.HEARTBEAT, ({ payload: { memberId, groupGenerationId: generation } }) => {
-      if (!this.generation.heard({ memberId, generation })) this.spec.onMissed()
+      if (!this.generation.heartbeat({ memberId, generation })) this.spec.onMissed()
     })
     try {
       this.joined = { consumer, cluster }
@@ -154,10 +154,10 @@ export class GroupMember {
   }
 
   private async leave(consumer: Consumer): Promise<void> {
-    const late = new AbortController()
+    const timeout = new AbortController()
     const left = consumer.disconnect().catch(this.spec.onError)
-    await Promise.race([left, pauseUntilAborted(LEAVE_WITHIN_MS, late.signal)])
-    late.abort()
+    await Promise.race([left, pauseUntilAborted(LEAVE_WITHIN_MS, timeout.signal)])
+    timeout.abort()
   }
 }
 
@@ -165,7 +165,7 @@ async function abortOf(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort')
 }
 
-/** The error, as an expected retry if the group's coordinator is still starting. */
+/** Returns an ExpectedRetryError if the group's coordinator is still starting, otherwise the error itself. */
 export function asExpectedRetry(error: unknown, failingForMs: number): unknown {
   if (!(error instanceof Error) || !('type' in error) || failingForMs > COORDINATOR_STARTS_WITHIN_MS)
     return error
@@ -173,62 +173,63 @@ export function asExpectedRetry(error: unknown, failingForMs: number): unknown {
   return new ExpectedRetryError(error.message, { cause: error })
 }
 
-/** What a broker knows a member by: it takes commits of the group's present generation alone. */
+/** Identifies a member to the brokers, which accept commits of the group's current generation only. */
 export interface Membership {
   memberId: string
   generation: number
 }
 
 /**
- * Which generation of its group a member is in, learnt from its heartbeats: kafkajs reports it nowhere else. Each
- * change of the group begins the next one.
+ * The generation of the group that a member is in. It is read from heartbeats, because kafkajs reports it nowhere else.
+ * Each change of the group starts the next generation.
  */
 export class Generation {
-  private last: Membership | null = null
+  private latest: Membership | null = null
   private memberId: string | null = null
-  /** Since the last heartbeat that named a generation. */
+  /** Assignments since the latest heartbeat that reported a generation. */
   private assignments = 0
-  private telling = unanswered()
+  private pending = unsettled()
 
-  /** Resolves once a heartbeat has been answered since the last assignment; rejects if the membership ends first. */
+  /** Resolves with the first heartbeat after the latest assignment. Rejects if the membership ends first. */
   get known(): Promise<Membership> {
-    return this.telling.promise
+    return this.pending.promise
   }
 
   assigned(memberId: string): void {
     if (memberId !== this.memberId) this.end()
-    if (this.last !== null && this.assignments === 0) this.telling = unanswered()
+    if (this.latest !== null && this.assignments === 0) this.pending = unsettled()
     this.memberId = memberId
     this.assignments += 1
   }
 
   /**
-   * False if a generation may have gone by between two assignments without the member's knowing: what it has may
-   * have been another's meanwhile.
+   * Records a heartbeat. Returns false if the member may have missed a generation between two assignments, in which its
+   * partitions may have been assigned to another member.
    */
-  heard(membership: Membership): boolean {
-    const { last, assignments } = this
-    // An answer may come late, while the member joins again.
-    const isOld = membership.memberId !== this.memberId || membership.generation <= (last?.generation ?? -1)
+  heartbeat(membership: Membership): boolean {
+    const { latest, assignments } = this
+    // A response may arrive late, after the member has joined again.
+    const isOld = membership.memberId !== this.memberId || membership.generation <= (latest?.generation ?? -1)
     if (isOld) return true
-    this.last = membership
+    this.latest = membership
     this.assignments = 0
-    this.telling.resolve(membership)
-    return last === null ? assignments === 1 : membership.generation === last.generation + assignments
+    this.pending.resolve(membership)
+    return latest === null ? assignments === 1 : membership.generation === latest.generation + assignments
   }
 
-  /** The membership is over. */
+  /** Ends the membership. */
   end(): void {
-    this.telling.reject(new Error('the membership in the group has ended'))
-    this.telling = unanswered()
-    this.last = null
+    this.pending.reject(new Error('the membership in the group has ended'))
+    this.pending = unsettled()
+    this.latest = null
     this.memberId = null
     this.assignments = 0
   }
 }
 
-function unanswered(): PromiseWithResolvers<Membership> {
-  const telling = Promise.withResolvers<Membership>()
-  telling.promise.catch(() => undefined)
-  return telling
+/** A promise whose rejection need not be handled. */
+function unsettled(): PromiseWithResolvers<Membership> {
+  const pending = Promise.withResolvers<Membership>()
+  pending.promise.catch(() => undefined)
+  return pending
 }

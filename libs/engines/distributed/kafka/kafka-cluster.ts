@@ -9,15 +9,15 @@ import {
 } from 'kafkajs'
 import { LogUnavailableError, type StoredRecord } from '#libs/ports/event-log/event-log.js'
 
-/** Records of one partition in one answer; one record batch comes whole, however large (KIP-74). */
+/** Maximum bytes of one partition in a response. The first record batch is returned whole at any size (KIP-74). */
 const PARTITION_FETCH_BYTES = 2 << 20
 const FETCH_BYTES = 16 << 20
-const LOOK_AGAIN_MS = 100
-const LOOKS = 4
-/** The node id if the leader is not known. */
-const NOBODY = '-1'
+const RETRY_MS = 100
+const MAX_ATTEMPTS = 4
+/** The node id for a partition whose leader is not known. */
+const NO_LEADER = '-1'
 
-export interface Wanted {
+export interface FetchPosition {
   partition: number
   offset: number
 }
@@ -29,8 +29,8 @@ interface Offsets {
 }
 
 /**
- * A consumer, which is not connected yet, and its cluster. kafkajs hands the cluster to partition assigners, which is
- * the one public way to requests that its consumer does not make.
+ * Creates a consumer that is not connected yet, and returns it with its cluster. kafkajs passes the cluster to partition
+ * assigners. That is the only public way to send requests that its consumer does not send.
  */
 export function makeConsumer(kafka: Kafka, config: ConsumerConfig): { consumer: Consumer; cluster: Cluster } {
   const clusters: Cluster[] = []
@@ -45,14 +45,14 @@ export function makeConsumer(kafka: Kafka, config: ConsumerConfig): { consumer: 
     ],
   })
   const [cluster] = clusters
-  if (cluster === undefined) throw new Error('kafkajs gave its assigner no cluster')
+  if (cluster === undefined) throw new Error('kafkajs passed no cluster to the partition assigner')
   return { consumer, cluster }
 }
 
-/** Offsets and records of partitions, asked of their leaders without a consumer group. */
+/** Reads offsets and records of partitions from their leaders, without a consumer group. */
 export class KafkaCluster {
   private readonly cluster: Cluster
-  /** Never run. */
+  /** Never joins a group. */
   private readonly consumer: Consumer
   private isClosed = false
 
@@ -62,10 +62,10 @@ export class KafkaCluster {
     this.cluster = cluster
   }
 
-  /** Resolves with what each partition holds, by partition; rejects if not all leaders answer. */
+  /** Resolves with the offsets of every partition, ordered by partition. Rejects if a leader does not answer. */
   async offsets(topic: string): Promise<Offsets[]> {
     return this.withLeaders(async () => {
-      await this.know(topic)
+      await this.loadMetadata(topic)
       const partitions = this.cluster
         .findTopicPartitionMetadata(topic)
         .map(({ partitionId }) => ({ partition: partitionId }))
@@ -84,27 +84,32 @@ export class KafkaCluster {
     })
   }
 
-  /** Resolves once the topic's leaders can be asked for. */
-  async know(topic: string): Promise<void> {
+  /** Resolves once the leaders of the topic are known. */
+  async loadMetadata(topic: string): Promise<void> {
     await this.connect()
     await this.cluster.addTargetTopic(topic)
     await this.cluster.refreshMetadataIfNecessary()
   }
 
-  /** The partitions by the broker that leads them, as it was last heard. */
-  byLeader<Item extends Wanted>(topic: string, wanted: Iterable<Item>): Map<string, Item[]> {
+  /** Groups positions by the node id of the partition's leader, according to the latest metadata. */
+  byLeader<Item extends FetchPosition>(topic: string, positions: Iterable<Item>): Map<string, Item[]> {
     const known = this.cluster.findTopicPartitionMetadata(topic)
     const leaders = new Map(known.map(({ partitionId, leader }) => [partitionId, leader]))
-    return Map.groupBy(wanted, ({ partition }) => String(leaders.get(partition) ?? NOBODY))
+    return Map.groupBy(positions, ({ partition }) => String(leaders.get(partition) ?? NO_LEADER))
   }
 
   /**
-   * Records from the wanted offsets on, of partitions that one broker leads; without any the broker waits
-   * up to `maxWaitMs` for one. An answer has no entry for a partition without records.
+   * Fetches records of partitions that one broker leads. If there are none, the broker waits up to `maxWaitMs` for one. The
+   * response may lack partitions without records.
    */
-  async fetch(nodeId: string, topic: string, wanted: readonly Wanted[], maxWaitMs: number): Promise<Fetched> {
+  async fetch(
+    nodeId: string,
+    topic: string,
+    positions: readonly FetchPosition[],
+    maxWaitMs: number,
+  ): Promise<Fetched> {
     const broker = await this.cluster.findBroker({ nodeId })
-    const partitions = wanted.map(({ partition, offset }) => ({
+    const partitions = positions.map(({ partition, offset }) => ({
       partition,
       fetchOffset: String(offset),
       maxBytes: PARTITION_FETCH_BYTES,
@@ -116,19 +121,19 @@ export class KafkaCluster {
       isolationLevel: 0,
       topics: [{ topic, partitions }],
     })) as FetchResponse
-    return readFetched(response, wanted)
+    return readFetched(response, positions)
   }
 
-  /** Records of one partition from an offset on; none if the end is reached. */
-  async fetchOne(topic: string, wanted: Wanted, maxWaitMs: number): Promise<Fetched> {
+  /** Fetches records of one partition from an offset on. */
+  async fetchOne(topic: string, position: FetchPosition, maxWaitMs: number): Promise<Fetched> {
     return this.withLeaders(async () => {
-      await this.know(topic)
-      const [nodeId = NOBODY] = this.byLeader(topic, [wanted]).keys()
-      return this.fetch(nodeId, topic, [wanted], maxWaitMs)
+      await this.loadMetadata(topic)
+      const [nodeId = NO_LEADER] = this.byLeader(topic, [position]).keys()
+      return this.fetch(nodeId, topic, [position], maxWaitMs)
     })
   }
 
-  /** To be called after a failed request: asks again which broker leads what. */
+  /** Must be called after a failed request. Reconnects, and updates which broker leads which partition. */
   async recover(error: unknown): Promise<void> {
     const { name, host, port } = error as { name?: unknown; host?: unknown; port?: unknown }
     if (name === 'KafkaJSConnectionClosedError' && typeof host === 'string' && typeof port === 'number') {
@@ -148,31 +153,31 @@ export class KafkaCluster {
     await this.cluster.connect()
   }
 
-  private async withLeaders<Result>(ask: () => Promise<Result>): Promise<Result> {
-    for (let looks = 1; ; looks += 1) {
+  private async withLeaders<Result>(request: () => Promise<Result>): Promise<Result> {
+    for (let attempts = 1; ; attempts += 1) {
       try {
-        return await ask()
+        return await request()
       } catch (error) {
-        if (looks === LOOKS || isOutOfRange(error)) throw error
-        await pause(LOOK_AGAIN_MS * looks)
+        if (attempts === MAX_ATTEMPTS || isOutOfRange(error)) throw error
+        await pause(RETRY_MS * attempts)
         await this.recover(error)
       }
     }
   }
 }
 
-/** The brokers do not hold the offset that was asked for. */
+/** Whether the brokers do not have the requested offset. */
 export function isOutOfRange(error: unknown): boolean {
   return (error as { name?: unknown }).name === 'KafkaJSOffsetOutOfRange'
 }
 
 function offsetIn(topics: readonly TopicOffsets[] | undefined, partition: number): number {
   const found = topics?.[0]?.partitions.find((candidate) => candidate.partition === partition)
-  if (found === undefined) throw new Error(`no leader told the offsets of partition ${partition}`)
+  if (found === undefined) throw new Error(`no leader returned the offsets of partition ${partition}`)
   return Number(found.offset)
 }
 
-/** What kafkajs decodes of an answer to a fetch (version 11 of the request), as far as it is used. */
+/** The fields of a fetch response, as decoded by kafkajs (version 11 of the request), that are used. */
 interface FetchResponse {
   clientSideThrottleTime?: number
   responses: readonly {
@@ -196,35 +201,35 @@ interface FetchedMessage {
 export interface Fetched {
   partitions: {
     partition: number
-    /** The offset that was asked for. */
+    /** The requested offset. */
     from: number
     records: StoredRecord[]
-    /** The offset behind all that came, past gaps too. */
+    /** The offset after the last record of the response, gaps included. */
     next: number
-    /** Behind the last offset that consumers may see. */
+    /** The offset after the last record that consumers may read. */
     highWatermark: number
   }[]
-  /** The broker gave nothing because the client asked for too much (KIP-219). */
+  /** The broker returned nothing because the client exceeded its quota (KIP-219). */
   isThrottled: boolean
 }
 
-export function readFetched(response: FetchResponse, wanted: readonly Wanted[]): Fetched {
+export function readFetched(response: FetchResponse, requested: readonly FetchPosition[]): Fetched {
   const partitions = response.responses
     .flatMap((topic) => topic.partitions)
     .map(({ partition, highWatermark, messages }) => {
-      const from = wanted.find((candidate) => candidate.partition === partition)?.offset ?? 0
-      // A batch comes whole, even if its first records lie before the offset; transactions leave markers.
+      const from = requested.find((position) => position.partition === partition)?.offset ?? 0
+      // A batch is returned whole, even if its first records are before the offset. Transactions leave control records.
       const records = messages
         .filter(({ offset, isControlRecord }) => Number(offset) >= from && isControlRecord !== true)
         .map(storedRecord)
-      const next = Math.max(from, behind(messages.at(-1)))
+      const next = Math.max(from, endOf(messages.at(-1)))
       return { partition, from, records, next, highWatermark: Number(highWatermark) }
     })
   return { partitions, isThrottled: (response.clientSideThrottleTime ?? 0) > 0 }
 }
 
-/** Compaction keeps a batch's extent even if it removes its last records. */
-function behind(last: FetchedMessage | undefined): number {
+/** The offset after the batch of a message. Compaction keeps the extent of a batch even if it removes its last records. */
+function endOf(last: FetchedMessage | undefined): number {
   if (last === undefined) return 0
   const { batchContext } = last
   if (batchContext === undefined) return Number(last.offset) + 1
@@ -235,12 +240,12 @@ function storedRecord({ offset, key, value, headers = {} }: FetchedMessage): Sto
   return {
     offset: Number(offset),
     key: key === null ? '' : key.toString(),
-    headers: Object.fromEntries(Object.entries(headers).map(([name, held]) => [name, textOf(held)])),
+    headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, textOf(value)])),
     value: value ?? Buffer.alloc(0),
   }
 }
 
-/** If a header occurs more than once, the last one counts. */
+/** The value of a header. If it occurs more than once, the last value is used. */
 function textOf(header: unknown): string {
   const last: unknown = Array.isArray(header) ? header.at(-1) : header
   return Buffer.isBuffer(last) ? last.toString() : ''

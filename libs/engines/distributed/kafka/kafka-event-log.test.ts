@@ -25,7 +25,7 @@ describeOn('kafka')('Kafka', () => {
 })
 
 describeOn('kafka')('Kafka event log: opening', () => {
-  it('refuses another number of partitions than it was made with, and says why', async () => {
+  it('rejects another number of partitions, and says why', async () => {
     const harness = await makeLog()
     await expect(KafkaEventLog.open({ ...harness.options, partitions: PARTITIONS + 1 })).rejects.toThrow(
       `has ${PARTITIONS} partitions, not ${PARTITIONS + 1}; another number would split an inbox's order`,
@@ -33,7 +33,7 @@ describeOn('kafka')('Kafka event log: opening', () => {
     await harness.close()
   })
 
-  it('refuses topics that have another number of partitions than it was made with', async () => {
+  it('rejects topics that have another number of partitions', async () => {
     const options = logOptions()
     const topic = `${options.topicPrefix}inbox-keys`
     await asAdmin((admin) => admin.createTopics({ topics: [{ topic, numPartitions: 1 }], timeout: 5_000 }))
@@ -41,7 +41,7 @@ describeOn('kafka')('Kafka event log: opening', () => {
     await removeTopics(options.topicPrefix)
   })
 
-  it('gives all that start at once the same log', async () => {
+  it('opens the same log in all processes that start at once', async () => {
     const options = logOptions()
     const logs = await Promise.all([1, 2, 3].map(() => KafkaEventLog.open(options)))
     const ids = await Promise.all(logs.map(async (log) => (await log.topology('inbox-events')).logId))
@@ -50,13 +50,13 @@ describeOn('kafka')('Kafka event log: opening', () => {
     await removeTopics(options.topicPrefix)
   })
 
-  it('says which setting asks for more brokers than there are', async () => {
+  it('names the setting that requires more brokers than there are', async () => {
     await expect(KafkaEventLog.open(logOptions({ replication: 3 }))).rejects.toThrow(
       /too few brokers for 3 copies .* set KAFKA_REPLICATION/,
     )
   })
 
-  it('names the brokers that it can’t reach', async () => {
+  it('names the brokers that it can’t connect to', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const broker = `127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -68,7 +68,7 @@ describeOn('kafka')('Kafka event log: opening', () => {
 })
 
 describeOn('kafka')('Kafka event log: topics', () => {
-  it('are kept, compacted and bounded as asked for, and changed where that changes', async () => {
+  it('are configured as required, and reconfigured if that changes', async () => {
     const harness = await makeLog({ retentionMs: (topic) => (topic === 'inbox-events' ? 1_000_000 : null) })
     const settingsOf = async (topic: TopicName) => {
       const name = harness.options.topicPrefix + topic
@@ -107,7 +107,7 @@ describeOn('kafka')('Kafka event log: topics', () => {
         ],
       }),
     )
-    // What the controller has taken the broker tells of a moment later.
+    // A broker returns the new value a moment after the controller has applied it.
     const isSeen = (setting: string, value: string) =>
       until(`${setting} to be ${value}`, async () => (await settingsOf('inbox-events'))[setting] === value)
     await isSeen('segment.ms', '3600000')
@@ -118,7 +118,7 @@ describeOn('kafka')('Kafka event log: topics', () => {
   })
 })
 
-describeOn('kafka')('Kafka event log: what it reads', () => {
+describeOn('kafka')('Kafka event log: reading', () => {
   let harness: Awaited<ReturnType<typeof makeLog>>
   beforeEach(async () => {
     harness = await makeLog()
@@ -128,7 +128,7 @@ describeOn('kafka')('Kafka event log: what it reads', () => {
   const kafka = () => makeKafka(harness.options)
   const topic = () => `${harness.options.topicPrefix}inbox-events`
 
-  it('passes records of the mail limit, many at once, among small ones', async () => {
+  it('reads records as large as the mail limit among small ones', async () => {
     const { log } = harness
     const value = randomBytes(25 << 20)
     const arrivals = new Arrivals()
@@ -156,20 +156,20 @@ describeOn('kafka')('Kafka event log: what it reads', () => {
     expect(isWhole).toEqual([true, true])
   })
 
-  it('refuses a record that is too large at once, and takes the next', async () => {
-    const told: unknown[] = []
-    const lone = await makeLog({ onError: (error) => told.push(error) })
-    const { log } = lone
-    const begunAt = Date.now()
+  it('rejects a record that is too large at once, and appends the next one', async () => {
+    const errors: unknown[] = []
+    const own = await makeLog({ onError: (error) => errors.push(error) })
+    const { log } = own
+    const startedAt = Date.now()
     const tooLarge = { key: keyIn(0), headers: {}, value: Buffer.alloc(27 << 20) }
     await expect(log.append('inbox-events', tooLarge)).rejects.toMatchObject({ name: 'LogUnavailableError' })
     await appendTo(log, 0, 'a')
-    expect(Date.now() - begunAt).toBeLessThan(8_000)
-    expect(String(told[0])).toContain('larger than the max message size')
-    await lone.close()
+    expect(Date.now() - startedAt).toBeLessThan(8_000)
+    expect(String(errors[0])).toContain('larger than the max message size')
+    await own.close()
   })
 
-  it('goes past offsets that hold no record, also at the end', async () => {
+  it('skips offsets without a record, also at the end', async () => {
     const { log } = harness
     const producer = kafka().producer({ transactionalId: topic(), maxInFlightRequests: 1, idempotent: true })
     await producer.connect()
@@ -203,7 +203,7 @@ describeOn('kafka')('Kafka event log: what it reads', () => {
     expect(extents.at(-1)).toEqual([2, 3])
   })
 
-  it('begins at the first record left where older ones were removed', async () => {
+  it('starts at the first record left if older ones were removed', async () => {
     const { log } = harness
     await appendTo(log, 1, 'a', 'b', 'c')
     const before = await rangeOf(log, 'inbox-events', 1)
@@ -222,7 +222,7 @@ describeOn('kafka')('Kafka event log: what it reads', () => {
     expect(arrivals.texts[1]).toEqual(['c'])
   })
 
-  it('reads what compaction has left, also where the range ends in what it removed', async () => {
+  it('reads the records that compaction has left, even if the last of the range is removed', async () => {
     const { log } = harness
     const name = `${harness.options.topicPrefix}inbox-keys`
     const quick = { 'cleanup.policy': 'compact', 'segment.ms': '200', 'max.compaction.lag.ms': '200' }
@@ -236,7 +236,7 @@ describeOn('kafka')('Kafka event log: what it reads', () => {
     await until(
       'the compaction',
       async () => {
-        // Only an append ends a segment, and only an ended one is compacted.
+        // Only an append ends a segment, and only ended segments are compacted.
         await put(keyIn(1), 'new')
         return (await recordsOf(log, range)).length === 0
       },
@@ -247,40 +247,40 @@ describeOn('kafka')('Kafka event log: what it reads', () => {
     expect(all.flat().every((each) => textOf(each) === 'new')).toBe(true)
   }, 90_000)
 
-  it('stands still in a partition that holds a batch it can’t read, and goes on in the others', async () => {
+  it('reads the other partitions if one has a batch that can’t be decoded', async () => {
     const { ZSTD } = kafkajs.CompressionTypes
     const codecs = kafkajs.CompressionCodecs
-    const unread = codecs[ZSTD]
-    const told: string[] = []
-    const lone = await makeLog({ onError: (error) => told.push(String(error)) })
-    const name = `${lone.options.topicPrefix}inbox-events`
+    const unsupported = codecs[ZSTD]
+    const errors: string[] = []
+    const own = await makeLog({ onError: (error) => errors.push(String(error)) })
+    const name = `${own.options.topicPrefix}inbox-events`
     const configEntries = [{ name: 'compression.type', value: 'producer' }]
     const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name, configEntries }]
     await asAdmin((admin) => admin.alterConfigs({ validateOnly: false, resources }))
-    const producer = makeKafka(lone.options).producer()
+    const producer = makeKafka(own.options).producer()
     await producer.connect()
     codecs[ZSTD] = () => ({
       compress: ({ buffer }: { buffer: Buffer }) => Promise.resolve(zstdCompressSync(buffer)),
-      decompress: () => Promise.reject(new kafkajs.KafkaJSError('none is to be read')),
+      decompress: () => Promise.reject(new kafkajs.KafkaJSError('not supported')),
     })
     try {
       const messages = [{ partition: 1, key: keyIn(1), value: 'a' }]
       await producer.send({ topic: name, compression: ZSTD, messages })
     } finally {
-      codecs[ZSTD] = unread
+      codecs[ZSTD] = unsupported
       await producer.disconnect()
     }
     const arrivals = new Arrivals()
-    const consumer = await lone.log.consume(consumerOf(arrivals))
-    for (const partition of [0, 2, 3]) await appendTo(lone.log, partition, `in ${partition}`)
+    const consumer = await own.log.consume(consumerOf(arrivals))
+    for (const partition of [0, 2, 3]) await appendTo(own.log, partition, `in ${partition}`)
     await arrivals.until(() => arrivals.count >= 3)
-    await until('the fault to be told', () =>
-      told.some((text) => text.includes(`${name}/1 can't be read from 0 on`)),
+    await until('the error to be reported', () =>
+      errors.some((text) => text.includes(`${name}/1 can't be read from 0 on`)),
     )
-    await appendTo(lone.log, 2, 'goes on')
+    await appendTo(own.log, 2, 'more')
     await arrivals.until(() => arrivals.count >= 4)
     expect(arrivals.texts[1]).toEqual([])
     await consumer.stop()
-    await lone.close()
+    await own.close()
   })
 })

@@ -25,13 +25,13 @@ import { TopicAppender } from './topic-appender.js'
 export type { KafkaEventLogOptions }
 
 /*
- * Relies on: Kafka 3.7 or later, without automatic creation of topics; kafkajs 2.2.4. What is acknowledged with
- * acks=all stands on min.insync.replicas brokers and below the high watermark, which bounds what consumers see and
- * what a topic's end is said to be. Offsets of one request's records in one partition follow each other. Sizes of
- * fetches need not match the largest record: a broker gives the first batch whole (KIP-74).
+ * Relies on Kafka 3.7 or later, without automatic creation of topics, and on kafkajs 2.2.4. A record acknowledged with
+ * acks=all is on min.insync.replicas brokers and below the high watermark, up to which consumers read and which is the end
+ * of a partition. The records of one request have consecutive offsets in a partition. A fetch may be smaller than the
+ * largest record, because a broker returns the first batch whole (KIP-74).
  */
 
-/** Look-ups of one kind begin at least that far apart, so that any number of callers costs the brokers little. */
+/** The minimum time between lookups of one kind, so that many callers do not load the brokers. */
 const LOOKUPS_APART_MS = 5
 
 export class KafkaEventLog implements EventLog {
@@ -40,7 +40,7 @@ export class KafkaEventLog implements EventLog {
   private closing: Promise<void> | null = null
   readonly consumers = new Set<Consumer>()
 
-  /** Makes what is missing of the log. Rejects as `openLog`. */
+  /** Creates missing topics. Rejects as `openLog` does. */
   static async open(options: KafkaEventLogOptions): Promise<KafkaEventLog> {
     const { clients, logId } = await openLog(options)
     return new KafkaEventLog(clients, logId, options)
@@ -58,22 +58,22 @@ export class KafkaEventLog implements EventLog {
 
   async append(topic: TopicName, record: LogRecord): Promise<Position> {
     const appender = this.appenders.get(topic)
-    if (appender === undefined) throw new RangeError(`there is no topic ${topic}`)
+    if (appender === undefined) throw new RangeError(`unknown topic ${topic}`)
     if (this.isClosed) throw new LogUnavailableError('the event log is closed')
     return appender.append(record)
   }
 
   /**
-   * kafkajs keeps the membership in the group and says which partitions are assigned, the fetcher fetches their
-   * records, and GroupConsumer handles them. Resolves once the partitions of the first assignment have their start
-   * positions; rejects with LogUnavailableError if Kafka does not answer, or the consumer is stopped before.
+   * kafkajs maintains the membership in the group and reports the assigned partitions, the fetcher fetches their records,
+   * and GroupConsumer handles them. Resolves once the partitions of the first assignment have their start positions. Rejects
+   * with LogUnavailableError if Kafka does not answer, or if the consumer is stopped first.
    */
   async consume(spec: ConsumerSpec): Promise<Consumer> {
     if (this.isClosed) throw new LogUnavailableError('the event log is closed')
     const { options } = this
     const groupId = this.groupIdOf(spec.group, spec.topic)
     const topic = options.topicPrefix + spec.topic
-    // Used by this consumer alone: a request that waits for records holds up all others on its connection.
+    // Used by this consumer only: a request that waits for records blocks all others on its connection.
     const cluster = new KafkaCluster(makeKafka(options))
     const committed = new SharedRun(() => this.offsetsOf(spec.group, spec.topic), LOOKUPS_APART_MS)
     const fetcher = new PartitionFetcher(cluster, topic, (error) =>
@@ -85,7 +85,7 @@ export class KafkaEventLog implements EventLog {
       groupId,
       topic,
       onAssigned(partitions, id) {
-        // A member under a new name has been out of the group: its partitions may have been another's.
+        // A member with a new id has left the group in between: its partitions may have been assigned to another.
         if (id !== memberId) consumer.revokeAll()
         memberId = id
         consumer.assign(partitions)
@@ -105,10 +105,10 @@ export class KafkaEventLog implements EventLog {
       close: () => fetcher.release(partition),
     })
     const commit: GroupMembership['commit'] = async (offsets, requireAssigned) => {
-      const what = `Kafka could not commit the offsets of ${groupId}`
-      const membership = await within(ANSWER_WITHIN_MS, what, member.membership)
+      const failure = `Kafka could not commit the offsets of ${groupId}`
+      const membership = await within(ANSWER_WITHIN_MS, failure, member.membership)
       requireAssigned()
-      await within(ANSWER_WITHIN_MS, what, member.commitAs(membership, offsets))
+      await within(ANSWER_WITHIN_MS, failure, member.commitAs(membership, offsets))
     }
     const leave = async () => {
       await member.stop()
@@ -118,8 +118,8 @@ export class KafkaEventLog implements EventLog {
     const consumer: GroupConsumer = new GroupConsumer(spec, { source, commit, leave })
     this.consumers.add(consumer)
     try {
-      const what = `Kafka could not be asked for the leaders of ${topic}`
-      await within(ANSWER_WITHIN_MS, what, cluster.know(topic))
+      const failure = `Kafka did not return the leaders of ${topic}`
+      await within(ANSWER_WITHIN_MS, failure, cluster.loadMetadata(topic))
       member.start()
       await consumer.whenStarted
       return consumer
@@ -139,15 +139,15 @@ export class KafkaEventLog implements EventLog {
 
   async topology(topic: TopicName): Promise<Topology> {
     if (this.isClosed) throw new LogUnavailableError('the event log is closed')
-    const what = `Kafka could not be asked for the positions of ${topic}`
-    const ranges = await within(ANSWER_WITHIN_MS, what, this.rangesOf(topic))
+    const failure = `Kafka did not return the offsets of ${topic}`
+    const ranges = await within(ANSWER_WITHIN_MS, failure, this.rangesOf(topic))
     return { logId: this.logId, partitions: ranges.map((range) => ({ ...range })) }
   }
 
   async committed(group: string, topic: SourceTopic): Promise<CommittedOffset[]> {
     if (this.isClosed) throw new LogUnavailableError('the event log is closed')
-    const what = `Kafka could not be asked for the offsets of ${this.groupIdOf(group, topic)}`
-    return within(ANSWER_WITHIN_MS, what, this.offsetsOf(group, topic))
+    const failure = `Kafka did not return the committed offsets of ${this.groupIdOf(group, topic)}`
+    return within(ANSWER_WITHIN_MS, failure, this.offsetsOf(group, topic))
   }
 
   close(): Promise<void> {
@@ -169,9 +169,9 @@ export class KafkaEventLog implements EventLog {
     let lookup = this.lookups.get(topic)
     if (lookup === undefined) {
       const name = this.options.topicPrefix + topic
-      const look = async () =>
+      const findRanges = async () =>
         (await this.clients.cluster.offsets(name)).map((offsets) => ({ topic, ...offsets }))
-      lookup = new SharedRun(look, LOOKUPS_APART_MS)
+      lookup = new SharedRun(findRanges, LOOKUPS_APART_MS)
       this.lookups.set(topic, lookup)
     }
     return lookup.get()
@@ -199,7 +199,7 @@ export class KafkaEventLog implements EventLog {
       offset: Number(offset),
       note: metadata ?? '',
     }))
-    // Kafka gives -1 if nothing was committed.
+    // The offset is -1 if nothing was committed.
     return offsets.filter(({ offset }) => offset >= 0).sort((one, other) => one.partition - other.partition)
   }
 }

@@ -18,8 +18,8 @@ describeOn('kafka')('Kafka event log: consumers of one group', () => {
     await Promise.all(numbers.map((n) => harness.log.append('inbox-events', record(`key-${n % 23}`, `${n}`))))
   }
 
-  /** Each record at least once; of the first comings of a partition's records the order is the log's. */
-  function expectWhole(arrivals: Arrivals, count: number): void {
+  /** Expects each record at least once, and the first arrivals of a partition's records in the order of the log. */
+  function expectComplete(arrivals: Arrivals, count: number): void {
     for (const [partition, texts] of arrivals.texts.entries()) {
       const expected = Array.from({ length: count }, (_, n) => n).filter(
         (n) => partitionOf(`key-${n % 23}`, PARTITIONS) === partition,
@@ -30,7 +30,7 @@ describeOn('kafka')('Kafka event log: consumers of one group', () => {
 
   const distinct = (arrivals: Arrivals) => new Set(arrivals.texts.flat()).size
 
-  it('share the partitions: each record comes to one of them, in order', async () => {
+  it('share the partitions: each record is handled by one of them, in order', async () => {
     const all = new Arrivals()
     const shares = [new Set<number>(), new Set<number>()]
     const consumers = await Promise.all(
@@ -55,12 +55,12 @@ describeOn('kafka')('Kafka event log: consumers of one group', () => {
     await append(0, 200)
     await all.until(() => distinct(all) === 200)
     await Promise.all(consumers.map((consumer) => consumer.stop()))
-    expectWhole(all, 200)
+    expectComplete(all, 200)
   })
 
-  it('lose nothing where one joins in the middle and one leaves', async () => {
+  it('lose no record if one joins and one leaves', async () => {
     const all = new Arrivals()
-    // The group takes no commit while it changes: what was handled then is handled again.
+    // Commits fail while the group changes, so records are handled again.
     const spec = consumerOf(all, { onError: () => undefined })
     const consumers = [await harness.log.consume(spec)]
     await append(0, 100)
@@ -75,10 +75,10 @@ describeOn('kafka')('Kafka event log: consumers of one group', () => {
     await append(300, 400)
     await all.until(() => distinct(all) === 400)
     await consumers[1]?.stop()
-    expectWhole(all, 400)
+    expectComplete(all, 400)
   })
 
-  it('are told to hurry where a partition goes to another, which does not wait for them', async () => {
+  it('get an abort signal for a partition that is assigned to another, which does not wait for them', async () => {
     await append(0, 100)
     const slow = new Arrivals()
     const signals = new Map<number, AbortSignal>()
@@ -106,7 +106,7 @@ describeOn('kafka')('Kafka event log: consumers of one group', () => {
     await second.stop()
   })
 
-  it('have an empty share where there are more of them than partitions', async () => {
+  it('are assigned no partition if there are more of them than partitions', async () => {
     const arrivals = new Arrivals()
     const consumers = []
     for (let n = 0; n < 2; n += 1) {

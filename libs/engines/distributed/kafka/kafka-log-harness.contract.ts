@@ -23,7 +23,7 @@ export function logOptions(options: Partial<KafkaEventLogOptions> = {}): KafkaEv
   }
 }
 
-/** Does something as the brokers' administrator. */
+/** Runs `work` with an admin client. */
 export async function asAdmin<Result>(work: (admin: Admin) => Promise<Result>): Promise<Result> {
   const admin = makeKafka(logOptions()).admin()
   await admin.connect()
@@ -34,7 +34,7 @@ export async function asAdmin<Result>(work: (admin: Admin) => Promise<Result>): 
   }
 }
 
-/** Removes the topics that a log under the prefix has made. */
+/** Removes the topics of the log with this prefix. */
 export async function removeTopics(topicPrefix: string): Promise<void> {
   await asAdmin(async (admin) => {
     const wanted = [...TOPICS, 'log'].map((topic) => topicPrefix + topic)
@@ -43,7 +43,7 @@ export async function removeTopics(topicPrefix: string): Promise<void> {
   })
 }
 
-/** A log of its own, whose topics are removed at its close; which fails where anything went wrong unseen. */
+/** A log of its own. `close` removes its topics, and fails if an error was reported in the background. */
 export async function makeLog(changed: Partial<KafkaEventLogOptions> = {}) {
   const errors: string[] = []
   const onError = (error: unknown, during: string) => errors.push(`${during}: ${String(error)}`)
@@ -62,7 +62,7 @@ export async function makeLog(changed: Partial<KafkaEventLogOptions> = {}) {
       expect(errors).toEqual([])
     },
   }
-  // A broker that has just been started takes a while to serve its first group.
+  // A broker that has just started needs a while to serve its first group.
   const isServed = () => harness.log.committed('group', 'inbox-events').catch(() => null)
   await until('the group to be served', isServed)
   errors.length = 0

@@ -7,16 +7,16 @@ import { makeLog } from './kafka-log-harness.contract.js'
 
 const BOUND_MS = 13_000
 
-describeOn('kafka')('Kafka event log: brokers out of reach', () => {
+describeOn('kafka')('Kafka event log: unavailable brokers', () => {
   it.concurrent.each([
     { how: 'that refuse connections', away: (proxy: KafkaProxy) => proxy.cut() },
-    { how: 'that are silent', away: (proxy: KafkaProxy) => proxy.silence() },
+    { how: 'that do not answer', away: (proxy: KafkaProxy) => proxy.silence() },
   ])(
-    '$how: fails in bounded time, and works by itself once they are back',
+    '$how: requests fail in bounded time, and succeed once the brokers are back',
     async ({ away }) => {
       const proxy = await KafkaProxy.start(kafkaBrokers()[0] ?? '')
-      const told: unknown[] = []
-      const onError = (error: unknown) => told.push(error)
+      const errors: unknown[] = []
+      const onError = (error: unknown) => errors.push(error)
       const harness = await makeLog({ brokers: [proxy.address], onError })
       const { log } = harness
       const arrivals = new Arrivals()
@@ -25,22 +25,22 @@ describeOn('kafka')('Kafka event log: brokers out of reach', () => {
       await arrivals.until(() => arrivals.count >= 1)
 
       await away(proxy)
-      const begunAt = Date.now()
+      const startedAt = Date.now()
       const unavailable = { status: 'rejected', reason: { name: 'LogUnavailableError' } }
       const large = Buffer.alloc(3 << 20)
       const appends = [1, 2, 3, 1].map((partition) =>
         log.append('inbox-events', { ...record(keyIn(partition), 'x'), value: large }),
       )
-      const place = { topic: 'inbox-events', partition: 1, offset: 1, note: 'late' } as const
+      const offset = { topic: 'inbox-events', partition: 1, offset: 1, note: 'late' } as const
       const answers = await Promise.allSettled([
         ...appends,
         log.topology('inbox-events'),
         log.committed('group', 'inbox-events'),
-        consumer.commit([place]),
+        consumer.commit([offset]),
       ])
       expect(answers).toMatchObject(answers.map(() => unavailable))
-      expect(Date.now() - begunAt).toBeLessThan(BOUND_MS)
-      expect(told.length).toBeGreaterThan(0)
+      expect(Date.now() - startedAt).toBeLessThan(BOUND_MS)
+      expect(errors.length).toBeGreaterThan(0)
 
       await proxy.mend()
       await until('an append', () => appendTo(log, 1, 'after').catch(() => null), 30_000)

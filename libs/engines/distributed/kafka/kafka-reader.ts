@@ -7,13 +7,12 @@ import { ANSWER_WITHIN_MS, within } from './kafka-client.js'
 import { isOutOfRange, type Fetched, type KafkaCluster } from './kafka-cluster.js'
 
 const WAIT_MS = 100
-/** After that many empty answers in a row, compaction has left nothing up to the end. */
-const EMPTY_ANSWERS = 2
+/** After this many empty responses in a row, compaction has left no record up to the end. */
+const EMPTY_RESPONSES = 2
 
 /**
- * The records of a range, in batches, without a group. It ends at the range's end, seen or not: compaction may have
- * removed the last records, retention the first. Rejects with LogUnavailableError if Kafka keeps giving
- * nothing of what it should hold.
+ * The records of a range, in batches, without a consumer group. Retention may have removed the first records, and
+ * compaction the last. Rejects with LogUnavailableError if Kafka returns no records for 10 s although it should have some.
  */
 export async function* readRange(
   cluster: KafkaCluster,
@@ -21,32 +20,32 @@ export async function* readRange(
   { partition, first, end }: Pick<PartitionRange, 'partition' | 'first' | 'end'>,
 ): AsyncIterable<StoredRecord[]> {
   let from = first
-  let emptyAnswers = 0
+  let emptyResponses = 0
   let deadline = Date.now() + ANSWER_WITHIN_MS
   while (from < end) {
-    const what = `Kafka could not be read at ${topic}/${partition}/${from}`
-    const fetched = await within(ANSWER_WITHIN_MS, what, fetchOrSkip(cluster, topic, partition, from))
+    const failure = `Kafka could not be read at ${topic}/${partition}/${from}`
+    const fetched = await within(ANSWER_WITHIN_MS, failure, fetchOrSkip(cluster, topic, partition, from))
     const [answer] = fetched.partitions
     if (answer === undefined || answer.next === from) {
       const isAllRemoved = !fetched.isThrottled && answer !== undefined && answer.highWatermark >= end
-      emptyAnswers = isAllRemoved ? emptyAnswers + 1 : 0
-      if (emptyAnswers === EMPTY_ANSWERS) return
+      emptyResponses = isAllRemoved ? emptyResponses + 1 : 0
+      if (emptyResponses === EMPTY_RESPONSES) return
       if (Date.now() > deadline) {
         throw new LogUnavailableError(
-          `Kafka gives no records of ${topic}/${partition} from ${from} on, up to ${end}`,
+          `Kafka returns no records of ${topic}/${partition} from ${from} on, up to ${end}`,
         )
       }
       continue
     }
     const records = answer.records.filter(({ offset }) => offset < end)
     from = answer.next
-    emptyAnswers = 0
+    emptyResponses = 0
     if (records.length > 0) yield records
     deadline = Date.now() + ANSWER_WITHIN_MS
   }
 }
 
-/** If retention has removed the offset, an answer without records that continues at the first one left. */
+/** Fetches records. If retention has removed the offset, the result has no records and continues at the first one left. */
 async function fetchOrSkip(
   cluster: KafkaCluster,
   topic: string,

@@ -3,31 +3,31 @@ import kafkajs, { type Admin } from 'kafkajs'
 import { messageOf } from '#libs/runtime/errors.js'
 import { isDeadLetter, partitionCount, type TopicName } from '#libs/ports/event-log/topics.js'
 
-/** Most bytes of the records of one request, but for a record that is larger and goes alone. */
+/** The maximum bytes of the records of one request. A larger record is sent alone. */
 export const REQUEST_BYTES = 4 << 20
-/** What a record may have beside the mail itself: envelope, seal, attributes. */
-const HEAD_ROOM_BYTES = 1 << 20
+/** The maximum bytes that a record has besides the mail: envelope, seal, attributes. */
+const RECORD_OVERHEAD_BYTES = 1 << 20
 
-// Node doesn't find these names of the CommonJS module in a named import.
+// Node does not export these names of the CommonJS module, so they can't be imported by name.
 const { ConfigResourceTypes, ConfigSource } = kafkajs
 
-const LOOK_EVERY_MS = 20
+const RETRY_MS = 20
 
 export interface TopicSettings {
-  /** Begins the names of topics and of consumer groups. */
+  /** The prefix of the names of topics and consumer groups. */
   topicPrefix: string
-  /** Of inbox-events and inbox-keys; another number than at creation is refused. */
+  /** The number of partitions of a topic that has several. Opening fails if the log was created with another number. */
   partitions: number
-  /** Copies of each record; with 3 or more an append waits for 2. */
+  /** The number of copies of each record. With 3 or more, an append waits for 2. */
   replication: number
-  /** The largest mail; records may be a little larger. */
+  /** The size limit of a mail. Records may be a little larger. */
   maxMessageBytes: number
-  /** How long a record of a topic is kept at least; null for ever. */
+  /** How long a record of a topic is kept at least; null if records are never removed. */
   retentionMs: (topic: TopicName) => number | null
 }
 
 interface WantedTopic {
-  /** As the brokers know it. */
+  /** With the prefix. */
   name: string
   partitions: number
   replication: number
@@ -42,31 +42,33 @@ export function wantedTopic(topic: TopicName, settings: TopicSettings): WantedTo
     config: {
       ...durability(settings.replication),
       ...READABLE,
-      ...(topic === 'inbox-keys' ? COMPACTED : kept(settings.retentionMs(topic))),
-      // It bounds the batch of a partition, not the record.
+      ...(topic === 'inbox-keys' ? COMPACTED : retention(settings.retentionMs(topic))),
+      // Limits a batch of records, not a record.
       'max.message.bytes': String(
-        // A dead letter is a record, however large, with what is said of it.
-        Math.max(settings.maxMessageBytes, REQUEST_BYTES) + (isDeadLetter(topic) ? 2 : 1) * HEAD_ROOM_BYTES,
+        // A dead letter contains a record of any size, and has attributes of its own.
+        Math.max(settings.maxMessageBytes, REQUEST_BYTES) +
+          (isDeadLetter(topic) ? 2 : 1) * RECORD_OVERHEAD_BYTES,
       ),
-      // A sender's wrong clock can't end a record before its time, or keep it.
+      // A wrong clock of a producer must not shorten or extend the retention of a record.
       'message.timestamp.type': 'LogAppendTime',
     },
   }
 }
 
-/** Holds one record for ever: which log this is. */
+/** The topic whose first record identifies the log. */
 export function identityTopic({ topicPrefix, replication }: TopicSettings): WantedTopic {
   return {
     name: `${topicPrefix}log`,
     partitions: 1,
     replication,
-    config: { ...durability(replication), ...READABLE, ...kept(null) },
+    config: { ...durability(replication), ...READABLE, ...retention(null) },
   }
 }
 
 /**
- * kafkajs reads no batch in lz4, snappy or zstd, and such a one holds up all that the same broker is asked for: brokers
- * store none, whatever their own setting says and whoever sent it. Mail is compressed before it is sealed.
+ * kafkajs can't read batches compressed with lz4, snappy or zstd, and such a batch blocks everything requested from the
+ * same broker. With this setting brokers store no compressed batches, even if a producer sends them. Mail is compressed
+ * before it is sealed.
  */
 const READABLE = { 'compression.type': 'uncompressed' } as const
 
@@ -77,21 +79,20 @@ function durability(replication: number) {
   }
 }
 
-function kept(retentionMs: number | null) {
+function retention(retentionMs: number | null) {
   return { 'cleanup.policy': 'delete', 'retention.ms': String(retentionMs ?? -1), 'retention.bytes': '-1' }
 }
 
 /**
- * How soon the brokers' disks lose a record of inbox-keys that another has replaced. A segment ends at the first
- * append after `segment.ms`, is compacted `max.compaction.lag.ms` after its first record at the latest, and the files
- * that held the old record go `file.delete.delay.ms` later: with an append to each partition every few minutes all of
- * it is over within the hour.
+ * Determines how soon a replaced record of inbox-keys is removed from the brokers' disks. A segment ends at the first
+ * append after `segment.ms`. It is compacted at most `max.compaction.lag.ms` after its first record, and its old files are
+ * deleted `file.delete.delay.ms` later. With an append to each partition every few minutes, that takes less than an hour.
  */
 const COMPACTED = {
   'cleanup.policy': 'compact',
   'segment.ms': '600000',
   'max.compaction.lag.ms': '600000',
-  // A key in use that a late record replaced is appended again within seconds: until then it must not be compacted.
+  // A key in use that a late record has replaced is appended again within seconds. It must not be compacted before.
   'min.compaction.lag.ms': '60000',
   'min.cleanable.dirty.ratio': '0.01',
   'delete.retention.ms': '600000',
@@ -99,9 +100,8 @@ const COMPACTED = {
 }
 
 /**
- * Resolves once all topics are there with leaders and as they should be configured; what is there is left or brought
- * up to date, settings of the operator's own are kept. Rejects if one has another number of partitions, or
- * can't be had.
+ * Creates missing topics, and updates the configuration of existing ones. Other settings of the operator are kept. Resolves
+ * once all topics have leaders. Rejects if one has another number of partitions, or can't be created.
  */
 export async function ensureTopics(
   admin: Admin,
@@ -115,15 +115,15 @@ export async function ensureTopics(
     if (count === partitions) continue
     throw new Error(
       `the topic ${name} has ${String(count)} partitions, not ${partitions}; another number would split an ` +
-        `inbox's order: set the number back, or begin anew under another topic prefix`,
+        `inbox's order: restore the number, or start an empty log with another topic prefix`,
     )
   }
-  // As many copies as a topic has: a process that is configured with fewer must not lower what the others rely on.
-  const asTheyAre = topics.map(({ config, replication, ...topic }) => {
+  // Use the actual number of copies: a process configured with fewer must not weaken durability for the others.
+  const withActualCopies = topics.map(({ config, replication, ...topic }) => {
     const copies = found.get(topic.name)?.copies ?? replication
     return { ...topic, config: { ...config, ...durability(copies) } }
   })
-  await alignConfigs(admin, asTheyAre)
+  await alignConfigs(admin, withActualCopies)
 }
 
 async function createMissing(admin: Admin, topics: readonly WantedTopic[]): Promise<void> {
@@ -138,9 +138,9 @@ async function createMissing(admin: Admin, topics: readonly WantedTopic[]): Prom
       })),
     })
   } catch (error) {
-    const refused = (error as { errors?: { type?: string; message: string; topic?: string }[] }).errors
-    const failure = refused?.find(({ type }) => type !== 'TOPIC_ALREADY_EXISTS')
-    if (refused !== undefined && failure === undefined) return
+    const rejected = (error as { errors?: { type?: string; message: string; topic?: string }[] }).errors
+    const failure = rejected?.find(({ type }) => type !== 'TOPIC_ALREADY_EXISTS')
+    if (rejected !== undefined && failure === undefined) return
     if (failure?.type === 'INVALID_REPLICATION_FACTOR') {
       throw new Error(
         `Kafka has too few brokers for ${topics[0]?.replication ?? 0} copies of the topic ${failure.topic ?? ''}: ` +
@@ -155,7 +155,7 @@ async function createMissing(admin: Admin, topics: readonly WantedTopic[]): Prom
 
 interface Layout {
   partitions: number
-  /** Of the partition that has the fewest. */
+  /** The number of copies of the partition that has the fewest. */
   copies: number
 }
 
@@ -165,7 +165,7 @@ async function layoutsOf(
   deadline: number,
 ): Promise<Map<string, Layout>> {
   for (;;) {
-    let fault: unknown = new Error('partitions of the topics have no leader: is a broker missing?')
+    let fault: unknown = new Error('some partitions have no leader: is a broker down?')
     try {
       const found = await admin.fetchTopicMetadata({ topics: topics.map(({ name }) => name) })
       const areLed = found.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
@@ -181,7 +181,7 @@ async function layoutsOf(
       fault = error
     }
     if (Date.now() > deadline) throw fault
-    await pause(LOOK_EVERY_MS)
+    await pause(RETRY_MS)
   }
 }
 
@@ -197,7 +197,7 @@ async function alignConfigs(
     const wanted = topics.find(({ name }) => name === resourceName)?.config ?? {}
     const present = new Map(configEntries.map(({ configName, configValue }) => [configName, configValue]))
     if (Object.entries(wanted).every(([key, value]) => present.get(key) === value)) return []
-    // This request replaces all of a topic's own settings, and those of the operator are to stay.
+    // The request replaces all settings of a topic, so it repeats those of the operator.
     const own = configEntries.filter(({ configSource }) => configSource === ConfigSource.TOPIC_CONFIG)
     const kept = Object.fromEntries(own.map(({ configName, configValue }) => [configName, configValue]))
     const entries = Object.entries({ ...kept, ...wanted }).map(([name, value]) => ({ name, value }))

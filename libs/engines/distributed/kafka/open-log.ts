@@ -11,7 +11,7 @@ import { makeProducer } from './topic-appender.js'
 
 export interface KafkaEventLogOptions extends KafkaClientOptions, TopicSettings {}
 
-/** The connections of a log, for all but its consumers. */
+/** The connections of a log, except those of its consumers. */
 export interface Clients {
   admin: Admin
   producer: Producer
@@ -23,20 +23,20 @@ const LEADERS_WITHIN_MS = 10_000
 const SETTLED_WITHIN_MS = 8_000
 
 /**
- * Connects, makes what is missing of the log, and resolves with its id. Rejects within 20 s, with what to do, if the
- * brokers can't be reached, don't give what is asked for, or hold a log with another number of partitions.
+ * Connects, creates missing topics, and resolves with the id of the log. Rejects within 20 s, with what to do, if the
+ * brokers can't be reached, reject a request, or have a log with another number of partitions.
  */
 export async function openLog(options: KafkaEventLogOptions): Promise<{ clients: Clients; logId: string }> {
   const kafka = makeKafka(options)
   const clients = { admin: kafka.admin(), producer: makeProducer(kafka), cluster: new KafkaCluster(kafka) }
-  const what = `the event log on Kafka (${options.brokers.join(', ')}) can't be opened`
+  const failure = `the event log on Kafka (${options.brokers.join(', ')}) can't be opened`
   try {
-    return { clients, logId: await within(OPEN_WITHIN_MS, what, connectAndFind(clients, options)) }
+    return { clients, logId: await within(OPEN_WITHIN_MS, failure, connectAndFind(clients, options)) }
   } catch (error) {
-    disconnect(clients).catch((failure: unknown) => options.onError(failure, 'disconnecting from Kafka'))
-    // Nothing has been appended that might be in doubt: it is a start that failed.
+    disconnect(clients).catch((fault: unknown) => options.onError(fault, 'disconnecting from Kafka'))
+    // Report the cause: no append can be in doubt at the start.
     const cause = error instanceof LogUnavailableError ? error.cause : error
-    throw new Error(`${what}: ${connectionFault(cause, options)}`, { cause: error })
+    throw new Error(`${failure}: ${connectionFault(cause, options)}`, { cause: error })
   }
 }
 
@@ -47,11 +47,11 @@ export async function disconnect({ admin, producer, cluster }: Clients): Promise
 async function connectAndFind(clients: Clients, options: KafkaEventLogOptions): Promise<string> {
   await clients.admin.connect()
   await clients.producer.connect()
-  // Another process may just have made the topics, and this one asks a broker that has not heard of them.
+  // Another process may have just created the topics, and this broker may not know of them yet.
   return onceSettled(SETTLED_WITHIN_MS, () => findLog(clients, options))
 }
 
-/** The log's id, once all its topics are there and served. Harmless to repeat. */
+/** Resolves with the log's id once all its topics exist and have leaders. Idempotent. */
 async function findLog(clients: Clients, options: KafkaEventLogOptions): Promise<string> {
   const { admin, cluster } = clients
   const identity = identityTopic(options)
@@ -60,25 +60,25 @@ async function findLog(clients: Clients, options: KafkaEventLogOptions): Promise
   if (partitions !== options.partitions) {
     throw new Error(
       `it has ${partitions} partitions, not ${options.partitions}; another number would split an inbox's order: ` +
-        `set KAFKA_PARTITIONS=${partitions}, or begin anew under another topic prefix`,
+        `set KAFKA_PARTITIONS=${partitions}, or start an empty log with another topic prefix`,
     )
   }
   const topics = TOPICS.map((topic) => wantedTopic(topic, options))
   await ensureTopics(admin, topics, LEADERS_WITHIN_MS)
-  // A leader may be named before it serves; it answers once it does.
+  // A leader may be elected before it serves requests, so wait until each answers.
   await Promise.all(topics.map(({ name }) => cluster.offsets(name)))
   return logId
 }
 
 interface LogIdentity {
   logId: string
-  /** Of the topics that have several. */
+  /** The number of partitions of the topics that have several. */
   partitions: number
 }
 
 /**
- * Which log this is: the first record of its topic, for ever. If there is none, each process that starts appends one,
- * and all then read which came first.
+ * Resolves with the identity of the log: the first record of a topic that is never pruned. If there is none, each process
+ * that starts appends one, and all processes then read the first.
  */
 async function findIdentity(
   { cluster, producer }: Clients,
@@ -90,7 +90,8 @@ async function findIdentity(
   const value = JSON.stringify({ log_id: randomUUID(), partitions })
   await producer.send({ topic, acks: -1, messages: [{ partition: 0, key: 'log', value }] })
   const written = await readIdentity(cluster, topic)
-  if (written === null) throw new Error(`the topic ${topic} does not give back the record that it took`)
+  if (written === null)
+    throw new Error(`the topic ${topic} does not return the record that was appended to it`)
   return written
 }
 
@@ -99,28 +100,30 @@ async function readIdentity(cluster: KafkaCluster, topic: string): Promise<LogId
   if (first === end) return null
   const { partitions } = await cluster.fetchOne(topic, { partition: 0, offset: first }, 1_000)
   const [record] = partitions.flatMap(({ records }) => records)
-  if (record === undefined) throw new Error(`the topic ${topic} has records and gives none`)
+  if (record === undefined) throw new Error(`the topic ${topic} has records, but returns none`)
   try {
     const identity = JSON.parse(Buffer.from(record.value).toString()) as Record<string, unknown>
     const { log_id: logId, partitions: count } = identity
     if (typeof logId === 'string' && typeof count === 'number') return { logId, partitions: count }
   } catch {
-    // The error below says what it should have been.
+    // Fall through to the error below.
   }
-  throw new Error(`the first record of the topic ${topic} is not a log's identity: is the topic another's?`)
+  throw new Error(
+    `the first record of the topic ${topic} is not the identity of a log: does another application use the topic?`,
+  )
 }
 
-/** What brokers answer for a while after a topic was made or a broker lost: not all have heard of it yet. */
+/** Errors of brokers for a while after a topic was created or a broker was lost, until all brokers know. */
 const SETTLING = new Set([
   'UNKNOWN_TOPIC_OR_PARTITION',
   'LEADER_NOT_AVAILABLE',
   'NOT_LEADER_FOR_PARTITION',
   'NOT_CONTROLLER',
 ])
-const AGAIN_AFTER_MS = 100
+const RETRY_MS = 100
 const MAX_CAUSES = 5
 
-/** Does what can be repeated until brokers agree on what there is; past the time it rejects with what they say. */
+/** Repeats `work` while brokers have not settled. After `withinMs` it rejects with the last error. */
 export async function onceSettled<Result>(withinMs: number, work: () => Promise<Result>): Promise<Result> {
   const deadline = Date.now() + withinMs
   for (;;) {
@@ -129,11 +132,11 @@ export async function onceSettled<Result>(withinMs: number, work: () => Promise<
     } catch (error) {
       if (!isSettling(error) || Date.now() > deadline) throw error
     }
-    await pause(AGAIN_AFTER_MS)
+    await pause(RETRY_MS)
   }
 }
 
-/** Whether it, or what it came from, says that brokers do not agree yet. */
+/** Whether an error or one of its causes means that the brokers have not settled yet. */
 export function isSettling(error: unknown): boolean {
   let cause = error
   for (let depth = 0; depth < MAX_CAUSES && typeof cause === 'object' && cause !== null; depth += 1) {

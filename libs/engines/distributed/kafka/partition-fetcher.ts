@@ -1,43 +1,44 @@
 import type { PartitionSource } from '#libs/ports/event-log/partition-loop.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
-import { isOutOfRange, type Fetched, type KafkaCluster, type Wanted } from './kafka-cluster.js'
+import { isOutOfRange, type Fetched, type FetchPosition, type KafkaCluster } from './kafka-cluster.js'
 
 type Following = Awaited<ReturnType<PartitionSource['next']>>
 
 /** A reader of one partition that waits for records. */
-interface Reader extends Wanted {
+interface Reader extends FetchPosition {
   resolve: (following: Following) => void
 }
 
-/** How long a broker holds an answer back for records to come. */
+/** How long a broker waits for records before it answers. */
 const WAIT_MS = 250
-/** The same while a reader handles records: it may want more before the answer comes. */
+/** The same while readers handle records, because they may request more before the answer. */
 const BUSY_WAIT_MS = 50
-/** How long the next request waits for the readers that were given records, so that it asks for their partitions too. */
+/** How long the next request waits for readers that are handling records, so that it includes their partitions. */
 const GRACE_MS = 20
-/** How long a partition that can't be read is left out of requests. */
-const LEFT_OUT_MS = 5_000
-const FETCH_AGAIN = { firstMs: 100, mostMs: 2_000 }
+/** How long a partition that can't be read is excluded from requests. */
+const EXCLUDED_MS = 5_000
+const FETCH_BACKOFF = { firstMs: 100, mostMs: 2_000 }
 
 /**
- * Fetches for all readers that want records, one request per broker at a time. kafkajs's own fetching waits for the
- * handling of all that a broker gave before it asks that broker again: one slow partition would block the others.
+ * Fetches records for all waiting readers, with one request at a time to each broker. kafkajs's own consumer sends the next
+ * request to a broker only after all records of the last response are handled, so that one slow partition would block the
+ * others.
  */
 export class PartitionFetcher {
-  private readonly wanting = new Map<number, Reader>()
-  /** Partitions whose readers were given records and have not come back for more. */
+  private readonly waiting = new Map<number, Reader>()
+  /** Partitions whose readers are handling records. */
   private readonly handling = new Set<number>()
-  /** Requests under way, and the pauses after them, by broker. */
-  private readonly asked = new Map<string, Promise<void>>()
-  /** Partitions of an answer that could not be read: each is asked for alone until it is known which one it was. */
+  /** Requests in progress, including the pauses after them, by node id. */
+  private readonly requests = new Map<string, Promise<void>>()
+  /** Partitions of a response that could not be decoded. Each is requested alone, to find the one with the fault. */
   private readonly suspects = new Set<number>()
-  /** Partitions that can't be read, with the timer after which they are tried again. */
-  private readonly leftOut = new Map<number, NodeJS.Timeout>()
+  /** Partitions that can't be read, with the timer after which they are requested again. */
+  private readonly excluded = new Map<number, NodeJS.Timeout>()
   private readonly stopping = new AbortController()
-  private readonly again = new GrowingPause(FETCH_AGAIN)
-  /** Resolves the pause that waits for readers to come back. */
-  private allBack: () => void = () => undefined
+  private readonly backoff = new GrowingPause(FETCH_BACKOFF)
+  /** Ends the pause that waits for readers to finish. */
+  private onAllHandled: () => void = () => undefined
 
   constructor(
     private readonly cluster: KafkaCluster,
@@ -45,34 +46,34 @@ export class PartitionFetcher {
     private readonly onError: (error: unknown) => void,
   ) {}
 
-  /** As PartitionSource.next. */
+  /** Implements PartitionSource.next. */
   async next(partition: number, offset: number, signal: AbortSignal): Promise<Following> {
     if (signal.aborted) return null
     const { promise, resolve } = Promise.withResolvers<Following>()
     const reader: Reader = { partition, offset, resolve }
     const drop = () => {
-      if (this.wanting.get(partition) === reader) this.wanting.delete(partition)
+      if (this.waiting.get(partition) === reader) this.waiting.delete(partition)
       resolve(null)
     }
     signal.addEventListener('abort', drop, { once: true })
-    this.wanting.set(partition, reader)
+    this.waiting.set(partition, reader)
     this.release(partition)
-    this.askAll()
+    this.fetchAll()
     const following = await promise
     signal.removeEventListener('abort', drop)
     return following
   }
 
-  /** The records that the partition's reader was given are handled, or given up. */
+  /** Must be called when a reader has handled or abandoned its records. */
   release(partition: number): void {
     this.handling.delete(partition)
-    if (this.handling.size === 0) this.allBack()
+    if (this.handling.size === 0) this.onAllHandled()
   }
 
   async stop(): Promise<void> {
     this.stopping.abort()
-    for (const timer of this.leftOut.values()) clearTimeout(timer)
-    await Promise.all(this.asked.values())
+    for (const timer of this.excluded.values()) clearTimeout(timer)
+    await Promise.all(this.requests.values())
     await this.cluster.close()
   }
 
@@ -80,99 +81,98 @@ export class PartitionFetcher {
     return this.stopping.signal.aborted
   }
 
-  private askAll(): void {
+  private fetchAll(): void {
     if (this.isStopped()) return
-    const wanted = [...this.wanting.values()].filter(({ partition }) => !this.leftOut.has(partition))
-    for (const [nodeId, ofBroker] of this.cluster.byLeader(this.topic, wanted)) {
-      if (this.asked.has(nodeId)) continue
+    const readers = [...this.waiting.values()].filter(({ partition }) => !this.excluded.has(partition))
+    for (const [nodeId, ofBroker] of this.cluster.byLeader(this.topic, readers)) {
+      if (this.requests.has(nodeId)) continue
       const suspect = ofBroker.find(({ partition }) => this.suspects.has(partition))
-      const asking = suspect === undefined ? ofBroker : [suspect]
-      const answered = this.ask(nodeId, asking)
-        .catch((error: unknown) => this.recover(error, asking))
+      const requested = suspect === undefined ? ofBroker : [suspect]
+      const request = this.fetch(nodeId, requested)
+        .catch((error: unknown) => this.recover(error, requested))
         .finally(() => {
-          this.asked.delete(nodeId)
-          this.askAll()
+          this.requests.delete(nodeId)
+          this.fetchAll()
         })
         .catch(this.onError)
-      this.asked.set(nodeId, answered)
+      this.requests.set(nodeId, request)
     }
   }
 
-  private async ask(nodeId: string, wanted: readonly Reader[]): Promise<void> {
+  private async fetch(nodeId: string, readers: readonly Reader[]): Promise<void> {
     const waitMs = this.handling.size > 0 || this.suspects.size > 0 ? BUSY_WAIT_MS : WAIT_MS
-    const askedAt = Date.now()
-    const fetched = await this.cluster.fetch(nodeId, this.topic, wanted, waitMs)
-    this.again.reset()
-    for (const { partition } of wanted) this.suspects.delete(partition)
-    const hasGiven = this.give(fetched, wanted)
-    if (hasGiven) {
+    const requestedAt = Date.now()
+    const fetched = await this.cluster.fetch(nodeId, this.topic, readers, waitMs)
+    this.backoff.reset()
+    for (const { partition } of readers) this.suspects.delete(partition)
+    if (this.deliver(fetched, readers)) {
       await this.pauseFor(GRACE_MS, true)
     } else {
-      // A broker that has nothing takes its time to say so, unless what it has is empty batches.
-      const leftMs = askedAt + waitMs - Date.now()
+      // A broker without records answers after `waitMs`, but at once if it has empty batches.
+      const leftMs = requestedAt + waitMs - Date.now()
       if (leftMs > 0) await this.pauseFor(leftMs, false)
     }
   }
 
-  /** Whether a reader was given records. */
-  private give(fetched: Fetched, asked: readonly Reader[]): boolean {
+  /** Passes records to their readers. Returns whether there were any. */
+  private deliver(fetched: Fetched, readers: readonly Reader[]): boolean {
     if (this.isStopped()) return false
-    let hasGiven = false
+    let hasDelivered = false
     for (const { partition, from, records, next } of fetched.partitions) {
-      const wanted = asked.find((each) => each.partition === partition)
-      if (wanted === undefined || this.wanting.get(partition) !== wanted || next === from) continue
-      this.wanting.delete(partition)
+      const reader = readers.find((each) => each.partition === partition)
+      if (reader === undefined || this.waiting.get(partition) !== reader || next === from) continue
+      this.waiting.delete(partition)
       this.handling.add(partition)
-      wanted.resolve({ records, next })
-      hasGiven = true
+      reader.resolve({ records, next })
+      hasDelivered = true
     }
-    return hasGiven
+    return hasDelivered
   }
 
-  private async pauseFor(ms: number, untilBack: boolean): Promise<void> {
+  private async pauseFor(ms: number, untilAllHandled: boolean): Promise<void> {
     const early = new AbortController()
     const pause = pauseUntilAborted(ms, AbortSignal.any([early.signal, this.stopping.signal]))
-    if (untilBack) this.allBack = () => early.abort()
+    if (untilAllHandled) this.onAllHandled = () => early.abort()
     await pause
   }
 
-  private async recover(error: unknown, asked: readonly Wanted[]): Promise<void> {
+  private async recover(error: unknown, requested: readonly FetchPosition[]): Promise<void> {
     if (this.isStopped()) return
     if (isOutOfRange(error)) {
       const { partition } = error as { partition?: unknown }
-      const wanted = this.wanting.get(Number(partition))
-      this.wanting.delete(Number(partition))
-      wanted?.resolve('out-of-range')
+      const reader = this.waiting.get(Number(partition))
+      this.waiting.delete(Number(partition))
+      reader?.resolve('out-of-range')
       return
     }
-    if (isUnreadable(error)) {
-      const [first, ...others] = asked
-      if (others.length > 0) for (const { partition } of asked) this.suspects.add(partition)
-      else if (first !== undefined) this.leaveOut(first, error)
+    if (isUndecodable(error)) {
+      const [first, ...others] = requested
+      if (others.length > 0) for (const { partition } of requested) this.suspects.add(partition)
+      else if (first !== undefined) this.exclude(first, error)
       return
     }
     this.onError(error)
-    await this.again.wait(this.stopping.signal)
+    await this.backoff.wait(this.stopping.signal)
     if (!this.isStopped()) await this.cluster.recover(error).catch(this.onError)
   }
 
-  /** Only this partition stops: what the broker gives of the others can be read. */
-  private leaveOut({ partition, offset }: Wanted, cause: unknown): void {
+  /** Excludes a partition from requests for a while, so that the others can be read. */
+  private exclude({ partition, offset }: FetchPosition, cause: unknown): void {
     this.suspects.delete(partition)
     this.onError(
       new Error(`${this.topic}/${partition} can't be read from ${offset} on: ${messageOf(cause)}`, { cause }),
     )
     const timer = setTimeout(() => {
-      this.leftOut.delete(partition)
+      this.excluded.delete(partition)
       this.suspects.add(partition)
-      this.askAll()
-    }, LEFT_OUT_MS)
-    this.leftOut.set(partition, timer)
+      this.fetchAll()
+    }, EXCLUDED_MS)
+    this.excluded.set(partition, timer)
   }
 }
 
-/** What kafkajs's decoding, Node's buffers and zlib say of bytes that are not what they should be. */
-const DECODING_FAILURES: ReadonlySet<unknown> = new Set([
+/** The names of the errors that kafkajs and Node throw for malformed bytes. Errors of zlib have a code. */
+const DECODING_ERRORS: ReadonlySet<unknown> = new Set([
   'KafkaJSNotImplemented',
   'KafkaJSPartialMessageError',
   'KafkaJSUnsupportedMagicByteInMessageSet',
@@ -182,8 +182,8 @@ const DECODING_FAILURES: ReadonlySet<unknown> = new Set([
   'TypeError',
 ])
 
-/** The broker gave a damaged batch, or one in a compression that kafkajs has not. */
-function isUnreadable(error: unknown): boolean {
+/** Whether a batch is damaged, or compressed in a way that kafkajs does not support. */
+function isUndecodable(error: unknown): boolean {
   const { name, code } = error as { name?: unknown; code?: unknown }
-  return DECODING_FAILURES.has(name) || (typeof code === 'string' && code.startsWith('Z_'))
+  return DECODING_ERRORS.has(name) || (typeof code === 'string' && code.startsWith('Z_'))
 }

@@ -11,35 +11,35 @@ import { REQUEST_BYTES } from './kafka-topics.js'
 interface Append {
   record: LogRecord
   partition: number
-  /** The caller's promise was rejected: the record is not known to be durable. */
-  isGivenUp: boolean
-  /** Why it was not taken the last time that it was sent. */
+  /** Whether the caller's promise was rejected, so that the record need not be sent any more. */
+  hasTimedOut: boolean
+  /** Why the last attempt to send it failed. */
   failure: unknown
 }
 
 interface Lane {
   batcher: Batcher<Append, Position>
-  /** Appends that are not settled. */
+  /** The number of appends that are not settled. */
   count: number
 }
 
 const BATCH = { maxItems: 2_000, maxBatchBytes: REQUEST_BYTES, maxQueuedBytes: 128 << 20, sizeOf }
 const RECORD_OVERHEAD_BYTES = 64
-const SEND_AGAIN_MS = 200
-/** The brokers' own bound on copying to replicas. */
-const REPLICATE_WITHIN_MS = 5_000
-/** No request of kafkajs takes that long, all its timeouts together. */
-const SEND_WITHIN_MS = 60_000
+const RETRY_MS = 200
+/** The timeout of the brokers for replication. */
+const REPLICATION_TIMEOUT_MS = 5_000
+/** Longer than all timeouts of a request in kafkajs together. */
+const SEND_TIMEOUT_MS = 60_000
 
 /**
- * Appends the records of one topic in the order in which they came: one request at a time is under way for a
- * partition, and it is sent again before any later one. So the order holds without kafkajs's idempotent producer,
- * which would have to retry for ever. What is sent again may be on the log twice, which readers must tolerate
- * anyway; the position given is that of the copy that was acknowledged.
+ * Appends the records of one topic in the order of the calls. Only one request is in progress for a partition, and it is
+ * retried before the next one is sent. That keeps the order without kafkajs's idempotent producer, which would have to
+ * retry for ever. A record that is sent again may be on the log twice, which readers must tolerate anyway. The position
+ * returned is that of the copy that was acknowledged.
  *
- * One request carries all partitions, and kafkajs reports its failure as a whole. If it fails, each partition's
- * records get a lane of their own, with what comes after them, until it is empty: a partition without a leader holds
- * up no other, and what the others took is not sent more than once again.
+ * A request contains records of all partitions, and kafkajs reports its failure as a whole. If it fails, the records of
+ * each partition, and later ones, are sent in a separate lane until the lane is empty. Thus a partition without a leader
+ * delays no other, and records that other partitions have appended are sent again at most once.
  */
 export class TopicAppender {
   private readonly batcher: Batcher<Append, Position | Promise<Position>>
@@ -53,16 +53,16 @@ export class TopicAppender {
     this.batcher = new Batcher({ ...BATCH, write: (appends) => this.write(appends) })
   }
 
-  /** Rejects with LogUnavailableError 10 s after the call at the latest; the record may be on the log then. */
+  /** Rejects with LogUnavailableError after 10 s at the latest. The record may be on the log nevertheless. */
   append(record: LogRecord): Promise<Position> {
     const { promise, resolve, reject } = Promise.withResolvers<Position>()
     const partition = partitionOf(record.key, partitionCount(this.topic, this.options.partitions))
-    const append: Append = { record, partition, isGivenUp: false, failure: null }
+    const append: Append = { record, partition, hasTimedOut: false, failure: null }
     const timer = setTimeout(() => {
-      append.isGivenUp = true
+      append.hasTimedOut = true
       const { failure: cause } = append
-      const reason = cause === null ? 'it gave no answer' : messageOf(cause)
-      const text = `${this.topic}/${partition} took no record within ${ANSWER_WITHIN_MS / 1_000} s: ${reason}`
+      const reason = cause === null ? 'no answer' : messageOf(cause)
+      const text = `no record was appended to ${this.topic}/${partition} within ${ANSWER_WITHIN_MS / 1_000} s: ${reason}`
       reject(new LogUnavailableError(text, { cause }))
     }, ANSWER_WITHIN_MS)
     this.batcher
@@ -72,21 +72,21 @@ export class TopicAppender {
     return promise
   }
 
-  /** Waits for the appends under way, and takes no other. */
+  /** Waits for the appends in progress, and accepts no more. */
   async close(): Promise<void> {
     await this.batcher.close()
     await Promise.all([...this.lanes.values()].map(({ batcher }) => batcher.close()))
   }
 
-  /** Positions in the order of the appends, or the promises of them. */
+  /** Returns the positions, or promises of them, in the order of the appends. */
   private async write(appends: readonly Append[]): Promise<(Position | Promise<Position> | undefined)[]> {
-    const inTurn = appends.filter(({ partition, isGivenUp }) => !isGivenUp && !this.lanes.has(partition))
+    const direct = appends.filter(({ partition, hasTimedOut }) => !hasTimedOut && !this.lanes.has(partition))
     let positions: ReadonlyMap<Append, Position> = new Map()
     try {
-      if (inTurn.length > 0) positions = await this.send(inTurn)
+      if (direct.length > 0) positions = await this.send(direct)
     } catch (error) {
-      // Each partition's lane tries it again.
-      for (const append of inTurn) append.failure = error
+      // The lane of each partition retries it.
+      for (const append of direct) append.failure = error
     }
     return appends.map((append) => positions.get(append) ?? this.inLane(append))
   }
@@ -110,15 +110,15 @@ export class TopicAppender {
 
   private async writeInLane(appends: readonly Append[]): Promise<(Position | undefined)[]> {
     for (;;) {
-      const wanted = appends.filter(({ isGivenUp }) => !isGivenUp)
-      if (wanted.length === 0) throw new Error('given up before Kafka could be reached')
+      const pending = appends.filter(({ hasTimedOut }) => !hasTimedOut)
+      if (pending.length === 0) throw new Error('timed out before Kafka could be reached')
       try {
-        const positions = await this.send(wanted)
+        const positions = await this.send(pending)
         return appends.map((append) => positions.get(append))
       } catch (error) {
-        if (isRefused(error)) throw error
-        for (const append of wanted) append.failure = error
-        await pause(SEND_AGAIN_MS)
+        if (isPermanent(error)) throw error
+        for (const append of pending) append.failure = error
+        await pause(RETRY_MS)
       }
     }
   }
@@ -127,7 +127,7 @@ export class TopicAppender {
     const sent = this.producer.send({
       topic: this.options.topicPrefix + this.topic,
       acks: -1,
-      timeout: REPLICATE_WITHIN_MS,
+      timeout: REPLICATION_TIMEOUT_MS,
       messages: appends.map(({ record, partition }) => ({
         partition,
         key: record.key,
@@ -135,7 +135,7 @@ export class TopicAppender {
         value: asBuffer(record.value),
       })),
     })
-    const acknowledged = await within(SEND_WITHIN_MS, `Kafka took nothing for ${this.topic}`, sent)
+    const acknowledged = await within(SEND_TIMEOUT_MS, `Kafka did not append to ${this.topic}`, sent)
     const next = new Map<number, number>()
     for (const { partition, errorCode, baseOffset } of acknowledged) {
       if (errorCode === 0 && baseOffset !== undefined) next.set(partition, Number(baseOffset))
@@ -151,7 +151,7 @@ export class TopicAppender {
   }
 }
 
-/** A producer as the appenders need it: it sends to the partition that each record names, and does not retry. */
+/** Creates a producer for appenders. It sends each record to the partition that the record names, and does not retry. */
 export function makeProducer(kafka: Kafka): Producer {
   return kafka.producer({
     allowAutoTopicCreation: false,
@@ -164,8 +164,8 @@ export function makeProducer(kafka: Kafka): Producer {
   })
 }
 
-/** The brokers won't ever take it: it is too large, say. Whatever else fails may pass. */
-function isRefused(error: unknown): boolean {
+/** Whether the brokers will always reject the request, for example because a record is too large. */
+function isPermanent(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof kafkajs.KafkaJSProtocolError && !cause.retriable) return true
   }
