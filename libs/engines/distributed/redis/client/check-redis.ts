@@ -1,13 +1,13 @@
 import { Cluster, type Redis } from 'ioredis'
 import { answerOf } from './answer.js'
-import { reasonOf, refusalOf, RedisSetupError } from './connection-fault.js'
+import { accessFault, reasonOf, RedisSetupError } from './connection-fault.js'
 import type { RedisClient } from './redis-client.js'
 
-const LEAST_VERSION = 7
+const MIN_VERSION = 7
 
 /**
- * Resolves if every master is fit to hold Mayfly's state, and every replica that answers is fit to replace one.
- * Otherwise rejects with RedisSetupError, which names each fault and what to do about it.
+ * Checks the version and configuration of every master, and of every replica that answers, since it may replace a master.
+ * Rejects with RedisSetupError, which names each fault and what to do about it.
  */
 export async function checkRedis(client: RedisClient): Promise<void> {
   const isCluster = client instanceof Cluster
@@ -17,7 +17,7 @@ export async function checkRedis(client: RedisClient): Promise<void> {
     ...masters.map(async (node) => {
       const info = await infoOf(node)
       return typeof info === 'string'
-        ? [`${placeOf(node)} gives no answer: ${info}`]
+        ? [`${addressOf(node)} does not answer: ${info}`]
         : faultsIn(info, node, isCluster)
     }),
     ...replicas.map((node) => faultsOfMember(node)),
@@ -27,7 +27,7 @@ export async function checkRedis(client: RedisClient): Promise<void> {
   if (all.length > 0) throw new RedisSetupError(all.join('; '))
 }
 
-/** Reports each node that joins a Cluster later and is not fit for it, at each connection to it. */
+/** Checks each node that joins a Cluster later, after every connection to it, and reports its faults. */
 export function watchJoining(client: RedisClient, onFault: (error: RedisSetupError) => void): void {
   if (!(client instanceof Cluster)) return
   client.on('+node', (node: Redis) => {
@@ -40,7 +40,7 @@ export function watchJoining(client: RedisClient, onFault: (error: RedisSetupErr
   })
 }
 
-/** Of a node of a Cluster in whichever part; none if it does not answer. */
+/** The faults of a master or replica of a Cluster; none if it does not answer. */
 async function faultsOfMember(node: Redis): Promise<string[]> {
   const info = await infoOf(node)
   return typeof info === 'string' ? [] : faultsIn({ ...info, role: 'master' }, node, true)
@@ -48,11 +48,11 @@ async function faultsOfMember(node: Redis): Promise<string[]> {
 
 type Info = Partial<Record<string, string>>
 
-/** What INFO says, or why it was not answered. */
+/** The fields of INFO, or the reason why there was no answer. */
 async function infoOf(node: Redis): Promise<Info | string> {
-  const reason = (error: unknown) => refusalOf(error) ?? reasonOf(error)
+  const reason = (error: unknown) => accessFault(error) ?? reasonOf(error)
   try {
-    // INFO shows the policy even if CONFIG is not allowed, as on hosted servers.
+    // INFO contains the policy. CONFIG may not be allowed, as on hosted servers.
     return fieldsOf(
       await answerOf(
         () => node.info(),
@@ -64,26 +64,28 @@ async function infoOf(node: Redis): Promise<Info | string> {
   }
 }
 
-function placeOf(node: Redis): string {
+function addressOf(node: Redis): string {
   return `Redis at ${node.options.host ?? ''}:${node.options.port ?? ''}`
 }
 
 function faultsIn(info: Info, node: Redis, isOfCluster: boolean): string[] {
-  const place = placeOf(node)
+  const address = addressOf(node)
   const { redis_version: version = '', maxmemory_policy: policy, role, cluster_enabled: cluster } = info
   const faults: string[] = []
-  if (Number.parseInt(version) < LEAST_VERSION) {
-    faults.push(`${place} is version ${version}: version ${LEAST_VERSION} or later is needed`)
+  if (Number.parseInt(version) < MIN_VERSION) {
+    faults.push(`${address} has version ${version}: version ${MIN_VERSION} or later is required`)
   }
   if (policy !== 'noeviction') {
     faults.push(
-      `${place} has maxmemory-policy ${policy ?? 'unknown'} and may drop what Mayfly keeps there: ` +
+      `${address} has maxmemory-policy ${policy ?? 'unknown'} and may evict Mayfly's keys: ` +
         'set `maxmemory-policy noeviction`',
     )
   }
-  if (role !== 'master') faults.push(`${place} is a replica: give the address of its master in REDIS_URL`)
+  if (role !== 'master') faults.push(`${address} is a replica: set REDIS_URL to the address of its master`)
   if (cluster === '1' && !isOfCluster) {
-    faults.push(`${place} is a node of a Cluster: give several of its nodes in REDIS_URL, with commas`)
+    faults.push(
+      `${address} is a node of a Cluster: set REDIS_URL to several of its nodes, separated by commas`,
+    )
   }
   return faults
 }

@@ -7,36 +7,36 @@ const TLS_SETTINGS = {
   own: { cert: 'REDIS_TLS_CERT', key: 'REDIS_TLS_KEY' },
 } as const
 
-/** How it was spoken to. */
-interface Spoken {
-  isSecured: boolean
+/** How the client connected. */
+interface ConnectionKind {
+  usesTls: boolean
   hasCertificate: boolean
 }
 
-/** Why a Redis could not be used from the start, and which setting to check, if it is one. */
-export function connectionFault(error: unknown, { isSecured, hasCertificate }: Spoken): string {
+/** Describes why the first connection to Redis failed, with the setting to check if there is one. */
+export function connectionFault(error: unknown, { usesTls, hasCertificate }: ConnectionKind): string {
   const reason = reasonOf(error).trim()
-  const known = refusalOf(error) ?? tlsFault(error, TLS_SETTINGS)
+  const known = accessFault(error) ?? tlsFault(error, TLS_SETTINGS)
   if (known !== null) return known
   if (
     /ECONNRESET|ETIMEDOUT|no answer within|closed|hang up|wrong version number|before secure TLS/i.test(
       reason,
     )
   ) {
-    if (!isSecured) return `${reason}: does this port want TLS? Look at REDIS_URL`
-    const certificate = hasCertificate ? ', and does it take REDIS_TLS_CERT' : ''
-    return `${reason}: does this port speak TLS${certificate}? Look at REDIS_URL`
+    if (!usesTls) return `${reason}: does this port require TLS? Check REDIS_URL`
+    const certificate = hasCertificate ? ', and does it accept REDIS_TLS_CERT' : ''
+    return `${reason}: does this port use TLS${certificate}? Check REDIS_URL`
   }
   return reason
 }
 
-/** What Redis holds against the user, and what to do; null if the error is another. */
-export function refusalOf(error: unknown): string | null {
+/** Describes why Redis rejects the user, and what to do; null for any other error. */
+export function accessFault(error: unknown): string | null {
   const reason = reasonOf(error)
-  if (/^WRONGPASS/.test(reason)) return 'it refuses the user and the password in REDIS_URL'
-  if (/^NOAUTH/.test(reason)) return 'it asks for a password: write user and password in REDIS_URL'
+  if (/^WRONGPASS/.test(reason)) return 'the user or password in REDIS_URL is wrong'
+  if (/^NOAUTH/.test(reason)) return 'a password is required: add the user and password to REDIS_URL'
   if (/^NOPERM/.test(reason)) {
-    return `the user in REDIS_URL lacks a right that docs/distributed.md lists (Redis's ACL): ${reason}`
+    return `the user in REDIS_URL lacks a permission listed in docs/distributed.md (Redis's ACL): ${reason}`
   }
   return null
 }
@@ -46,7 +46,7 @@ export function reasonOf(error: unknown): string {
   return messageOf(error)
 }
 
-/** Redis can't be used as it is: an operator's affair. The message says what to do. */
+/** Redis can't be used as it is configured. The message says what to do. */
 export class RedisSetupError extends Error {
   override readonly name = 'RedisSetupError'
 }

@@ -30,7 +30,7 @@ afterEach(async () => {
 })
 
 describeOn('redis')('one Redis', () => {
-  it('is opened, named, and found fit', async () => {
+  it('is connected to with a name, and passes the check', async () => {
     const client = await open(redisUrl())
     await checkRedis(client)
     expect(await client.client('GETNAME')).toBe('mayfly-test')
@@ -38,21 +38,23 @@ describeOn('redis')('one Redis', () => {
 })
 
 describeOn('redis-cluster')('a Redis Cluster', () => {
-  it('is opened and found fit', async () => {
+  it('is connected to, and passes the check', async () => {
     const client = await open(...redisClusterUrls())
     await checkRedis(client)
     await client.set('test-{of}.cluster', '1', 'PX', 1_000)
     expect(await client.get('test-{of}.cluster')).toBe('1')
   })
 
-  it('is refused by the address of one node', async () => {
+  it('is rejected if only one node is configured', async () => {
     const client = await open(redisClusterUrls()[0] ?? '')
-    await expect(checkRedis(client)).rejects.toThrow(/a node of a Cluster: give several of its nodes/)
+    await expect(checkRedis(client)).rejects.toThrow(
+      /a node of a Cluster: set REDIS_URL to several of its nodes/,
+    )
   })
 
-  it('has no database but the first', async () => {
+  it('is rejected with a database other than 0', async () => {
     const [first = '', ...others] = redisClusterUrls()
-    await expect(open(`${first}/3`, ...others)).rejects.toThrow('database 0 alone')
+    await expect(open(`${first}/3`, ...others)).rejects.toThrow('only database 0')
   })
 })
 
@@ -64,22 +66,22 @@ describeWith('redis-cli')('a Redis Cluster of its own', () => {
   })
   afterAll(() => cluster.dispose())
 
-  it('that is joined by a node which may evict keys is told of, and refused at the next start', async () => {
+  it('is reported if a node that may evict keys joins it, and rejected at the next start', async () => {
     const client = await open(...cluster.urls)
     // Connects to every node.
     await checkRedis(client)
-    const told: string[] = []
+    const faults: string[] = []
     let interruptions = 0
     onInterruption(client, () => (interruptions += 1))
-    watchJoining(client, (error) => told.push(error.message))
+    watchJoining(client, (error) => faults.push(error.message))
     const node = await open(cluster.urls[0] ?? '')
     await node.call('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
-    // Who is connected learns to know it anew.
+    // The clients discover the nodes again.
     await node.call('CLIENT', 'KILL', 'TYPE', 'normal')
     const fault = `Redis at 127.0.0.1:${cluster.nodes[0]?.port} has maxmemory-policy allkeys-lru`
     await until('the fault', async () => {
       for (const tag of ['p1', 'p2', 'p3']) await client.get(`{${tag}}`).catch(() => null)
-      return told.some((message) => message.includes(fault))
+      return faults.some((message) => message.includes(fault))
     })
     expect(interruptions).toBeGreaterThan(0)
     await expect(checkRedis(await open(...cluster.urls))).rejects.toThrow(fault)
@@ -87,27 +89,29 @@ describeWith('redis-cli')('a Redis Cluster of its own', () => {
 })
 
 describeWith('redis-server')('a Redis', () => {
-  it('that may evict keys is refused, with what to set', async () => {
+  it('that may evict keys is rejected, with what to set', async () => {
     const server = await serve({ 'maxmemory-policy': 'allkeys-lru' })
     await expect(checkRedis(await open(server.url))).rejects.toThrow(
-      `Redis at 127.0.0.1:${server.port} has maxmemory-policy allkeys-lru and may drop what Mayfly keeps there: ` +
+      `Redis at 127.0.0.1:${server.port} has maxmemory-policy allkeys-lru and may evict Mayfly's keys: ` +
         'set `maxmemory-policy noeviction`',
     )
   })
 
-  it('is opened with the user, password and database of its URL', async () => {
+  it('is connected to with the user, password and database of its URL', async () => {
     const { port } = await serve({ requirepass: '"p@ss word"' })
     const client = await open(`redis://default:${encodeURIComponent('p@ss word')}@127.0.0.1:${port}/5`)
     expect(await client.client('INFO')).toMatch(/ db=5 /)
   })
 
-  it('that takes no such password is refused, without saying it', async () => {
+  it('that rejects the password is reported, without the password', async () => {
     const { port } = await serve({ requirepass: 'right' })
-    const refused = open(`redis://default:wrong@127.0.0.1:${port}`)
-    await expect(refused).rejects.toThrow(/can't be reached at redis:\/\/127\.0\.0\.1:\d+ .*refuses the user/)
+    const rejected = open(`redis://default:wrong@127.0.0.1:${port}`)
+    await expect(rejected).rejects.toThrow(
+      /can't be reached at redis:\/\/127\.0\.0\.1:\d+ .*user or password in REDIS_URL is wrong/,
+    )
   })
 
-  it('that is not there is told of', async () => {
+  it('that is down is reported', async () => {
     const server = await serve()
     await server.kill('SIGKILL')
     await expect(open(server.url)).rejects.toThrow(
@@ -115,13 +119,13 @@ describeWith('redis-server')('a Redis', () => {
     )
   })
 
-  it('that gives no answer is told of in time', async () => {
+  it('that does not answer is reported in time', async () => {
     const server = await serve()
     const client = await open(server.url)
     await server.kill('SIGSTOP')
-    await expect(checkRedis(client)).rejects.toThrow(`Redis at 127.0.0.1:${server.port} gives no answer`)
+    await expect(checkRedis(client)).rejects.toThrow(`Redis at 127.0.0.1:${server.port} does not answer`)
     await server.kill('SIGCONT')
-    await until('Redis to be fit again', () =>
+    await until('Redis to pass the check', () =>
       checkRedis(client).then(
         () => true,
         () => false,
@@ -129,7 +133,7 @@ describeWith('redis-server')('a Redis', () => {
     )
   })
 
-  it('that became a replica is connected to anew, since its name may lead to the new master', async () => {
+  it('that became a replica is reconnected to, because its name may belong to the new master', async () => {
     const server = await serve()
     const [client, admin] = [await open(server.url), await open(server.url)]
     const connection = await client.client('ID')
@@ -140,11 +144,11 @@ describeWith('redis-server')('a Redis', () => {
       return now !== connection
     })
     await admin.call('REPLICAOF', 'NO', 'ONE')
-    // Its first answer may come a moment before it is ready for more.
+    // It may answer once before it is ready for more commands.
     expect(await until('a write', () => client.set('key', 'value').catch(() => null))).toBe('OK')
   })
 
-  it('tells of a lost connection, not of each attempt, and is connected to again', async () => {
+  it('reports a lost connection once, not at each attempt, and reconnects', async () => {
     const server = await serve()
     const errors: unknown[] = []
     const client = await openRedis({
@@ -204,21 +208,21 @@ describeWith('redis-server')('a Redis Cluster over TLS', () => {
     return client
   }
 
-  it("is opened where an own authority's certificate has the announced address", async () => {
+  it('is connected to if a certificate of a private authority has the announced address', async () => {
     const client = await openOver(await serveCluster({ 'tls-cluster': 'yes' }))
     await checkRedis(client)
     expect(await client.set('test', '1')).toBe('OK')
   })
 
-  it('is refused in time where it announces another host, or its port without TLS', async () => {
+  it('is rejected in time if it announces another host, or its port without TLS', async () => {
     const elsewhere = { 'cluster-announce-ip': '127.0.0.2', bind: `${LOOPBACK} 127.0.0.2` }
     const urls = await Promise.all([
       serveCluster({ 'tls-cluster': 'yes', ...elsewhere }),
       serveCluster({ 'tls-cluster': 'no' }),
     ])
     const [named, open] = await Promise.allSettled(urls.map(openOver))
-    const refused = (why: RegExp) => ({ reason: { message: expect.stringMatching(why) as unknown } })
-    expect(named).toMatchObject(refused(/certificate is for another host/))
-    expect(open).toMatchObject(refused(/speak TLS/))
+    const rejected = (why: RegExp) => ({ reason: { message: expect.stringMatching(why) as unknown } })
+    expect(named).toMatchObject(rejected(/certificate is for another host/))
+    expect(open).toMatchObject(rejected(/use TLS/))
   })
 })

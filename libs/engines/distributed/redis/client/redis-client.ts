@@ -6,26 +6,29 @@ import { BULK_TIMEOUT_MS, COMMAND_TIMEOUT_MS } from './answer.js'
 import { connectionFault, reasonOf, RedisSetupError } from './connection-fault.js'
 
 /*
- * How Mayfly connects to Redis. Relies on ioredis 6: a command without an answer is given up after `commandTimeout`,
- * a socket on which none comes at all is closed after `socketTimeout` (a peer that is gone without a word), and the
- * client connects again by itself. On one node nothing is queued while there is no connection, and nothing is sent a
- * second time after one was lost: what is asked for then fails at once, and who asked decides. In a Cluster what was
- * under way on a connection that is lost is sent again, for a moment, wherever its slot is by then: after its caller
- * has given it up, too. So every command is one that may come twice, or late.
+ * Connects to Redis. Relies on ioredis 6: a command without an answer fails after `commandTimeout`, a socket without any
+ * data is closed after `socketTimeout` (a dead peer), and the client reconnects by itself. With one node, commands are
+ * neither queued while there is no connection, nor sent again after a connection was lost: they fail at once, and the
+ * caller decides. In a Cluster, commands in progress on a lost connection are sent again for a short time, to the node that
+ * has their slot by then, even after their caller has timed out. So every command must be safe if it is executed twice, or
+ * late.
  */
 
 export type RedisClient = Redis | Cluster
 
 interface RedisClientOptions {
-  /** For values as large as a mail: commands may take longer, and hold up no others. */
+  /** For values as large as a mail: commands have a longer timeout. */
   isForBulk?: boolean
-  /** `redis://` or, for TLS, `rediss://`, with user, password and, on one node, database; several are nodes of one Cluster. */
+  /**
+   * `redis://`, or `rediss://` for TLS, with user, password and, for a single node, database. Several URLs are nodes of one
+   * Cluster.
+   */
   urls: readonly string[]
-  /** PEM text for `rediss://`: `ca` null for the system's authorities, the others for no certificate of the client's. */
+  /** PEM text for `rediss://`. `ca` is null for the system's authorities, the others for no client certificate. */
   tls?: { ca: string | null; cert: string | null; key: string | null }
-  /** Shown by CLIENT LIST: letters, digits and dashes. */
+  /** The connection name in CLIENT LIST: letters, digits and dashes. */
   name: string
-  /** Told of each connection that is lost or can't be made, which is tried again; of the same not more often than every ten seconds. */
+  /** Called if a connection is lost or fails, at most every 10 s with the same error. The client reconnects by itself. */
   onError: (error: unknown) => void
 }
 
@@ -34,8 +37,8 @@ const CONNECT_TIMEOUT_MS = 5_000
 const READY_WITHIN_MS = 10_000
 const KEEP_ALIVE_MS = 10_000
 const MAX_RETRY_MS = 1_000
-const DEMOTED_AGAIN_MS = 5_000
-const SAME_ERROR_AFTER_MS = 10_000
+const RECONNECT_AFTER_MS = 5_000
+const REPORT_AGAIN_AFTER_MS = 10_000
 
 function commonOptions({ isForBulk = false, name }: RedisClientOptions) {
   return {
@@ -45,68 +48,68 @@ function commonOptions({ isForBulk = false, name }: RedisClientOptions) {
     connectTimeout: CONNECT_TIMEOUT_MS,
     keepAlive: KEEP_ALIVE_MS,
     maxRetriesPerRequest: 0,
-    // A command that a user may lack the right to, and that nobody needs.
+    // The user may lack the permission for this command, and it is not needed.
     disableClientInfo: true,
   } as const
 }
 
-/** Resolves once connected; rejects with RedisSetupError if that fails at first. */
+/** Resolves once connected. Rejects with RedisSetupError if the first connection fails. */
 export async function openRedis(options: RedisClientOptions): Promise<RedisClient> {
   const { urls, tls, onError } = options
-  const isSecured = urls.some((url) => /^rediss:/i.test(url))
-  const spoken = { isSecured, hasCertificate: (tls?.cert ?? null) !== null }
+  const usesTls = urls.some((url) => /^rediss:/i.test(url))
+  const kind = { usesTls, hasCertificate: (tls?.cert ?? null) !== null }
   const client = urls.length > 1 ? clusterOf(options) : nodeOf(options)
   const errorEvents = client instanceof Cluster ? ['error', 'node error'] : ['error']
   let fault: unknown = null
   const onFirstError = (error: unknown) => (fault = error)
   for (const event of errorEvents) client.on(event, onFirstError)
   try {
-    // A Cluster that is disconnected while it waits for a node never reports it.
+    // The client of a Cluster does not reject if it is disconnected while it waits for a node.
     await beforeDeadline(READY_WITHIN_MS, client.connect())
   } catch (error) {
     client.disconnect()
     const cause = fault ?? error
     throw new RedisSetupError(
-      `Redis can't be reached at ${urls.map(withoutSecrets).join(', ')} (REDIS_URL): ${connectionFault(cause, spoken)}`,
+      `Redis can't be reached at ${urls.map(withoutSecrets).join(', ')} (REDIS_URL): ${connectionFault(cause, kind)}`,
       { cause },
     )
   }
-  const report = onceAWhile(onError)
+  const report = withoutRepeats(onError)
   for (const event of errorEvents) client.off(event, onFirstError).on(event, report)
   return client
 }
 
-/** Calls the listener after each lost connection: the next one may lead to a Redis that has less than this one had. */
+/** Calls the listener after each lost connection. The next one may be to a Redis that has lost data. */
 export function onInterruption(client: RedisClient, listener: () => void): void {
   if (client instanceof Cluster) client.on('-node', listener)
   else client.on('close', listener)
 }
 
 function nodeOf(options: RedisClientOptions): Redis {
-  const { isSecured, db, ...address } = addressIn(options.urls[0] ?? '')
-  // A name, unlike an address, is sent to the server, which may have several certificates (RFC 6066, section 3).
+  const { usesTls, db, ...address } = addressIn(options.urls[0] ?? '')
+  // Only a host name is sent to the server, which may have several certificates (RFC 6066, section 3).
   const servername = isIP(address.host) === 0 ? address.host : undefined
   return new Redis({
     ...address,
     ...commonOptions(options),
-    ...(isSecured ? { tls: { ...tlsOf(options), servername } } : {}),
+    ...(usesTls ? { tls: { ...tlsOf(options), servername } } : {}),
     db,
     lazyConnect: true,
     enableOfflineQueue: false,
     retryStrategy: retryDelayMs,
-    reconnectOnError: onceDemoted(),
+    reconnectOnError: reconnectIfDemoted(),
   })
 }
 
 /**
- * Behind a name that a failover gives to another node, a connection may go on to the old master, which is a replica
- * now: it is made anew, not more often than every few seconds, since a replica still answers reads.
+ * If a failover moves a host name to another node, existing connections may still be to the old master, which is a replica
+ * now. They are replaced, at most every few seconds, because a replica still serves reads.
  */
-function onceDemoted(): (error: Error) => boolean {
+function reconnectIfDemoted(): (error: Error) => boolean {
   let lastAtMs = -Infinity
   return ({ message }) => {
     const nowMs = performance.now()
-    if (!message.startsWith('READONLY') || nowMs - lastAtMs < DEMOTED_AGAIN_MS) return false
+    if (!message.startsWith('READONLY') || nowMs - lastAtMs < RECONNECT_AFTER_MS) return false
     lastAtMs = nowMs
     return true
   }
@@ -114,19 +117,19 @@ function onceDemoted(): (error: Error) => boolean {
 
 function clusterOf(options: RedisClientOptions): Cluster {
   const nodes = options.urls.map(addressIn)
-  if (nodes.some(({ db }) => db !== 0)) throw new RedisSetupError('a Redis Cluster has database 0 alone')
-  // Nodes that the Cluster names are reached with the user and TLS of the first address.
-  const { username, password, isSecured } = addressIn(options.urls[0] ?? '')
-  const secured = isSecured ? { tls: tlsOf(options) } : {}
+  if (nodes.some(({ db }) => db !== 0)) throw new RedisSetupError('a Redis Cluster has only database 0')
+  // All nodes are connected to with the user and TLS of the first address.
+  const { username, password, usesTls } = addressIn(options.urls[0] ?? '')
+  const tls = usesTls ? { tls: tlsOf(options) } : {}
   return new Cluster(
     nodes.map(({ host, port }) => ({ host, port })),
     {
       lazyConnect: true,
       enableOfflineQueue: false,
       clusterRetryStrategy: retryDelayMs,
-      redisOptions: { ...commonOptions(options), ...secured, username, password },
-      // A certificate speaks of names: none is turned into a number beforehand.
-      ...(isSecured ? { dnsLookup: (host, done) => done(null, host) } : {}),
+      redisOptions: { ...commonOptions(options), ...tls, username, password },
+      // A certificate contains host names, so names must not be resolved to addresses.
+      ...(usesTls ? { dnsLookup: (host, done) => done(null, host) } : {}),
     },
   )
 }
@@ -135,9 +138,9 @@ function tlsOf({ tls }: RedisClientOptions) {
   return { ca: tls?.ca ?? undefined, cert: tls?.cert ?? undefined, key: tls?.key ?? undefined }
 }
 
-/** A Cluster tries again many times a second, and says so each time. */
-function onceAWhile(onError: (error: unknown) => void): (error: unknown) => void {
-  const reported = new LRUCache<string, true>({ max: 100, ttl: SAME_ERROR_AFTER_MS })
+/** Drops repeated errors: the client of a Cluster retries many times a second, and emits an error each time. */
+function withoutRepeats(onError: (error: unknown) => void): (error: unknown) => void {
+  const reported = new LRUCache<string, true>({ max: 100, ttl: REPORT_AGAIN_AFTER_MS })
   return (error) => {
     const reason = reasonOf(error)
     if (reported.has(reason)) return
@@ -150,10 +153,10 @@ function retryDelayMs(attempt: number): number {
   return Math.min(attempt * 100, MAX_RETRY_MS)
 }
 
-/** What an address of a node says. Throws RedisSetupError if it says nothing of use. */
+/** Parses the address of a node. Throws RedisSetupError if it is invalid. */
 function addressIn(text: string) {
   const url = URL.parse(text)
-  // What can't be read may have its password anywhere: nothing of it is shown.
+  // An invalid URL may contain the password anywhere, so the error does not contain it.
   if (url === null) throw new RedisSetupError('REDIS_URL is not redis://user:password@host:port/database')
   const { protocol, hostname, port, username, password, pathname } = url
   if (!/^(\/\d*)?$/.test(pathname)) throw new RedisSetupError('the database in REDIS_URL is not a number')
@@ -163,8 +166,7 @@ function addressIn(text: string) {
     db: Number(pathname.slice(1)),
     username: decoded(username),
     password: decoded(password),
-    /** Whether over TLS. */
-    isSecured: protocol === 'rediss:',
+    usesTls: protocol === 'rediss:',
   }
 }
 
@@ -172,12 +174,12 @@ function decoded(part: string): string | undefined {
   try {
     return part === '' ? undefined : decodeURIComponent(part)
   } catch (cause) {
-    throw new RedisSetupError('REDIS_URL has a user or password with a % that must be written %25', { cause })
+    throw new RedisSetupError('in REDIS_URL a % in the user or password must be written as %25', { cause })
   }
 }
 
-/** An address as it may be shown: without user and password. */
+/** An address without user and password, for messages. */
 function withoutSecrets(text: string): string {
   const url = URL.parse(text)
-  return url === null ? 'an address that is none' : `${url.protocol}//${url.host}`
+  return url === null ? 'an invalid address' : `${url.protocol}//${url.host}`
 }

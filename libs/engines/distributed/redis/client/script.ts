@@ -3,7 +3,7 @@ import type { RedisClient } from './redis-client.js'
 
 export type ScriptArgument = string | number | Buffer
 
-/** A Lua script, sent in full only if Redis doesn't have it yet. */
+/** A Lua script. Its text is sent only if Redis does not have it yet. */
 export class Script {
   private readonly sha: string
 
@@ -11,12 +11,12 @@ export class Script {
     this.sha = createHash('sha1').update(lua).digest('hex')
   }
 
-  /** Its keys lie in one hash slot. */
+  /** Runs the script. All keys must be in one hash slot. */
   async run(client: RedisClient, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
     return this.send((command, all) => client.call(command, all), keys, args)
   }
 
-  /** The same, with bytes for each text that it answers. */
+  /** Runs the script, and returns strings as bytes. */
   async runForBytes(
     client: RedisClient,
     keys: readonly string[],

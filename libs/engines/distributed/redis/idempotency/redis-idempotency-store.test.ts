@@ -14,7 +14,7 @@ describe.each([
   { server: 'redis' as const, urls: () => [redisUrl()] },
   { server: 'redis-cluster' as const, urls: redisClusterUrls },
 ])('$server', ({ server, urls }) => {
-  describeOn(server)('keeps what became of requests', () => {
+  describeOn(server)('stores the records of requests', () => {
     describeIdempotencyStore('Redis', async (times) => {
       const clients = await Promise.all([open(urls()), open(urls())])
       const [one, other] = clients
@@ -33,7 +33,7 @@ describe.each([
 })
 
 describeWith('redis-server')('an idempotency store in a Redis', () => {
-  it('keeps each record under the prefix, with an end, and tells when it is out of reach or full', async () => {
+  it('stores each record under the prefix with an expiry, and rejects if Redis is full or unavailable', async () => {
     const server = await startRedis({ settings: { 'maxmemory-policy': 'noeviction' } })
     const client = await open([server.url])
     const store = new RedisIdempotencyStore({ client, prefix: 'test.', leaseMs: 1_000, keptMs: 60_000, now })

@@ -12,8 +12,8 @@ import {
 } from '#libs/ports/idempotency/idempotency-store.js'
 
 /*
- * Relies on Redis 7 with noeviction, scripts being atomic, and its clock, by which leases and records end. Nothing else
- * knows of a record: if Redis loses one, a repeat of its request is a new request.
+ * Relies on Redis 7 with noeviction, on atomic scripts, and on its clock, by which leases and records expire. Records are
+ * stored nowhere else: if Redis loses one, a repeat of its request is executed as a new request.
  *
  * | key               | type | holds                                                                   |
  * | ----------------- | ---- | ----------------------------------------------------------------------- |
@@ -21,9 +21,9 @@ import {
  */
 
 interface RedisIdempotencyOptions {
-  /** Stays the caller's, who closes it. */
+  /** The caller closes it. */
   client: RedisClient
-  /** Begins every key; without braces. */
+  /** The prefix of every key, without braces. */
   prefix: string
   leaseMs: number
   keptMs: number
@@ -41,8 +41,8 @@ export class RedisIdempotencyStore implements IdempotencyStore {
     const { leaseMs, keptMs, now } = this.options
     const token = randomUUID()
     const fresh = [randomBytes(SEED_BYTES).toString('base64'), now().getTime()] as const
-    const said = await this.run(RESERVE, id, [fingerprint, token, leaseMs, keptMs, ...fresh])
-    const [state = '', first = '', second = ''] = Array.isArray(said) ? said.map(String) : []
+    const reply = await this.run(RESERVE, id, [fingerprint, token, leaseMs, keptMs, ...fresh])
+    const [state = '', first = '', second = ''] = Array.isArray(reply) ? reply.map(String) : []
     if (state === 'in-use') return { state }
     if (state === 'reused') return { state, fingerprint: first }
     if (state === 'stored') return { state, answer: Buffer.from(first, 'base64') }
@@ -70,19 +70,19 @@ export class RedisIdempotencyStore implements IdempotencyStore {
     const { client, prefix } = this.options
     return answerOf(
       () => script.run(client, [`${prefix}idempotency:${id}`], args),
-      (cause) => new IdempotencyUnavailableError('Redis is out of reach', { cause }),
+      (cause) => new IdempotencyUnavailableError('Redis is unavailable', { cause }),
     )
   }
 }
 
 /*
- * Each works on one record, a hash, by the server's clock, and may be sent twice. A record without answer and lease is
- * of a run that was released, or whose process is gone.
+ * Each script works on one record, a hash, with the server's clock, and may be executed twice. A record without answer and
+ * lease is of a run that was released, or whose process has died.
  */
 
 /**
- * Answers a state and what belongs to it: `run`, seed and first time; `in-use`; `reused`, the fingerprint; `stored`,
- * the answer. Arguments: fingerprint, token, lease, how long to keep it, and for a new record seed and first time.
+ * Returns a state with its values: `run` with seed and first time; `in-use`; `reused` with the fingerprint; `stored` with
+ * the answer. Arguments: fingerprint, token, lease, how long to keep the record, seed and first time of a new record.
  */
 const RESERVE = new Script(`
 local seconds, micros = unpack(redis.call('TIME'))
@@ -102,7 +102,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return {'run', ARGV[5], ARGV[6]}
 `)
 
-/** Goes on only if the token is that of the run which had the lease last. */
+/** Returns unless the token is that of the run that had the lease last. */
 const IF_OWN = `if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end`
 
 /** Arguments: token, lease. */
@@ -113,7 +113,7 @@ redis.call('HSET', KEYS[1], 'lease', string.format('%.0f', ends))
 return 1
 `)
 
-/** Arguments: token, answer, how long to keep it. */
+/** Arguments: token, answer, how long to keep the record. */
 const FINISH = new Script(`${IF_OWN}
 redis.call('HSET', KEYS[1], 'answer', ARGV[2])
 redis.call('HDEL', KEYS[1], 'token', 'lease')

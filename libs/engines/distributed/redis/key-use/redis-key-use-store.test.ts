@@ -10,7 +10,7 @@ describe.each([
   { server: 'redis' as const, urls: () => [redisUrl()] },
   { server: 'redis-cluster' as const, urls: redisClusterUrls },
 ])('$server', ({ server, urls }) => {
-  describeOn(server)('keeps key use', () => {
+  describeOn(server)('stores key use', () => {
     let client: RedisClient
 
     beforeAll(async () => {
@@ -31,8 +31,8 @@ describe.each([
   })
 })
 
-describeOn('redis')('key use in a Redis that is out of reach', () => {
-  it('says so', async () => {
+describeOn('redis')('key use in an unavailable Redis', () => {
+  it('rejects with ReadModelUnavailableError', async () => {
     const client = await openRedis({ urls: [redisUrl()], name: 'mayfly-test', onError: () => undefined })
     client.disconnect()
     const store = new RedisKeyUseStore(client, 'test.')

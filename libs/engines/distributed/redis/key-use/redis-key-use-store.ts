@@ -1,12 +1,12 @@
 import type { KeyId } from '#libs/domain/ids/typeid.js'
-import { answersOf, reach, runsOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { answersOf, reach, chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { KeyUseStore } from '#libs/ports/key-use/key-use.js'
 
 /*
- * Relies on: Redis 6.2 or later, in which `ZADD … GT` never lowers a score, so that instances may write in any order,
- * and late. One sorted set has every key that was ever used; it is apart from the views and is not emptied with them.
- * A Redis that loses everything loses it too: keys then count as unused until they are used again.
+ * Relies on Redis 6.2 or later, where `ZADD … GT` never lowers a score, so that instances may write in any order. One sorted
+ * set has every key that was ever used. It is separate from the views, and not removed when they are emptied. If Redis
+ * loses it, keys count as unused until they are used again.
  */
 
 const KEYS_AT_ONCE = 500
@@ -14,7 +14,7 @@ const KEYS_AT_ONCE = 500
 export class RedisKeyUseStore implements KeyUseStore {
   private readonly key: string
 
-  /** The client stays the caller's, who closes it. */
+  /** The caller closes the client. */
   constructor(
     private readonly client: RedisClient,
     prefix: string,
@@ -23,8 +23,8 @@ export class RedisKeyUseStore implements KeyUseStore {
   }
 
   async put(uses: ReadonlyMap<KeyId, Date>): Promise<void> {
-    for (const run of runsOf([...uses], KEYS_AT_ONCE)) {
-      const members = run.flatMap(([keyId, used]) => [used.getTime(), keyId])
+    for (const chunk of chunksOf([...uses], KEYS_AT_ONCE)) {
+      const members = chunk.flatMap(([keyId, used]) => [used.getTime(), keyId])
       await reach(() => this.client.zadd(this.key, 'GT', ...members))
     }
   }

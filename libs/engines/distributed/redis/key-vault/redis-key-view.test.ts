@@ -12,7 +12,7 @@ describe.each([
   { server: 'redis' as const, urls: () => [redisUrl()] },
   { server: 'redis-cluster' as const, urls: redisClusterUrls },
 ])('$server', ({ server, urls }) => {
-  describeOn(server)('views inbox keys', () => {
+  describeOn(server)('stores inbox keys', () => {
     let client: RedisClient
 
     beforeAll(async () => {
@@ -38,7 +38,7 @@ describe.each([
 })
 
 describeWith('redis-server')('inbox keys in a Redis whose memory is full', () => {
-  it('are forgotten all the same', async () => {
+  it('are forgotten nevertheless', async () => {
     const server = await startRedis()
     const client = await openRedis({ urls: [server.url], name: 'mayfly-test', onError: () => undefined })
     const view = new RedisKeyView({ client, prefix: 'test.' })
@@ -54,8 +54,8 @@ describeWith('redis-server')('inbox keys in a Redis whose memory is full', () =>
   })
 })
 
-describeWith('redis-server')('inbox keys in a Redis that is gone', () => {
-  it('are said to be out of reach', async () => {
+describeWith('redis-server')('inbox keys in a Redis that is down', () => {
+  it('are unavailable', async () => {
     const server = await startRedis()
     const client = await openRedis({ urls: [server.url], name: 'mayfly-test', onError: () => undefined })
     const view = new RedisKeyView({ client, prefix: 'test.' })

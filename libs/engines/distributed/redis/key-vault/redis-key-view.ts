@@ -14,18 +14,18 @@ import {
 import type { WrappedKey } from '#libs/ports/key-vault/master-key.js'
 
 /*
- * Relies on: Redis 7 with noeviction, on one node or in a Cluster; scripts being atomic. It may lose what it
- * acknowledged (a crash, a failover to a replica): the log has all of it.
+ * Relies on Redis 7 with noeviction, one node or a Cluster, and on atomic scripts. Redis may lose acknowledged writes (a
+ * crash, a failover to a replica), because all of them are on the log.
  *
- * | key                        | type | holds                                                        |
- * | -------------------------- | ---- | ------------------------------------------------------------ |
- * | {p<n>}:slot:inbox-keys     | hash | log, next, master-key: where the view of a partition stands  |
- * | {p<n>}:inbox-keys          | hash | inbox id → value, as the scripts below have it                     |
+ * | key                    | type | holds                                              |
+ * | ---------------------- | ---- | -------------------------------------------------- |
+ * | {p<n>}:slot:inbox-keys | hash | log, next, master-key: the position of a partition |
+ * | {p<n>}:inbox-keys      | hash | inbox id → value, as described before the scripts  |
  */
 
-/** Takes a client and leaves it open. */
+/** The caller closes the client. */
 export class RedisKeyView implements KeyView {
-  /** `prefix` begins every key. */
+  /** `prefix` is the prefix of every key. */
   constructor(private readonly options: { client: RedisClient; prefix: string }) {}
 
   async find(partition: number, inboxIds: readonly InboxId[]) {
@@ -37,11 +37,11 @@ export class RedisKeyView implements KeyView {
 
   async take(partition: number, inboxId: InboxId, key: WrappedKey) {
     const wanted = textOf(key)
-    const stood = textOrNull(await this.run(TAKE, partition, [inboxId, wanted]))
-    const mine = { state: 'wrapped', key } as const
-    if (stood === null) return { stands: mine, wasContested: false }
-    const wasContested = stood.slice(1) !== wanted
-    return { stands: stood.startsWith(TOLD) ? mine : statementOf(stood), wasContested }
+    const previous = textOrNull(await this.run(TAKE, partition, [inboxId, wanted]))
+    const own = { state: 'wrapped', key } as const
+    if (previous === null) return { stands: own, wasContested: false }
+    const wasContested = previous.slice(1) !== wanted
+    return { stands: previous.startsWith(FROM_LOG) ? own : statementOf(previous), wasContested }
   }
 
   async forget(partition: number, inboxIds: readonly InboxId[]): Promise<void> {
@@ -53,17 +53,17 @@ export class RedisKeyView implements KeyView {
     start: Pick<ViewStanding, 'logId' | 'next'>,
     seen: ViewStanding | null,
   ): Promise<void> {
-    const place = seen === null ? ['', ''] : [seen.logId, seen.next]
-    await this.run(BEGIN, partition, [...place, start.logId, start.next])
+    const position = seen === null ? ['', ''] : [seen.logId, seen.next]
+    await this.run(BEGIN, partition, [...position, start.logId, start.next])
   }
 
   async apply(step: KeyStep): Promise<KeyStepOutcome> {
     const { partition, logId, from, to, masterKeyId, settled, statements } = step
-    const said = statements.flatMap(({ inboxId, says }) => [
+    const values = statements.flatMap(({ inboxId, says }) => [
       inboxId,
       says.state === 'forgotten' ? FORGOTTEN : textOf(says.key),
     ])
-    const args = [logId, from, to, masterKeyId ?? '', settled.size, ...settled, ...said]
+    const args = [logId, from, to, masterKeyId ?? '', settled.size, ...settled, ...values]
     const answer = await this.run(APPLY, partition, args)
     if (answer === null) return 'moved'
     const contested = listOf(answer)
@@ -75,14 +75,14 @@ export class RedisKeyView implements KeyView {
     const tag = `${prefix}{p${partition}}`
     return answerOf(
       () => script.run(client, [`${tag}:slot:inbox-keys`, `${tag}:inbox-keys`], args),
-      (cause) => new KeyViewUnavailableError('the keys in Redis are out of reach', { cause }),
+      (cause) => new KeyViewUnavailableError('the keys in Redis are unavailable', { cause }),
     )
   }
 }
 
 const FORGOTTEN = 'f'
 const IN_USE = 'u'
-const TOLD = 't'
+const FROM_LOG = 't'
 
 function textOf({ masterKeyId, wrapped }: WrappedKey): string {
   return `${masterKeyId} ${Buffer.from(wrapped).toString('base64')}`
@@ -95,8 +95,8 @@ function entryOf(value: string | null): KeyEntry {
 function statementOf(value: string): KeyStatement['says'] {
   if (value === FORGOTTEN) return { state: 'forgotten' }
   const [masterKeyId = '', wrapped] = value.slice(1).split(' ')
-  if (!(value.startsWith(IN_USE) || value.startsWith(TOLD)) || wrapped === undefined) {
-    throw new TypeError('a key in Redis is not as Mayfly writes it')
+  if (!(value.startsWith(IN_USE) || value.startsWith(FROM_LOG)) || wrapped === undefined) {
+    throw new TypeError('a key in Redis is not in the format that Mayfly writes')
   }
   return { state: 'wrapped', key: { masterKeyId, wrapped: Buffer.from(wrapped, 'base64') } }
 }
@@ -111,36 +111,36 @@ function statementsIn(pairs: readonly (string | null)[]): KeyStatement[] {
 }
 
 function listOf(answer: unknown): (string | null)[] {
-  if (!Array.isArray(answer)) throw new TypeError('an answer of Redis is no list')
+  if (!Array.isArray(answer)) throw new TypeError('an answer of Redis is not a list')
   return answer.map(textOrNull)
 }
 
 function textOrNull(answer: unknown): string | null {
-  if (answer !== null && typeof answer !== 'string') throw new TypeError('an answer of Redis is no text')
+  if (answer !== null && typeof answer !== 'string') throw new TypeError('an answer of Redis is not a string')
   return answer
 }
 
 /*
- * Each script's first key is the partition's standing, the second its keys by inbox id. A value is `f` (forgotten),
- * or a wrapped key behind `u` (in use) or `t` (told of by the log alone). Positions are compared as text: Lua's
- * numbers lose digits as such.
+ * The first key of each script is the partition's position, the second its keys by inbox id. A value is `f` (forgotten),
+ * or a wrapped key after `u` (in use) or `t` (known from the log only). Offsets are compared as strings, because Lua's
+ * numbers lose digits.
  */
 
-/** Answers log, next, master key, then a value for each id. */
+/** Returns log, next, master key, and a value for each id. */
 const FIND = new Script(`
 local found = redis.call('HMGET', KEYS[1], 'log', 'next', 'master-key')
 for i = 1, #ARGV do found[3 + i] = redis.call('HGET', KEYS[2], ARGV[i]) end
 return found
 `)
 
-/** Arguments: inbox id, wrapped key. Answers what stood there before. */
+/** Arguments: inbox id, wrapped key. Returns the previous value. */
 const TAKE = new Script(`
-local stood = redis.call('HGET', KEYS[2], ARGV[1])
-if not stood or string.sub(stood, 1, 1) == 't' then redis.call('HSET', KEYS[2], ARGV[1], 'u' .. ARGV[2]) end
-return stood
+local previous = redis.call('HGET', KEYS[2], ARGV[1])
+if not previous or string.sub(previous, 1, 1) == 't' then redis.call('HSET', KEYS[2], ARGV[1], 'u' .. ARGV[2]) end
+return previous
 `)
 
-/** Removes before it writes, which a full Redis lets pass: an erasure does not wait for memory. */
+/** Removes before it writes, because a full Redis allows that: an erasure must not wait for memory. */
 const FORGET = new Script(`
 for i = 1, #ARGV do
   redis.call('HDEL', KEYS[2], ARGV[i])
@@ -148,7 +148,7 @@ for i = 1, #ARGV do
 end
 `)
 
-/** Arguments: log and next as they were seen, empty for none; log and next to begin with. */
+/** Arguments: log and next as they were read, empty if there were none; log and next to begin with. */
 const BEGIN = new Script(`
 local log, next = unpack(redis.call('HMGET', KEYS[1], 'log', 'next'))
 if (log or '') ~= ARGV[1] or (next or '') ~= ARGV[2] then return end
@@ -157,38 +157,38 @@ redis.call('HSET', KEYS[1], 'log', ARGV[3], 'next', ARGV[4])
 `)
 
 /**
- * Arguments: log, from, to, master key or empty, how many ids are settled, these; then inbox id and what is said of
- * it, pair by pair. Answers false if the view has moved, else ids and what stands for them where that is contested:
- * where there are none the view moves on.
+ * Arguments: log, from, to, master key or empty, number of settled ids, the settled ids, then pairs of inbox id and value.
+ * Returns false if the view has moved. Otherwise returns pairs of id and current value for each contested id. If there is
+ * none, the view moves to `to`.
  */
 const APPLY = new Script(`
 local log, next = unpack(redis.call('HMGET', KEYS[1], 'log', 'next'))
 if log ~= ARGV[1] or next ~= ARGV[2] then return false end
-local settled, ids, stands, differs = {}, {}, {}, {}
+local settled, ids, current, differs = {}, {}, {}, {}
 local at = 6 + tonumber(ARGV[5])
 for i = 6, at - 1 do settled[ARGV[i]] = true end
 for i = at, #ARGV, 2 do
-  local id, said = ARGV[i], ARGV[i + 1]
-  local held = stands[id]
+  local id, value = ARGV[i], ARGV[i + 1]
+  local held = current[id]
   if held == nil then
     held = redis.call('HGET', KEYS[2], id)
     ids[#ids + 1] = id
   end
   local put = held
-  if said == 'f' then
+  if value == 'f' then
     put = 'f'
   elseif not held or string.sub(held, 1, 1) == 't' then
-    put = 't' .. said
+    put = 't' .. value
   end
   if put ~= held then redis.call('HSET', KEYS[2], id, put) end
-  stands[id] = put
-  differs[id] = put ~= said and string.sub(put, 2) ~= said
+  current[id] = put
+  differs[id] = put ~= value and string.sub(put, 2) ~= value
 end
 local contested = {}
 for _, id in ipairs(ids) do
   if differs[id] and not settled[id] then
     contested[#contested + 1] = id
-    contested[#contested + 1] = stands[id]
+    contested[#contested + 1] = current[id]
   end
 end
 if #contested == 0 then

@@ -6,26 +6,26 @@ import { ANY_POLICY, FlexibleRateLimits } from '#libs/ports/rate-limit/flexible-
 import { RateLimitsUnavailableError, type RateLimits } from '#libs/ports/rate-limit/rate-limits.js'
 
 /*
- * Relies on Redis's own clock and expiry: each count is a key of its own, in its own slot of a Cluster, that expires
- * with its window to the millisecond, set, counted and timed by one script. A count that a failover loses starts again.
+ * Relies on Redis's clock and expiry. Each count is a key, in any slot of a Cluster, that expires at the end of its window.
+ * One script creates, increments and expires it. A count that is lost in a failover starts again.
  */
 
 interface RedisRateLimitsOptions {
-  /** Stays the caller's, who closes it. */
+  /** The caller closes it. */
   client: RedisClient
-  /** Begins every key; without braces. */
+  /** The prefix of every key, without braces. */
   prefix: string
-  /** No request waits longer to be counted. */
-  withinMs?: number
+  /** The timeout for counting a request. */
+  timeoutMs?: number
 }
 
-const COUNTED_WITHIN_MS = 250
+const COUNT_TIMEOUT_MS = 250
 
-/** Counts that every process shares. */
+/** Counts the requests of all processes together. */
 export function redisRateLimits({
   client,
   prefix,
-  withinMs = COUNTED_WITHIN_MS,
+  timeoutMs = COUNT_TIMEOUT_MS,
 }: RedisRateLimitsOptions): RateLimits {
   const limiter = new RateLimiterRedis({
     ...ANY_POLICY,
@@ -34,16 +34,16 @@ export function redisRateLimits({
   })
   const limits = new FlexibleRateLimits(limiter)
   return {
-    consume: (key, policies) => reach(limits.consume(key, policies), withinMs),
-    peek: (key, policies) => reach(limits.peek(key, policies), withinMs),
+    consume: (key, policies) => orUnavailable(limits.consume(key, policies), timeoutMs),
+    peek: (key, policies) => orUnavailable(limits.peek(key, policies), timeoutMs),
   }
 }
 
-async function reach<Answer>(asked: Promise<Answer>, withinMs: number): Promise<Answer> {
+async function orUnavailable<Counts>(counting: Promise<Counts>, timeoutMs: number): Promise<Counts> {
   try {
-    return await beforeDeadline(withinMs, asked)
+    return await beforeDeadline(timeoutMs, counting)
   } catch (cause) {
-    throw new RateLimitsUnavailableError(`the counts in Redis are out of reach: ${messageOf(cause)}`, {
+    throw new RateLimitsUnavailableError(`the counts in Redis are unavailable: ${messageOf(cause)}`, {
       cause,
     })
   }

@@ -8,12 +8,12 @@ import { messagesOf } from './contents.js'
 import type { ViewKeys } from './keys.js'
 import { idsIn } from './lists.js'
 
-/** Changes with what a key holds: views of another form are rebuilt from the log. */
+/** Must change with the form of any value. Views of another form are rebuilt from the log. */
 const FORM = 2
-const INBOXES_AT_ONCE = 200
-const WEBHOOKS_AT_ONCE = 100
+const INBOXES_PER_SCAN = 200
+const WEBHOOKS_PER_SCAN = 100
 
-/** As ProjectionStore.begin. */
+/** Implements ProjectionStore.begin. */
 export async function beginPartition(
   client: RedisClient,
   keys: ViewKeys,
@@ -24,9 +24,9 @@ export async function beginPartition(
   const slot = keys.slot(range)
   const args = [logId, FORM, range.first, range.end]
   for (;;) {
-    const standsAt = await reach(() => BEGIN.run(client, [slot], [...args, aheadAt ?? '']))
-    if (Array.isArray(standsAt)) return { aheadAt: Number(standsAt[1]) }
-    if (standsAt !== 'absent') return Number(standsAt)
+    const position = await reach(() => BEGIN.run(client, [slot], [...args, aheadAt ?? '']))
+    if (Array.isArray(position)) return { aheadAt: Number(position[1]) }
+    if (position !== 'absent') return Number(position)
     if (!(await emptyPartition(client, keys, range))) continue
     const all = [slot, ...keys.tables(range)]
     if ((await reach(() => ESTABLISH.run(client, all, args))) === 'established') return range.first
@@ -34,10 +34,9 @@ export async function beginPartition(
 }
 
 /**
- * Removes what belongs to single inboxes or webhooks of a partition whose slot is gone, a little at a time. If it is
- * killed midway, the slot is still gone, and the next process to begin removes the rest; several share the work.
- * Resolves with false if the slot has come back meanwhile: another process was through first, and nothing that it has
- * built since was touched.
+ * Removes the keys of each inbox or webhook of a partition whose slot was removed, in many steps. If the process is killed
+ * midway, the next process that begins removes the rest. Several processes may do it at once. Resolves with false if the
+ * slot exists again: another process has finished first, and none of its new views was removed.
  */
 export async function emptyPartition(
   client: RedisClient,
@@ -58,7 +57,7 @@ async function* removals(
 ): AsyncGenerator<StepWrites> {
   if (topic === 'inbox-events') {
     const inboxes = keys.inboxes(partition)
-    for await (const ids of idsIn<InboxId>(client, inboxes, INBOXES_AT_ONCE)) {
+    for await (const ids of idsIn<InboxId>(client, inboxes, INBOXES_PER_SCAN)) {
       const sizes = await reach(() => Promise.all(ids.map((id) => client.hlen(keys.messages(id)))))
       for (const inboxId of ids.filter((_, index) => sizes[index] !== 0)) {
         for await (const messages of messagesOf(client, keys, inboxId)) {
@@ -81,7 +80,7 @@ async function* removals(
   }
   if (topic === 'webhook-events') {
     const known = keys.webhookHealth(partition)
-    for await (const ids of idsIn<WebhookId>(client, known, WEBHOOKS_AT_ONCE)) {
+    for await (const ids of idsIn<WebhookId>(client, known, WEBHOOKS_PER_SCAN)) {
       const writes = new StepWrites()
       for (const webhookId of ids) {
         for (const key of keys.everyKeyOf(webhookId)) writes.add('UNLINK', key)
@@ -92,7 +91,7 @@ async function* removals(
   }
 }
 
-/** Milliseconds since 1970 by the server's clock, later than a time that is handed in. */
+/** Returns the server's time in milliseconds since 1970, or a later one so that it is after `than`. */
 const LATER = `
 local function later(than)
   local seconds, micros = unpack(redis.call('TIME'))
@@ -101,9 +100,9 @@ end
 `
 
 /**
- * Begins to follow a log with the views that there are of it, and answers their position. If that is past the log's
- * end, changes nothing and answers it in a pair, unless it is the position handed in. If there are no such views,
- * removes the slot and answers `absent`. Arguments: log, form, first, end, the position known to be past it or nothing.
+ * Sets the target of existing views of the log, and returns their position. If the position is past the end of the log, and
+ * not equal to the last argument, changes nothing and returns a pair with the position. Otherwise removes the slot and
+ * returns `absent`. Arguments: log, form, first, end, the position known to be past the end (or empty).
  */
 const BEGIN = new Script(`${LATER}
 local log, form, position, begun = unpack(redis.call('HMGET', KEYS[1], 'log', 'form', 'position', 'begun'))
@@ -119,14 +118,14 @@ redis.call('UNLINK', KEYS[1])
 return 'absent'
 `)
 
-/** Writes to views that are being emptied; answers `begun` if another process has emptied them and gone on meanwhile. */
+/** Removes keys of views that are being emptied. Returns `begun` if another process has already emptied them. */
 const EMPTY = new Script(`${WRITE}
 if redis.call('EXISTS', KEYS[1]) == 1 then return 'begun' end
 write(1)
 return 'emptied'
 `)
 
-/** Removes what is left (the other keys) and makes the slot; answers `begun` as EMPTY does. Arguments as for BEGIN. */
+/** Removes the remaining keys, and creates the slot. Returns `begun` as EMPTY does. Arguments: as for BEGIN. */
 export const ESTABLISH = new Script(`${LATER}
 if redis.call('EXISTS', KEYS[1]) == 1 then return 'begun' end
 for at = 2, #KEYS do redis.call('UNLINK', KEYS[at]) end

@@ -14,7 +14,7 @@ import {
 } from './keys.js'
 import { encodeHistoryEntry, type Tables } from './rows.js'
 
-/** Adds the writes of one change: its row, then its index entries. Content is written before. */
+/** Adds the writes of one change: its row, then its index entries. Content is written before the step. */
 export function addChange(writes: StepWrites, keys: ViewKeys, tables: Tables, change: Change): void {
   if (change.type === 'drop-messages') dropMessages(writes, keys, change.inboxId)
   else writes.add(...rowWrite(keys, tables, change))
@@ -62,7 +62,7 @@ function rowWrite(keys: ViewKeys, tables: Tables, change: Exclude<Change, { type
 function putEntry(writes: StepWrites, keys: ViewKeys, entry: IndexEntry): void {
   const { key, field, value } = stored(keys, entry)
   if (isInHash(entry)) writes.add('HSET', key, field, value)
-  // A lease stays.
+  // NX keeps an existing lease.
   else writes.add(entry.index === 'asking-replays' ? 'ZADD NX' : 'ZADD', key, value, field)
   if (entry.index === 'due-deliveries') {
     writes.add('ZADD LT', keys.dueWebhooks(keys.partitionOf(entry.webhookId)), value, entry.webhookId)
@@ -81,7 +81,7 @@ function isInHash({ index }: IndexEntry): boolean {
   return index === 'addresses' || index === 'key-hashes'
 }
 
-/** A field of a hash with its value, or a member of a sorted set with its score. */
+/** A field and value of a hash, or a member and score of a sorted set. */
 interface Stored {
   key: string
   field: string
@@ -137,51 +137,51 @@ function at(key: string, field: string, value: string | number = 0): Stored {
   return { key, field, value }
 }
 
-/** Values to one command: Lua hands no more than some thousands to a call. */
+/** Values in one command. A Lua call has a limit of some thousand arguments. */
 const MAX_VALUES = 1_000
 
-/** `ZADD LT` sets a member's score only if it has none or a higher one, `ZADD NX` only if it has none. */
+/** `ZADD LT` sets the score of a member that has none or a higher one, `ZADD NX` only of a member that has none. */
 type Command = 'HSET' | 'HDEL' | 'ZADD' | 'ZADD LT' | 'ZADD NX' | 'ZREM' | 'UNLINK'
 
-/** A full Redis refuses a script whose first write could take memory: an inbox's end, which gives some back, goes on. */
+/** A full Redis rejects a script whose first write may need memory. With removals first, the end of an inbox succeeds. */
 const REMOVALS: ReadonlySet<Command> = new Set(['HDEL', 'ZREM', 'UNLINK'])
 
 /**
- * Writes to keys of one hash slot, gathered by command and key, as the scripts take them: removals first, whose order
- * is free as that of the others is.
+ * Writes to keys of one hash slot for a script, grouped by command and key. Removals come first; otherwise the order of
+ * writes does not matter.
  */
 export class StepWrites {
   private readonly byTarget = new Map<string, { command: Command; key: string; values: ScriptArgument[] }>()
 
   add(...[command, key, ...values]: Write): void {
     const target = `${command} ${key}`
-    const gathered = this.byTarget.get(target)
-    if (gathered === undefined) this.byTarget.set(target, { command, key, values })
-    else gathered.values.push(...values)
+    const group = this.byTarget.get(target)
+    if (group === undefined) this.byTarget.set(target, { command, key, values })
+    else group.values.push(...values)
   }
 
-  /** The script's own keys with those of the writes, and the arguments, which name keys by their number. */
+  /** Returns `ownKeys` followed by the keys of the writes, and the arguments, which refer to keys by their index. */
   forScript(ownKeys: readonly string[]): { keys: string[]; args: ScriptArgument[] } {
-    const places = new Map(ownKeys.map((key, index) => [key, index + 1]))
+    const indexes = new Map(ownKeys.map((key, index) => [key, index + 1]))
     const args: ScriptArgument[] = []
     const writes = [...this.byTarget.values()]
     const isRemoval = ({ command }: (typeof writes)[number]) => REMOVALS.has(command)
     const inOrder = [...writes.filter(isRemoval), ...writes.filter((each) => !isRemoval(each))]
     for (const { command, key, values } of inOrder) {
-      const place = places.get(key) ?? places.size + 1
-      places.set(key, place)
+      const index = indexes.get(key) ?? indexes.size + 1
+      indexes.set(key, index)
       for (let at = 0; at === 0 || at < values.length; at += MAX_VALUES) {
         const some = values.slice(at, at + MAX_VALUES)
         const [name, ...options] = command.split(' ')
-        args.push(some.length + options.length + 2, name ?? command, place, ...options)
+        args.push(some.length + options.length + 2, name ?? command, index, ...options)
         for (const value of some) args.push(value)
       }
     }
-    return { keys: [...places.keys()], args }
+    return { keys: [...indexes.keys()], args }
   }
 }
 
-/** Runs the writes of a StepWrites from an argument on: how many values follow, the command, which key, the rest. */
+/** Executes StepWrites. Each write is the number of values that follow, the command, the key's index, other arguments. */
 export const WRITE = `
 local function write(at)
   local last = #ARGV

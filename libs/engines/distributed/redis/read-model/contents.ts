@@ -1,28 +1,28 @@
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-import { BULK_TIMEOUT_MS, answersOf, reach, runsOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { BULK_TIMEOUT_MS, answersOf, reach, chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
 import type { MessageContent } from '#libs/ports/read-model/views.js'
 import type { ViewKeys } from './keys.js'
 import { idsIn } from './lists.js'
 
-// Bodies and sources, each a key that expires: no script has to carry them.
+// Parsed bodies and sources of mails. Each is a key that expires, and is not written by the step's script.
 
-/** Content outlives its inbox by so much: clocks differ, and the end comes a little late. */
+/** Content expires this long after its inbox, because clocks differ and an inbox ends a little late. */
 export const CONTENT_SLACK_MS = 3_600_000
-/** Content in one round trip, of one that is larger just that. */
+/** Bytes of content in one round trip. A larger content is sent alone. */
 const MAX_BYTES = 1_048_576
 const MAX_KEYS = 500
 
-/** Writing one twice is writing it once. What no step follows up expires unseen. */
+/** Idempotent. Content that no step refers to is never read, and expires. */
 export async function writeContents(
   bulk: RedisClient,
   keys: ViewKeys,
   contents: readonly MessageContent[],
 ): Promise<void> {
-  for (const run of runsByBytes(contents)) {
+  for (const chunk of chunksByBytes(contents)) {
     const pipeline = bulk.pipeline()
-    for (const content of run) {
+    for (const content of chunk) {
       const untilMs = content.expiresAt.getTime() + CONTENT_SLACK_MS
       pipeline.set(keys.body(content), Buffer.from(content.body), 'PXAT', untilMs)
       pipeline.set(keys.raw(content), Buffer.from(content.raw), 'PXAT', untilMs)
@@ -31,27 +31,27 @@ export async function writeContents(
   }
 }
 
-/** Keys of content that must be there now: what is about to expire may be gone already. */
+/** The keys of contents that must exist. Content that is about to expire may be gone already. */
 export function contentKeysHeld(keys: ViewKeys, contents: readonly MessageContent[]): string[] {
   const soonMs = Date.now() + CONTENT_SLACK_MS / 2
   const held = contents.filter(({ expiresAt }) => expiresAt.getTime() + CONTENT_SLACK_MS > soonMs)
   return [...new Set(held.flatMap((content) => [keys.body(content), keys.raw(content)]))]
 }
 
-/** Of messages of one partition. */
+/** Removes the contents of messages of one partition. */
 export async function removeContents(
   client: RedisClient,
   keys: ViewKeys,
   messages: readonly MessageKey[],
 ): Promise<void> {
-  for (const run of runsOf(messages, MAX_KEYS)) {
+  for (const chunk of chunksOf(messages, MAX_KEYS)) {
     const pipeline = client.pipeline()
-    for (const message of run) pipeline.unlink(keys.body(message), keys.raw(message))
+    for (const message of chunk) pipeline.unlink(keys.body(message), keys.raw(message))
     await reach(() => answersOf(pipeline))
   }
 }
 
-/** Every message of an inbox, deleted ones too, run by run; one may come twice. */
+/** All messages of an inbox, including deleted ones, in chunks. A message may be yielded twice. */
 export async function* messagesOf(
   client: RedisClient,
   keys: ViewKeys,
@@ -62,18 +62,18 @@ export async function* messagesOf(
   }
 }
 
-function* runsByBytes(contents: readonly MessageContent[]): Generator<MessageContent[]> {
-  let run: MessageContent[] = []
+function* chunksByBytes(contents: readonly MessageContent[]): Generator<MessageContent[]> {
+  let chunk: MessageContent[] = []
   let bytes = 0
   for (const content of contents) {
     const more = content.body.length + content.raw.length
-    if (run.length > 0 && bytes + more > MAX_BYTES) {
-      yield run
-      run = []
+    if (chunk.length > 0 && bytes + more > MAX_BYTES) {
+      yield chunk
+      chunk = []
       bytes = 0
     }
-    run.push(content)
+    chunk.push(content)
     bytes += more
   }
-  if (run.length > 0) yield run
+  if (chunk.length > 0) yield chunk
 }

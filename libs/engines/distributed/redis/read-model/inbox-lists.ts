@@ -1,33 +1,36 @@
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
-import { runsOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { InboxListQuery, InboxQueries } from '#libs/ports/read-model/queries.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
-import { pageOfIds, reachEvery } from './lists.js'
+import { pageOfIds, reachEveryPartition } from './lists.js'
 import type { Tables } from './rows.js'
 
 const FIRST_ID = 'inb_'
 const LAST_ID = 'inb_~'
-/** Beyond a partition's even share of a page: shares differ, and another round costs more than some ids. */
+/** Ids read beyond a partition's even share of a page, because shares differ and another round trip costs more. */
 const SPARE_IDS = 10
 
-/** With more inboxes past their expiry, those of other accounts too, the account's own active ones are read instead. */
+/**
+ * The list of expired inboxes includes inboxes of any account that are past their expiry. If there are more than this,
+ * it reads the account's own active inboxes instead.
+ */
 const MAX_DUE = 1_000
 const ACTIVE_AT_ONCE = 500
 
-/** Ids behind one scope, in a sorted set for each partition. */
+/** The ids after one scope, in a sorted set for each partition. */
 interface List {
   key: (partition: number) => string
   scope: string
 }
 
-/** The list of all partitions, each of which keeps its own in the order of ids. */
+/** Merges the lists of all partitions, each of which is ordered by id. */
 export function inboxLists(client: RedisClient, keys: ViewKeys, tables: Tables): InboxQueries['listInboxes'] {
   return async (query) => {
     const lists = [await narrowest(query)]
     let limit = query.limit
-    // Those past their expiry are still in the list of active ones.
+    // Inboxes past their expiry are still in the list of active ones.
     const due = query.state === 'expired' ? await dueUntil(query.now) : []
     if (due === null) {
       lists.push(await narrowest({ ...query, state: 'active' }))
@@ -36,8 +39,8 @@ export function inboxLists(client: RedisClient, keys: ViewKeys, tables: Tables):
     const found: Inbox[] = []
     for (let after = query.after; ;) {
       const { ids, end } = await candidates({ ...query, after, limit }, lists, due ?? [])
-      for (const run of runsOf(ids, limit)) {
-        for (const row of await tables.inboxes.getAll(run)) {
+      for (const chunk of chunksOf(ids, limit)) {
+        for (const row of await tables.inboxes.getAll(chunk)) {
           const inbox = row === null ? null : asOf(row.inbox, query.now)
           if (inbox === null || inbox.state !== query.state || !hasLabels(inbox, query)) continue
           found.push(inbox)
@@ -50,8 +53,8 @@ export function inboxLists(client: RedisClient, keys: ViewKeys, tables: Tables):
   }
 
   /**
-   * The next ids that may be asked for, in order, and where they end, null if the list does. A partition whose
-   * page is full may hold more behind it: ids are known to be all only up to the first such page's end.
+   * The next ids that may match, in order, and the last of them; null if there are no more. A partition whose page is full
+   * may have more ids. So the ids are complete only up to the last id of the full page that ends first.
    */
   async function candidates(
     query: InboxListQuery,
@@ -79,7 +82,7 @@ export function inboxLists(client: RedisClient, keys: ViewKeys, tables: Tables):
     return { ids: ids.sort((one, other) => (comesBefore(one, other) ? -1 : 1)), end }
   }
 
-  /** The shortest of the lists of each label that is asked for; without any label, that of all inboxes. */
+  /** The shortest of the lists of the query's labels; without a label, the list of all inboxes. */
   async function narrowest(query: InboxListQuery): Promise<List> {
     const { listing, labels: key } = keys
     const [only, ...others] = query.labels.map(([name, value]) => labelScope(query, name, value))
@@ -94,14 +97,16 @@ export function inboxLists(client: RedisClient, keys: ViewKeys, tables: Tables):
 
   async function lengthOf(key: List['key'], scope: string): Promise<number> {
     const [first, last] = [`(${scope}${FIRST_ID}`, `(${scope}${LAST_ID}`]
-    const lengths = await reachEvery(keys, (partition) => client.zlexcount(key(partition), first, last))
+    const lengths = await reachEveryPartition(keys, (partition) =>
+      client.zlexcount(key(partition), first, last),
+    )
     return lengths.reduce((sum, length) => sum + length, 0)
   }
 
-  /** Of all accounts; null if there are more than MAX_DUE. */
+  /** Inboxes of all accounts that are past their expiry; null if there are more than MAX_DUE. */
   async function dueUntil(now: Date): Promise<InboxId[] | null> {
     const nowMs = String(now.getTime())
-    const found = await reachEvery(keys, (partition) =>
+    const found = await reachEveryPartition(keys, (partition) =>
       client.zrange(keys.due(partition), '-inf', nowMs, 'BYSCORE', 'LIMIT', 0, MAX_DUE + 1),
     )
     const ids = found.flat() as InboxId[]

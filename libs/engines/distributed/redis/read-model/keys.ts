@@ -10,13 +10,14 @@ import { SCOPES } from '#libs/domain/account/access.js'
 import type { ActiveKey, WebhookScope } from '#libs/ports/read-model/queries.js'
 
 /*
- * The views in Redis. Every key of a partition has its hash tag (`{p0}:inboxes`, `{p0}:messages:inb_…`), so that all of
- * them are in one slot of a Cluster and one script can change them together. Only an address has a slot of its own.
+ * The keys of the views in Redis. Every key of a partition has the partition's hash tag (`{p0}:inboxes`,
+ * `{p0}:messages:inb_…`), so that all of them are in one slot of a Cluster and one script can change them together. Only
+ * the key of an address can be in any slot.
  */
 
 export type ViewKeys = ReturnType<typeof viewKeys>
 
-/** The names of all keys. `partitions` is the number of those of inbox-events, and of webhook-events. */
+/** The names of all keys. `partitions` is the number of partitions of inbox-events, and of webhook-events. */
 export function viewKeys(prefix: string, partitions: number) {
   const ofAccounts = (name: string) => `${prefix}{accounts}:${name}`
   const inPartition = (partition: number, name: string) => `${prefix}{p${partition}}:${name}`
@@ -30,35 +31,35 @@ export function viewKeys(prefix: string, partitions: number) {
   const accountKeys = {
     accounts: ofAccounts('accounts'), // hash: account id → row
     apiKeys: ofAccounts('keys'), // hash: key id → row
-    keyHashes: ofAccounts('key-hashes'), // hash: hash of a secret, present or former → key id
+    keyHashes: ofAccounts('key-hashes'), // hash: hash of a current or former secret → key id
     accountList: ofAccounts('account-list'), // sorted set: account id
     keyList: ofAccounts('key-list'), // sorted set: account id, then key id
-    activeKeys: ofAccounts('active-keys'), // sorted set: the same of a key not revoked, with environment and scopes
+    activeKeys: ofAccounts('active-keys'), // sorted set: the same for keys that are not revoked, with environment and scopes
     webhooks: ofAccounts('webhooks'), // hash: webhook id → row; a mark for a removed one
     webhookList: ofAccounts('webhook-list'), // sorted set: inbox id, or account id and environment, then webhook id
-    activeWebhooks: ofAccounts('active-webhooks'), // sorted set: the same of an active one
+    activeWebhooks: ofAccounts('active-webhooks'), // sorted set: the same for active webhooks
   }
   const inboxKeys = {
     inboxes: byPartition('inboxes'), // hash: inbox id → row
     addresses: byPartition('addresses'), // hash: address → inbox id
-    listing: byPartition('listing'), // sorted set: scope of account, environment and state, then inbox id
-    labels: byPartition('labels'), // sorted set: the same with a label in the scope
-    due: byPartition('due'), // sorted set: id of an active inbox, by its expiry
-    leases: byPartition('leases'), // sorted set: id of a due inbox that is leased, by the end of the lease
+    listing: byPartition('listing'), // sorted set: account, environment and state, then inbox id
+    labels: byPartition('labels'), // sorted set: account, environment, state and label, then inbox id
+    due: byPartition('due'), // sorted set: id of an active inbox, scored by its expiry
+    leases: byPartition('leases'), // sorted set: id of a leased inbox, scored by the end of the lease
   }
   const webhookKeys = {
-    webhookHealth: byPartition('webhook-health'), // hash: webhook id → row, of each with a delivery or a replay
-    dueWebhooks: byPartition('due-webhooks'), // sorted set: webhook id, by when its first delivery is due, or earlier
-    askingReplays: byPartition('asking-replays'), // sorted set: webhook id and replay id, by when it may be claimed
+    webhookHealth: byPartition('webhook-health'), // hash: webhook id → row, for webhooks with deliveries or replays
+    dueWebhooks: byPartition('due-webhooks'), // sorted set: webhook id, scored by the due time of its first delivery, or earlier
+    askingReplays: byPartition('asking-replays'), // sorted set: webhook id and replay id, scored by when it may be claimed
   }
   const keysOfOneWebhook = {
     deliveries: byWebhook('deliveries'), // hash: delivery id → row
-    deliveryOrder: byWebhook('delivery-order'), // sorted set: delivery id, by its offset
-    dueDeliveries: byWebhook('due'), // sorted set: delivery id, by its due time, or the end of its lease
+    deliveryOrder: byWebhook('delivery-order'), // sorted set: delivery id, scored by its offset
+    dueDeliveries: byWebhook('due'), // sorted set: delivery id, scored by its due time or the end of its lease
     replays: byWebhook('replays'), // hash: replay id → row
     replayList: byWebhook('replay-list'), // sorted set: replay id
   }
-  /** Sorted set: delivery id of those in a state, by its offset. */
+  /** Sorted set: id of a delivery in a state, scored by its offset. */
   const deliveriesIn = (id: WebhookId, state: Delivery['state']) => byWebhook(`delivery-${state}`)(id)
 
   return {
@@ -68,26 +69,26 @@ export function viewKeys(prefix: string, partitions: number) {
     ...keysOfOneWebhook,
     deliveriesIn,
     messages: byInbox('messages'), // hash: message id → row
-    order: byInbox('order'), // sorted set: id of a message that is not deleted, by its offset
-    history: byInbox('history'), // sorted set: an event of the inbox, by its offset
+    order: byInbox('order'), // sorted set: id of a message that is not deleted, scored by its offset
+    history: byInbox('history'), // sorted set: an event of the inbox, scored by its offset
     body: byMessage('body'), // string: sealed parsed mail; expires
     raw: byMessage('raw'), // string: sealed envelope and source; expires
-    address: (address: Address) => `${prefix}address:${address}`, // string: inbox id; true if the inbox agrees
-    /** Hash: log, form, position, target, begun. Without it, the views are being emptied. */
+    address: (address: Address) => `${prefix}address:${address}`, // string: inbox id; valid only if the inbox has this address
+    /** Hash: log, form, position, target, begun. If it is missing, the views are being emptied. */
     slot: ({ topic, partition }: Partition) =>
       topic === 'account-events' ? ofAccounts(`slot:${topic}`) : inPartition(partition, `slot:${topic}`),
 
     partitionOf: partitionOfId,
     everyPartition: Array.from({ length: partitions }, (_, partition) => partition),
 
-    /** The keys that are removed at once when a partition is emptied, after those of its single inboxes or webhooks. */
+    /** The keys that are removed together when a partition is emptied, after those of each inbox or webhook. */
     tables({ topic, partition }: Partition): string[] {
       if (topic === 'account-events') return Object.values(accountKeys)
       const keys = topic === 'webhook-events' ? webhookKeys : inboxKeys
       return Object.values(keys).map((key) => key(partition))
     },
 
-    /** All keys of a webhook's own. */
+    /** All keys of one webhook. */
     everyKeyOf: (id: WebhookId): string[] => [
       ...Object.values(keysOfOneWebhook).map((key) => key(id)),
       ...DELIVERY_STATES.map((state) => deliveriesIn(id, state)),
@@ -97,7 +98,7 @@ export function viewKeys(prefix: string, partitions: number) {
 
 type Scope = Pick<Inbox, 'accountId' | 'environment' | 'state'>
 
-/** What comes before the ids of one list. As JSON no scope begins like another. */
+/** The prefix of the members of one list. As JSON, no scope is a prefix of another. */
 export function listScope({ accountId, environment, state }: Scope): string {
   return JSON.stringify([accountId, environment, state])
 }
@@ -107,16 +108,16 @@ export function labelScope({ accountId, environment, state }: Scope, name: strin
 }
 
 /*
- * Members of the lists of keys, webhooks and replays, ordered by owner and id. Nothing in a member changes as long as
- * what it names exists, so the member to remove can be computed from it.
+ * Members of the lists of keys, webhooks and replays, ordered by owner and id. A member has only fields that never change,
+ * so that the member to remove can be computed.
  */
 
-/** `keyId` may be any text that begins as one: an end of a range. */
+/** `keyId` may be a prefix of an id, for the end of a range. */
 export function keyListMember(accountId: AccountId, keyId: string): string {
   return `${accountId} ${keyId}`
 }
 
-/** `webhookId` may be any text that begins as one: an end of a range. Names of environments have no blanks. */
+/** `webhookId` may be a prefix of an id, for the end of a range. Names of environments have no spaces. */
 export function webhookListMember(scope: WebhookScope, webhookId: string): string {
   const owner = 'inboxId' in scope ? scope.inboxId : `${scope.accountId} ${scope.environment}`
   return `${owner} ${webhookId}`

@@ -4,9 +4,9 @@ import type { ListQuery, MessageRangeQuery } from '#libs/ports/read-model/querie
 import type { WebhookId } from '#libs/domain/ids/typeid.js'
 import type { ViewKeys } from './keys.js'
 
-const WEBHOOKS_AT_ONCE = 500
+const WEBHOOKS_PER_SCAN = 500
 
-/** A page of the ids in a sorted set that follow `scope` in its members. */
+/** A page of the ids in a sorted set. `scope` is the prefix of the members. */
 export async function pageOfIds<Id extends string>(
   client: RedisClient,
   list: string,
@@ -26,8 +26,8 @@ export async function pageOfIds<Id extends string>(
 }
 
 /**
- * A page of rows whose ids are in a sorted set by offset. `rowsOf` reads rows by id, and leaves out those removed since
- * their ids were read; the ids that follow make up for them.
+ * A page of rows whose ids are in a sorted set, scored by offset. `rowsOf` reads rows by id, and omits rows that were
+ * removed since their ids were read. The page then has further rows instead.
  */
 export async function pageByOffset<Row>(
   client: RedisClient,
@@ -43,7 +43,7 @@ export async function pageByOffset<Row>(
         ? client.zrange(list, first, `(${end}`, 'BYSCORE', 'LIMIT', 0, wanted, 'WITHSCORES')
         : client.zrange(list, `(${end}`, String(first), 'BYSCORE', 'REV', 'LIMIT', 0, wanted, 'WITHSCORES'),
     )
-    // Each id is followed by its score.
+    // The answer has each id followed by its score.
     const ids = page.filter((_, index) => index % 2 === 0)
     found.push(...(await rowsOf(ids)))
     if (ids.length < wanted || found.length === limit) return found
@@ -53,7 +53,7 @@ export async function pageByOffset<Row>(
   }
 }
 
-/** The ids that a hash has rows of, about `count` at a time. One may come twice. */
+/** The ids of the rows in a hash, about `count` at a time. An id may be yielded twice. */
 export async function* idsIn<Id extends string>(
   client: RedisClient,
   hash: string,
@@ -62,25 +62,25 @@ export async function* idsIn<Id extends string>(
   let cursor = '0'
   do {
     const [next, fields] = await reach(() => client.hscan(hash, cursor, 'COUNT', count))
-    // Each id is followed by its row.
+    // The answer has each id followed by its row.
     const ids = fields.filter((_, index) => index % 2 === 0) as Id[]
     if (ids.length > 0) yield ids
     cursor = next
   } while (cursor !== '0')
 }
 
-/** Every webhook with deliveries or replays. One may come twice. */
+/** Every webhook with deliveries or replays. An id may be yielded twice. */
 export async function* webhooksIn(client: RedisClient, keys: ViewKeys): AsyncGenerator<WebhookId> {
   for (const partition of keys.everyPartition) {
     const known = keys.webhookHealth(partition)
-    for await (const ids of idsIn<WebhookId>(client, known, WEBHOOKS_AT_ONCE)) yield* ids
+    for await (const ids of idsIn<WebhookId>(client, known, WEBHOOKS_PER_SCAN)) yield* ids
   }
 }
 
-/** Asks for the same of every partition in one round trip. */
-export function reachEvery<Answer>(
+/** Sends a command for every partition, in one round trip. */
+export function reachEveryPartition<Answer>(
   keys: ViewKeys,
-  ask: (partition: number) => Promise<Answer>,
+  send: (partition: number) => Promise<Answer>,
 ): Promise<Answer[]> {
-  return reach(() => Promise.all(keys.everyPartition.map(ask)))
+  return reach(() => Promise.all(keys.everyPartition.map(send)))
 }

@@ -1,6 +1,6 @@
 import type { KeyId } from '#libs/domain/ids/typeid.js'
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
-import { reach, runsOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { reach, chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import { scopesOf, type AccountQueries, type WebhookQueries } from '#libs/ports/read-model/queries.js'
@@ -8,10 +8,10 @@ import { type ViewKeys, keyListMember, readActiveKey, webhookListMember } from '
 import { pageOfIds } from './lists.js'
 import type { Tables } from './rows.js'
 
-/** To one round trip, whose answer is as large as their webhooks are many. */
-const SCOPES_AT_ONCE = 500
+/** Scopes in one round trip. Its answer has the rows of all their webhooks. */
+const MAX_SCOPES_AT_ONCE = 500
 
-/** What account-events say: accounts, their keys and their webhooks. */
+/** Queries of the views of account-events: accounts, their keys and their webhooks. */
 export function accountQueries(
   client: RedisClient,
   keys: ViewKeys,
@@ -58,8 +58,8 @@ export function accountQueries(
     async webhooksFor(inboxes) {
       const lists = [keys.activeWebhooks, keys.webhooks]
       const found: Buffer[] = []
-      for (const run of runsOf(scopesOf(inboxes), SCOPES_AT_ONCE)) {
-        const owners = run.map((scope) => webhookListMember(scope, ''))
+      for (const scopes of chunksOf(scopesOf(inboxes), MAX_SCOPES_AT_ONCE)) {
+        const owners = scopes.map((scope) => webhookListMember(scope, ''))
         found.push(...((await reach(() => ACTIVE_WEBHOOKS.runForBytes(client, lists, owners))) as Buffer[]))
       }
       return found.map((bytes) => webhooks.decode(bytes)).filter((row) => row !== REMOVED)
@@ -67,7 +67,7 @@ export function accountQueries(
   }
 }
 
-/** The rows of all webhooks whose members in a list (the first key) begin with one of the arguments. */
+/** Returns the rows of all webhooks whose members start with one of the arguments. Keys: list, rows. */
 const ACTIVE_WEBHOOKS = new Script(`
 local rows = {}
 for at = 1, #ARGV do

@@ -4,14 +4,15 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { DeliveryListQuery, DeliveryQueries, DueDeliveries } from '#libs/ports/read-model/queries.js'
 import { isOver, type DeliveryRow } from '#libs/ports/read-model/views.js'
-import { pageByOffset, reachEvery, webhooksIn } from './lists.js'
+import { pageByOffset, reachEveryPartition, webhooksIn } from './lists.js'
 import type { ViewKeys } from './keys.js'
+import { IS_CATCHING_UP, LEASE_DUE } from './redis-due.js'
 import type { Tables } from './rows.js'
 
-const WEBHOOKS_AT_ONCE = 500
-const REMOVED_AT_ONCE = 500
+const WEBHOOKS_PER_PAGE = 500
+const MAX_REMOVED_AT_ONCE = 500
 
-/** Deliveries among many processes: each is leased by the script of its partition. Leases end by the callers' clocks. */
+/** Deliveries, shared by many processes. A script leases them in their partition. Leases end by the callers' clocks. */
 export function redisDeliveries(
   client: RedisClient,
   keys: ViewKeys,
@@ -24,18 +25,18 @@ export function redisDeliveries(
 
     listDeliveries,
 
-    /** The first pages of all partitions at once, then their second ones. */
+    /** Yields the first pages of all partitions together, then the second ones, and so on. */
     async *dueWebhooks(now) {
       let partitions = keys.everyPartition
-      for (let seen = 0; partitions.length > 0; seen += WEBHOOKS_AT_ONCE) {
-        const args = [now.getTime(), seen, WEBHOOKS_AT_ONCE]
+      for (let skipped = 0; partitions.length > 0; skipped += WEBHOOKS_PER_PAGE) {
+        const args = [now.getTime(), skipped, WEBHOOKS_PER_PAGE]
         const pages = (await Promise.all(
           partitions.map((partition) =>
             reach(() => DUE_WEBHOOKS.run(client, [slotOf(partition), keys.dueWebhooks(partition)], args)),
           ),
         )) as WebhookId[][]
         yield pages.flat()
-        partitions = partitions.filter((_, index) => pages[index]?.length === WEBHOOKS_AT_ONCE)
+        partitions = partitions.filter((_, index) => pages[index]?.length === WEBHOOKS_PER_PAGE)
       }
     },
 
@@ -53,7 +54,7 @@ export function redisDeliveries(
     },
 
     async earliestDue() {
-      const firsts = await reachEvery(keys, (partition) =>
+      const firsts = await reachEveryPartition(keys, (partition) =>
         client.zrange(keys.dueWebhooks(partition), '0', '0', 'WITHSCORES'),
       )
       const times = firsts.flatMap(([, dueAtMs]) => (dueAtMs === undefined ? [] : [Number(dueAtMs)]))
@@ -77,11 +78,11 @@ export function redisDeliveries(
     })
   }
 
-  /** What leads to them goes last: killed midway, the next one finds the rest. */
+  /** The list is changed last, so that the next process finds the rest if this one is killed midway. */
   async function removeOldOf(webhookId: WebhookId, before: Date): Promise<number> {
     const range = { webhookId, state: null, order: 'asc', from: 0, to: Number.MAX_SAFE_INTEGER } as const
     for (let count = 0; ;) {
-      const oldest = await listDeliveries({ ...range, limit: REMOVED_AT_ONCE })
+      const oldest = await listDeliveries({ ...range, limit: MAX_REMOVED_AT_ONCE })
       const old = oldest.filter((row) => isOver(row, before)).map(({ delivery }) => delivery)
       if (old.length === 0) return count
       const pipeline = client.pipeline()
@@ -96,27 +97,24 @@ export function redisDeliveries(
 }
 
 /**
- * Webhooks that may have something due (the second key), earliest first; none if the slot (the first) is catching
- * up. Arguments: now, how many to leave out, how many.
+ * Returns webhooks that may have deliveries due, earliest first; none while the partition is catching up. Keys: slot,
+ * webhooks by due time. Arguments: now, number of webhooks to skip, limit.
  */
-const DUE_WEBHOOKS = new Script(`
-local position, target = unpack(redis.call('HMGET', KEYS[1], 'position', 'target'))
-if not position or tonumber(position) < tonumber(target) then return {} end
+const DUE_WEBHOOKS = new Script(`${IS_CATCHING_UP}
+if isCatchingUp() then return {} end
 return redis.call('ZRANGE', KEYS[2], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', ARGV[2], ARGV[3])
 `)
 
 /**
- * Leases what is due of one webhook, earliest first, by making it due at the lease's end, and answers the rows.
- * Keys: the slot, webhooks by what is due, the webhook's due deliveries, its rows. Arguments: webhook, now, the lease's
- * end, most of them.
+ * Leases due deliveries of one webhook, earliest first, and returns their rows; none while the partition is catching up.
+ * Keys: slot, webhooks by due time, the webhook's due deliveries, its rows. Arguments: webhook, now, end of the lease,
+ * limit.
  */
-const CLAIM_DUE = new Script(`
-local position, target = unpack(redis.call('HMGET', KEYS[1], 'position', 'target'))
-if not position or tonumber(position) < tonumber(target) then return {} end
-local ids = redis.call('ZRANGE', KEYS[3], '-inf', ARGV[2], 'BYSCORE', 'LIMIT', 0, ARGV[4])
+const CLAIM_DUE = new Script(`${IS_CATCHING_UP}${LEASE_DUE}
+if isCatchingUp() then return {} end
+local ids = leaseDue(KEYS[3], ARGV[2], ARGV[3], ARGV[4])
 local rows = {}
 if #ids > 0 then rows = redis.call('HMGET', KEYS[4], unpack(ids)) end
-for _, id in ipairs(ids) do redis.call('ZADD', KEYS[3], ARGV[3], id) end
 local earliest = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
 if earliest[2] then redis.call('ZADD', KEYS[2], earliest[2], ARGV[1]) else redis.call('ZREM', KEYS[2], ARGV[1]) end
 return rows

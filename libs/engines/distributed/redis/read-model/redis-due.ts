@@ -4,17 +4,17 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { DueInboxes } from '#libs/ports/read-model/queries.js'
 import type { ViewKeys } from './keys.js'
-import { reachEvery } from './lists.js'
+import { reachEveryPartition } from './lists.js'
 
 const LEASE_MS = 10_000
-/** How often it looks again if other processes were faster. */
-const MAX_LOOKS = 10
+/** Attempts if other processes lease the same inboxes first. */
+const MAX_ATTEMPTS = 10
 
-/** Due inboxes among many processes: each is leased by the script of its partition. Leases end by the callers' clocks. */
+/** Due inboxes, shared by many processes. Scripts lease them in their partition. Leases end by the callers' clocks. */
 export function dueInboxes(client: RedisClient, keys: ViewKeys): DueInboxes {
   return {
     async leaseDue(now, limit) {
-      for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
+      for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
         const wanted = await leasable(now, limit)
         const leased = await lease(now, wanted)
         if (wanted.length === 0 || leased.size > 0) return wanted.filter((id) => leased.has(id))
@@ -23,15 +23,15 @@ export function dueInboxes(client: RedisClient, keys: ViewKeys): DueInboxes {
     },
 
     async countActive() {
-      // An active inbox has one entry, in the set of its partition.
-      const counts = await reachEvery(keys, (partition) => client.zcard(keys.due(partition)))
+      // Each active inbox has one entry in the set of its partition.
+      const counts = await reachEveryPartition(keys, (partition) => client.zcard(keys.due(partition)))
       return counts.reduce((sum, count) => sum + count, 0)
     },
   }
 
-  /** The earliest over all partitions, in order. */
+  /** The earliest inboxes of all partitions that have no lease. */
   async function leasable(now: Date, limit: number): Promise<InboxId[]> {
-    const found = await reachEvery(keys, async (partition) => {
+    const found = await reachEveryPartition(keys, async (partition) => {
       const answer = await run(LEASABLE, partition, [now.getTime(), limit])
       return answer.flatMap((id, index) =>
         index % 2 === 0 ? [{ id: id as InboxId, dueMs: Number(answer[index + 1]) }] : [],
@@ -58,27 +58,44 @@ export function dueInboxes(client: RedisClient, keys: ViewKeys): DueInboxes {
   }
 }
 
-// The scripts' keys: due inboxes by their expiry, and leased ones by the lease's end.
+/** Lua: whether the partition whose slot is the first key is catching up. */
+export const IS_CATCHING_UP = `
+local function isCatchingUp()
+  local position, target = unpack(redis.call('HMGET', KEYS[1], 'position', 'target'))
+  return not position or tonumber(position) < tonumber(target)
+end
+`
 
-/** Due inboxes that nobody has leased, earliest first, each followed by its expiry. Arguments: now, most of them. */
+/** Lua: leases up to `limit` due members of a sorted set, earliest first, by setting their score to the lease's end. */
+export const LEASE_DUE = `
+local function leaseDue(set, now, ends, limit)
+  local members = redis.call('ZRANGE', set, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+  for _, member in ipairs(members) do redis.call('ZADD', set, ends, member) end
+  return members
+end
+`
+
+// Keys of the scripts for inboxes: due inboxes scored by their expiry, leased inboxes scored by the end of the lease.
+
+/** Returns due inboxes without a lease, earliest first, each followed by its expiry. Arguments: now, limit. */
 const LEASABLE = new Script(`
-local now, most, found, seen = ARGV[1], tonumber(ARGV[2]), {}, 0
-while #found < most * 2 do
-  local page = redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', seen, most, 'WITHSCORES')
+local now, limit, found, read = ARGV[1], tonumber(ARGV[2]), {}, 0
+while #found < limit * 2 do
+  local page = redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', read, limit, 'WITHSCORES')
   for at = 1, #page, 2 do
     local lease = redis.call('ZSCORE', KEYS[2], page[at])
-    if (not lease or tonumber(lease) <= tonumber(now)) and #found < most * 2 then
+    if (not lease or tonumber(lease) <= tonumber(now)) and #found < limit * 2 then
       found[#found + 1] = page[at]
       found[#found + 1] = page[at + 1]
     end
   end
-  seen = seen + most
-  if #page < most * 2 then break end
+  read = read + limit
+  if #page < limit * 2 then break end
 end
 return found
 `)
 
-/** Leases those of the ids that are still due and free; answers them. Arguments: now, the leases' end, ids. */
+/** Leases inboxes that are still due and have no lease, and returns their ids. Arguments: now, end of the lease, ids. */
 const LEASE = new Script(`
 local leased = {}
 for at = 3, #ARGV do

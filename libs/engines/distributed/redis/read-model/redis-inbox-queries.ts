@@ -5,7 +5,7 @@ import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import { inboxLists } from './inbox-lists.js'
 import type { ViewKeys } from './keys.js'
-import { pageByOffset, reachEvery } from './lists.js'
+import { pageByOffset, reachEveryPartition } from './lists.js'
 import { decodeHistoryEntry, type Tables } from './rows.js'
 
 export function inboxQueries(
@@ -27,9 +27,9 @@ export function inboxQueries(
     inbox: (id) => tables.inboxes.get(id),
 
     /**
-     * An entry is written before its inbox, and stays when the views are emptied, so it counts only if the inbox
-     * agrees. Without such an entry the partitions are asked, since a node of a Cluster may lose its last writes apart
-     * from the others; what they know is entered again.
+     * An entry is written before its inbox, and stays when the views are emptied, so it is valid only if the inbox has the
+     * address. Without a valid entry the partitions are searched, because a node of a Cluster may lose its last writes
+     * when the others do not. The entry is then written again.
      */
     async inboxIdAt(address) {
       const entry = keys.address(address)
@@ -38,8 +38,10 @@ export function inboxQueries(
         const row = await tables.inboxes.get(id as InboxId)
         if (row?.inbox.address === address) return row.inbox.id
       }
-      const known = await reachEvery(keys, (partition) => client.hget(keys.addresses(partition), address))
-      const found = known.find((each) => each !== null) ?? null
+      const known = await reachEveryPartition(keys, (partition) =>
+        client.hget(keys.addresses(partition), address),
+      )
+      const found = known.find((id) => id !== null) ?? null
       if (found !== null) await reach(() => client.set(entry, found))
       return found as InboxId | null
     },
@@ -69,7 +71,7 @@ export function inboxQueries(
     },
   }
 
-  /** Only of a message that is there: content is written before its message's row. */
+  /** Content of a message that exists. Content is written before the row of its message. */
   async function content(key: MessageKey, contentKey: string): Promise<Buffer | null> {
     const [row, bytes] = await Promise.all([
       tables.messages.get(key),

@@ -19,9 +19,9 @@ const WITHIN_MS = 3_000
 const id = inboxIdIn(1)
 const key = { inboxId: id, messageId: messageId(1) }
 const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))
-const place = { topic: 'inbox-events', partition: 1 } as const
+const partition = { topic: 'inbox-events', partition: 1 } as const
 
-describeWith('redis-server')('views in a Redis that is away', () => {
+describeWith('redis-server')('views in an unavailable Redis', () => {
   let server: RedisServer
   let client: RedisClient
   let bulk: RedisClient
@@ -43,21 +43,21 @@ describeWith('redis-server')('views in a Redis that is away', () => {
     await server.dispose()
   })
 
-  /** Each method of the store and the queries, asked at once. */
-  async function askAll() {
+  /** Calls every method of the store and the queries at once. */
+  async function callAll() {
     const { store, queries, accounts, webhooks } = harness
     const { accountId, keyId, environment, address } = makeInbox(id)
     const list = { accountId, environment, labels: [], order: 'asc', after: null, limit: 10 } as const
-    const step = { ...place, from: 1, to: 2, changes: [] }
+    const step = { ...partition, from: 1, to: 2, changes: [] }
     const content = { ...key, body: Buffer.from('body'), raw: Buffer.from('raw'), expiresAt: minute(1) }
-    const asked: Record<string, Promise<unknown>> = {
-      begin: store.begin(LOG_ID, { ...place, first: 0, end: 9 }),
+    const calls: Record<string, Promise<unknown>> = {
+      begin: store.begin(LOG_ID, { ...partition, first: 0, end: 9 }),
       inboxes: store.inboxes([id]),
       messages: store.messages([key]),
       accountSlice: store.accountSlice({ accountId, keyId: null, webhookId: null }),
       apply: store.apply({ ...step, contents: [] }),
       applyWithContent: store.apply({ ...step, contents: [content] }),
-      progress: queries.progress(place),
+      progress: queries.progress(partition),
       inbox: queries.inbox(id),
       inboxIdAt: queries.inboxIdAt(address),
       listInboxes: queries.listInboxes({ ...list, state: 'active', now: minute(1) }),
@@ -78,89 +78,89 @@ describeWith('redis-server')('views in a Redis that is away', () => {
       leaseDue: queries.leaseDue(minute(1), 10),
       countActive: queries.countActive(),
     }
-    const outcomes = await Promise.allSettled(Object.values(asked))
+    const outcomes = await Promise.allSettled(Object.values(calls))
     return outcomes.map((outcome, index) => ({
-      asked: Object.keys(asked)[index],
+      method: Object.keys(calls)[index],
       isUnavailable: outcome.status === 'rejected' && outcome.reason instanceof ReadModelUnavailableError,
     }))
   }
 
   async function expectUnavailable() {
     const started = performance.now()
-    const outcomes = await askAll()
+    const outcomes = await callAll()
     expect(outcomes.filter(({ isUnavailable }) => !isUnavailable)).toEqual([])
     expect(performance.now() - started).toBeLessThan(WITHIN_MS)
   }
 
-  /** On both connections, which come back one after the other. */
+  /** Whether both connections are back. */
   const isBack = () =>
     Promise.all([harness.accounts.keyByHash('a'.repeat(64)), bulk.ping()]).then(
       () => true,
       () => false,
     )
 
-  it('are unavailable, soon, while it hangs, and go on from where they stand once it goes on', async () => {
+  it('are unavailable within seconds while it hangs, and continue from their position afterwards', async () => {
     await server.kill('SIGSTOP')
     await expectUnavailable()
     await server.kill('SIGCONT')
     await until('Redis to answer', isBack)
-    // A step without an answer may have been applied: the next one is told where the views stand.
-    const progress = await harness.queries.progress(place)
+    // A step without an answer may have been applied, so read the position of the views.
+    const progress = await harness.queries.progress(partition)
     follower.position = progress?.position ?? 0
     expect(await follower.follow(mail(id, messageId(2)))).toBe('applied')
     expect((await harness.queries.inbox(id))?.inbox.messageCount).toBe(1)
   })
 
-  it('stay unavailable in bounds for as long as it hangs', async () => {
+  it('remain unavailable in bounded time while it hangs', async () => {
     await server.kill('SIGSTOP')
-    // Longer than the socket is kept: what is asked for later meets a connection that is just being made.
+    // Longer than the socket timeout, so that later rounds find a connection that is being opened.
     for (let round = 0; round < 4; round += 1) await expectUnavailable()
     await server.kill('SIGCONT')
     await until('Redis to answer', isBack)
     expect(await harness.queries.inbox(id)).not.toBeNull()
   })
 
-  it('are unavailable at once while it is down, and empty once it is back with nothing', async () => {
+  it('are unavailable while it is down, and empty once it is back without data', async () => {
     await server.kill('SIGKILL')
     await expectUnavailable()
     await server.startAgain()
     await until('Redis to answer', isBack)
-    expect(await harness.queries.progress(place)).toBeNull()
+    expect(await harness.queries.progress(partition)).toBeNull()
     expect(await follower.begin()).toBe(0)
     expect(await follower.follow(makeInbox(id), mail(id, messageId(1)))).toBe('applied')
     expect(await harness.queries.raw(key)).not.toBeNull()
   })
 
-  it('take in a mail whose content takes longer than any other answer may', async () => {
+  it('store a mail whose content takes longer than the timeout of other commands', async () => {
     const step = await follower.stepOf(mail(id, messageId(1)))
     await client.call('CLIENT', 'PAUSE', String(WITHIN_MS + 500), 'WRITE')
     expect(await harness.store.apply(step)).toBe('applied')
     expect(await harness.queries.raw(key)).not.toBeNull()
   })
 
-  it('take no step whose content went to a node that was replaced since', async () => {
+  it('apply no step whose content was written to a node that was replaced', async () => {
     const replaced = await startRedis()
-    const there = await openRedis({ urls: [replaced.url], name: 'mayfly-test', onError: () => undefined })
-    const redirected = makeReadModel(client, there, harness.prefix)
+    const other = await openRedis({ urls: [replaced.url], name: 'mayfly-test', onError: () => undefined })
+    const redirected = makeReadModel(client, other, harness.prefix)
     const step = await follower.stepOf(mail(id, messageId(1)))
     await expect(redirected.store.apply(step)).rejects.toThrow(ReadModelUnavailableError)
-    expect(await harness.queries.progress(place)).toMatchObject({ position: step.from })
+    expect(await harness.queries.progress(partition)).toMatchObject({ position: step.from })
     expect(await harness.store.apply(step)).toBe('applied')
     expect(await harness.queries.raw(key)).not.toBeNull()
-    there.disconnect()
+    other.disconnect()
     await replaced.dispose()
   })
 
-  it('are unavailable where its memory is full, without half a step', async () => {
+  it('are unavailable while its memory is full, and apply no part of a step', async () => {
     await client.config('SET', 'maxmemory', '1mb')
     const step = await follower.stepOf(mail(id, messageId(1)))
     await expect(harness.store.apply(step)).rejects.toThrow(ReadModelUnavailableError)
-    expect(await harness.queries.progress(place)).toMatchObject({ position: 1 })
+    expect(await harness.queries.progress(partition)).toMatchObject({ position: 1 })
     await client.config('SET', 'maxmemory', '0')
     expect(await harness.store.apply(step)).toBe('applied')
   })
 
-  it('take in the end of an inbox while its memory is full, which gives some back', async () => {
+  it('apply the end of an inbox while its memory is full', async () => {
     await follower.follow(mail(id, messageId(1)))
     await client.config('SET', 'maxmemory', '1mb')
     await expect(follower.follow(makeInbox(inboxIdIn(1, 7)))).rejects.toThrow(ReadModelUnavailableError)

@@ -1,4 +1,4 @@
-import { reach, runsOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { reach, chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { ProjectionStore, Step } from '#libs/ports/read-model/projection-store.js'
@@ -9,9 +9,9 @@ import { contentKeysHeld, messagesOf, removeContents, writeContents } from './co
 import type { ViewKeys } from './keys.js'
 import type { Tables } from './rows.js'
 
-const ADDRESSES_AT_ONCE = 500
-const ENDED_AT_ONCE = 50
-/** A node of a Cluster may be replaced between content and step, but hardly more than once. */
+const MAX_ADDRESSES_AT_ONCE = 500
+const MAX_ENDED_AT_ONCE = 50
+/** Attempts to apply a step if a node of a Cluster is replaced after the content was written, which is rare. */
 const MAX_ATTEMPTS = 4
 
 export function projectionStore(
@@ -40,14 +40,14 @@ export function projectionStore(
 
     async apply(step) {
       if (step.contents.length > 0 || step.changes.length > 0) {
-        // The script checks this too; asking first keeps a refused step from writing content that nobody removes.
+        // The script checks this too. Checking first avoids writing the content of a step that is rejected.
         const position = await reach(() => client.hget(keys.slot(step), 'position'))
         if (position === null) return 'absent'
         if (position !== String(step.from)) return { standsAt: Number(position) }
       }
       await removeEnded(step)
       await writeAddresses(step)
-      const outcome = await applyWhole(step)
+      const outcome = await applyWithContents(step)
       if (outcome === 'absent') return 'absent'
       if (outcome !== 'applied') return { standsAt: Number(outcome) }
       const deleted = step.changes.flatMap((change) =>
@@ -60,8 +60,8 @@ export function projectionStore(
     },
   }
 
-  /** The script's answer, once the node that applies the step has all content. */
-  async function applyWhole(step: Step): Promise<unknown> {
+  /** Writes the content, then runs the script. Repeats both if the node that runs the script lacks content. */
+  async function applyWithContents(step: Step): Promise<unknown> {
     const writes = new StepWrites()
     for (const change of step.changes) addChange(writes, keys, tables, change)
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
@@ -76,14 +76,15 @@ export function projectionStore(
   }
 
   /**
-   * The contents of ended inboxes go run by run before the step, which takes away the ids that lead to them: there may
-   * be any number of them. Until it is through, the messages are without content, as they are without a key.
+   * Removes the contents of ended inboxes before the step, which removes the ids of their messages. They are removed in
+   * chunks, because there may be many. Until the step is applied, the messages are shown without content, which can't be
+   * decrypted any more anyway.
    */
   async function removeEnded({ changes }: Step): Promise<void> {
     const ended = changes.flatMap((change) => (change.type === 'drop-messages' ? [change.inboxId] : []))
-    for (const run of runsOf(ended, ENDED_AT_ONCE)) {
+    for (const inboxIds of chunksOf(ended, MAX_ENDED_AT_ONCE)) {
       await Promise.all(
-        run.map(async (inboxId) => {
+        inboxIds.map(async (inboxId) => {
           for await (const messages of messagesOf(client, keys, inboxId)) {
             await removeContents(client, keys, messages)
           }
@@ -92,24 +93,24 @@ export function projectionStore(
     }
   }
 
-  /** Before the step, since they lie elsewhere. They hold once the inbox is there and has that address. */
+  /** Addresses are in other slots, so they are written before the step. They are valid once the inbox has the address. */
   async function writeAddresses({ changes }: Step): Promise<void> {
-    const made = changes.flatMap((change) =>
+    const created = changes.flatMap((change) =>
       change.type === 'put-inbox' && change.previous === null ? [change.row.inbox] : [],
     )
-    for (const run of runsOf(made, ADDRESSES_AT_ONCE)) {
+    for (const inboxes of chunksOf(created, MAX_ADDRESSES_AT_ONCE)) {
       await reach(() =>
-        Promise.all(run.map(({ id, address }) => client.set(keys.address(address), id, 'NX'))),
+        Promise.all(inboxes.map(({ id, address }) => client.set(keys.address(address), id, 'NX'))),
       )
     }
   }
 }
 
 /**
- * If the slot (the first key) is at `from`: writes, and moves it to `to`. Answers `applied`, the position if it is
- * another, `absent`, or `incomplete` if one of the next so many keys, of content, is missing: it may have gone to a
- * node that was replaced since. Arguments: from, to, how many, the writes. Positions are compared as text, because
- * Lua's numbers lose digits.
+ * If the slot is at `from`, executes the writes and moves it to `to`. Returns `applied`; the position, if it is another one;
+ * `absent`; or `incomplete`, if a key of content is missing, which may have been written to a node that was replaced.
+ * Keys: slot, keys of content, keys of the writes. Arguments: from, to, number of content keys, the writes. Offsets are
+ * compared as strings, because Lua's numbers lose digits.
  */
 const APPLY = new Script(`${WRITE}
 local position = redis.call('HGET', KEYS[1], 'position')

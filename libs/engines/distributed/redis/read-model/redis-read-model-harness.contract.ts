@@ -4,7 +4,7 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import { PARTITIONS, type ReadModelHarness } from '#libs/ports/read-model/read-model-harness.contract.js'
 import { redisReadModel } from './redis-read-model.js'
 
-/** Views under a prefix of their own on a Redis that others use too. */
+/** Views with a prefix of their own in a shared Redis. */
 export interface RedisHarness extends ReadModelHarness {
   prefix: string
 }
@@ -17,19 +17,14 @@ export function makeReadModel(
   const views = redisReadModel({ client, bulk, prefix, partitions: PARTITIONS })
   return {
     prefix,
-    store: views.store,
-    queries: views.queries,
-    accounts: views.accounts,
-    deliveries: views.deliveries,
-    replays: views.replays,
-    webhooks: views.webhooks,
+    ...views,
     async close() {
       for (const key of await keysUnder(client, prefix)) await client.unlink(key)
     },
   }
 }
 
-/** Every key that begins so, on every master. */
+/** Every key with the prefix, on every master. */
 export async function keysUnder(client: RedisClient, prefix: string): Promise<string[]> {
   const keys = new Set<string>()
   for (const node of client instanceof Cluster ? client.nodes('master') : [client]) {

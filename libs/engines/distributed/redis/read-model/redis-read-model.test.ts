@@ -8,7 +8,7 @@ describe.each([
   { server: 'redis' as const, urls: () => [redisUrl()] },
   { server: 'redis-cluster' as const, urls: redisClusterUrls },
 ])('$server', ({ server, urls }) => {
-  describeOn(server)('holds the views', () => {
+  describeOn(server)('stores the views', () => {
     let client: RedisClient
 
     beforeAll(async () => {

@@ -10,24 +10,24 @@ import { redisReplays } from './redis-replays.js'
 import { tablesIn } from './rows.js'
 
 /*
- * Relies on: Redis 7 that evicts nothing (`maxmemory-policy noeviction`), else views lose keys without saying so. A
- * script is applied as a whole, also on replicas and in the append-only file, and a full memory refuses one before its
- * first write, unless that is a removal. A Redis that loses its last second, or is restored from an older copy, goes back with all of a
- * partition's keys, position included, since they lie in one slot: the projector goes on from there. Content expires
- * some time after its inbox, and nothing else does.
+ * Relies on Redis 7 with `maxmemory-policy noeviction`, since views would lose keys unnoticed otherwise. A script is applied
+ * as a whole, also on replicas and in the append-only file. With full memory, Redis rejects a script before its first
+ * write, unless that is a removal. If Redis loses its last second, or is restored from an older copy, all keys of a
+ * partition go back together, position included, because they are in one slot, and the projector continues from there. Only
+ * content expires, some time after its inbox.
  */
 
 interface RedisReadModelOptions {
-  /** Both stay the caller's, who closes them; `bulk` carries what may be as large as a mail. */
+  /** The caller closes both. `bulk` is used for values as large as a mail. */
   client: RedisClient
   bulk: RedisClient
-  /** Begins every key; without braces, which would replace the hash tag. */
+  /** The prefix of every key. Must have no braces, which would replace the hash tag. */
   prefix: string
-  /** Of inbox-events. */
+  /** The number of partitions of inbox-events. */
   partitions: number
 }
 
-/** Views in a Redis that was checked. What it holds shows when it is asked. */
+/** The views in Redis. Sends no command until it is used. */
 export function redisReadModel({ client, bulk, prefix, partitions }: RedisReadModelOptions): ReadModel {
   const keys = viewKeys(prefix, partitions)
   const tables = tablesIn(client, keys)

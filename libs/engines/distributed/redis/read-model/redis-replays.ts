@@ -5,18 +5,19 @@ import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { ReplayLeases, ReplayQueries } from '#libs/ports/read-model/queries.js'
 import { type ViewKeys, askingMember, readAskingMember } from './keys.js'
 import { idsIn, pageOfIds, webhooksIn } from './lists.js'
+import { IS_CATCHING_UP, LEASE_DUE } from './redis-due.js'
 import type { Tables } from './rows.js'
 
-const IDS_AT_ONCE = 500
+const IDS_PER_SCAN = 500
 
-/** Replays among many processes. Leases end by the callers' clocks. */
+/** Replays, shared by many processes. Leases end by the callers' clocks. */
 export function redisReplays(
   client: RedisClient,
   keys: ViewKeys,
   { replays }: Tables,
 ): ReplayQueries & ReplayLeases {
-  /** The partition that was asked last for a replay. */
-  let turn = 0
+  /** The partition of the last attempt to claim a replay. */
+  let partition = 0
 
   return {
     replay: (key) => replays.get(key),
@@ -30,8 +31,8 @@ export function redisReplays(
     async claimReplay({ now, leaseMs }) {
       const args = [now.getTime(), now.getTime() + leaseMs]
       for (const _ of keys.everyPartition) {
-        turn = (turn + 1) % keys.everyPartition.length
-        const all = [keys.slot({ topic: 'webhook-events', partition: turn }), keys.askingReplays(turn)]
+        partition = (partition + 1) % keys.everyPartition.length
+        const all = [keys.slot({ topic: 'webhook-events', partition }), keys.askingReplays(partition)]
         const member = await reach(() => CLAIM_REPLAY.run(client, all, args))
         if (typeof member === 'string') return replays.get(readAskingMember(member))
       }
@@ -53,7 +54,7 @@ export function redisReplays(
   async function removeOldOf(webhookId: WebhookId, before: Date): Promise<number> {
     const asking = keys.askingReplays(keys.partitionOf(webhookId))
     let count = 0
-    for await (const ids of idsIn<ReplayId>(client, keys.replays(webhookId), IDS_AT_ONCE)) {
+    for await (const ids of idsIn<ReplayId>(client, keys.replays(webhookId), IDS_PER_SCAN)) {
       const rows = await replays.getAll(ids.map((replayId) => ({ webhookId, replayId })))
       const old = rows.flatMap((row) => (row !== null && row.requestedAt < before ? [row.id] : []))
       if (old.length === 0) continue
@@ -69,14 +70,9 @@ export function redisReplays(
 }
 
 /**
- * Leases the replay that has waited longest (of the second key) and answers it; nothing if the slot (the first) is
- * catching up. Arguments: now, the lease's end.
+ * Leases the replay that has waited longest, and returns its member; nothing while the partition is catching up. Keys: slot,
+ * replays with more to request. Arguments: now, end of the lease.
  */
-const CLAIM_REPLAY = new Script(`
-local position, target = unpack(redis.call('HMGET', KEYS[1], 'position', 'target'))
-if not position or tonumber(position) < tonumber(target) then return false end
-local member = redis.call('ZRANGE', KEYS[2], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, 1)[1]
-if not member then return false end
-redis.call('ZADD', KEYS[2], ARGV[2], member)
-return member
+const CLAIM_REPLAY = new Script(`${IS_CATCHING_UP}${LEASE_DUE}
+return not isCatchingUp() and leaseDue(KEYS[2], ARGV[1], ARGV[2], 1)[1]
 `)

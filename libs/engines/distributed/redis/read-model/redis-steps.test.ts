@@ -24,14 +24,14 @@ import { viewKeys } from './keys.js'
 import { keysUnder, makeReadModel, type RedisHarness } from './redis-read-model-harness.contract.js'
 
 const id = inboxIdIn(1)
-const PLACE = { topic: 'inbox-events', partition: 1 } as const
+const PARTITION = { topic: 'inbox-events', partition: 1 } as const
 const hourMs = 3_600_000
 
 describe.each([
   { server: 'redis' as const, urls: () => [redisUrl()] },
   { server: 'redis-cluster' as const, urls: redisClusterUrls },
 ])('views in $server', ({ server, urls }) => {
-  describeOn(server)('there', () => {
+  describeOn(server)('steps', () => {
     let client: RedisClient
     let harness: RedisHarness
 
@@ -44,7 +44,7 @@ describe.each([
     })
     afterEach(() => harness.close())
 
-    /** Names without the prefix, in order. */
+    /** The names of all keys without the prefix, sorted. */
     async function keys(): Promise<string[]> {
       const found = await keysUnder(client, harness.prefix)
       return found.map((key) => key.slice(harness.prefix.length)).toSorted()
@@ -52,7 +52,7 @@ describe.each([
 
     const ttlMsOf = (name: string) => client.pttl(harness.prefix + name)
 
-    it('list a whole page also where messages go between the look at their order and that at them', async () => {
+    it('list a full page even if messages are removed after their ids were read', async () => {
       const follower = await followerOf(harness.store, 1)
       await follower.follow(makeInbox(id), ...[1, 2, 3, 4, 5].map((n) => mail(id, messageId(n))))
       const names = viewKeys(harness.prefix, PARTITIONS)
@@ -64,7 +64,7 @@ describe.each([
       }
     })
 
-    it('list a whole page also where deliveries are forgotten between the two looks', async () => {
+    it('list a full page even if deliveries are removed after their ids were read', async () => {
       const { store, deliveries, prefix } = harness
       const webhookId = webhookIdIn(1)
       const follower = await DeliveryFollower.begin(store, 1)
@@ -78,7 +78,7 @@ describe.each([
       expect(await list('desc')).toEqual([4, 2].map(deliveryIdOf))
     })
 
-    it('leave nothing behind of a step from where they no longer stand', async () => {
+    it('keep nothing of a step from another position', async () => {
       const follower = await followerOf(harness.store, 1)
       await follower.follow(makeInbox(id))
       const before = await keys()
@@ -87,7 +87,7 @@ describe.each([
       expect(await keys()).toEqual(before)
     })
 
-    it('leave of a step that another one overtook only content that expires, and that nobody sees', async () => {
+    it('keep only content that expires and is not shown of a step that another one overtook', async () => {
       const follower = await followerOf(harness.store, 1)
       await follower.follow(makeInbox(id))
       const [one, other] = await Promise.all([1, 2].map((n) => follower.stepOf(mail(id, messageId(n)))))
@@ -98,7 +98,7 @@ describe.each([
       expect(await harness.queries.raw({ inboxId: id, messageId: messageId(2) })).toBeNull()
     })
 
-    it('expire content somewhat past its inbox, and nothing else', async () => {
+    it('expire content some time after its inbox, and nothing else', async () => {
       const follower = await followerOf(harness.store, 1)
       await followAccounts(harness.store, {
         ...{ type: 'AccountOpened', accountId: created.accountId, name: 'Acme' },
@@ -135,7 +135,7 @@ describe.each([
       for (const name of lasting) expect({ name, ttlMs: await ttlMsOf(name) }).toEqual({ name, ttlMs: -1 })
     })
 
-    it('keep no key of a deleted message’s content, and of an ended inbox none but its row, lists and history', async () => {
+    it('keep no content of a deleted message, and only the row, lists and history of an ended inbox', async () => {
       const follower = await followerOf(harness.store, 1)
       await follower.follow(makeInbox(id), mail(id, messageId(1)), mail(id, messageId(2)))
       await follower.follow({ ...messageDeleted(minute(2), messageId(1)), inboxId: id })
@@ -150,7 +150,7 @@ describe.each([
       expect(await keys()).toEqual([...left, `address:${makeInbox(id).address}`].toSorted())
     })
 
-    it('are moved by a step of thousands of changes, and emptied of them', async () => {
+    it('apply a step of thousands of changes, and can be emptied again', async () => {
       const follower = await followerOf(harness.store, 1)
       const numbers = Array.from({ length: 1_000 }, (_, n) => n)
       const ids = numbers.map((n) => inboxIdIn(1, n))
@@ -179,7 +179,7 @@ describe.each([
         limit: 1_000,
       })
       expect(listed.map((inbox) => inbox.id)).toEqual(ids.filter((_, n) => n % 10 === 3))
-      // One partition holds far more than its share of the page.
+      // One partition has far more than its share of the page.
       const all = await harness.queries.listInboxes({ ...list, labels: [], after: null, limit: 1_000 })
       expect(all.map((inbox) => inbox.id)).toEqual(ids)
 
@@ -189,7 +189,7 @@ describe.each([
       expect(await harness.queries.inboxIdAt(makeInbox(id).address)).toBeNull()
     })
 
-    it('are begun once where several begin at once', async () => {
+    it('are begun once if several processes begin at once', async () => {
       const follower = await followerOf(harness.store, 1)
       const ids = Array.from({ length: 600 }, (_, n) => inboxIdIn(1, n))
       await follower.follow(...ids.map((inboxId) => makeInbox(inboxId)))
@@ -204,41 +204,41 @@ describe.each([
       expect(rows.filter((row) => row !== null)).toHaveLength(1)
     })
 
-    it('lose nothing to one that was emptying them and is late', async () => {
+    it('lose nothing to a late process that was emptying them', async () => {
       const follower = await followerOf(harness.store, 1)
       await follower.follow(makeInbox(id), mail(id, messageId(1)))
       const before = await keys()
-      const late = viewKeys(harness.prefix, PARTITIONS)
-      expect(await emptyPartition(client, late, PLACE)).toBe(false)
-      const all = [late.slot(PLACE), ...late.tables(PLACE)]
+      const names = viewKeys(harness.prefix, PARTITIONS)
+      expect(await emptyPartition(client, names, PARTITION)).toBe(false)
+      const all = [names.slot(PARTITION), ...names.tables(PARTITION)]
       expect(await ESTABLISH.run(client, all, ['another-log', 1, 0, 9])).toBe('begun')
       expect(await keys()).toEqual(before)
-      expect(await harness.queries.progress(PLACE)).toMatchObject({ position: 2 })
+      expect(await harness.queries.progress(PARTITION)).toMatchObject({ position: 2 })
     })
 
-    it('are emptied to the end by the next to begin, where that stopped midway', async () => {
+    it('are emptied completely by the next process if the first one stopped midway', async () => {
       const follower = await followerOf(harness.store, 1)
       const ids = Array.from({ length: 600 }, (_, n) => inboxIdIn(1, n))
       await follower.follow(...ids.map((inboxId) => makeInbox(inboxId)))
-      const half = viewKeys(harness.prefix, PARTITIONS)
-      await client.unlink(half.slot(PLACE))
-      await client.hdel(half.inboxes(1), ...ids.slice(0, 300))
-      await client.unlink(...ids.slice(0, 300).map((inboxId) => half.history(inboxId)))
-      expect(await harness.queries.progress(PLACE)).toBeNull()
+      const names = viewKeys(harness.prefix, PARTITIONS)
+      await client.unlink(names.slot(PARTITION))
+      await client.hdel(names.inboxes(1), ...ids.slice(0, 300))
+      await client.unlink(...ids.slice(0, 300).map((inboxId) => names.history(inboxId)))
+      expect(await harness.queries.progress(PARTITION)).toBeNull()
       expect(await new Follower(harness.store, 1).begin()).toBe(0)
       expect((await keys()).filter((name) => name.startsWith('{p1}'))).toEqual(['{p1}:slot:inbox-events'])
     })
 
-    it('are empty, and begun from the first record, once Redis has lost everything', async () => {
+    it('are empty, and begin at the first record, after Redis has lost everything', async () => {
       const follower = await followerOf(harness.store, 1)
       await follower.follow(makeInbox(id), mail(id, messageId(1)))
       for (const key of await keysUnder(client, harness.prefix)) await client.unlink(key)
-      expect(await harness.queries.progress(PLACE)).toBeNull()
+      expect(await harness.queries.progress(PARTITION)).toBeNull()
       expect(await harness.store.apply(await follower.stepOf())).toBe('absent')
       expect(await new Follower(harness.store, 1).begin({ first: 0 })).toBe(0)
     })
 
-    it('go back to where an older copy of them stood', async () => {
+    it('continue from the position of an older copy', async () => {
       const follower = await followerOf(harness.store, 1)
       await follower.follow(makeInbox(id))
       const copy = new Map<string, Buffer | null>()
@@ -254,7 +254,7 @@ describe.each([
       expect((await harness.queries.inbox(id))?.inbox.messageCount).toBe(1)
     })
 
-    it('find an address whose entry was lost, and enter it again', async () => {
+    it('find an address whose entry was lost, and write the entry again', async () => {
       const follower = await followerOf(harness.store, 1)
       await follower.follow(makeInbox(id))
       const { address } = makeInbox(id)

@@ -3,7 +3,7 @@ import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import type { AccountId, InboxId, KeyId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { REMOVED, Webhook } from '#libs/domain/webhook/webhook.js'
-import { reach, runsOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { reach, chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type {
   DeliveryRow,
@@ -17,7 +17,7 @@ import type { ViewKeys } from './keys.js'
 
 export type Tables = ReturnType<typeof tablesIn>
 
-/** All rows. A removed webhook leaves a mark in place of its row. */
+/** All tables of rows. A removed webhook has a mark instead of a row. */
 export function tablesIn(client: RedisClient, keys: ViewKeys) {
   const { partitionOf } = keys
   const byId = <Id extends string, Row>(hashOf: (id: Id) => string) =>
@@ -46,12 +46,12 @@ export function tablesIn(client: RedisClient, keys: ViewKeys) {
   }
 }
 
-const ROWS_AT_ONCE = 500
+const MAX_ROWS_AT_ONCE = 500
 
-/** Rows as CBOR (RFC 8949), which keeps times and bytes as such. */
+/** Rows are stored as CBOR (RFC 8949), which has types for times and bytes. */
 const cbor = new Encoder({ useRecords: false, tagUint8Array: false })
 
-/** Rows of one kind, each in a field of a hash. */
+/** Rows of one kind. Each is a field of a hash. */
 class Table<Key, Row> {
   constructor(
     private readonly client: RedisClient,
@@ -64,31 +64,31 @@ class Table<Key, Row> {
     return bytes === null ? null : this.decode(bytes)
   }
 
-  /** In the order of the keys; many in few round trips, those of one hash with one command. */
+  /** Returns rows in the order of the keys. Rows of one hash are read with one command, many commands in one round trip. */
   async getAll(keys: readonly Key[]): Promise<(Row | null)[]> {
     const rows = new Map<Key, Row>()
     const commands = [...Map.groupBy(keys, this.hashOf)].flatMap(([hash, inHash]) =>
-      [...runsOf(inHash, ROWS_AT_ONCE)].map((run) => ({ hash, run })),
+      [...chunksOf(inHash, MAX_ROWS_AT_ONCE)].map((chunk) => ({ hash, chunk })),
     )
-    for (const turn of runsOf(commands, ROWS_AT_ONCE)) {
-      await reach(() => Promise.all(turn.map(({ hash, run }) => this.readRun(hash, run, rows))))
+    for (const some of chunksOf(commands, MAX_ROWS_AT_ONCE)) {
+      await reach(() => Promise.all(some.map(({ hash, chunk }) => this.readChunk(hash, chunk, rows))))
     }
     return keys.map((key) => rows.get(key) ?? null)
   }
 
-  /** The arguments of the command that stores a row. */
+  /** The command that stores a row. */
   put(key: Key, row: Row): [command: 'HSET', hash: string, field: string, value: Buffer] {
     return ['HSET', this.hashOf(key), this.fieldOf(key), cbor.encode(row)]
   }
 
-  /** Only the projection store writes rows, in the form that the slot names. */
+  /** Not validated: only the projection store writes rows, and views of another form are rebuilt. */
   decode(bytes: Buffer): Row {
     return cbor.decode(bytes) as Row
   }
 
-  private async readRun(hash: string, run: readonly Key[], rows: Map<Key, Row>): Promise<void> {
-    const found = await this.client.hmgetBuffer(hash, ...run.map(this.fieldOf))
-    for (const [index, key] of run.entries()) {
+  private async readChunk(hash: string, chunk: readonly Key[], rows: Map<Key, Row>): Promise<void> {
+    const found = await this.client.hmgetBuffer(hash, ...chunk.map(this.fieldOf))
+    for (const [index, key] of chunk.entries()) {
       const bytes = found[index] ?? null
       if (bytes !== null) rows.set(key, this.decode(bytes))
     }
@@ -106,7 +106,7 @@ type HistoryFields = [
   digest: Buffer | null,
 ]
 
-/** Without names, since there are as many as events; the same bytes for the same entry, so that it is there once. */
+/** Without field names, because there is an entry for each event. The same entry always has the same bytes. */
 export function encodeHistoryEntry(entry: HistoryEntry): Buffer {
   const { offset, id, type, time, messageId, keyId, size, digest } = entry
   const bytes = digest === null ? null : Buffer.from(digest, 'hex')

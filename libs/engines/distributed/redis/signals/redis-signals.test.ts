@@ -32,8 +32,8 @@ describe.each([
   })
 })
 
-describeWith('redis-server')('a user of Redis that may use no channel', () => {
-  it('is refused at once, with what to allow', async () => {
+describeWith('redis-server')('a user of Redis without permission for channels', () => {
+  it('is rejected at once, with the permission to add', async () => {
     const server = await startRedis()
     const admin = await open([server.url])
     await admin.call('ACL', 'SETUSER', 'mayfly', 'on', '>secret', '~*', '+@all')
@@ -67,17 +67,17 @@ describeWith('redis-server')('signals over a Redis', () => {
     return Number(count)
   }
 
-  it('take one subscription for a channel, until its last listener leaves', async () => {
+  it('need one subscription for a channel, until its last listener has ended', async () => {
     const ends = await Promise.all([1, 2, 3].map(() => signals.subscribe('moved', () => undefined)))
     expect(await subscribers()).toBe(1)
     ends[0]?.()
     ends[1]?.()
     expect(await subscribers()).toBe(1)
     ends[2]?.()
-    await until('nobody to be subscribed', async () => (await subscribers()) === 0)
+    await until('no subscription', async () => (await subscribers()) === 0)
   })
 
-  it('carry thousands of channels, also over a lost connection, and let go of them', async () => {
+  it('use thousands of channels, also over a lost connection, and release them', async () => {
     const CHANNELS = 3_000
     const heard = new Set<number>()
     const subscribing = Array.from({ length: CHANNELS }, (_, n) =>
@@ -103,22 +103,22 @@ describeWith('redis-server')('signals over a Redis', () => {
     await until('no channel', async () => (await subscribed()) === 0)
   })
 
-  it('ring every listener after a lost connection, and reach it again', async () => {
+  it('call every listener after a lost connection, and are received again', async () => {
     let heard = 0
     await signals.subscribe('moved', () => (heard += 1))
     await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
-    await until('the ring', () => heard === 1)
+    await until('the call', () => heard === 1)
     signals.publish('moved')
     await until('the signal', () => heard === 2)
   })
 
-  it('go on after Redis was away, also for who subscribed meanwhile', async () => {
+  it('are received again after Redis was down, also by new subscribers', async () => {
     await server.kill('SIGKILL')
     const heard = new Set<string>()
     await signals.subscribe('moved', () => heard.add('moved'))
     signals.publish('moved')
     await server.startAgain()
-    await until('the ring', () => heard.has('moved'))
+    await until('the call', () => heard.has('moved'))
     heard.clear()
     await until('the signal', () => {
       signals.publish('moved')
@@ -126,7 +126,7 @@ describeWith('redis-server')('signals over a Redis', () => {
     })
   })
 
-  it('never hold up who publishes, or for long who subscribes, while Redis hangs', async () => {
+  it('do not block publishers, and block subscribers only briefly, while Redis hangs', async () => {
     await server.kill('SIGSTOP')
     let heard = 0
     const started = performance.now()
@@ -134,10 +134,10 @@ describeWith('redis-server')('signals over a Redis', () => {
     await signals.subscribe('moved', () => (heard += 1))
     expect(performance.now() - started).toBeLessThan(3_000)
     await server.kill('SIGCONT')
-    await until('the ring', () => heard > 0)
+    await until('the call', () => heard > 0)
   })
 
-  it('reach nobody once closed', async () => {
+  it('are not received once closed', async () => {
     let heard = 0
     await signals.subscribe('moved', () => (heard += 1))
     const other = await signalsOn(client, 'test.')

@@ -1,38 +1,41 @@
 import { Cluster, type Redis } from 'ioredis'
 import { messageOf } from '#libs/runtime/errors.js'
-import { runsOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
 
 /*
- * Relies on Redis pub/sub, which forgets what it can't deliver at once: after every connection that was lost each
- * listener is called, since its signal may have gone by. In a Cluster every node passes on what any was given.
+ * Relies on Redis pub/sub, which drops messages that it can't deliver at once. So after a connection was lost, every
+ * listener is called, because it may have missed a signal. In a Cluster a message reaches the subscribers of every node.
  */
 
 interface RedisSignalsOptions {
-  /** Publishes; stays the caller's, who closes it. A connection of its own is made after it for listening. */
+  /** Used to publish. The caller closes it. A further connection with the same options is used to listen. */
   client: RedisClient
-  /** Begins the name of every channel. */
+  /** The prefix of every channel name. */
   prefix: string
-  /** Told of signals that could not be sent and connections that were lost; both are made up for. */
+  /** Called if a signal could not be sent, or a connection was lost. The listeners are called later nevertheless. */
   onError: (error: unknown) => void
 }
 
 interface Channel {
-  /** One function of its own for each subscription that has not ended. */
+  /** One function for each subscription that has not ended. */
   listeners: Set<() => void>
-  /** Resolves once its signals come, or will be made up for. */
-  isHeard: Promise<void>
+  /** Resolves once signals are received, or listeners will be called after a reconnect. */
+  whenListening: Promise<void>
 }
 
-/** A new user of Redis 7 may use no channel: without signals all would go on, each change half a second late. */
-async function mayPublish({ client, prefix }: RedisSignalsOptions): Promise<void> {
+/**
+ * A new user of Redis 7 has no permission for any channel. Without signals everything would work, but each change would be
+ * visible half a second late.
+ */
+async function checkPermission({ client, prefix }: RedisSignalsOptions): Promise<void> {
   try {
     await client.publish(`${prefix}start`, '')
   } catch (cause) {
     const reason = messageOf(cause)
-    const what = `Redis passes no signals on channels that begin with ${prefix} (REDIS_URL): ${reason}`
-    throw new Error(reason.startsWith('NOPERM') ? `${what}: allow its user &${prefix}*` : what, { cause })
+    const fault = `Redis rejects channels with the prefix ${prefix} (REDIS_URL): ${reason}`
+    throw new Error(reason.startsWith('NOPERM') ? `${fault}: allow its user &${prefix}*` : fault, { cause })
   }
 }
 
@@ -40,9 +43,8 @@ const RETRY_MS = 200
 const CHANNELS_AT_ONCE = 1_000
 
 /**
- * Signals between processes. One connection listens to all channels, and is made anew for as long as it takes: to the
- * same node, or in a Cluster to another one. It subscribes by itself, not through ioredis, which doesn't say when it
- * has done so again.
+ * Signals between processes. One connection listens to all channels, and is replaced until a new one succeeds: to the same
+ * node, or in a Cluster to another one. This class resubscribes, because ioredis does not report when it has done so.
  */
 export class RedisSignals implements Signals {
   private readonly channels = new Map<string, Channel>()
@@ -53,9 +55,9 @@ export class RedisSignals implements Signals {
 
   private constructor(private readonly options: RedisSignalsOptions) {}
 
-  /** Resolves once it listens; rejects if the first connection fails, or channels are not allowed. */
+  /** Resolves once it listens. Rejects if the first connection fails, or if the user lacks permission for channels. */
   static async open(options: RedisSignalsOptions): Promise<RedisSignals> {
-    await mayPublish(options)
+    await checkPermission(options)
     const signals = new RedisSignals(options)
     try {
       await signals.connect()
@@ -72,15 +74,18 @@ export class RedisSignals implements Signals {
   }
 
   async subscribe(channel: string, listener: () => void): Promise<() => void> {
-    // A function of its own, since a listener may be subscribed more than once.
+    // A new function, because the same listener may be subscribed more than once.
     const call = () => listener()
-    const heard = this.channels.get(channel) ?? { listeners: new Set(), isHeard: this.listenTo(channel) }
-    this.channels.set(channel, heard)
-    heard.listeners.add(call)
-    await heard.isHeard
+    const known = this.channels.get(channel) ?? {
+      listeners: new Set(),
+      whenListening: this.listenTo(channel),
+    }
+    this.channels.set(channel, known)
+    known.listeners.add(call)
+    await known.whenListening
     return () => {
-      const hasEnded = !heard.listeners.delete(call)
-      if (!hasEnded && heard.listeners.size === 0) this.forget(channel)
+      const hasEnded = !known.listeners.delete(call)
+      if (!hasEnded && known.listeners.size === 0) this.unsubscribe(channel)
     }
   }
 
@@ -93,7 +98,7 @@ export class RedisSignals implements Signals {
     return Promise.resolve()
   }
 
-  private ring(channel: string): void {
+  private callListeners(channel: string): void {
     const listeners = this.channels.get(channel)?.listeners ?? new Set()
     for (const call of listeners) {
       queueMicrotask(() => {
@@ -102,25 +107,25 @@ export class RedisSignals implements Signals {
     }
   }
 
-  /** Resolves once the channel's signals come, or it is sure that a new connection will make up for them. */
+  /** Resolves once the channel's signals are received, or will be after a reconnect. Never rejects. */
   private async listenTo(channel: string): Promise<void> {
     const { connection } = this
-    // Without a connection, the next one begins with all channels.
+    // Without a connection, the next one subscribes to all channels.
     if (connection?.status !== 'ready') return
     try {
       await connection.subscribe(this.options.prefix + channel)
     } catch (error) {
-      this.giveUp(connection, error)
+      this.replace(connection, error)
     }
   }
 
-  private forget(channel: string): void {
+  private unsubscribe(channel: string): void {
     const { connection } = this
     this.channels.delete(channel)
     if (connection?.status !== 'ready') return
     connection
       .unsubscribe(this.options.prefix + channel)
-      .catch((error: unknown) => this.giveUp(connection, error))
+      .catch((error: unknown) => this.replace(connection, error))
   }
 
   private async connect(): Promise<void> {
@@ -134,14 +139,14 @@ export class RedisSignals implements Signals {
     })
     this.connection = connection
     connection.on('error', (error: unknown) => this.report(error))
-    connection.on('close', () => this.lost(connection))
-    connection.on('message', (name: string) => this.ring(name.slice(prefix.length)))
+    connection.on('close', () => this.onLost(connection))
+    connection.on('message', (name: string) => this.callListeners(name.slice(prefix.length)))
     await connection.connect()
     const names = [...this.channels.keys()].map((channel) => prefix + channel)
-    for (const run of runsOf(names, CHANNELS_AT_ONCE)) await connection.subscribe(...run)
+    for (const chunk of chunksOf(names, CHANNELS_AT_ONCE)) await connection.subscribe(...chunk)
   }
 
-  /** In a Cluster each attempt goes to another node. */
+  /** In a Cluster each attempt uses another node. */
   private nextNode(): Redis {
     const { client } = this.options
     if (!(client instanceof Cluster)) return client
@@ -152,13 +157,13 @@ export class RedisSignals implements Signals {
     return node
   }
 
-  private giveUp(connection: Redis, error: unknown): void {
+  private replace(connection: Redis, error: unknown): void {
     this.report(error)
     connection.disconnect()
-    this.lost(connection)
+    this.onLost(connection)
   }
 
-  private lost(connection: Redis): void {
+  private onLost(connection: Redis): void {
     if (this.connection !== connection) return
     this.connection = null
     this.connectLater()
@@ -167,23 +172,23 @@ export class RedisSignals implements Signals {
   private connectLater(): void {
     if (this.isClosed) return
     clearTimeout(this.retry)
-    this.retry = setTimeout(() => void this.connectAgain(), RETRY_MS)
+    this.retry = setTimeout(() => void this.reconnect(), RETRY_MS)
   }
 
-  private async connectAgain(): Promise<void> {
+  private async reconnect(): Promise<void> {
     try {
       await this.connect()
     } catch (error) {
       if (this.connection !== null) {
-        this.giveUp(this.connection, error)
+        this.replace(this.connection, error)
         return
       }
       this.report(error)
       this.connectLater()
       return
     }
-    // What was published meanwhile is lost.
-    for (const channel of this.channels.keys()) this.ring(channel)
+    // Signals published in between are lost.
+    for (const channel of this.channels.keys()) this.callListeners(channel)
   }
 
   private report(error: unknown): void {
