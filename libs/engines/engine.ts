@@ -11,7 +11,7 @@ import type { Signals } from '#libs/ports/signals/signals.js'
 import type { UsageStore } from '#libs/ports/usage/usage-store.js'
 import type { TopicName } from '#libs/ports/event-log/topics.js'
 
-/** Every port, with the adapters of one engine behind them. */
+/** All ports, implemented by one engine. */
 export interface Engine extends Omit<ReadModel, 'store' | 'queries'> {
   log: EventLog
   vault: KeyVault
@@ -22,29 +22,29 @@ export interface Engine extends Omit<ReadModel, 'store' | 'queries'> {
   signals: Signals
   limits: RateLimits
   idempotency: IdempotencyStore
-  /** Null if the embedded engine has none: it is told not to count, or chDB does not come for the system. */
+  /** Null if usage is not counted: it is turned off, or chDB does not support the system. */
   usage: Omit<UsageStore, 'close'> | null
-  /** Of the disk that all is stored on; null if that is other processes' disks. */
+  /** The disk that stores everything; null if servers store it. */
   disk: Pick<FreeDisk, 'availableBytes'> | null
-  /** Lets go of every resource; what was acknowledged is durable. */
+  /** Releases every resource. Everything acknowledged is durable. */
   close(): Promise<void>
 }
 
 export interface EngineOptions {
   settings: Settings
-  /** What this process does: names its connections. */
+  /** The role of this process, used in the names of its connections. */
   role: string
   now: () => Date
-  /** Told of faults in the background, each of which is tried again. */
+  /** Called with each failure in the background, which is retried, and with what was being done. */
   onError: (error: unknown, during: string) => void
 }
 
 const DAY_MS = 86_400_000
 
 /**
- * How long a topic's records are kept; null for ever. Mail, use and dead letters stay for 90 days, three times the
- * longest life of an inbox; accounts for ever; keys as long as they are the last of their inbox; what became of
- * deliveries for 30 days, ten times as long as they are tried.
+ * How long a topic's records are kept; null if they are never removed. Mail, usage and dead letters are kept for 90 days,
+ * three times the longest life of an inbox, and deliveries for 30 days, ten times as long as they are attempted. Accounts
+ * are kept for ever. Keys are compacted: the last record of each inbox is kept.
  */
 export function retentionMs(topic: TopicName): number | null {
   if (topic === 'account-events' || topic === 'inbox-keys') return null

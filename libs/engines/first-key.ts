@@ -20,17 +20,17 @@ export interface FirstKeyOptions {
   logger: Pick<Logger, 'info' | 'warn'>
 }
 
-/** Where the first API key comes from: made at this start, at an earlier one, or configured. */
+/** Whether the first API key was created at this start, was created earlier, or is configured. */
 export type FirstKey = { made: string } | 'made-before' | 'configured'
 
 const ENVIRONMENT = 'development'
-const LOG_WAIT_AFTER_MS = 5_000
+const REPORT_WAIT_AFTER_MS = 5_000
 const VISIBLE_WITHIN_MS = 600_000
 
 /**
- * Adds the configured key, if there is one and it is not known yet, to the first account on the log, which is opened
- * if there is none. All ids derive from the secret, so that instances that start at once write the same events, and a
- * repeat changes nothing. Resolves once the key works.
+ * Adds the configured key to the first account on the log, if the key is not known yet. Opens an account if there is none.
+ * All ids are derived from the secret, so that processes that start at once write the same events. Resolves once the key
+ * can be used.
  */
 export async function ensureConfiguredKey(options: FirstKeyOptions): Promise<void> {
   const { engine, settings, now, logger } = options
@@ -46,8 +46,8 @@ export async function ensureConfiguredKey(options: FirstKeyOptions): Promise<voi
 }
 
 /**
- * Makes the first key if none is configured and none was ever issued. `announce` shows it to whoever starts Mayfly:
- * it is stored as a hash only, so nothing can show it again. Resolves once the key works.
+ * Creates the first key if none is configured and none was ever issued. `announce` must show the secret to the operator:
+ * only its hash is stored, so it can't be shown again. Resolves once the key can be used.
  */
 export async function makeFirstKey(
   options: FirstKeyOptions & { announce: (secret: string) => void },
@@ -57,7 +57,7 @@ export async function makeFirstKey(
   await waitForAccountViews(options)
   if ((await firstEvent(engine.log, 'ApiKeyIssued')) !== null) return 'made-before'
   const secret = drawSecret(ENVIRONMENT, randomBytes)
-  // Shown before it is stored: after a kill in between, the next start makes and shows another.
+  // Shown before it is stored: if the process is killed in between, the next start creates and shows another key.
   announce(secret)
   await issueVisibly(secret, options)
   return { made: secret }
@@ -65,20 +65,20 @@ export async function makeFirstKey(
 
 /**
  * Adds a key with every scope to the first account of a data folder that no process uses. Resolves with its secret and
- * account once it is durable. Rejects with DataDirError if the folder is in use or holds no event log, and with
- * StartError if it holds no account.
+ * account once it is durable. Rejects with DataDirError if the folder is in use or has no event log, and with StartError
+ * if it has no account.
  */
 export async function recoverKey(
   dataDir: string,
   now: () => Date,
 ): Promise<{ secret: string; keyId: KeyId; accountId: AccountId; environment: string }> {
-  // Loaded here only: a process of the distributed engine needs none of it.
+  // Imported here, because a process of the distributed engine does not need it.
   const { openLogForRecovery } = await import('#libs/engines/embedded/embedded-engine.js')
   await using opened = await openLogForRecovery(dataDir, now)
   const first = await firstEvent(opened.log, 'AccountOpened')
   if (first === null) {
     throw new StartError(
-      `${dataDir} holds no account yet: start Mayfly, which makes and prints its first key`,
+      `${dataDir} has no account yet: start Mayfly, which creates and prints the first key`,
     )
   }
   const secret = drawSecret(ENVIRONMENT, randomBytes)
@@ -95,10 +95,10 @@ async function waitForAccountViews({ engine, logger }: FirstKeyOptions): Promise
   const { partitions } = await engine.log.topology('account-events')
   const views = new ConsistentViews(engine.log, engine.inboxes, engine.signals)
   for (const { topic, partition, end } of partitions) {
-    // Wait also on an empty log: views of a log that it replaced may still exist.
+    // Also wait if the log is empty: views of a previous log may still exist.
     const last = { topic, partition, offset: end - 1 }
-    if (await views.isVisibleWithin(last, LOG_WAIT_AFTER_MS)) continue
-    logger.info('waiting for a projector to bring the views of accounts up to the log')
+    if (await views.isVisibleWithin(last, REPORT_WAIT_AFTER_MS)) continue
+    logger.info('waiting for a projector to update the views of accounts')
     if (await views.isVisibleWithin(last, VISIBLE_WITHIN_MS)) continue
     const minutes = VISIBLE_WITHIN_MS / 60_000
     throw new StartError(
@@ -107,10 +107,10 @@ async function waitForAccountViews({ engine, logger }: FirstKeyOptions): Promise
   }
 }
 
-/** Adds the key to the first account, which is opened if there is none. Resolves once the key works. */
+/** Adds a key to the first account. Opens an account if there is none. Resolves once the key can be used. */
 async function issueVisibly(secret: string, { engine, now }: FirstKeyOptions): Promise<void> {
   const keyId = idFromBytes('key', digest(`key of ${secret}`))
-  // The account that was opened first: all that a start without a known key can belong to.
+  // Without a known key, the account that was opened first is used.
   const existing = await firstEvent(engine.log, 'AccountOpened')
   const accountId = existing?.accountId ?? idFromBytes('acc', digest(`account of ${secret}`))
   const attribution = { accountId, environment: ENVIRONMENT, keyId }
@@ -123,7 +123,7 @@ async function issueVisibly(secret: string, { engine, now }: FirstKeyOptions): P
   const position = await recorder.record(event, attribution)
   const views = new ConsistentViews(engine.log, engine.inboxes, engine.signals)
   if (await views.isVisibleWithin(position, VISIBLE_WITHIN_MS)) return
-  throw new Error('the first API key did not reach the views')
+  throw new Error('the views do not show the first API key')
 }
 
 /** The first event of a type among all accounts; null if there is none. */
@@ -131,17 +131,15 @@ async function firstEvent<Type extends AccountEvent['type']>(
   log: LogReader,
   type: Type,
 ): Promise<Extract<AccountEvent, { type: Type }> | null> {
-  type Wanted = Extract<AccountEvent, { type: Type }>
-  const isOfType = (event: AccountEvent): event is Wanted => event.type === type
+  type Found = Extract<AccountEvent, { type: Type }>
+  const isOfType = (event: AccountEvent): event is Found => event.type === type
   const { partitions } = await log.topology('account-events')
   for (const range of partitions) {
     for await (const records of log.read(range)) {
       for (const record of records) {
         const decoded = accountEventCodec.decode(record)
         if (decoded.kind === 'newer') {
-          throw new StartError(
-            'the log begins with accounts that a newer version of Mayfly wrote: run that one',
-          )
+          throw new StartError('the log has account events of a newer version of Mayfly: run that version')
         }
         if (decoded.kind === 'event' && isOfType(decoded.recorded.event)) return decoded.recorded.event
       }

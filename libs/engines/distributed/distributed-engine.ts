@@ -19,11 +19,11 @@ import { RedisSignals } from '#libs/engines/distributed/redis/signals/redis-sign
 import { readPemFiles, type PemFile, type PemTexts } from '#libs/runtime/tls/pem-files.js'
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
 
-/** Every port on Kafka and Redis, which any number of processes share. Rejects with StartError if they can't be had. */
+/** Opens every port on Kafka, Redis and ClickHouse, which many processes share. Rejects with StartError on failure. */
 export async function openDistributedEngine(options: EngineOptions): Promise<Engine> {
   const { settings, role, now, onError } = options
   const { topicPrefix: prefix, kafkaPartitions: partitions } = settings
-  // Closes in reverse order, each of them whatever became of the others.
+  // Closes everything in reverse order, even if closing one of them fails.
   const opened = new AsyncDisposableStack()
   const close = () => opened.disposeAsync()
   try {
@@ -34,18 +34,18 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       tlsOf(settings, { ca: 'redisTlsCa', cert: 'redisTlsCert', key: 'redisTlsKey' }),
       tlsOf(settings, { ca: 'clickhouseTlsCa' }),
     ])
-    const reaching = {
+    const redis = {
       urls: settings.redisUrls ?? [],
       tls: redisTls,
       name: `mayfly-${role}`,
-      onError: (error: unknown) => onError(error, 'reaching Redis'),
+      onError: (error: unknown) => onError(error, 'connecting to Redis'),
     }
-    const client = await openRedis(reaching)
+    const client = await openRedis(redis)
     opened.defer(() => client.disconnect())
-    const bulk = await openRedis({ ...reaching, name: `mayfly-${role}-bulk`, isForBulk: true })
+    const bulk = await openRedis({ ...redis, name: `mayfly-${role}-bulk`, isForBulk: true })
     opened.defer(() => bulk.disconnect())
     await checkRedis(client)
-    watchJoining(client, (error) => onError(error, 'looking at a node that joined the Redis Cluster'))
+    watchJoining(client, (error) => onError(error, 'checking a node that joined the Redis Cluster'))
     const log = await KafkaEventLog.open({
       brokers: settings.kafkaBrokers ?? [],
       clientId: `mayfly-${role}`,
@@ -65,7 +65,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       masterKeys,
       now,
       onError,
-      // One process beside all others has to.
+      // At least one process of a deployment must append heartbeats.
       ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: HEARTBEAT_EVERY_MS } : {}),
     })
     opened.defer(() => vault.close())
@@ -75,11 +75,11 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     const signals = await RedisSignals.open({
       client,
       prefix,
-      onError: (error) => onError(error, 'passing signals'),
+      onError: (error) => onError(error, 'publishing signals'),
     })
     opened.defer(() => signals.close())
     const keyUse = new GatheredKeyUse(new RedisKeyUseStore(client, prefix), (error) =>
-      onError(error, 'storing when keys were used'),
+      onError(error, 'storing the times of key use'),
     )
     opened.defer(() => keyUse.close())
     const usage = settings.countsUsage

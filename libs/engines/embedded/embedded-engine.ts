@@ -60,10 +60,10 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       openOrRemove(
         fileIn(path, KEY_USE_FILE),
         (file) => LmdbKeyUseStore.open(file),
-        onErrorDuring('opening when keys were used'),
+        onErrorDuring('opening the times of key use'),
       ),
     )
-    const keyUse = new GatheredKeyUse(keyUseStore, onErrorDuring('storing when keys were used'))
+    const keyUse = new GatheredKeyUse(keyUseStore, onErrorDuring('storing the times of key use'))
     opened.defer(() => keyUse.close())
     const signals = new InProcessSignals()
     opened.defer(() => signals.close())
@@ -71,13 +71,13 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       leaseMs: LEASE_MS,
       keptMs: KEPT_MS,
       now,
-      onPruneError: onErrorDuring('removing old answers'),
+      onPruneError: onErrorDuring('removing old responses'),
     }
     const idempotency = await closeLater(
       openOrRemove(
         fileIn(path, REQUESTS_FILE),
         (file) => LmdbIdempotencyStore.open({ path: file, ...requestOptions }),
-        onErrorDuring('opening the answers to repeated requests'),
+        onErrorDuring('opening the records of requests'),
       ),
     )
     // Not removed if it can't be opened: it has figures of events that are no longer on the log.
