@@ -6,6 +6,11 @@ import type { DueInboxes } from '#libs/ports/read-model/queries.js'
 import type { ViewKeys } from './keys.js'
 import { reachEveryPartition } from './lists.js'
 
+/*
+ * Leases of due inboxes, and the Lua that the scripts for deliveries and replays share. An inbox keeps its expiry in the set
+ * of due inboxes, so its lease is in another set. A delivery or replay is leased by changing its due time.
+ */
+
 const LEASE_MS = 10_000
 /** Attempts if other processes lease the same inboxes first. */
 const MAX_ATTEMPTS = 10
