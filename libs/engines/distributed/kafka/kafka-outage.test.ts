@@ -9,11 +9,11 @@ const BOUND_MS = 13_000
 
 describeOn('kafka')('Kafka event log: unavailable brokers', () => {
   it.concurrent.each([
-    { how: 'that refuse connections', away: (proxy: KafkaProxy) => proxy.cut() },
-    { how: 'that do not answer', away: (proxy: KafkaProxy) => proxy.silence() },
+    { how: 'that refuse connections', disable: (proxy: KafkaProxy) => proxy.cut() },
+    { how: 'that do not answer', disable: (proxy: KafkaProxy) => proxy.silence() },
   ])(
     '$how: requests fail in bounded time, and succeed once the brokers are back',
-    async ({ away }) => {
+    async ({ disable }) => {
       const proxy = await KafkaProxy.start(kafkaBrokers()[0] ?? '')
       const errors: unknown[] = []
       const onError = (error: unknown) => errors.push(error)
@@ -24,7 +24,7 @@ describeOn('kafka')('Kafka event log: unavailable brokers', () => {
       await appendTo(log, 1, 'before')
       await arrivals.until(() => arrivals.count >= 1)
 
-      await away(proxy)
+      await disable(proxy)
       const startedAt = Date.now()
       const unavailable = { status: 'rejected', reason: { name: 'LogUnavailableError' } }
       const large = Buffer.alloc(3 << 20)
