@@ -3,7 +3,7 @@ import { Counter, Histogram, type Registry } from 'prom-client'
 const BUCKETS_S = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const labelNames = ['topic'] as const
 
-/** What the sink of usage figures counts. */
+/** The metrics of the analytics role. */
 export class AnalyticsMetrics {
   readonly rows: Counter<'topic'>
   readonly batchSeconds: Histogram<'topic'>
@@ -14,25 +14,25 @@ export class AnalyticsMetrics {
   constructor(registry: Registry) {
     const registers = [registry]
     const counter = (name: string, help: string) => new Counter({ name, help, labelNames, registers })
-    this.rows = counter('mayfly_usage_rows_total', 'Rows written to the store of usage figures.')
+    this.rows = counter('mayfly_usage_rows_total', 'Rows written to the usage store.')
     this.batchSeconds = new Histogram({
       name: 'mayfly_usage_batch_seconds',
-      help: 'From noting a batch of usage figures on the log to its being written.',
+      help: 'Time from committing the ranges of a batch of usage rows until the batch is written.',
       labelNames,
       registers,
       buckets: BUCKETS_S,
     })
     this.repeats = counter(
       'mayfly_usage_repeats_total',
-      'Batches of usage figures that were in doubt, and written again.',
+      'Batches of usage rows that were in doubt and were written again.',
     )
     this.failures = counter(
       'mayfly_usage_failures_total',
-      'Batches of usage figures that could not be written, and were tried again.',
+      'Writes of batches of usage rows that failed and were retried.',
     )
     this.deadLetters = counter(
       'mayfly_usage_dead_letters_total',
-      'Usage events that could not be decoded and were set aside.',
+      'Usage events that could not be decoded and were written to the dead letters.',
     )
   }
 }

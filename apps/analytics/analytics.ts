@@ -1,20 +1,24 @@
-import { Module, Controller, UseFilters } from '@nestjs/common'
-import { NestFactory } from '@nestjs/core'
-import { type CustomStrategy, EventPattern, Payload } from '@nestjs/microservices'
+import { Controller, UseFilters } from '@nestjs/common'
+import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
-import { GrowingPause, unlessAborted } from '#libs/runtime/timing/waiting.js'
-import { WHY_NOT_COUNTED, type UsageStore } from '#libs/ports/usage/usage-store.js'
-import { RoleConsumers, EventLogStrategy, PassErrorsOn, type HandedBatch } from '#libs/role/role-consumers.js'
 import type { BatchOutcome } from '#libs/ports/event-log/event-log.js'
+import { WHY_NOT_COUNTED, type UsageStore } from '#libs/ports/usage/usage-store.js'
+import {
+  createRoleService,
+  RethrowErrors,
+  RoleConsumers,
+  type ConsumedBatch,
+} from '#libs/role/role-consumers.js'
+import { GrowingPause, unlessAborted } from '#libs/runtime/timing/waiting.js'
 import { AnalyticsMetrics } from './analytics-metrics.js'
 import { COUNTED_TOPICS, type CountedTopic } from './event-rows.js'
 import { TopicSink } from './topic-sink.js'
 
 /*
- * Analytics consumes usage-events, inbox-events and webhook-events and writes a row for each event to the store of
- * usage figures, in large batches, exactly once in effect. It emits nothing.
+ * The analytics role consumes usage-events, inbox-events and webhook-events, and writes a row for each event to the usage
+ * store, in large batches and effectively once. It emits no events.
  */
 
 export interface AnalyticsOptions {
@@ -24,18 +28,18 @@ export interface AnalyticsOptions {
 }
 
 export interface Analytics {
-  /** Resolves once the gathered rows are written, or can't be. */
+  /** Resolves once the buffered rows are written, or writing them has failed. */
   close(): Promise<void>
 }
 
 const GROUP = 'analytics'
-/** What is made of a small batch is gone before the garbage collector has to move it. */
+/** The objects of a small batch are garbage before V8 promotes them to the old generation. */
 const BATCH_RECORDS = 200
-const PREPARE_AGAIN = { firstMs: 500, mostMs: 10_000 }
+const PREPARE_RETRY = { firstMs: 500, mostMs: 10_000 }
 
 /**
- * Resolves once the offset that the store has reached is known for every partition. If the store can't be reached, it
- * resolves at once, and counting begins when it can.
+ * Resolves once every partition has its start offset from the store. If the store is unavailable, resolves at once and
+ * starts to count when the store is available.
  */
 export async function startAnalytics({ engine, logger, registry }: AnalyticsOptions): Promise<Analytics> {
   const { log, usage } = engine
@@ -58,27 +62,17 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
     })
   const sinks: TopicSinks = new TopicSinks(new Map(COUNTED_TOPICS.map((topic) => [topic, makeSink(topic)])))
 
-  @Module({
-    controllers: [AnalyticsController],
-    providers: [{ provide: TopicSinks, useValue: sinks }],
-  })
-  class AnalyticsModule {}
-
-  const service = await NestFactory.createMicroservice<CustomStrategy>(AnalyticsModule, {
-    strategy: new EventLogStrategy(consumers),
-    logger: false,
-    abortOnError: false,
-  })
+  const service = await createRoleService(consumers, AnalyticsController, TopicSinks, sinks)
   const listen = async () => {
     await service.listen()
-    // Not before: a batch is noted by a consumer that has begun.
+    // After `listen`, because writing a batch commits offsets, which needs a consumer that has started.
     for (const topic of COUNTED_TOPICS) sinks.of(topic).start()
   }
-  const whenPrepared = async ({ signal }: AbortController) => {
-    const again = new GrowingPause(PREPARE_AGAIN)
+  const listenOncePrepared = async ({ signal }: AbortController) => {
+    const retryPause = new GrowingPause(PREPARE_RETRY)
     for (;;) {
-      await again.wait(signal)
-      // A store that hangs, or whose tables another process makes ready, is not waited for at the end.
+      await retryPause.wait(signal)
+      // `close` must not wait for a store that hangs, or whose tables another process is creating.
       const isPrepared = await unlessAborted(prepare(usage, logger), signal).catch(() => false)
       if (signal.aborted) return
       if (!isPrepared) continue
@@ -86,13 +80,13 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
         await listen()
         return
       } catch (error) {
-        logger.error({ err: error }, 'usage could not be counted: tried again')
+        logger.error({ err: error }, 'starting to count usage failed: retrying')
       }
     }
   }
   let listening = Promise.resolve()
   if (await prepare(usage, logger)) await listen()
-  else listening = whenPrepared(closing)
+  else listening = listenOncePrepared(closing)
   return {
     async close() {
       closing.abort()
@@ -108,7 +102,7 @@ async function prepare(usage: Pick<UsageStore, 'prepare'>, logger: Logger): Prom
     await usage.prepare()
     return true
   } catch (error) {
-    logger.error({ err: error }, 'the tables of usage figures could not be made ready: tried again')
+    logger.error({ err: error }, 'preparing the tables of the usage store failed: retrying')
     return false
   }
 }
@@ -124,14 +118,14 @@ export class TopicSinks {
   }
 }
 
-/** Takes batches of the log, in order per partition, and hands them to the sink of their topic. */
+/** Passes batches of the log, in order for each partition, to the sink of their topic. */
 @Controller()
-@UseFilters(PassErrorsOn)
+@UseFilters(RethrowErrors)
 export class AnalyticsController {
   constructor(private readonly sinks: TopicSinks) {}
 
   @EventPattern(COUNTED_TOPICS)
-  count(@Payload() batch: HandedBatch): Promise<BatchOutcome> {
+  count(@Payload() batch: ConsumedBatch): Promise<BatchOutcome> {
     return this.sinks.of(batch.topic).take(batch)
   }
 }

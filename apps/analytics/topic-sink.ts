@@ -7,7 +7,7 @@ import type {
   StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
 import { appendDeadLetter } from '#libs/ports/event-log/partition-loop.js'
-import type { RoleConsumers, HandedBatch } from '#libs/role/role-consumers.js'
+import type { RoleConsumers, ConsumedBatch } from '#libs/role/role-consumers.js'
 import { Doorbell } from '#libs/ports/signals/signals.js'
 import { GrowingPause, unlessAborted } from '#libs/runtime/timing/waiting.js'
 import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'
@@ -80,7 +80,7 @@ export class TopicSink {
   }
 
   /** Resolves once the batch is gathered. While too many rows are waiting to be written, it waits first. */
-  async take(batch: HandedBatch): Promise<BatchOutcome> {
+  async take(batch: ConsumedBatch): Promise<BatchOutcome> {
     const { partition, from, signal } = batch
     while (this.gathered.count >= MAX_ROWS) await unlessAborted(this.capacityFreed.promise, signal)
     // A batch's decoding is work of many milliseconds, and several partitions' batches may come at once.

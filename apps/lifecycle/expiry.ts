@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
-import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/inbox.js'
+import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { DueInboxes, InboxQueries } from '#libs/ports/read-model/queries.js'
-import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { LifecycleMetrics } from './lifecycle-metrics.js'
 
 export interface ExpiryOptions {
@@ -15,41 +15,41 @@ export interface ExpiryOptions {
   metrics: LifecycleMetrics
 }
 
-const CHUNK = 500
+const BATCH_SIZE = 500
 
 /**
- * Ends inboxes whose time is over, also those whose time came while nobody looked. Two of it may run: an inbox
- * that is ended twice has ended once.
+ * Ends inboxes that have expired, including those that expired while no lifecycle process ran. Several processes may
+ * run at once: a second InboxExpired for the same inbox has no effect.
  */
 export class Expiry {
   constructor(private readonly options: ExpiryOptions) {}
 
-  /** Deals with its own errors. */
+  /** Never rejects: errors are logged. */
   async expireAllDue(signal: AbortSignal): Promise<void> {
-    let isMore = true
-    while (isMore && !signal.aborted) isMore = await this.expireDue()
+    let hasMore = true
+    while (hasMore && !signal.aborted) hasMore = await this.expireDue()
   }
 
-  /** Whether there may be more that is due already. */
+  /** Returns whether more inboxes may be due. */
   private async expireDue(): Promise<boolean> {
     const { inboxes, now, logger, metrics } = this.options
     try {
-      const due = await inboxes.leaseDue(now(), CHUNK)
+      const due = await inboxes.leaseDue(now(), BATCH_SIZE)
       const ended = await Promise.all(due.map((inboxId) => this.expire(inboxId)))
       const count = ended.filter(Boolean).length
       if (count > 0) logger.info({ inboxes: count }, 'inboxes have expired')
       metrics.expired.inc(count)
-      return due.length === CHUNK
+      return due.length === BATCH_SIZE
     } catch (error) {
-      // The leases run out, and the inboxes are given out again.
-      logger.error({ err: error }, 'inboxes that are due could not be ended: tried again')
+      // Once the leases have expired, the inboxes are due again.
+      logger.error({ err: error }, 'ending due inboxes failed: retrying')
       return false
     }
   }
 
   private async expire(inboxId: InboxId): Promise<boolean> {
     const { views, inboxes, recorder, now } = this.options
-    // While the views catch up, the log may have an end that they do not show.
+    // While the views catch up, the log may already hold an event that ended the inbox.
     if (!(await views.isComplete(inboxId))) return false
     const row = await inboxes.inbox(inboxId)
     if (row === null) return false

@@ -1,10 +1,10 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
 
-/** A scraper does not wait long. */
-const COUNT_WITHIN_MS = 2_000
+/** How long a scrape waits for the count. */
+const COUNT_TIMEOUT_MS = 2_000
 
-/** What the lifecycle counts. */
+/** The metrics of the lifecycle role. */
 export class LifecycleMetrics {
   readonly expired: Counter
   readonly forgotten: Counter
@@ -17,12 +17,12 @@ export class LifecycleMetrics {
     const registers = [registry]
     this.expired = new Counter({
       name: 'mayfly_expired_inboxes_total',
-      help: 'Inboxes ended because their time was over.',
+      help: 'Inboxes that expired.',
       registers,
     })
     this.forgotten = new Counter({
       name: 'mayfly_forgotten_keys_total',
-      help: 'Keys forgotten because their inbox had ended.',
+      help: 'Keys deleted because their inbox had ended.',
       registers,
     })
     new Gauge({
@@ -30,7 +30,7 @@ export class LifecycleMetrics {
       help: 'Inboxes that are neither deleted nor expired. Every lifecycle process reports the same number.',
       registers,
       async collect() {
-        const count = await beforeDeadline(COUNT_WITHIN_MS, countActive()).catch((error: unknown) => {
+        const count = await beforeDeadline(COUNT_TIMEOUT_MS, countActive()).catch((error: unknown) => {
           onError(error)
           return NaN
         })

@@ -1,22 +1,21 @@
-import { Controller, Module, UseFilters } from '@nestjs/common'
-import { NestFactory } from '@nestjs/core'
-import { EventPattern, Payload, type CustomStrategy } from '@nestjs/microservices'
+import { Controller, UseFilters } from '@nestjs/common'
+import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
 import { inboxEventCodec, Recorder } from '#libs/ports/event-log/cloud-event.js'
-import { decodeBatch } from '#libs/ports/event-log/partition-loop.js'
 import type { BatchOutcome, LogLayout, RecordBatch } from '#libs/ports/event-log/event-log.js'
+import { decodeBatch } from '#libs/ports/event-log/partition-loop.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
-import { RoleConsumers, EventLogStrategy, PassErrorsOn } from '#libs/role/role-consumers.js'
+import { createRoleService, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 import { Expiry } from './expiry.js'
 import { LifecycleMetrics } from './lifecycle-metrics.js'
 
 /*
- * The lifecycle looks for inboxes whose time is over and emits InboxExpired; it consumes InboxExpired and
- * InboxDeleted and forgets their keys.
+ * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It consumes InboxExpired and
+ * InboxDeleted, and deletes the keys of those inboxes.
  */
 
 export interface LifecycleOptions {
@@ -27,7 +26,7 @@ export interface LifecycleOptions {
 }
 
 export interface Lifecycle {
-  /** Resolves once what is under way is done. */
+  /** Resolves once the work in progress is done. */
   close(): Promise<void>
 }
 
@@ -42,24 +41,15 @@ export async function startLifecycle({
   const { log, vault, inboxes, signals } = engine
   const metrics = new LifecycleMetrics(registry, {
     countActive: () => inboxes.countActive(),
-    onError: (error) => logger.warn({ err: error }, 'active inboxes could not be counted'),
+    onError: (error) => logger.warn({ err: error }, 'counting the active inboxes failed'),
   })
-
-  @Module({
-    controllers: [ErasureController],
-    providers: [{ provide: ErasurePorts, useValue: { log, vault, logger, metrics } }],
-  })
-  class LifecycleModule {}
 
   const consumers = new RoleConsumers({
     ...{ log, group: 'lifecycle', logger, registry },
     startAt: () => Promise.resolve('committed'),
   })
-  const service = await NestFactory.createMicroservice<CustomStrategy>(LifecycleModule, {
-    strategy: new EventLogStrategy(consumers),
-    logger: false,
-    abortOnError: false,
-  })
+  const ports = { log, vault, logger, metrics }
+  const service = await createRoleService(consumers, ErasureController, ErasurePorts, ports)
   await service.listen()
   const views = new ConsistentViews(log, inboxes, signals)
   const recorder = new Recorder(log, '/mayfly/lifecycle', now)
@@ -77,7 +67,7 @@ export async function startLifecycle({
   }
 }
 
-/** What erasure works with, made by who composes it. */
+/** The ports of erasure, as Nest injects them. */
 abstract class ErasurePorts {
   abstract readonly log: LogLayout
   abstract readonly vault: Pick<KeyVault, 'forget'>
@@ -86,18 +76,18 @@ abstract class ErasurePorts {
 }
 
 /**
- * Forgets the key of every inbox that has ended. The group's offset is committed behind that, so that a process
- * killed at any moment leaves no end without its erasure.
+ * Deletes the key of every inbox that has ended. The group's offset is committed only afterwards, so if the process is
+ * killed, the next one repeats the erasure.
  */
 @Controller()
-@UseFilters(PassErrorsOn)
+@UseFilters(RethrowErrors)
 class ErasureController {
   constructor(private readonly ports: ErasurePorts) {}
 
   @EventPattern('inbox-events')
   async forgetEnded(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
     const { log, vault, logger, metrics } = this.ports
-    // What can't be decoded the projector sets aside.
+    // The projector writes records that can't be decoded to the dead letters.
     const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(batch.topic))
     const ended = events.flatMap(({ recorded: { event } }) =>
       event.type === 'InboxDeleted' || event.type === 'InboxExpired' ? [event.inboxId] : [],
@@ -105,7 +95,7 @@ class ErasureController {
     if (ended.length > 0) {
       await vault.forget(ended)
       metrics.forgotten.inc(ended.length)
-      logger.info({ keys: ended.length, partition: batch.partition }, 'keys have been forgotten')
+      logger.info({ keys: ended.length, partition: batch.partition }, 'keys of ended inboxes deleted')
     }
     return outcome
   }

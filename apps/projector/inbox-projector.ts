@@ -1,7 +1,7 @@
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { SecretKey } from '#libs/ports/key-vault/content.js'
 import type { DecodedBatch } from '#libs/ports/event-log/partition-loop.js'
-import type { HandedBatch } from '#libs/role/role-consumers.js'
+import type { ConsumedBatch } from '#libs/role/role-consumers.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import {
   projectInboxEvents,
@@ -79,7 +79,7 @@ export class InboxProjector {
    * batch’s signal aborts before the step is written.
    */
   async project(
-    { topic, partition, from, signal }: HandedBatch,
+    { topic, partition, from, signal }: ConsumedBatch,
     { events: decoded, next: to }: InboxStep,
   ): Promise<StepOutcome> {
     const events = decoded.map(({ offset, recorded }): PlacedEvent<InboxEvent> => {

@@ -11,7 +11,7 @@ import type {
   RecordBatch,
   StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
-import { PassErrorsOn, type HandedBatch } from '#libs/role/role-consumers.js'
+import { RethrowErrors, type ConsumedBatch } from '#libs/role/role-consumers.js'
 import {
   projectWebhookEvents,
   webhookRowsBefore,
@@ -79,7 +79,7 @@ export abstract class ProjectorPorts {
 
 /** Takes batches of the log, in order per partition, and moves the views step by step. */
 @Controller()
-@UseFilters(PassErrorsOn)
+@UseFilters(RethrowErrors)
 export class ProjectorController {
   /** By partition, behind the last record that this process set aside. */
   private readonly setAsideTo = new Map<string, number>()
@@ -87,7 +87,7 @@ export class ProjectorController {
   constructor(private readonly ports: ProjectorPorts) {}
 
   @EventPattern('inbox-events')
-  async projectInboxes(@Payload() batch: HandedBatch): Promise<BatchOutcome> {
+  async projectInboxes(@Payload() batch: ConsumedBatch): Promise<BatchOutcome> {
     const { log, inboxProjector, signals, shown } = this.ports
     const decoded = decodeBatch(inboxEventCodec, batch, log.partitionCount(batch.topic))
     let { from } = batch

@@ -1,23 +1,20 @@
-import { Module } from '@nestjs/common'
-import { NestFactory } from '@nestjs/core'
-import type { CustomStrategy } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
-import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Engine } from '#libs/engines/engine.js'
-import { measuredUsage } from '#libs/role/measured-usage.js'
 import { beginViews } from '#libs/ports/read-model/projection-store.js'
-import { RoleConsumers, EventLogStrategy } from '#libs/role/role-consumers.js'
-import { ProjectorController, ProjectorPorts, ShownMessages } from './projector.controller.js'
+import { measuredUsage } from '#libs/role/measured-usage.js'
+import { createRoleService, RoleConsumers } from '#libs/role/role-consumers.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
 import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
 import { type ProjectorMetrics, projectorMetrics } from './projector-metrics.js'
+import { ProjectorController, ProjectorPorts, ShownMessages } from './projector.controller.js'
 import { ViewsWatch } from './views-watch.js'
 
 /*
- * The projector consumes inbox-events, account-events and webhook-events, parses mail in threads, and moves the views: a message
- * is in them once it is whole. It begins where the views stand, not where its group does, and so neither skips
- * nor repeats whatever was killed or restored.
+ * The projector consumes inbox-events, account-events and webhook-events, parses mail in threads, and updates the views.
+ * A message is in the views once it is parsed. The projector starts at the offset that the views have reached, not at its
+ * group's committed offset, so it neither skips nor repeats a record after a crash or a restore.
  */
 
 export interface ProjectorOptions {
@@ -29,13 +26,13 @@ export interface ProjectorOptions {
 }
 
 export interface Projector {
-  /** Resolves once the batches under way are in the views, or given up. */
+  /** Resolves once the batches in progress are in the views, or abandoned. */
   close(): Promise<void>
 }
 
 /**
- * Resolves once every partition's views have been made ready, and report from then on what they don't know yet, and
- * once the parsing threads are warm.
+ * Resolves once the views of every partition know how far they lag behind the log, and the parsing threads are warmed
+ * up.
  */
 export async function startProjector({
   engine,
@@ -55,12 +52,6 @@ export async function startProjector({
   const shown = new ShownMessages(usage, inboxes, now)
   const ports: ProjectorPorts = { ...engine, logger, metrics, shown, inboxProjector }
 
-  @Module({
-    controllers: [ProjectorController],
-    providers: [{ provide: ProjectorPorts, useValue: ports }],
-  })
-  class ProjectorModule {}
-
   const consumers = new RoleConsumers({
     ...{ log, group: 'projector', logger, registry },
     startAt: async (partition) => {
@@ -70,11 +61,7 @@ export async function startProjector({
       return { offset }
     },
   })
-  const service = await NestFactory.createMicroservice<CustomStrategy>(ProjectorModule, {
-    strategy: new EventLogStrategy(consumers),
-    logger: false,
-    abortOnError: false,
-  })
+  const service = await createRoleService(consumers, ProjectorController, ProjectorPorts, ports)
   try {
     await Promise.all([service.listen(), parser.warmUp()])
   } catch (error) {
@@ -86,8 +73,9 @@ export async function startProjector({
     log,
     queries: inboxes,
     consumers,
-    onLost: (partition) => logger.warn(partition, 'the views were lost or put back: they are rebuilt'),
-    onError: (error) => logger.debug({ err: error }, 'whether the views are there could not be told'),
+    onLost: (partition) =>
+      logger.warn(partition, 'the views were lost or restored from an older copy: rebuilding'),
+    onError: (error) => logger.debug({ err: error }, 'checking the views failed'),
   })
   watch.start()
   opened.defer(() => watch.stop())

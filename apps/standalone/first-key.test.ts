@@ -17,7 +17,7 @@ const NO_KEY = { MAYFLY_BOOTSTRAP_API_KEY: '' }
 const SECRET = /mf_development_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}/g
 const CLI = join(process.cwd(), 'dist/apps/cli/main.js')
 
-/** As a start leaves the log that is killed between the account and its key. */
+/** Leaves the log as a start does that is killed after it stored the account and before it stored the key. */
 async function openFirstAccount(dataDir: string): Promise<void> {
   const settings = readSettings({ MAYFLY_DATA_DIR: dataDir, MAYFLY_COUNT_USAGE: 'false' })
   const now = () => new Date()
@@ -57,7 +57,7 @@ describe('the first API key, if none is configured', () => {
     })
   }
 
-  it('is made by the next start if one was killed before it stored any', async () => {
+  it('is created by the next start if the first one was killed before it stored a key', async () => {
     await openFirstAccount(folder.path)
     const mayfly = await start()
     const [secret = ''] = mayfly.output().stdout.match(SECRET) ?? []
@@ -65,7 +65,7 @@ describe('the first API key, if none is configured', () => {
     expect(body).toHaveLength(1)
   })
 
-  it('is not printed by a start that fails, but by the first that succeeds; and can be recovered', async () => {
+  it('is printed by the first start that succeeds, by no start that fails, and can be recovered', async () => {
     const holder = createServer().listen(0, '127.0.0.1')
     await once(holder, 'listening')
     const address = holder.address()
@@ -98,7 +98,7 @@ describe('the first API key, if none is configured', () => {
     }
   })
 
-  it('cannot be recovered from a folder that is not a data folder, which is left as it is', async () => {
+  it('cannot be recovered from a folder that is not a data folder, and leaves that folder unchanged', async () => {
     const missing = join(folder.path, 'missing')
     const { code, stderr } = await recover(missing)
     expect(code).toBe(1)

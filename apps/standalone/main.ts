@@ -6,7 +6,7 @@ import { startStandalone, welcomeText } from './standalone.js'
 await runProcess(async (context) => {
   const mayfly = await startStandalone({
     ...context,
-    announce: (secret) => process.stdout.write(`mayfly: made the first API key: ${secret}\n`),
+    announce: (secret) => process.stdout.write(`mayfly: created the first API key: ${secret}\n`),
   })
   const { url, httpPort, smtp } = mayfly
   return {

@@ -5,27 +5,27 @@ import { startLifecycle } from '#apps/lifecycle/lifecycle.js'
 import { startProjector } from '#apps/projector/projector.js'
 import { startSmtp, type SmtpEdge } from '#apps/smtp/smtp-edge.js'
 import { startWebhooks } from '#apps/webhooks/webhooks.js'
-import { readPlans } from '#libs/runtime/config/plans-file.js'
 import { ensureConfiguredKey, makeFirstKey, type FirstKey } from '#libs/engines/first-key.js'
 import { onEngine } from '#libs/role/run-role.js'
+import { readPlans } from '#libs/runtime/config/plans-file.js'
 import type { ProcessContext } from '#libs/runtime/process/run-process.js'
 
 /*
- * Every role in one process, on either engine. The projector comes first, so that the views know what they
- * don't know; those that take something in come last, and are the first to stop.
+ * Every role in one process, on either engine. The projector starts first, so that the views know how far they lag
+ * behind the log. The roles that accept requests and mail start last and stop first.
  */
 
 export interface StandaloneOptions extends ProcessContext {
-  /** Shows the first API key, if one is made. */
+  /** Prints the first API key, if one is created. */
   announce: (secret: string) => void
 }
 
 export interface Standalone extends Welcome {
-  /** Takes nothing new in, finishes what is under way, and leaves nothing half written. */
+  /** Stops accepting requests and mail, and resolves once the work in progress is done. */
   close(): Promise<void>
 }
 
-/** Resolves once every role runs; what had started is closed again where one can't. */
+/** Resolves once every role runs. If a role can't start, closes those that had started and rejects. */
 export function startStandalone({ announce, ...process }: StandaloneOptions): Promise<Standalone> {
   return onEngine('standalone', process, async ({ engine, settings, logger, now, registry, running }) => {
     const plans = readPlans(settings.plansFile)
@@ -38,7 +38,7 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     const analytics = await startAnalytics({ engine, logger, registry })
     running.defer(() => analytics.close())
 
-    // Before anything listens: a client that knows the key may use it at once.
+    // Before the API listens, because a client may use the configured key at once.
     await ensureConfiguredKey({ engine, settings, now, logger })
     let isStarted = false
     const api = await startApi({ engine, settings, plans, now, logger, registry, isStarted: () => isStarted })
@@ -46,7 +46,7 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     const tlsFolder = join(resolve(settings.dataDir), 'tls')
     const smtp = await startSmtp({ engine, settings, tlsFolder, logger, registry, now })
     running.defer(() => smtp.drain())
-    // Last, so that a new key is shown only by a start that got this far.
+    // Last, so that only a start that succeeds prints a new key.
     const firstKey = await makeFirstKey({ engine, settings, now, logger, announce })
     isStarted = true
     const { url, port: httpPort } = api
@@ -62,7 +62,7 @@ export interface Welcome {
   firstKey: FirstKey
 }
 
-/** What a terminal shows once Mayfly listens: where it is, and a session to paste. */
+/** The text printed once Mayfly listens: its addresses, and a shell session to paste. */
 export function welcomeText({ url, smtpHost, smtp, firstKey }: Welcome): string {
   const host = smtpHost.includes(':') ? `[${smtpHost}]` : smtpHost
   return `
@@ -71,9 +71,9 @@ Mayfly is listening.
   HTTP API   ${url}
   SMTP       ${host}:${smtp.port}
 ${smtp.tlsPort === null ? '' : `  SMTPS      ${host}:${smtp.tlsPort}\n`}${
-    smtp.caFile === null ? '' : `  CA file    ${smtp.caFile}  (trust it in the client that sends)\n`
+    smtp.caFile === null ? '' : `  CA file    ${smtp.caFile}  (make the SMTP client trust it)\n`
   }${keyNotice(firstKey)}
-Try it: make an inbox, send it a mail, wait for it.
+Try it: create an inbox, send it a mail, wait for the mail.
 
   export MAYFLY_KEY=${keyForSession(firstKey)}
   inbox=$(curl -s -X POST ${url}/v1/inboxes -H "Authorization: Bearer $MAYFLY_KEY")

@@ -1,64 +1,64 @@
 import { LRUCache } from 'lru-cache'
 import type { AccountId, WebhookId } from '#libs/domain/ids/typeid.js'
 
-/** An attempt that takes longer holds a slot that hundreds of quick attempts could have had. */
+/** An attempt that takes longer counts as slow: its slot could have served hundreds of quick attempts. */
 const SLOW_MS = 1_000
-/** Of all slots: those that an account's slow webhooks may have together, and those that all new and slow ones may. */
+/** The shares of all slots for the slow webhooks of one account, and for the new and slow webhooks of all accounts. */
 const SHARES = { slow: 3 / 8, unproven: 3 / 4 }
-/** Of all slots: those that are for webhooks with no attempt under way, and of these, for accounts with none. */
-const KEPT = { webhooks: 1 / 4, accounts: 1 / 16 }
-/** An account's new and slow webhooks have at most this many times the slots that are left for such webhooks. */
+/** The shares of all slots reserved for webhooks without an attempt in progress, and for accounts without one. */
+const RESERVED = { webhooks: 1 / 4, accounts: 1 / 16 }
+/** The new and slow webhooks of one account hold at most this many times the slots left for such webhooks. */
 const MAX_TIMES_LEFT = 3
-/** Webhooks remembered. */
+/** How many webhooks are remembered. */
 const MAX_KNOWN = 50_000
 
-/** A webhook, and the account that its slots count for. */
-export interface Owned {
+/** A webhook and the account that its slots count towards. */
+export interface OwnedWebhook {
   id: WebhookId
   accountId: AccountId
 }
 
 interface Held {
   slots: number
-  /** Those of new and slow webhooks. */
+  /** The slots of new and slow webhooks. */
   unproven: number
 }
 
 /**
- * The slots for attempts under way, shared so that slow endpoints leave some to quick ones, however many they are and
- * whoever owns them. A webhook has one slot at first. Each quick attempt gives it another one, each slow attempt takes
- * half of them. Webhooks with one slot, the new and the slow ones, have only a part of all slots together; an account
- * leaves some of that part to other accounts, and its slow webhooks leave some to its new ones. Some slots are reserved
- * for webhooks that have none, and some for accounts that have none. Each process learns by itself, in memory.
+ * The slots for attempts in progress, shared so that slow endpoints can't use the slots of quick ones. A webhook starts
+ * with one slot. Each quick attempt adds one, and each slow attempt halves them. New and slow webhooks, those with one
+ * slot, share a part of all slots: an account leaves some of that part to other accounts, and its slow webhooks leave
+ * some to its new ones. Some slots are reserved for webhooks that hold none, and some for accounts that hold none. Each
+ * process keeps its own counts, in memory.
  */
 export class AttemptSlots {
   private readonly taken = new Map<WebhookId, { accountId: AccountId; slots: number }>()
   private readonly earned = new LRUCache<WebhookId, number>({ max: MAX_KNOWN })
   private countTaken = 0
 
-  /** `most`: in all, and of one webhook. */
   constructor(
-    private readonly most: number,
-    private readonly mostOfOne: number,
+    private readonly max: number,
+    private readonly maxPerWebhook: number,
   ) {}
 
   get free(): number {
-    return this.most - this.countTaken
+    return this.max - this.countTaken
   }
 
   /**
-   * What may be claimed at once: so many in all, and of each webhook, if it may have `mostNow` under way. A webhook that
-   * is asked for again is given nothing: a store that reads what is due in pages may meet it twice.
+   * The slots for one claim: at most `limit` in all, and `capacityOf` each webhook, whose limit is `maxNow` at the
+   * moment. A second call for the same webhook returns 0, because a store that reads due deliveries in pages may meet a
+   * webhook twice.
    */
-  offer(): { limit: number; capacityOf: (webhook: Owned, mostNow: number) => number } {
-    const kept = Math.floor(this.most * KEPT.webhooks)
-    const keptForAccounts = Math.floor(this.most * KEPT.accounts)
-    const isPlenty = this.free > kept
-    const mostUnproven = Math.ceil(this.most * SHARES.unproven)
-    const mostSlow = Math.ceil(this.most * SHARES.slow)
+  offer(): { limit: number; capacityOf: (webhook: OwnedWebhook, maxNow: number) => number } {
+    const reserved = Math.floor(this.max * RESERVED.webhooks)
+    const reservedForAccounts = Math.floor(this.max * RESERVED.accounts)
+    const hasUnreserved = this.free > reserved
+    const maxUnproven = Math.ceil(this.max * SHARES.unproven)
+    const maxSlow = Math.ceil(this.max * SHARES.slow)
     const all = noSlots()
     const accounts = new Map<AccountId, Held>()
-    const count = ({ id, accountId }: Owned, slots: number) => {
+    const count = ({ id, accountId }: OwnedWebhook, slots: number) => {
       const own = accounts.get(accountId) ?? noSlots()
       accounts.set(accountId, own)
       for (const held of [all, own]) {
@@ -68,25 +68,25 @@ export class AttemptSlots {
     }
     for (const [id, { accountId, slots }] of this.taken) count({ id, accountId }, slots)
     const offered = new Set<WebhookId>()
-    const capacityOf = (webhook: Owned, mostNow: number) => {
+    const capacityOf = (webhook: OwnedWebhook, maxNow: number) => {
       const { id, accountId } = webhook
-      const more = Math.min(isPlenty ? this.earnedBy(id) : 1, mostNow) - (this.taken.get(id)?.slots ?? 0)
+      const more = Math.min(hasUnreserved ? this.earnedBy(id) : 1, maxNow) - (this.taken.get(id)?.slots ?? 0)
       if (more <= 0 || offered.has(id)) return 0
       const own = accounts.get(accountId) ?? noSlots()
       const isUnproven = !this.isProven(id)
-      if (all.slots >= this.most - (own.slots > 0 ? keptForAccounts : 0)) return 0
-      const left = mostUnproven - (own.unproven > 0 ? keptForAccounts : 0) - all.unproven
+      if (all.slots >= this.max - (own.slots > 0 ? reservedForAccounts : 0)) return 0
+      const left = maxUnproven - (own.unproven > 0 ? reservedForAccounts : 0) - all.unproven
       if (isUnproven && own.unproven >= MAX_TIMES_LEFT * left) return 0
-      if (isUnproven && this.earned.has(id) && own.unproven >= mostSlow) return 0
+      if (isUnproven && this.earned.has(id) && own.unproven >= maxSlow) return 0
       count(webhook, 1)
       offered.add(id)
       return more
     }
-    return { limit: isPlenty ? this.free - kept : this.free, capacityOf }
+    return { limit: hasUnreserved ? this.free - reserved : this.free, capacityOf }
   }
 
-  /** Returns what gives the slot back; harmless to repeat. */
-  take({ id, accountId }: Owned): () => void {
+  /** Takes a slot. Returns a function that releases it and can be called more than once. */
+  take({ id, accountId }: OwnedWebhook): () => void {
     this.countTaken += 1
     const taken = this.taken.get(id) ?? { accountId, slots: 0 }
     this.taken.set(id, taken)
@@ -101,12 +101,12 @@ export class AttemptSlots {
     }
   }
 
-  /** `tookMs`: for how long the endpoint was waited for. */
-  learn(id: WebhookId, tookMs: number): void {
+  /** Adjusts a webhook's slots to the time that its endpoint took for an attempt. */
+  recordDuration(id: WebhookId, tookMs: number): void {
     const earned = this.earnedBy(id)
-    // Where one slot is all that may be had, a second one says that it is quick.
-    const most = Math.max(this.mostOfOne, 2)
-    this.earned.set(id, tookMs > SLOW_MS ? Math.max(Math.floor(earned / 2), 1) : Math.min(earned + 1, most))
+    // At least 2, which marks a webhook as quick even if it may use only one slot.
+    const max = Math.max(this.maxPerWebhook, 2)
+    this.earned.set(id, tookMs > SLOW_MS ? Math.max(Math.floor(earned / 2), 1) : Math.min(earned + 1, max))
   }
 
   private isProven(id: WebhookId): boolean {
@@ -122,10 +122,10 @@ function noSlots(): Held {
   return { slots: 0, unproven: 0 }
 }
 
-/** Failures in a row that open a circuit. */
+/** The number of failures in a row that opens a circuit. */
 const OPENS_AFTER = 5
-const PAUSE_MS = { first: 5_000, most: 300_000 }
-/** Endpoints remembered. */
+const PAUSE_MS = { first: 5_000, max: 300_000 }
+/** How many webhooks are remembered. */
 const MAX_CIRCUITS = 50_000
 
 interface Circuit {
@@ -135,16 +135,16 @@ interface Circuit {
 }
 
 /**
- * Endpoints that fail again and again are tried one attempt at a time, ever less often, so that what is due to a dead
- * one takes no slots from others. In this process's memory alone: each learns by itself.
+ * Circuit breakers: the endpoint of a webhook that keeps failing gets one attempt at a time, with growing pauses, so that
+ * it takes no slots from others. Each process keeps its own circuits, in memory.
  */
 export class Circuits {
   private readonly circuits = new LRUCache<WebhookId, Circuit>({ max: MAX_CIRCUITS })
 
-  /** How many attempts may be under way: `most` where all is well. */
-  capacityOf(id: WebhookId, most: number, nowMs: number): number {
+  /** How many attempts to the webhook may be in progress: `max` while its circuit is closed. */
+  capacityOf(id: WebhookId, max: number, nowMs: number): number {
     const circuit = this.circuits.get(id)
-    if (circuit === undefined || circuit.failures < OPENS_AFTER) return most
+    if (circuit === undefined || circuit.failures < OPENS_AFTER) return max
     return nowMs < circuit.openUntilMs ? 0 : 1
   }
 
@@ -154,14 +154,14 @@ export class Circuits {
 
   failed(id: WebhookId, nowMs: number): void {
     const circuit = this.circuits.get(id) ?? { failures: 0, openUntilMs: 0, pauseMs: PAUSE_MS.first }
-    // What was under way when it opened says nothing new.
+    // An attempt that was in progress when the circuit opened does not count.
     if (nowMs < circuit.openUntilMs) return
     const { failures, pauseMs } = circuit
     const isOpen = failures + 1 >= OPENS_AFTER
     this.circuits.set(id, {
       failures: failures + 1,
       openUntilMs: isOpen ? nowMs + pauseMs : 0,
-      pauseMs: isOpen ? Math.min(pauseMs * 2, PAUSE_MS.most) : pauseMs,
+      pauseMs: isOpen ? Math.min(pauseMs * 2, PAUSE_MS.max) : pauseMs,
     })
   }
 }

@@ -9,23 +9,23 @@ function failing(times: number, { circuits = new Circuits(), atMs = 0 } = {}): C
   return circuits
 }
 
-describe('an endpoint that fails', () => {
-  it('keeps its slots for the first few times', () => {
+describe('the circuit of an endpoint', () => {
+  it('stays closed for the first failures', () => {
     expect(failing(4).capacityOf(id, 10, 0)).toBe(10)
   })
 
-  it('then gets none for a while, and one slot to be tried with', () => {
+  it('opens after five failures, and then allows one attempt', () => {
     const circuits = failing(5)
     expect([0, 4_999, 5_000].map((ms) => circuits.capacityOf(id, 10, ms))).toEqual([0, 0, 1])
     expect(circuits.capacityOf(other, 10, 0)).toBe(10)
   })
 
-  it('is tried again as soon, however many attempts were under way when it got none', () => {
+  it('ignores failures of attempts that were in progress when it opened', () => {
     const circuits = failing(20)
     expect([4_999, 5_000].map((ms) => circuits.capacityOf(id, 10, ms))).toEqual([0, 1])
   })
 
-  it('is tried ever less often, but every five minutes', () => {
+  it('opens for longer after each failure, up to five minutes', () => {
     const circuits = failing(5)
     const pauses: number[] = []
     for (let atMs = 5_000; pauses.length < 8;) {
@@ -38,7 +38,7 @@ describe('an endpoint that fails', () => {
     expect(pauses).toEqual([10, 20, 40, 80, 160, 300, 300, 300].map((seconds) => seconds * 1_000))
   })
 
-  it('has all its slots again once it succeeds', () => {
+  it('closes after a success', () => {
     const circuits = failing(9)
     circuits.succeeded(id)
     expect(circuits.capacityOf(id, 10, 0)).toBe(10)

@@ -2,7 +2,6 @@ import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { accountEventCodec, inboxEventCodec, type Recorder } from '#libs/ports/event-log/cloud-event.js'
-import { decodeBatch } from '#libs/ports/event-log/partition-loop.js'
 import type {
   BatchOutcome,
   LogLayout,
@@ -10,18 +9,19 @@ import type {
   PartitionRange,
   RecordBatch,
 } from '#libs/ports/event-log/event-log.js'
+import { decodeBatch } from '#libs/ports/event-log/partition-loop.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
-import { PassErrorsOn } from '#libs/role/role-consumers.js'
-import { firstReplayIdOf, notificationsIn, type Requests } from './matching.js'
-import type { WebhookMetrics } from './attempts.js'
+import { RethrowErrors } from '#libs/role/role-consumers.js'
+import { firstReplayIdOf, notificationsIn, type DeliveryRequests } from './matching.js'
+import type { WebhookMetrics } from './webhook-metrics.js'
 
-/** What matching works with, made by who composes it. */
+/** The ports of matching, as Nest injects them. */
 export abstract class MatchingPorts {
   abstract readonly log: LogLayout & LogReader
   abstract readonly webhooks: Pick<WebhookQueries, 'webhook' | 'webhooksFor'>
   abstract readonly views: Pick<ConsistentViews, 'readLatest' | 'waitUntilVisible' | 'waitUntilAllVisible'>
-  abstract readonly requests: Requests
+  abstract readonly requests: DeliveryRequests
   abstract readonly recorder: Pick<Recorder, 'record'>
   abstract readonly metrics: WebhookMetrics
   abstract readonly now: () => Date
@@ -30,11 +30,11 @@ export abstract class MatchingPorts {
 const INBOX_EVENTS = 'inbox-events'
 
 /**
- * Requests a delivery for each event and each webhook that is to be told of it. The group's offset is committed behind
- * that, so that a process killed at any moment leaves no event untold.
+ * Requests a delivery for each event and each webhook that wants the event. The group's offset is committed only
+ * afterwards, so if the process is killed, no event is missed.
  */
 @Controller()
-@UseFilters(PassErrorsOn)
+@UseFilters(RethrowErrors)
 export class MatchingController {
   constructor(private readonly ports: MatchingPorts) {}
 
@@ -42,23 +42,23 @@ export class MatchingController {
   async match(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
     const { log, webhooks, views, requests, metrics } = this.ports
     const { topic, partition } = batch
-    // What can't be decoded the projector sets aside.
+    // The projector writes records that can't be decoded to the dead letters.
     const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
     const notifications = notificationsIn(events, partition)
     const last = notifications.at(-1)
     if (last === undefined) return outcome
     const inboxes = notifications.map(({ inbox }) => inbox)
     // A webhook that the views lack would never get these events.
-    const concerned = await views.readLatest('account-events', () => webhooks.webhooksFor(inboxes))
-    if (concerned.length === 0) return outcome
-    // What is told is read from the views, and whether an inbox has a password stands there.
+    const candidates = await views.readLatest('account-events', () => webhooks.webhooksFor(inboxes))
+    if (candidates.length === 0) return outcome
+    // The body of a delivery, and whether its inbox has a password, are read from the views.
     const { offset } = last.position
     await views.waitUntilVisible({ topic, partition, offset })
-    metrics.requested.inc(await requests.ask(notifications, concerned))
+    metrics.requested.inc(await requests.requestAll(notifications, candidates))
     return outcome
   }
 
-  /** Follows registrations, and has each new webhook told what it has missed. */
+  /** Requests for each new webhook the deliveries that it has missed. */
   @EventPattern('account-events')
   async follow(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
     const { log, webhooks, views } = this.ports
@@ -75,9 +75,9 @@ export class MatchingController {
   }
 
   /**
-   * Requests what `match` does not: what came between the registration and the moment from which the views show the
-   * webhook to it, and, if the webhook wants that, what its inboxes held before. What is requested twice is delivered
-   * once. Rejects if the views or the log can't tell yet.
+   * Requests what `match` misses: the events between the registration and the moment when `match` finds the webhook in
+   * the views, and, if the webhook wants them, the messages that its inboxes held before. A delivery that is requested
+   * twice is made once. Rejects if the views are behind or the log is unavailable.
    */
   private async requestMissed(webhook: Webhook): Promise<void> {
     const { log, views } = this.ports
@@ -88,7 +88,7 @@ export class MatchingController {
         ? []
         : [{ topic: INBOX_EVENTS, partition, first: since.offset, end } as const]
     })
-    // What is told is read from the views.
+    // The body of a delivery is read from the views.
     await views.waitUntilAllVisible(missed)
     for (const range of missed) await this.requestRange(webhook, range)
     if (webhook.startFrom !== 'now') await this.requestHeld(webhook)
@@ -101,11 +101,11 @@ export class MatchingController {
     for await (const records of log.read(range)) {
       const batch = { topic, partition, from: range.first, next: range.end, records }
       const { events } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
-      await requests.ask(notificationsIn(events, partition), [webhook])
+      await requests.requestAll(notificationsIn(events, partition), [webhook])
     }
   }
 
-  /** What came before the registration is delivered by a replay: there may be any amount of it. */
+  /** Messages from before the registration are delivered by a replay, because there is no limit to their number. */
   private async requestHeld({ id: webhookId, accountId, environment, startFrom }: Webhook): Promise<void> {
     const { recorder, now } = this.ports
     const replayId = firstReplayIdOf(webhookId)

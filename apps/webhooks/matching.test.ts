@@ -27,55 +27,55 @@ function inboxNotification(event: InboxEvent, position = { partition: 3, offset:
   const id = idFromBytes('evt', Buffer.alloc(16, 1))
   const recorded = { id, time: minute(1), source: '/mayfly/smtp', accountId, environment, keyId: null, event }
   const [found] = notificationsIn([{ offset: position.offset, recorded }], position.partition)
-  if (found === undefined) throw new Error('nobody is told of it')
+  if (found === undefined) throw new Error('no notification')
   return found
 }
 
 const mail = received(minute(1))
 
-describe('what webhooks are told of', () => {
+describe('the notification of an event', () => {
   test.each([
     { event: mail, type: 'message.received', at: minute(1) },
     { event: messageDeleted(minute(2)), type: 'message.deleted', at: minute(2) },
     { event: expired, type: 'inbox.expired', at: minute(30) },
     { event: deleted(minute(4)), type: 'inbox.deleted', at: minute(4) },
-  ])('is $type, as of when it happened', ({ event, type, at }) => {
+  ])('is $type, with the time of the event', ({ event, type, at }) => {
     expect(inboxNotification(event).notification).toMatchObject({ type, inboxId: INBOX_ID, occurredAt: at })
   })
 
-  it('is not that an inbox was made', () => {
-    expect(() => inboxNotification(created)).toThrow('nobody')
+  it('does not exist for the creation of an inbox', () => {
+    expect(() => inboxNotification(created)).toThrow('no notification')
   })
 })
 
 describe('a webhook', () => {
-  const isToldOf = (facts: Partial<Webhook>, event: InboxEvent = mail, isProtected = false) =>
+  const wants = (facts: Partial<Webhook>, event: InboxEvent = mail, isProtected = false) =>
     wantsNotification({ ...webhook, ...facts }, inboxNotification(event), isProtected)
 
-  it('is told of its inbox’s events that it asked for', () => {
-    expect(isToldOf({})).toBe(true)
-    expect(isToldOf({}, deleted(minute(2)))).toBe(true)
-    expect(isToldOf({}, expired)).toBe(false)
-    expect(isToldOf({ inboxId: idFromBytes('inb', Buffer.alloc(16, 9)) })).toBe(false)
+  it('of an inbox wants the events of that inbox that it subscribes to', () => {
+    expect(wants({})).toBe(true)
+    expect(wants({}, deleted(minute(2)))).toBe(true)
+    expect(wants({}, expired)).toBe(false)
+    expect(wants({ inboxId: idFromBytes('inb', Buffer.alloc(16, 9)) })).toBe(false)
   })
 
-  it('of an environment is told of each of its inboxes, but of those with a password', () => {
-    expect(isToldOf({ inboxId: null })).toBe(true)
-    expect(isToldOf({ inboxId: null }, mail, true)).toBe(false)
-    expect(isToldOf({}, mail, true)).toBe(true)
-    expect(isToldOf({ inboxId: null, environment: 'production' })).toBe(false)
-    expect(isToldOf({ inboxId: null, accountId: idFromBytes('acc', Buffer.alloc(16, 9)) })).toBe(false)
+  it('of an environment wants the events of every inbox without a password', () => {
+    expect(wants({ inboxId: null })).toBe(true)
+    expect(wants({ inboxId: null }, mail, true)).toBe(false)
+    expect(wants({}, mail, true)).toBe(true)
+    expect(wants({ inboxId: null, environment: 'production' })).toBe(false)
+    expect(wants({ inboxId: null, accountId: idFromBytes('acc', Buffer.alloc(16, 9)) })).toBe(false)
   })
 
-  it('is told nothing while it is disabled', () => {
-    expect(isToldOf({ state: 'disabled' })).toBe(false)
+  it('wants nothing while it is disabled', () => {
+    expect(wants({ state: 'disabled' })).toBe(false)
   })
 
   test.each([
     { partition: 3, offset: 9, wantsNotification: false },
     { partition: 3, offset: 11, wantsNotification: true },
     { partition: 4, offset: 11, wantsNotification: false },
-  ])('is told what came behind its registration: $partition/$offset', (position) => {
+  ])('wants only events after its registration: $partition/$offset', (position) => {
     expect(wantsNotification(webhook, inboxNotification(mail, position), false)).toBe(
       position.wantsNotification,
     )
@@ -86,7 +86,7 @@ describe('the id of a delivery', () => {
   const { notification } = inboxNotification(mail)
   const replayId = idFromBytes('rpl', Buffer.alloc(16, 1))
 
-  it('is the same for the same webhook, event and replay, and for no others', () => {
+  it('depends on the webhook, the event and the replay, and on nothing else', () => {
     const ids = [
       deliveryIdOf(webhookId, notification, null),
       deliveryIdOf(webhookId, notification, replayId),
@@ -98,9 +98,9 @@ describe('the id of a delivery', () => {
     expect(deliveryIdOf(webhookId, { ...notification, occurredAt: minute(7) }, null)).toBe(ids[0])
   })
 
-  it('is told to the receiver without the replay: repeats are dropped by it', () => {
-    const [told, replayed] = [null, replayId].map((id) => deliveryIdOf(webhookId, notification, id))
-    if (told === undefined || replayed === undefined) throw new Error('no ids')
-    expect(notificationIdOf(webhookId, replayed, notification)).toBe(told)
+  it('is sent to the receiver without the replay, so that the receiver can drop duplicates', () => {
+    const [original, replayed] = [null, replayId].map((id) => deliveryIdOf(webhookId, notification, id))
+    if (original === undefined || replayed === undefined) throw new Error('no ids')
+    expect(notificationIdOf(webhookId, replayed, notification)).toBe(original)
   })
 })

@@ -1,11 +1,4 @@
 import { hash } from 'node:crypto'
-import type { Recorded, Recorder } from '#libs/ports/event-log/cloud-event.js'
-import type { Position } from '#libs/ports/event-log/event-log.js'
-import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import type { InboxQueries, WebhookedInbox } from '#libs/ports/read-model/queries.js'
-import type { Notification } from '#libs/domain/webhook/webhook-events.js'
-import type { Replay } from '#libs/domain/webhook/replay.js'
-import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import {
   bytesOf,
   idFromBytes,
@@ -14,16 +7,23 @@ import {
   type ReplayId,
   type WebhookId,
 } from '#libs/domain/ids/typeid.js'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
+import type { Replay } from '#libs/domain/webhook/replay.js'
+import type { Notification } from '#libs/domain/webhook/webhook-events.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
+import type { Recorded, Recorder } from '#libs/ports/event-log/cloud-event.js'
+import type { Position } from '#libs/ports/event-log/event-log.js'
+import type { InboxQueries, WebhookedInbox } from '#libs/ports/read-model/queries.js'
 
-/** An event that webhooks may be told of, and of which inbox. */
+/** An event that webhooks may subscribe to, and its inbox. */
 export interface InboxNotification {
   position: Pick<Position, 'partition' | 'offset'>
   inbox: WebhookedInbox
   notification: Exclude<Notification, { type: 'sample' }>
 }
 
-/** In the order of a partition's events, without those that no webhook is told of. */
+/** The notifications in a partition's events, in their order. Some events have none. */
 export function notificationsIn(
   events: readonly { offset: number; recorded: Recorded<InboxEvent> }[],
   partition: number,
@@ -56,8 +56,8 @@ function notificationOf(event: InboxEvent): InboxNotification['notification'] | 
 }
 
 /**
- * Whether a webhook is to be told: of its own inbox, or of any inbox of its environment that has no password, and of
- * what came behind its registration.
+ * Whether a webhook wants a notification. A webhook of one inbox wants that inbox's events; a webhook of an environment
+ * wants those of every inbox without a password. Both want only events after their registration.
  */
 export function wantsNotification(
   webhook: Webhook,
@@ -71,49 +71,52 @@ export function wantsNotification(
   return since !== undefined && position.offset >= since.offset
 }
 
-/** Appends at once: one request to the log takes as many along as it may. */
-const AT_ONCE = 1_000
+/** Concurrent appends: the log batches them into few requests. */
+const MAX_CONCURRENT = 1_000
 
-export interface RequestsOptions {
+export interface DeliveryRequestsOptions {
   inboxes: Pick<InboxQueries, 'inbox'>
   recorder: Pick<Recorder, 'record'>
   now: () => Date
 }
 
-/** Asks for deliveries. What is asked for again, since a process ended before it could say so, is delivered once. */
-export class Requests {
-  constructor(private readonly options: RequestsOptions) {}
+/** Requests deliveries. A delivery that is requested again, after a crash, is made once. */
+export class DeliveryRequests {
+  constructor(private readonly options: DeliveryRequestsOptions) {}
 
-  /** Resolves, once every request is durable, with how many there were. */
-  async ask(notifications: readonly InboxNotification[], webhooks: readonly Webhook[]): Promise<number> {
-    const needsPasswords = webhooks.some(({ inboxId }) => inboxId === null)
-    const guarded = needsPasswords ? await this.protectedAmong(notifications) : new Set<InboxId>()
+  /** Requests each notification for each webhook that wants it. Resolves with the number of requests, once durable. */
+  async requestAll(
+    notifications: readonly InboxNotification[],
+    webhooks: readonly Webhook[],
+  ): Promise<number> {
+    const hasEnvironmentWebhook = webhooks.some(({ inboxId }) => inboxId === null)
+    const protectedIds = hasEnvironmentWebhook ? await this.protectedAmong(notifications) : new Set<InboxId>()
     const byScope = Map.groupBy(webhooks, scopeOf)
-    const asked: { webhook: Webhook; notification: Notification }[] = []
+    const wanted: { webhook: Webhook; notification: Notification }[] = []
     for (const inboxNotification of notifications) {
       const { inbox, notification } = inboxNotification
       const candidates = [...(byScope.get(inbox.inboxId) ?? []), ...(byScope.get(environmentOf(inbox)) ?? [])]
       for (const webhook of candidates) {
-        if (wantsNotification(webhook, inboxNotification, guarded.has(inbox.inboxId)))
-          asked.push({ webhook, notification })
+        if (wantsNotification(webhook, inboxNotification, protectedIds.has(inbox.inboxId)))
+          wanted.push({ webhook, notification })
       }
     }
-    await this.append(asked)
-    return asked.length
+    await this.append(wanted)
+    return wanted.length
   }
 
-  /** Resolves once every request is durable. `replay`: what asks for them; null for what is told as it happens. */
+  /** Resolves once every request is durable. `replay`: the replay that they belong to; null for live events. */
   async append(
-    asked: readonly { webhook: Webhook; notification: Notification }[],
+    wanted: readonly { webhook: Webhook; notification: Notification }[],
     replay: Pick<Replay, 'id' | 'selection'> | null = null,
   ): Promise<void> {
     const { recorder, now } = this.options
     const replayId = replay?.id ?? null
-    // What was there before the webhook is told for the first time.
+    // Messages from before the registration have not been delivered yet: theirs is the original delivery.
     const replayIdInName = replay?.selection.kind === 'held' ? null : replayId
-    for (let at = 0; at < asked.length; at += AT_ONCE) {
+    for (let at = 0; at < wanted.length; at += MAX_CONCURRENT) {
       await Promise.all(
-        asked.slice(at, at + AT_ONCE).map(({ webhook, notification }) => {
+        wanted.slice(at, at + MAX_CONCURRENT).map(({ webhook, notification }) => {
           const { id: webhookId, accountId, environment } = webhook
           const deliveryId = deliveryIdOf(webhookId, notification, replayIdInName)
           const ids = { webhookId, deliveryId, accountId, environment, replayId }
@@ -129,7 +132,7 @@ export class Requests {
   private async protectedAmong(notifications: readonly InboxNotification[]): Promise<Set<InboxId>> {
     const ids = [...new Set(notifications.map(({ inbox }) => inbox.inboxId))]
     const rows = await Promise.all(ids.map((id) => this.options.inboxes.inbox(id)))
-    // One that the views don't show could be protected: nothing of it is told.
+    // An inbox that the views don't show might have a password.
     return new Set(ids.filter((_, index) => rows[index]?.inbox.isProtected !== false))
   }
 }
@@ -143,12 +146,12 @@ function environmentOf({ accountId, environment }: Pick<Webhook, 'accountId' | '
 }
 
 const ID_BYTES = 16
-/** Of a UUIDv7: milliseconds since 1970. */
+/** The timestamp of a UUIDv7, in milliseconds since 1970. */
 const TIME_BYTES = 6
 
 /**
- * The same for the same webhook, event and replay, whoever asks for it and how often: what is asked for twice is
- * delivered once.
+ * The id of a delivery, computed from its webhook, event and replay, so that a delivery that is requested twice is made
+ * once.
  */
 export function deliveryIdOf(
   webhookId: WebhookId,
@@ -159,23 +162,24 @@ export function deliveryIdOf(
   return idFromBytes('dlv', hash('sha256', named, 'buffer').subarray(0, ID_BYTES))
 }
 
-/** The `webhook-id` that receivers drop repeats by: that of the delivery which told it as it happened. */
+/** The `webhook-id` by which receivers drop duplicates: the id of the original delivery, in replays too. */
 export function notificationIdOf(
   webhookId: WebhookId,
   deliveryId: DeliveryId,
-  told: Notification,
+  notification: Notification,
 ): DeliveryId {
-  return told.type === 'sample' ? deliveryId : deliveryIdOf(webhookId, told, null)
+  return notification.type === 'sample' ? deliveryId : deliveryIdOf(webhookId, notification, null)
 }
 
-/** Whether a delivery is not of a replay, but the one which told it as it happened, or of what was there before. */
-export function isFirstTelling({ id, webhookId, notification }: Delivery): boolean {
+/** Whether a delivery is the first of its event to its webhook, and does not repeat one in a replay. */
+export function isOriginalDelivery({ id, webhookId, notification }: Delivery): boolean {
   return id === deliveryIdOf(webhookId, notification, null)
 }
 
 /**
- * Of the replay that tells a new webhook what its inboxes hold: the same however often it is asked for. It has the
- * webhook's time (RFC 9562, section 5.7), and so comes before all others of it.
+ * The id of the replay that delivers to a new webhook the messages that its inboxes hold. Computed from the webhook's id,
+ * so that a repeated request has the same id. It has the webhook's timestamp (RFC 9562, section 5.7), and so sorts before
+ * all later replays.
  */
 export function firstReplayIdOf(webhookId: WebhookId): ReplayId {
   const time = bytesOf(webhookId).subarray(0, TIME_BYTES)

@@ -41,7 +41,7 @@ function delivery(webhook: number, notification: Notification): Delivery {
   }
 }
 
-/** Byte for byte, as receivers verify it. */
+/** Compared byte for byte, because receivers verify a signature over the bytes. */
 const EXPECTED = [
   '{"type":"message.received","timestamp":"2026-01-01T00:01:00.000Z",',
   `"data":{"id":"${MESSAGE_ID}","inbox_id":"${INBOX_ID}","received_at":"2026-01-01T00:01:00.000Z",`,
@@ -91,7 +91,7 @@ describe('the body of a delivery', () => {
 
   const receivedAt = (occurredAt: Date) => ({ type: 'message.received', ...ids, occurredAt }) as const
 
-  it('of a mail is written once for all webhooks, at once and one after the other', async () => {
+  it('of a mail is written once for all webhooks, concurrent or later', async () => {
     const write = (webhook: number) => written(delivery(webhook, receivedAt(minute(1))))
     const texts = await Promise.all([write(1), write(2), write(3)])
     texts.push(await write(4))
@@ -99,12 +99,12 @@ describe('the body of a delivery', () => {
     expect(texts).toEqual(Array(4).fill(EXPECTED))
   })
 
-  it('of another event is written anew', async () => {
+  it('of another event is written separately', async () => {
     const [first, second] = [minute(1), minute(1.5)]
     await bodies.write(delivery(1, receivedAt(first)))
     const other = await written(delivery(1, receivedAt(second)))
     expect(bodyReads).toBe(2)
-    // The first time in it is that of the event, the second that of the mail.
+    // The first timestamp in the body is that of the event, the second that of the mail.
     expect(other).toBe(EXPECTED.replace(first.toISOString(), second.toISOString()))
   })
 
@@ -117,8 +117,11 @@ describe('the body of a delivery', () => {
       notification: { type: 'message.deleted', ...ids, occurredAt: minute(1) },
       text: `{"type":"message.deleted","timestamp":"2026-01-01T00:01:00.000Z","data":{"id":"${MESSAGE_ID}","inbox_id":"${INBOX_ID}","deleted_at":"2026-01-01T00:01:00.000Z"}}`,
     },
-  ])('of $notification.type is its ids and time, read from no mail', async ({ notification, text }) => {
-    expect(await written(delivery(1, notification))).toBe(text)
-    expect(bodyReads).toBe(0)
-  })
+  ])(
+    'of $notification.type has ids and a time, and does not read the mail',
+    async ({ notification, text }) => {
+      expect(await written(delivery(1, notification))).toBe(text)
+      expect(bodyReads).toBe(0)
+    },
+  )
 })

@@ -1,21 +1,21 @@
 import { LRUCache } from 'lru-cache'
-import { Budget, type Release } from '#libs/runtime/fair-share.js'
+import type { AccountId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
+import { asOf } from '#libs/domain/inbox/inbox.js'
+import type { Delivery } from '#libs/domain/webhook/delivery.js'
+import type { DeliveryAbandoned } from '#libs/domain/webhook/webhook-events.js'
 import {
   type OpenedMessage,
   inboxEndBody,
   messageBody,
   messageDeletedBody,
 } from '#libs/mail/json/message-json.js'
+import type { ParsedMail } from '#libs/mail/message.js'
 import { bodyContext, unsealJsonText } from '#libs/ports/key-vault/content.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
-import { asOf } from '#libs/domain/inbox/inbox.js'
-import type { ParsedMail } from '#libs/mail/message.js'
 import { ReadModelUnavailableError, type InboxQueries } from '#libs/ports/read-model/queries.js'
-import type { AccountId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-import type { DeliveryAbandoned } from '#libs/domain/webhook/webhook-events.js'
-import type { Delivery } from '#libs/domain/webhook/delivery.js'
+import { Budget, type Release } from '#libs/runtime/fair-share.js'
 
-/** The path that links in what is told begin with. */
+/** The path prefix of links in a body. */
 const FAMILY = '/v1/inboxes'
 const MIB = 1024 * 1024
 const REMEMBERED_BYTES = 16 * MIB
@@ -25,35 +25,35 @@ export interface BodyOptions {
   inboxes: Pick<InboxQueries, 'inbox' | 'message' | 'body'>
   vault: Pick<KeyVault, 'find'>
   now: () => Date
-  /** Of the full size of the memory for large bodies: above 0, at most 1. */
+  /** Scales the memory for large bodies: above 0, at most 1. */
   memoryScale: number
   /** Called when an attempt has waited too long for memory. */
   onExhausted: () => void
 }
 
-/** A mail's JSON takes about this many times the mail's size: it may have HTML, and the text made of it. */
+/** Estimated bytes of JSON for each byte of a mail, which may have HTML and the text extracted from it. */
 const JSON_PER_MAIL = 2
-/** Bodies that are smaller take no memory of their account's. */
+/** Smaller bodies don't count towards the memory budget of their account. */
 const SMALL_BYTES = 256 * 1024
-/** In which an account gets memory for a large body; else the attempt is made later. */
+/** How long a large body waits for memory. After that the attempt is retried later. */
 const WAIT_MS = 10_000
 
-/** What is sent, and to be released once that is over; or why there is nothing left to send. */
+/** The body, to be released once it is sent, or why there is nothing to send. */
 export type NotificationBody = { json: Buffer; release: Release } | { gone: DeliveryAbandoned['reason'] }
 
-/** Writes the body of a delivery, from what the views hold at the time. */
+/** Writes the bodies of deliveries from the current views. */
 export class NotificationBodies {
-  /** The bodies of messages sent last, written once for all webhooks, and kept in memory for a minute. */
+  /** The bodies of recent messages, written once for all webhooks and cached for a minute. */
   private readonly remembered = new LRUCache<string, Buffer, () => Promise<Buffer>>({
     maxSize: REMEMBERED_BYTES,
     sizeCalculation: (json) => json.length,
     ttl: REMEMBERED_FOR_MS,
     ttlAutopurge: true,
-    // A body that is dropped while it is written is still sent.
+    // A body that is evicted while it is written is still sent.
     ignoreFetchAbort: true,
     fetchMethod: (_, __, { context: write }) => write(),
   })
-  /** For large bodies while they are sent: an endpoint may take as long as an attempt lasts. */
+  /** Memory for large bodies until they are sent: an endpoint may take as long as an attempt lasts. */
   private readonly memory: Budget
 
   constructor(private readonly options: BodyOptions) {
@@ -62,7 +62,7 @@ export class NotificationBodies {
     this.memory = new Budget({ total: 128 * bytes, perOwner: 48 * bytes, waitMs: WAIT_MS, onExhausted })
   }
 
-  /** Rejects while the views are not complete, and with BudgetExhaustedError. */
+  /** Rejects with ReadModelUnavailableError while the views are not complete, and with BudgetExhaustedError. */
   async write({ id, accountId, notification }: Delivery): Promise<NotificationBody> {
     const { occurredAt: time } = notification
     switch (notification.type) {
@@ -90,7 +90,7 @@ export class NotificationBodies {
       inboxes.message({ inboxId, messageId }),
       vault.find(inboxId),
     ])
-    // Asked for once the views had shown it: without it they are being rebuilt.
+    // The views showed the inbox when the delivery was requested. If it is missing, they are being rebuilt.
     if (row === null) throw notShown(messageId)
     if (asOf(row.inbox, now()).state !== 'active' || key.state === 'forgotten') return { gone: 'inbox-ended' }
     if (message?.message.state === 'deleted') return { gone: 'message-deleted' }
@@ -124,7 +124,7 @@ function notShown(messageId: MessageId): Error {
   return new ReadModelUnavailableError(`the views do not show ${messageId} now`)
 }
 
-/** A made-up mail under ids that nothing has, those of the delivery's own bytes. */
+/** A made-up mail. Its ids have the bytes of the delivery's id, and belong to no inbox or message. */
 function sampleOf(id: Delivery['id'], receivedAt: Date): OpenedMessage {
   const suffix = id.slice(id.indexOf('_'))
   const [sender, recipient] = ['sender@example.com', 'sample@example.org']

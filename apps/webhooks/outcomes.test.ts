@@ -10,48 +10,51 @@ const event: DeliveryEvent = {
   ...{ webhookId: idFromBytes('whk', Buffer.alloc(16)), deliveryId: idFromBytes('dlv', Buffer.alloc(16)) },
   status: 204,
 }
-const whose = { accountId: idFromBytes('acc', Buffer.alloc(16)), environment: 'staging', keyId: null }
+const attribution = { accountId: idFromBytes('acc', Buffer.alloc(16)), environment: 'staging', keyId: null }
 const position: Position = { topic: 'webhook-events', partition: 0, offset: 7 }
 
-/** Fails while the list has faults, in turn. */
-function outcomesWith(faults: Error[]): { outcomes: Outcomes; told: DeliveryEvent[] } {
-  const told: DeliveryEvent[] = []
+/** Each call of the recorder rejects with the next error, until none is left. */
+function outcomesWith(errors: Error[]): { outcomes: Outcomes; recorded: DeliveryEvent[] } {
+  const recorded: DeliveryEvent[] = []
   const record = (): Promise<Position> => {
-    const fault = faults.shift()
-    if (fault !== undefined) return Promise.reject(fault)
-    told.push(event)
+    const error = errors.shift()
+    if (error !== undefined) return Promise.reject(error)
+    recorded.push(event)
     return Promise.resolve(position)
   }
-  return {
-    outcomes: new Outcomes({ recorder: { record }, logger: pino({ enabled: false }) }),
-    told,
-  }
+  const outcomes = new Outcomes({
+    recorder: { record },
+    store: { webhookHealth: () => Promise.resolve([]) },
+    now: () => new Date(),
+    logger: pino({ enabled: false }),
+  })
+  return { outcomes, recorded }
 }
 
-const away = () => new LogUnavailableError('the log is away')
+const unavailable = () => new LogUnavailableError('the log is unavailable')
 
 describe('the outcome of an attempt', () => {
-  it('is kept while the log is away, and told when it is back', async () => {
-    const { outcomes, told } = outcomesWith([away()])
-    const recording = outcomes.record(event, whose)
-    await until('the log to be missed', () => outcomes.isLogAway)
+  it('is kept while the log is unavailable, and recorded when it is available again', async () => {
+    const { outcomes, recorded } = outcomesWith([unavailable()])
+    const recording = outcomes.record(event, attribution)
+    await until('the log to be unavailable', () => outcomes.isLogUnavailable)
     await recording
-    expect(told).toEqual([event])
-    expect(outcomes.isLogAway).toBe(false)
+    expect(recorded).toEqual([event])
+    expect(outcomes.isLogUnavailable).toBe(false)
   })
 
-  it('is given up where the process ends first', async () => {
-    const { outcomes, told } = outcomesWith([away(), away(), away()])
-    const recording = outcomes.record(event, whose)
-    await until('the log to be missed', () => outcomes.isLogAway)
+  it('is given up if the process ends first', async () => {
+    const { outcomes, recorded } = outcomesWith([unavailable(), unavailable(), unavailable()])
+    const recording = outcomes.record(event, attribution)
+    await until('the log to be unavailable', () => outcomes.isLogUnavailable)
     outcomes.giveUp()
     await expect(recording).rejects.toThrow(LogUnavailableError)
-    expect([told, outcomes.isLogAway]).toEqual([[], false])
+    expect([recorded, outcomes.isLogUnavailable]).toEqual([[], false])
   })
 
-  it('that the log will never take is not tried again', async () => {
+  it('is not retried if the log refuses the event', async () => {
     const { outcomes } = outcomesWith([new TypeError('no such event')])
-    await expect(outcomes.record(event, whose)).rejects.toThrow('no such event')
-    expect(outcomes.isLogAway).toBe(false)
+    await expect(outcomes.record(event, attribution)).rejects.toThrow('no such event')
+    expect(outcomes.isLogUnavailable).toBe(false)
   })
 })

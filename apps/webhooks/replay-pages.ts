@@ -1,14 +1,14 @@
+import type { InboxId } from '#libs/domain/ids/typeid.js'
+import { hasFailed, type Delivery } from '#libs/domain/webhook/delivery.js'
+import type { Replay } from '#libs/domain/webhook/replay.js'
+import type { ReplayPlace, ReplaySelection, Notification } from '#libs/domain/webhook/webhook-events.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import type { DeliveryQueries, InboxQueries } from '#libs/ports/read-model/queries.js'
-import type { InboxId } from '#libs/domain/ids/typeid.js'
-import { hasFailed, type Delivery } from '#libs/domain/webhook/delivery.js'
-import type { ReplayPlace, ReplaySelection, Notification } from '#libs/domain/webhook/webhook-events.js'
-import type { Replay } from '#libs/domain/webhook/replay.js'
-import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import { isFirstTelling } from './matching.js'
+import { isOriginalDelivery } from './matching.js'
 
-/** What a replay is to tell in one step, and where it goes on; null: that was all. */
+/** The notifications of one step of a replay, and the position of the next step; null after the last one. */
 export interface ReplayPage {
   notifications: Notification[]
   next: ReplayPlace | null
@@ -24,95 +24,100 @@ export interface ReplayPagesOptions {
 type IsMailWanted = (offset: number, receivedAt: Date) => boolean
 type Range = Extract<ReplaySelection, { kind: 'range' }>
 
-const ROWS_AT_ONCE = 200
-/** One step ends soon, also where it finds nothing: on one machine nobody else has a turn meanwhile. */
+const PAGE_ROWS = 200
+/** One step is short even if it finds nothing, because on the embedded engine it blocks the event loop. */
 const MAX_ROWS_OF_STEP = 2_000
 const MAX_INBOXES_OF_STEP = 200
-const WITHOUT_END = Number.MAX_SAFE_INTEGER
-export const NOTHING_MORE: ReplayPage = { notifications: [], next: null }
+const NO_END = Number.MAX_SAFE_INTEGER
+export const EMPTY_PAGE: ReplayPage = { notifications: [], next: null }
 
-/** Finds in the views what replays tell, a page at a time. What an inbox that has ended held is not told. */
+/** Finds the notifications of a replay in the views, a page at a time. Messages of an ended inbox are not replayed. */
 export class ReplayPages {
   constructor(private readonly options: ReplayPagesOptions) {}
 
-  async page(webhook: Webhook, replay: Replay, most: number): Promise<ReplayPage> {
-    const { selection, next: place } = replay
-    if (place === null) return NOTHING_MORE
-    if (place.stage === 'held') return this.held(webhook, selection, place, most)
-    if (selection.kind === 'deliveries') return this.given(webhook, selection.deliveryIds, place.offset, most)
-    if (selection.kind === 'range') return this.told(webhook, replay, selection, place.offset, most)
-    return NOTHING_MORE
+  async page(webhook: Webhook, replay: Replay, max: number): Promise<ReplayPage> {
+    const { selection, next: position } = replay
+    if (position === null) return EMPTY_PAGE
+    if (position.stage === 'held') return this.heldMessages(webhook, selection, position, max)
+    if (selection.kind === 'deliveries')
+      return this.listedDeliveries(webhook, selection.deliveryIds, position.offset, max)
+    if (selection.kind === 'range')
+      return this.pastDeliveries(webhook, replay, selection, position.offset, max)
+    return EMPTY_PAGE
   }
 
-  private async given(
+  private async listedDeliveries(
     { id: webhookId }: Webhook,
     ids: readonly Delivery['id'][],
     offset: number,
-    most: number,
+    max: number,
   ): Promise<ReplayPage> {
-    const some = ids.slice(offset, offset + most)
+    const pageIds = ids.slice(offset, offset + max)
     const rows = await Promise.all(
-      some.map((deliveryId) => this.options.deliveries.delivery({ webhookId, deliveryId })),
+      pageIds.map((deliveryId) => this.options.deliveries.delivery({ webhookId, deliveryId })),
     )
     const notifications = rows.flatMap((row) =>
       row === null || row.delivery.notification.type === 'sample' ? [] : [row.delivery.notification],
     )
-    const end = offset + some.length
+    const end = offset + pageIds.length
     return { notifications, next: end < ids.length ? { stage: 'given', offset: end } : null }
   }
 
-  /** Of what was told: what failed, or what the inboxes can't say themselves; after that, the mail that they hold. */
-  private async told(
+  /**
+   * The webhook's earlier deliveries in a range: only those that failed, or all but `message.received`. Those messages
+   * are read from the inboxes afterwards (`heldMessages`).
+   */
+  private async pastDeliveries(
     webhook: Webhook,
     replay: Replay,
     range: Range,
     from: number,
-    most: number,
+    max: number,
   ): Promise<ReplayPage> {
     const notifications: Notification[] = []
-    const limit = ROWS_AT_ONCE
-    const query = { webhookId: webhook.id, state: null, order: 'asc', to: WITHOUT_END, limit } as const
+    const limit = PAGE_ROWS
+    const query = { webhookId: webhook.id, state: null, order: 'asc', to: NO_END, limit } as const
     let offset = from
-    for (let looked = 0; looked < MAX_ROWS_OF_STEP; looked += ROWS_AT_ONCE) {
+    for (let rowsRead = 0; rowsRead < MAX_ROWS_OF_STEP; rowsRead += PAGE_ROWS) {
       const rows = await this.options.deliveries.listDeliveries({ ...query, from: offset })
       for (const { delivery, offset: at } of rows) {
-        if (notifications.length === most) return { notifications, next: { stage: 'told', offset: at } }
-        if (isToldAgain(delivery, webhook, replay, range)) notifications.push(delivery.notification)
+        if (notifications.length === max) return { notifications, next: { stage: 'told', offset: at } }
+        if (isReplayed(delivery, webhook, replay, range)) notifications.push(delivery.notification)
         offset = at + 1
       }
-      if (rows.length < ROWS_AT_ONCE) {
+      if (rows.length < PAGE_ROWS) {
         return { notifications, next: range.onlyFailed ? null : { stage: 'held', inboxId: null, offset: 0 } }
       }
     }
     return { notifications, next: { stage: 'told', offset } }
   }
 
-  private async held(
+  private async heldMessages(
     webhook: Webhook,
     selection: ReplaySelection,
-    place: Extract<ReplayPlace, { stage: 'held' }>,
-    most: number,
+    position: Extract<ReplayPlace, { stage: 'held' }>,
+    max: number,
   ): Promise<ReplayPage> {
     const notifications: Notification[] = []
-    if (!webhook.events.includes('message.received')) return NOTHING_MORE
+    if (!webhook.events.includes('message.received')) return EMPTY_PAGE
     let inboxesLeft = MAX_INBOXES_OF_STEP
     let rowsLeft = MAX_ROWS_OF_STEP
-    for await (const inboxId of this.inboxesFrom(webhook, place.inboxId)) {
-      const from = inboxId === place.inboxId ? place.offset : 0
-      if (notifications.length === most || inboxesLeft === 0 || rowsLeft <= 0) {
+    for await (const inboxId of this.inboxesFrom(webhook, position.inboxId)) {
+      const from = inboxId === position.inboxId ? position.offset : 0
+      if (notifications.length === max || inboxesLeft === 0 || rowsLeft <= 0) {
         return { notifications, next: { stage: 'held', inboxId, offset: from } }
       }
       inboxesLeft -= 1
       const row = await this.options.inboxes.inbox(inboxId)
       if (row?.inbox.state !== 'active') continue
       if (webhook.inboxId === null && row.inbox.isProtected) continue
-      const isWanted = mailWantedBy(selection, this.beginningOf(webhook, inboxId))
-      const bounds = { most: most - notifications.length, mostRows: rowsLeft }
-      const mail = await this.mailOf(inboxId, from, bounds, isWanted)
+      const isWanted = mailFilterOf(selection, this.registeredAt(webhook, inboxId))
+      const limits = { max: max - notifications.length, maxRows: rowsLeft }
+      const mail = await this.mailOf(inboxId, from, limits, isWanted)
       notifications.push(...mail.notifications)
-      rowsLeft -= mail.looked
-      if (mail.goesOnAt !== null) {
-        return { notifications, next: { stage: 'held', inboxId, offset: mail.goesOnAt } }
+      rowsLeft -= mail.rowsRead
+      if (mail.nextOffset !== null) {
+        return { notifications, next: { stage: 'held', inboxId, offset: mail.nextOffset } }
       }
     }
     return { notifications, next: null }
@@ -129,15 +134,15 @@ export class ReplayPages {
     const query = { accountId, environment, state: 'active', labels: [], order: 'asc' } as const
     let after = first
     for (;;) {
-      const some = await inboxes.listInboxes({ ...query, after, limit: ROWS_AT_ONCE, now: now() })
-      for (const { id } of some) yield id
-      after = some.at(-1)?.id ?? null
-      if (some.length < ROWS_AT_ONCE) return
+      const page = await inboxes.listInboxes({ ...query, after, limit: PAGE_ROWS, now: now() })
+      for (const { id } of page) yield id
+      after = page.at(-1)?.id ?? null
+      if (page.length < PAGE_ROWS) return
     }
   }
 
-  /** Where the inbox's partition ended when the webhook was registered. */
-  private beginningOf({ positions }: Webhook, inboxId: InboxId): number {
+  /** The end offset of the inbox's partition when the webhook was registered. */
+  private registeredAt({ positions }: Webhook, inboxId: InboxId): number {
     const partition = partitionOf(inboxId, this.options.log.partitionCount('inbox-events'))
     return positions.find((position) => position.partition === partition)?.offset ?? 0
   }
@@ -145,43 +150,43 @@ export class ReplayPages {
   private async mailOf(
     inboxId: InboxId,
     first: number,
-    { most, mostRows }: { most: number; mostRows: number },
+    { max, maxRows }: { max: number; maxRows: number },
     isWanted: IsMailWanted,
-  ): Promise<{ notifications: Notification[]; looked: number; goesOnAt: number | null }> {
+  ): Promise<{ notifications: Notification[]; rowsRead: number; nextOffset: number | null }> {
     const notifications: Notification[] = []
-    const query = { inboxId, order: 'asc', to: WITHOUT_END, limit: ROWS_AT_ONCE } as const
-    let looked = 0
+    const query = { inboxId, order: 'asc', to: NO_END, limit: PAGE_ROWS } as const
+    let rowsRead = 0
     let from = first
-    while (looked < mostRows) {
+    while (rowsRead < maxRows) {
       const rows = await this.options.inboxes.listMessages({ ...query, from })
-      looked += rows.length
+      rowsRead += rows.length
       for (const row of rows) {
-        if (notifications.length === most) return { notifications, looked, goesOnAt: row.offset }
+        if (notifications.length === max) return { notifications, rowsRead, nextOffset: row.offset }
         from = row.offset + 1
         if (row.message.state !== 'present') continue
         const { id: messageId, receivedAt: occurredAt } = row.message
         if (!isWanted(row.offset, occurredAt)) continue
         notifications.push({ type: 'message.received', inboxId, messageId, occurredAt })
       }
-      if (rows.length < ROWS_AT_ONCE) return { notifications, looked, goesOnAt: null }
+      if (rows.length < PAGE_ROWS) return { notifications, rowsRead, nextOffset: null }
     }
-    return { notifications, looked, goesOnAt: from }
+    return { notifications, rowsRead, nextOffset: from }
   }
 }
 
-function isToldAgain(delivery: Delivery, webhook: Webhook, replay: Replay, range: Range): boolean {
+function isReplayed(delivery: Delivery, webhook: Webhook, replay: Replay, range: Range): boolean {
   const { notification, requestedAt } = delivery
-  if (!isFirstTelling(delivery) || requestedAt >= replay.requestedAt) return false
+  if (!isOriginalDelivery(delivery) || requestedAt >= replay.requestedAt) return false
   if (notification.type === 'sample' || !webhook.events.includes(notification.type)) return false
   if (!isIn(range, notification.occurredAt)) return false
   return range.onlyFailed ? hasFailed(delivery) : notification.type !== 'message.received'
 }
 
-/** What was there before the webhook lies before its beginning: all that is behind it is told as it happens. */
-function mailWantedBy(selection: ReplaySelection, beginning: number): IsMailWanted {
+/** A replay of held messages ends at the webhook's registration: later messages were delivered as they arrived. */
+function mailFilterOf(selection: ReplaySelection, registeredAt: number): IsMailWanted {
   if (selection.kind === 'range') return (_, receivedAt) => isIn(selection, receivedAt)
   const since = selection.kind === 'held' ? selection.since : null
-  return (offset, receivedAt) => offset < beginning && (since === null || receivedAt >= since)
+  return (offset, receivedAt) => offset < registeredAt && (since === null || receivedAt >= since)
 }
 
 function isIn({ from, to }: Range, moment: Date): boolean {

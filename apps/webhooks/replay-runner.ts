@@ -1,80 +1,80 @@
 import type { Logger } from 'pino'
+import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
-import type { ReplayLeases, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
+import type { ReplayLeases, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import { pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
-import type { Replay } from '#libs/domain/webhook/replay.js'
-import type { Requests } from './matching.js'
-import { NOTHING_MORE, type ReplayPages } from './replay-pages.js'
-import type { WebhookMetrics } from './attempts.js'
+import type { DeliveryRequests } from './matching.js'
+import { EMPTY_PAGE, type ReplayPages } from './replay-pages.js'
+import type { WebhookMetrics } from './webhook-metrics.js'
 
 export interface ReplayRunnerOptions {
   replays: ReplayLeases
   webhooks: Pick<WebhookQueries, 'webhook'>
   pages: Pick<ReplayPages, 'page'>
-  requests: Pick<Requests, 'append'>
+  requests: Pick<DeliveryRequests, 'append'>
   recorder: Pick<Recorder, 'record'>
   views: Pick<ConsistentViews, 'requireComplete' | 'waitUntilVisible'>
-  /** Deliveries that this process asks for in a second, for all replays together. */
+  /** How many deliveries this process requests in a second, for all replays together. */
   perSecond: number
   now: () => Date
   logger: Logger
   metrics: WebhookMetrics
 }
 
-/** In which a step is on the log and in the views, or another process makes it again. */
+/** The time in which a step must be on the log and in the views; otherwise another process repeats it. */
 const LEASE_MS = 15_000
-/** Of one replay without an attempt: what its webhook is told as it happens has no more than these ahead of it. */
+/** Deliveries of one replay that wait for their first attempt: new events of the webhook wait behind them. */
 const MAX_WAITING = 50
 const WHILE_WAITING_MS = 200
 const WHILE_DISABLED_MS = 5_000
 const AFTER_ERROR_MS = 1_000
 
 /**
- * Asks for the deliveries of replays, a step at a time and replay by replay. A step is made again where a process was
- * killed within it: its deliveries have the same ids then.
+ * Requests the deliveries of replays in steps, one replay after the other. If a process is killed within a step, the step
+ * is repeated with the same delivery ids.
  */
 export class ReplayRunner {
   constructor(private readonly options: ReplayRunnerOptions) {}
 
-  /** Runs all that wait for a step; ends once there are none, or after the step under way. Deals with its own errors. */
+  /** Runs a step of each replay that is due. After an abort, ends with the current step. Never rejects: logs errors. */
   async runAll(signal: AbortSignal): Promise<void> {
     const { replays, now, logger, perSecond } = this.options
     try {
       while (!signal.aborted) {
         const replay = await replays.claimReplay({ now: now(), leaseMs: LEASE_MS })
         if (replay === null) return
-        const asked = await this.step(replay)
-        await pauseUntilAborted((asked * 1_000) / perSecond, signal)
+        const requested = await this.step(replay)
+        await pauseUntilAborted((requested * 1_000) / perSecond, signal)
       }
     } catch (error) {
-      logger.error({ err: error }, 'replays could not be looked for: tried again')
+      logger.error({ err: error }, 'claiming replays failed: retrying')
     }
   }
 
-  /** How many deliveries it has asked for. */
+  /** Returns how many deliveries were requested. */
   private async step(replay: Replay): Promise<number> {
     const { replays, now, logger } = this.options
     const key = { webhookId: replay.webhookId, replayId: replay.id }
-    const { asked, againInMs } = await this.advance(replay).catch((error: unknown) => {
-      logger.error({ err: error, ...key }, 'a replay did not get on: tried again')
-      return { asked: 0, againInMs: AFTER_ERROR_MS }
+    const { requested, nextInMs } = await this.advance(replay).catch((error: unknown) => {
+      logger.error({ err: error, ...key }, 'a step of a replay failed: retrying')
+      return { requested: 0, nextInMs: AFTER_ERROR_MS }
     })
-    await replays.releaseReplay(key, new Date(now().getTime() + againInMs))
-    return asked
+    await replays.releaseReplay(key, new Date(now().getTime() + nextInMs))
+    return requested
   }
 
-  private async advance(replay: Replay): Promise<{ asked: number; againInMs: number }> {
+  private async advance(replay: Replay): Promise<{ requested: number; nextInMs: number }> {
     const { requests, recorder, views, metrics, now } = this.options
     const webhook = await this.options.webhooks.webhook(replay.webhookId)
-    if (webhook?.state === 'disabled') return { asked: 0, againInMs: WHILE_DISABLED_MS }
-    const most = Math.min(MAX_WAITING - (replay.requested - replay.begun), this.options.perSecond)
-    if (most <= 0) return { asked: 0, againInMs: WHILE_WAITING_MS }
-    // A webhook that is gone has nothing more to be told.
+    if (webhook?.state === 'disabled') return { requested: 0, nextInMs: WHILE_DISABLED_MS }
+    const max = Math.min(MAX_WAITING - (replay.requested - replay.begun), this.options.perSecond)
+    if (max <= 0) return { requested: 0, nextInMs: WHILE_WAITING_MS }
+    // If the webhook has been removed, the replay ends.
     const { notifications, next } =
-      webhook === null ? NOTHING_MORE : await this.options.pages.page(webhook, replay, most)
-    // After the page is read: views that were rebuilt meanwhile may have been incomplete.
+      webhook === null ? EMPTY_PAGE : await this.options.pages.page(webhook, replay, max)
+    // Check after reading the page: while the views are being rebuilt, the page may be incomplete.
     await Promise.all(VIEWED_TOPICS.map((topic) => views.requireComplete(topic)))
     if (webhook !== null) {
       await requests.append(
@@ -90,6 +90,6 @@ export class ReplayRunner {
       { accountId, environment, keyId: null },
     )
     await views.waitUntilVisible(position)
-    return { asked: notifications.length, againInMs: 0 }
+    return { requested: notifications.length, nextInMs: 0 }
   }
 }

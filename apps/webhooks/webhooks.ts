@@ -1,29 +1,28 @@
-import { Module } from '@nestjs/common'
-import { NestFactory } from '@nestjs/core'
-import type { CustomStrategy } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
-import { budgetScale } from '#libs/runtime/config/memory-settings.js'
-import { countExhausted } from '#libs/runtime/fair-share.js'
-import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
-import { RoleConsumers, EventLogStrategy } from '#libs/role/role-consumers.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
+import { createRoleService, RoleConsumers } from '#libs/role/role-consumers.js'
+import { budgetScale } from '#libs/runtime/config/memory-settings.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
+import { countExhausted } from '#libs/runtime/fair-share.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
-import { WebhookSender } from './sender/webhook-sender.js'
-import { Attempts, WebhookMetrics } from './attempts.js'
-import { Outcomes, Disabling } from './outcomes.js'
+import { Attempts } from './attempts.js'
 import { Dispatcher } from './dispatcher.js'
 import { MatchingController, MatchingPorts } from './matching.controller.js'
-import { Requests } from './matching.js'
+import { DeliveryRequests } from './matching.js'
 import { NotificationBodies } from './notification-body.js'
+import { Outcomes } from './outcomes.js'
 import { ReplayPages } from './replay-pages.js'
 import { ReplayRunner } from './replay-runner.js'
+import { WebhookSender } from './sender/webhook-sender.js'
+import { WebhookMetrics } from './webhook-metrics.js'
 
 /*
- * The webhooks consume inbox-events and ask for a delivery to each webhook that is to be told; the projector makes
- * views of that; what is due in them is claimed, sent, and the outcome told to the log.
+ * The webhooks role consumes inbox-events and emits a DeliveryRequested for each webhook that wants an event. The
+ * projector adds the delivery to the views. The dispatcher claims deliveries that are due, sends them, and emits their
+ * outcomes. The role also consumes account-events, to deliver to a new webhook the events that it has missed.
  */
 
 export interface WebhooksOptions {
@@ -35,15 +34,15 @@ export interface WebhooksOptions {
 }
 
 export interface Webhooks {
-  /** Resolves once the attempts under way are over, and nothing more is asked for. */
+  /** Resolves once the attempts in progress have ended and no more deliveries are requested. */
   close(): Promise<void>
 }
 
-/** Beyond the longest attempt, until its outcome is in the views. */
+/** Added to the timeout of an attempt, until its outcome is in the views. */
 const LEASE_SLACK_MS = 15_000
-/** As long as the log has what became of them. */
-const KEPT_MS = 30 * 86_400_000
-const FORGET_EVERY_MS = 3_600_000
+/** Deliveries stay in the views as long as the log keeps their outcomes. */
+const RETENTION_MS = 30 * 86_400_000
+const REMOVE_EVERY_MS = 3_600_000
 const REPLAY_EVERY_MS = 250
 
 export async function startWebhooks({
@@ -58,8 +57,8 @@ export async function startWebhooks({
   const metrics = new WebhookMetrics(registry, () => deliveries.earliestDue(), now)
   const recorder = new Recorder(log, '/mayfly/webhooks', now)
   const views = new ConsistentViews(log, inboxes, signals)
-  const outcomes = new Outcomes({ recorder, logger })
-  const requests = new Requests({ inboxes, recorder, now })
+  const outcomes = new Outcomes({ recorder, store: projections, now, logger })
+  const requests = new DeliveryRequests({ inboxes, recorder, now })
   const timeoutMs = settings.webhookTimeoutMs
   const sender = new WebhookSender({
     allowPrivate: settings.webhookAllowPrivate,
@@ -68,36 +67,23 @@ export async function startWebhooks({
     dnsServers: settings.dnsServers,
   })
 
-  @Module({
-    controllers: [MatchingController],
-    providers: [
-      { provide: MatchingPorts, useValue: { log, webhooks, views, requests, recorder, metrics, now } },
-    ],
-  })
-  class WebhooksModule {}
-
   const consumers = new RoleConsumers({
     ...{ log, group: 'webhooks', logger, registry },
     startAt: () => Promise.resolve('committed'),
   })
-  const service = await NestFactory.createMicroservice<CustomStrategy>(WebhooksModule, {
-    strategy: new EventLogStrategy(consumers),
-    logger: false,
-    abortOnError: false,
-  })
+  const matchingPorts = { log, webhooks, views, requests, recorder, metrics, now }
+  const service = await createRoleService(consumers, MatchingController, MatchingPorts, matchingPorts)
   await service.listen()
   const bodies = new NotificationBodies({
     ...{ inboxes, vault, now },
     memoryScale: budgetScale(settings),
     onExhausted: () => onExhausted('webhook-bodies'),
   })
-  const disabling = new Disabling({ store: projections, recorder, now })
-  const ports = { webhooks, replays, views, vault, secrets, bodies, sender, outcomes, disabling, now }
   const dispatcher = new Dispatcher({
     ...{ deliveries, webhooks, outcomes, signals, log, now, logger, metrics },
-    attempts: new Attempts(ports),
-    mostAttempts: settings.webhookConcurrency,
-    mostOfWebhook: settings.webhookEndpointConcurrency,
+    attempts: new Attempts({ webhooks, replays, views, vault, secrets, bodies, sender, outcomes, now }),
+    maxAttempts: settings.webhookConcurrency,
+    maxPerWebhook: settings.webhookEndpointConcurrency,
     leaseMs: timeoutMs + LEASE_SLACK_MS,
   })
   await dispatcher.start()
@@ -111,23 +97,22 @@ export async function startWebhooks({
     work: (signal) => runner.runAll(signal),
   })
   replaying.start()
-  const forgetting = new Repetition({
-    everyMs: FORGET_EVERY_MS,
+  const removing = new Repetition({
+    everyMs: REMOVE_EVERY_MS,
     work: async () => {
-      const before = new Date(now().getTime() - KEPT_MS)
+      const before = new Date(now().getTime() - RETENTION_MS)
       await Promise.all([deliveries.removeOld(before), replays.removeOldReplays(before)]).catch(
-        (error: unknown) =>
-          logger.error({ err: error }, 'old deliveries could not be forgotten: tried again'),
+        (error: unknown) => logger.error({ err: error }, 'removing old deliveries failed: retrying'),
       )
     },
   })
-  forgetting.start()
+  removing.start()
   return {
     async close() {
       await service.close()
       await replaying.stop()
       await dispatcher.stop()
-      await forgetting.stop()
+      await removing.stop()
       await sender.close()
     },
   }

@@ -1,9 +1,10 @@
 import type { Logger } from 'pino'
-import { Counter, type Registry } from 'prom-client'
-import type { LogAppender } from '#libs/ports/event-log/event-log.js'
+import type { Registry } from 'prom-client'
 import type { Occurrence } from '#libs/ports/event-log/cloud-event.js'
+import type { LogAppender } from '#libs/ports/event-log/event-log.js'
 import { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { faultLog } from '#libs/runtime/process/fault-log.js'
+import { sharedCounter } from '#libs/runtime/process/shared-counter.js'
 
 export interface MeasuredUsageOptions {
   log: LogAppender
@@ -13,20 +14,12 @@ export interface MeasuredUsageOptions {
   registry: Registry
 }
 
-const LOST = 'mayfly_lost_usage_events_total'
-
-/** A recorder of usage events for one role. Events that it gives up are logged and counted. */
+/** Returns a recorder of usage events for one role. Events that it drops are logged and counted. */
 export function measuredUsage({ log, source, now, logger, registry }: MeasuredUsageOptions): UsageRecorder {
-  // Roles in one process count together.
-  const known = registry.getSingleMetric(LOST)
-  const lost =
-    known instanceof Counter
-      ? known
-      : new Counter({
-          name: LOST,
-          help: 'Usage events that were given up, since the log did not take them for long.',
-          registers: [registry],
-        })
+  const lost = sharedCounter(registry, {
+    name: 'mayfly_lost_usage_events_total',
+    help: 'Usage events dropped because the log was unavailable for too long.',
+  })
   const logFault = faultLog(logger, { then: 'given up' })
   return new UsageRecorder({
     log,

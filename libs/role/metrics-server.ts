@@ -1,11 +1,11 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
-import { listenError } from '#libs/runtime/process/listen-error.js'
-import { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { measureWholeBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
+import { listenError } from '#libs/runtime/process/listen-error.js'
+import { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
 
 export interface MetricsServerOptions {
@@ -19,8 +19,8 @@ export interface MetricsServerOptions {
 const PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics'])
 
 /**
- * Serves /metrics, /healthz and /readyz on a port of its own. Resolves once it listens; rejects if the port is
- * taken.
+ * Serves /metrics, /healthz and /readyz on a separate port. Resolves once it listens; rejects if the port is in
+ * use.
  */
 export async function startMetricsServer(options: MetricsServerOptions): Promise<Server> {
   const { host, port, logger, readiness } = options
@@ -43,7 +43,7 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
       response.writeHead(405, { allow: 'GET, HEAD' }).end()
     } else {
       answer(path, response).catch((error: unknown) => {
-        logger.error({ err: error, path }, 'a request to the metrics port could not be answered')
+        logger.error({ err: error, path }, 'a request to the metrics port failed')
         response.writeHead(500).end()
       })
     }
@@ -62,27 +62,32 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
 
 export interface Readiness {
   status: 'ready' | 'starting' | 'ending' | 'catching-up' | 'unavailable'
-  /** Records on the log that the views don't show yet, if that is known. */
+  /** Records on the log that the views don't show yet, if the number is known. */
   backlog?: number
 }
 
-/** Whoever probes does not wait for long. */
-const LOOK_WITHIN_MS = 2_000
+/** Shorter than the timeout of common probes. */
+const READINESS_TIMEOUT_MS = 2_000
 
-/** Views that catch up wait for these roles, and not the other way round. */
-const WORK_THE_BACKLOG_OFF: ReadonlySet<string> = new Set(['projector', 'lifecycle', 'webhooks', 'analytics'])
+/** Roles that work while the views catch up. The others need complete views. */
+const READY_WHILE_CATCHING_UP: ReadonlySet<string> = new Set([
+  'projector',
+  'lifecycle',
+  'webhooks',
+  'analytics',
+])
 
-/** Whether a process that has started can do its part: log and views answer, and know enough for its role. */
+/** Whether a started process can serve its role: the log and the views respond, and are complete if the role needs it. */
 export async function measureReadiness(
   role: string,
   { log, inboxes }: Pick<Engine, 'log' | 'inboxes'>,
 ): Promise<Readiness> {
   try {
     const { records: backlog, isCatchingUp } = await beforeDeadline(
-      LOOK_WITHIN_MS,
+      READINESS_TIMEOUT_MS,
       measureWholeBacklog(log, inboxes),
     )
-    const mustWait = isCatchingUp && !WORK_THE_BACKLOG_OFF.has(role)
+    const mustWait = isCatchingUp && !READY_WHILE_CATCHING_UP.has(role)
     return { status: mustWait ? 'catching-up' : 'ready', backlog }
   } catch (error) {
     if (error instanceof UnavailableError || error instanceof DeadlineError) return { status: 'unavailable' }

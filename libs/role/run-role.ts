@@ -1,24 +1,24 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
 import { openEngine } from '#libs/engines/open-engine.js'
+import { StartError } from '#libs/runtime/errors.js'
 import { BUILD_INFO, engineName } from '#libs/runtime/process/build-info.js'
 import { faultLog } from '#libs/runtime/process/fault-log.js'
 import { measureAnonymousMemory, releaseUnusedMemory } from '#libs/runtime/process/resident-memory.js'
 import { type ProcessContext, runProcess, type Running } from '#libs/runtime/process/run-process.js'
-import { StartError } from '#libs/runtime/errors.js'
-import { startMetricsServer, measureReadiness } from './metrics-server.js'
+import { measureReadiness, startMetricsServer } from './metrics-server.js'
 import { measureLag } from './role-consumers.js'
 
 export interface EngineContext extends ProcessContext {
   engine: Engine
   registry: Registry
-  /** What is deferred here is closed before the engine, in reverse order, each whatever became of the others. */
+  /** What is deferred here is closed before the engine, in reverse order, even if one of them fails. */
   running: AsyncDisposableStack
 }
 
 /**
- * Opens the engine and what every process serves beside its roles, and starts them on it. Resolves with what
- * `start` returned and a way to close everything. If one of them can't start, what had started is closed again.
+ * Opens the engine, starts the metrics server, and calls `start`. Resolves with what `start` returned and a `close`
+ * for everything. If one of them fails to start, closes what had started and rejects.
  */
 export async function onEngine<Started extends object>(
   role: string,
@@ -27,9 +27,9 @@ export async function onEngine<Started extends object>(
 ): Promise<Started & { close(): Promise<void> }> {
   const { settings, logger, now } = context
   const running = new AsyncDisposableStack()
-  let life: 'starting' | 'running' | 'ending' = 'starting'
+  let state: 'starting' | 'running' | 'ending' = 'starting'
   const close = () => {
-    life = 'ending'
+    state = 'ending'
     return running.disposeAsync()
   }
   try {
@@ -50,25 +50,27 @@ export async function onEngine<Started extends object>(
     if (settings.metricsPort !== null) {
       const { httpHost: host, metricsPort: port } = settings
       const readiness = async () =>
-        life === 'running' ? measureReadiness(role, engine) : ({ status: life } as const)
+        state === 'running' ? measureReadiness(role, engine) : ({ status: state } as const)
       const server = await startMetricsServer({ registry, readiness, logger, host, port })
       running.defer(() => void server.close())
     }
     const started = await start({ ...context, engine, registry, running })
     running.defer(await releaseUnusedMemory(logger))
-    life = 'running'
+    state = 'running'
     return { ...started, close }
   } catch (error) {
-    await close().catch((fault: unknown) => logger.error({ err: fault }, 'what had started did not close'))
+    await close().catch((fault: unknown) =>
+      logger.error({ err: fault }, 'closing after a failed start failed'),
+    )
     throw error
   }
 }
 
-/** Registers the free space of the embedded engine's disk. */
+/** Registers a gauge of the free space on the embedded engine's disk. */
 function measureDisk(disk: NonNullable<Engine['disk']>, registry: Registry): void {
   new Gauge({
     name: 'mayfly_disk_room_bytes',
-    help: "Bytes that the data folder's disk may lose until nothing more is taken in.",
+    help: "Bytes that the data folder's disk can still fill before mail and requests are refused.",
     registers: [registry],
     async collect() {
       this.set(await disk.availableBytes().catch(() => Number.NaN))
@@ -76,14 +78,13 @@ function measureDisk(disk: NonNullable<Engine['disk']>, registry: Registry): voi
   })
 }
 
-/** A role under way. */
 export interface RunningRole {
-  /** Where it listens, if anywhere. */
+  /** The ports and URLs that it listens on, if any, for the log. */
   listening?: Running['listening']
   close(): Promise<void>
 }
 
-/** Runs one role as a process of its own, beside others on the same Kafka and Redis. */
+/** Runs one role as a separate process, on the Kafka and Redis that it shares with the other roles. */
 export function runRole(
   role: string,
   start: (context: EngineContext) => Promise<RunningRole>,
@@ -91,8 +92,8 @@ export function runRole(
   return runProcess((process) => {
     if (process.settings.kafkaBrokers === null) {
       throw new StartError(
-        `the role ${role} runs by itself on the distributed engine only: set KAFKA_BROKERS and what belongs to it, ` +
-          `or run every role in one process with npm start`,
+        `the role ${role} runs as a separate process on the distributed engine only: set KAFKA_BROKERS and the ` +
+          `settings that belong to it, or run every role in one process with npm start`,
       )
     }
     return onEngine(role, process, async (context) => {

@@ -1,5 +1,6 @@
-import { Counter, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
 import { UnavailableError } from '#libs/runtime/errors.js'
+import { sharedCounter } from './process/shared-counter.js'
 
 /** Gives back what was taken. To call it twice does no harm. */
 export type Release = () => void
@@ -153,20 +154,13 @@ export class Budget {
   }
 }
 
-const NAME = 'mayfly_budget_exhausted_total'
-
 /** Returns how to count, by the budget's name, that somebody has waited too long for it. Roles may share a registry. */
 export function countExhausted(registry: Registry): (budget: string) => void {
-  const known = registry.getSingleMetric(NAME)
-  const counter =
-    known instanceof Counter
-      ? known
-      : new Counter({
-          name: NAME,
-          help: 'Pieces of work that waited too long for what accounts share, by the name of the budget.',
-          labelNames: ['budget'],
-          registers: [registry],
-        })
+  const counter = sharedCounter(registry, {
+    name: 'mayfly_budget_exhausted_total',
+    help: 'Pieces of work that waited too long for what accounts share, by the name of the budget.',
+    labelNames: ['budget'],
+  })
   return (budget) => counter.inc({ budget })
 }
 

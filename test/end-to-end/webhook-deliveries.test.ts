@@ -231,11 +231,11 @@ describe('a webhook', () => {
         [flood, { status: 500, error: 'answered 500', answer: '.'.repeat(1_024) }, 5_000],
         [
           reset,
-          { status: null, error: 'reset: the connection ended before the answer', answer: null },
+          { status: null, error: 'reset: the connection ended before the response', answer: null },
           5_000,
         ],
         [busy, { status: 429, error: 'answered 429', answer: 'busy' }, 3_600_000],
-        [moved, { status: 301, error: 'redirect: it answered 301, which is not followed' }, 5_000],
+        [moved, { status: 301, error: 'redirect: status 301, which is not followed' }, 5_000],
         [noTls, { status: null, error: expect.stringMatching(/^tls: /) as string }, 5_000],
       ]
       const inbox = await createInbox(mayfly)

@@ -13,9 +13,9 @@ const trusted = getCACertificates('default')
 
 beforeAll(async () => {
   authority = await Authority.make()
-  stranger = await Authority.make('an authority that nobody trusts')
+  stranger = await Authority.make('an untrusted authority')
   dns = await startDns({ 'app.example': { A: ['127.0.0.1'] } })
-  // As NODE_EXTRA_CA_CERTS adds it at the start of a process.
+  // Does what NODE_EXTRA_CA_CERTS does at the start of a process.
   setDefaultCACertificates([...trusted, await readFile(authority.certFile, 'utf8')])
 })
 afterAll(async () => {
@@ -42,11 +42,11 @@ describe('over TLS', () => {
   })
 
   it.each([
-    { what: 'of a stranger', detail: /not trusted|leaves out a certificate/ },
+    { what: 'from an untrusted authority', detail: /not trusted|does not send an intermediate/ },
     { what: 'for another host', detail: /^the certificate is for another host$/ },
     { what: 'that has expired', detail: /^the certificate has expired$/ },
-  ])('a certificate $what is not taken, whatever the environment says', async ({ what, detail }) => {
-    const issuer = what === 'of a stranger' ? stranger : authority
+  ])('rejects a certificate $what, even if NODE_TLS_REJECT_UNAUTHORIZED is 0', async ({ what, detail }) => {
+    const issuer = what === 'from an untrusted authority' ? stranger : authority
     const hosts = [what === 'for another host' ? 'other.example' : 'app.example']
     const until = new Date(Date.now() + (what === 'that has expired' ? -DAY_MS : DAY_MS))
     const endpoint = await startEndpoint(undefined, {
@@ -63,7 +63,7 @@ describe('over TLS', () => {
     }
   })
 
-  it('what is no TLS is told so', async () => {
+  it('reports a failed handshake if the endpoint does not speak TLS', async () => {
     const plain = await startEndpoint()
     expect(await attempt(plain.url.replace('http:', 'https:'))).toMatchObject({
       kind: 'failed',
@@ -73,7 +73,7 @@ describe('over TLS', () => {
     await plain.dispose()
   })
 
-  it('a handshake that is cut is told so', async () => {
+  it('reports a connection that is closed during the handshake', async () => {
     const cutting = await startTcpEndpoint((socket) => socket.once('data', () => socket.resetAndDestroy()), {
       scheme: 'https',
     })

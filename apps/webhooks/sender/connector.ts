@@ -9,32 +9,32 @@ import { connectFault, tlsFault, AttemptFault } from './faults.js'
 
 export interface ConnectorOptions {
   policy: DestinationPolicy
-  /** Null for the system's. */
+  /** Null for the system's servers. */
   dnsServers: readonly string[] | null
   /**
-   * Whether names are asked of the machine, as all else on it asks: its hosts file and search domains count. That has
-   * a few threads for the whole process, which names that don't answer would hold.
+   * Whether names are resolved by the operating system, with its hosts file and search domains. That uses the few threads
+   * of libuv's pool, which slow lookups can exhaust.
    */
-  asksMachine: boolean
-  lookUpMs: number
-  /** For which what DNS said is used. */
-  dnsKeptMs: number
-  /** For a TCP connection to one of the addresses. */
+  usesSystemResolver: boolean
+  lookupMs: number
+  /** How long DNS answers are cached. */
+  dnsCacheMs: number
+  /** The timeout of a TCP connection to any of the addresses. */
   connectMs: number
   tlsMs: number
 }
 
-/** Before the next address is tried. */
+/** How long an address is tried before the next one. */
 const EACH_ADDRESS_MS = 1_000
-/** A name may have any number; no more than these are tried. */
+/** How many addresses of a name are tried. */
 const MAX_ADDRESSES = 8
-/** Certain answers: there is no such name, or it has no address, or it can be no name. */
-const NOTHING = /^(ENOTFOUND|ENODATA|EBADNAME)$/
+/** Errors which mean that the name has no address. Others mean that the lookup failed. */
+const NO_ADDRESS = /^(ENOTFOUND|ENODATA|EBADNAME)$/
 
 /**
- * Opens the connections that requests are sent over, each only to an address that has been checked, in this connection,
- * and to no other: a name may lead elsewhere at the next look-up. Node asks no `lookup` where the host is an address,
- * so the check does not rely on one.
+ * Opens connections for requests. It resolves a name once, checks the addresses, and connects to those, because a second
+ * lookup could return others. The check does not rely on the `lookup` option of `connect`, which Node does not call if
+ * the host is an IP address.
  */
 export class Connector {
   private readonly dns: DnsLookUps
@@ -42,10 +42,10 @@ export class Connector {
   private isClosed = false
 
   constructor(private readonly options: ConnectorOptions) {
-    this.dns = new DnsLookUps(options.dnsServers, { keptMs: options.dnsKeptMs })
+    this.dns = new DnsLookUps(options.dnsServers, { keptMs: options.dnsCacheMs })
   }
 
-  /** As undici asks for a connection; what fails is an AttemptFault. */
+  /** The connector for undici. Errors are AttemptFaults. */
   readonly connect: buildConnector.connector = (wanted, callback) => {
     this.open(wanted).then(
       (socket) => callback(null, socket),
@@ -53,7 +53,7 @@ export class Connector {
     )
   }
 
-  /** Gives up what is being opened. */
+  /** Destroys the connections that are being opened. */
   close(): void {
     this.isClosed = true
     this.dns.close()
@@ -62,7 +62,7 @@ export class Connector {
 
   private async open({ hostname, protocol, port }: buildConnector.Options): Promise<Socket> {
     const addresses = await this.addressesOf(hostname)
-    // The others are not tried: a public name may have private addresses beside public ones, as DNS64 makes them.
+    // Private addresses are skipped, not refused: DNS64, for example, adds some to a name with public addresses.
     const allowed = addresses.filter((address) => this.options.policy.isAddressAllowed(address))
     if (allowed.length === 0) throw new AttemptFault('refused-address', NOT_PUBLIC)
     const isTls = protocol === 'https:'
@@ -70,35 +70,37 @@ export class Connector {
     return isTls ? await this.openTls(tcp, hostname) : tcp
   }
 
-  /** IPv4 first, at least one. Rejects with AttemptFault. */
+  /** At least one address, IPv4 first. Rejects with AttemptFault. */
   private async addressesOf(host: string): Promise<readonly string[]> {
     const known = knownAddresses(host)
     if (known !== null) return known
-    const addresses = this.options.asksMachine ? await this.askMachine(host) : await this.askDns(host)
+    const addresses = this.options.usesSystemResolver
+      ? await this.lookUpWithSystem(host)
+      : await this.queryDns(host)
     return addresses.slice(0, MAX_ADDRESSES)
   }
 
-  private async askMachine(host: string): Promise<string[]> {
+  private async lookUpWithSystem(host: string): Promise<string[]> {
     try {
-      const asked = lookup(host, { all: true, order: 'ipv4first' })
-      const found = await beforeDeadline(this.options.lookUpMs, asked)
+      const lookingUp = lookup(host, { all: true, order: 'ipv4first' })
+      const found = await beforeDeadline(this.options.lookupMs, lookingUp)
       return found.map(({ address }) => address)
     } catch (error) {
       throw nameFault(error instanceof DeadlineError)
     }
   }
 
-  private async askDns(host: string): Promise<string[]> {
-    const answers = await Promise.all(['A', 'AAAA'].map((type) => this.askDnsFor(host, type)))
+  private async queryDns(host: string): Promise<string[]> {
+    const answers = await Promise.all(['A', 'AAAA'].map((type) => this.queryDnsFor(host, type)))
     const addresses = answers.flatMap((answer) => ('records' in answer ? (answer.records as string[]) : []))
     if (addresses.length > 0) return addresses
-    const isUnknown = answers.some((answer) => 'code' in answer && !NOTHING.test(answer.code))
-    throw nameFault(isUnknown)
+    const hasFailed = answers.some((answer) => 'code' in answer && !NO_ADDRESS.test(answer.code))
+    throw nameFault(hasFailed)
   }
 
-  private async askDnsFor(host: string, type: string): Promise<DnsAnswer> {
+  private async queryDnsFor(host: string, type: string): Promise<DnsAnswer> {
     try {
-      return await beforeDeadline(this.options.lookUpMs, this.dns.ask(host, type))
+      return await beforeDeadline(this.options.lookupMs, this.dns.ask(host, type))
     } catch (error) {
       if (error instanceof DeadlineError) return { code: 'ETIMEOUT' }
       throw error
@@ -106,9 +108,9 @@ export class Connector {
   }
 
   private openTcp(addresses: readonly string[], port: number): Promise<Socket> {
-    const late = new AttemptFault('timeout', 'the host did not take the connection in time')
+    const late = new AttemptFault('timeout', 'the host did not accept the connection in time')
     const socket = connect({
-      // Known already: it is never looked up.
+      // A placeholder: `lookup` returns the checked addresses.
       host: 'checked.invalid',
       lookup: answering(addresses),
       port,
@@ -120,21 +122,21 @@ export class Connector {
   }
 
   private openTls(tcp: Socket, hostname: string): Promise<Socket> {
-    const late = new AttemptFault('timeout', 'the handshake of TLS was not over in time')
+    const late = new AttemptFault('timeout', 'the TLS handshake did not finish in time')
     const socket = connectTls({
       socket: tcp,
-      // Whom the certificate must be for; a name is sent too (RFC 6066, section 3).
+      // The host that the certificate must be for. A name is also sent as SNI (RFC 6066, section 3).
       host: hostname,
       ...(isIP(hostname) === 0 ? { servername: hostname.replace(/\.$/, '') } : {}),
       ALPNProtocols: ['http/1.1'],
       minVersion: 'TLSv1.2',
-      // Whatever the environment says.
+      // Even if NODE_TLS_REJECT_UNAUTHORIZED is 0.
       rejectUnauthorized: true,
     })
     return this.once(socket, 'secureConnect', { withinMs: this.options.tlsMs, late, faultOf: tlsFault })
   }
 
-  /** Resolves with the socket at the event; else it is destroyed. */
+  /** Resolves with the socket at the event. Otherwise destroys the socket and rejects. */
   private async once(
     socket: Socket,
     event: 'connect' | 'secureConnect',
@@ -150,7 +152,7 @@ export class Connector {
     if (this.isClosed) socket.destroy()
     try {
       await promise
-      // It may have ended in the same turn.
+      // The socket may have closed in the same turn of the event loop.
       if (socket.destroyed) throw faultOf({ code: 'ECONNRESET' })
       return socket
     } catch (error) {
@@ -160,14 +162,14 @@ export class Connector {
       clearTimeout(timer)
       this.opening.delete(socket)
       socket.off('close', onClose)
-      // One that failed may say so once more.
+      // A destroyed socket keeps its handler, because it may emit another error.
       if (!socket.destroyed) socket.off('error', onError)
     }
   }
 }
 
-function nameFault(isUnknown: boolean): AttemptFault {
-  const detail = isUnknown ? 'the addresses of the name could not be asked for' : 'the name has no address'
+function nameFault(hasFailed: boolean): AttemptFault {
+  const detail = hasFailed ? 'the DNS lookup of the name failed' : 'the name has no address'
   return new AttemptFault('dns', detail)
 }
 

@@ -8,7 +8,7 @@ const PORTS = [
 const guarded = policyOf({ allowPrivate: false, ports: PORTS })
 const open = policyOf({ allowPrivate: true, ports: PORTS })
 
-describe('the destination that a URL names', () => {
+describe('the destination of a URL', () => {
   it.each([
     ['https://app.example/hook?a=1&b=%20#part', 'https://app.example', '/hook?a=1&b=%20'],
     ['http://app.example', 'http://app.example', '/'],
@@ -17,7 +17,7 @@ describe('the destination that a URL names', () => {
     ['https://bücher.example/ü', 'https://xn--bcher-kva.example', '/%C3%BC'],
     ['http://8.8.8.8:1024/', 'http://8.8.8.8:1024', '/'],
     ['https://[2606:4700:4700::1111]/', 'https://[2606:4700:4700::1111]', '/'],
-  ])('%s is read', (url, origin, path) => {
+  ])('%s is accepted', (url, origin, path) => {
     expect(readDestination(url, guarded)).toEqual({ origin, path })
   })
 
@@ -47,14 +47,14 @@ describe('the destination that a URL names', () => {
     ],
     ...['http://[64:ff9b:1::1]/', 'http://[2002:7f00:1::]/', 'http://[2001:0:1::1]/', 'http://[fe80::1]/'],
     ...['http://localhost/', 'http://LOCALHOST./', 'http://db.localhost/'],
-  ])('%s is refused for its address, unless private ones are allowed', (url) => {
+  ])('%s is refused for its address unless private addresses are allowed', (url) => {
     expect(readDestination(url, guarded)).toMatchObject({ name: 'AttemptFault', reason: 'refused-address' })
     expect(readDestination(url, open)).toHaveProperty('origin')
   })
 
-  it.each([22, 25, 79, 81, 1023, 0])('has no port %i, unless private ones are allowed', (port) => {
+  it.each([22, 25, 79, 81, 1023, 0])('may not have port %i unless private addresses are allowed', (port) => {
     const url = `https://app.example:${port}/`
-    const detail = `port ${port} is not sent to`
+    const detail = `port ${port} is not allowed`
     expect(readDestination(url, guarded)).toMatchObject({
       name: 'AttemptFault',
       reason: 'refused-port',
@@ -80,7 +80,7 @@ describe('the destination that a URL names', () => {
       'http://0x100000000/',
       `https://app.example/${'a'.repeat(2_030)}`,
     ],
-  ])('%s is none', (url) => {
+  ])('%s is an invalid URL', (url) => {
     for (const policy of [guarded, open]) {
       expect(readDestination(url, policy)).toMatchObject({ name: 'AttemptFault', reason: 'invalid-url' })
     }

@@ -1,28 +1,28 @@
-import { isIP, BlockList, isIPv4, isIPv6 } from 'node:net'
+import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
 import { MAX_URL_CHARACTERS } from '#libs/domain/webhook/webhook.js'
 import type { PortRange } from '#libs/runtime/config/setting.js'
 import { AttemptFault } from './faults.js'
 
 export interface DestinationSettings {
-  /** Whether any address and port may be sent to. */
+  /** Whether every address and port is allowed. */
   allowPrivate: boolean
   ports: readonly PortRange[]
 }
 
-/** What may be sent to. */
+/** The addresses and ports that webhooks may be sent to. */
 export interface DestinationPolicy {
   isAddressAllowed: (address: string) => boolean
   isPortAllowed: (port: number) => boolean
 }
 
 export interface Destination {
-  /** Scheme, host and port, as WHATWG URL writes them. */
+  /** Scheme, host and port, as in WHATWG URL. */
   origin: string
-  /** With the query. */
+  /** The path with the query. */
   path: string
 }
 
-export const NOT_PUBLIC = 'the host has no address that is public'
+export const NOT_PUBLIC = 'the host has no public address'
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 }
 
 export function policyOf({ allowPrivate, ports }: DestinationSettings): DestinationPolicy {
@@ -34,8 +34,8 @@ export function policyOf({ allowPrivate, ports }: DestinationSettings): Destinat
 }
 
 /**
- * What a URL leads to, as far as it says so itself: of a name, the addresses are checked once they are connected to.
- * WHATWG URL has turned every other way to write an IP address into the usual one.
+ * Parses and checks the URL of a webhook. The addresses of a host name are checked later, when connecting. WHATWG URL
+ * normalizes every notation of an IP address.
  */
 export function readDestination(text: string, policy: DestinationPolicy): Destination | AttemptFault {
   const url = text.length > MAX_URL_CHARACTERS ? null : URL.parse(text)
@@ -45,10 +45,10 @@ export function readDestination(text: string, policy: DestinationPolicy): Destin
     return new AttemptFault('invalid-url', detail)
   }
   if (url.username !== '' || url.password !== '') {
-    return new AttemptFault('invalid-url', 'it must hold no user name and no password')
+    return new AttemptFault('invalid-url', 'it must not contain a user name or password')
   }
   const port = url.port === '' ? defaultPort : Number(url.port)
-  if (!policy.isPortAllowed(port)) return new AttemptFault('refused-port', `port ${port} is not sent to`)
+  if (!policy.isPortAllowed(port)) return new AttemptFault('refused-port', `port ${port} is not allowed`)
   const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
   if (knownAddresses(host)?.some(policy.isAddressAllowed) === false) {
     return new AttemptFault('refused-address', NOT_PUBLIC)
@@ -57,8 +57,8 @@ export function readDestination(text: string, policy: DestinationPolicy): Destin
 }
 
 /**
- * The addresses of a host that needs no look-up: itself where it is one, those of loopback for localhost and all below
- * it (RFC 6761, section 6.3); else null.
+ * The addresses of a host that needs no DNS lookup: an IP address is its own address, and localhost and its subdomains
+ * have the loopback addresses (RFC 6761, section 6.3). Null for other hosts.
  */
 export function knownAddresses(host: string): readonly string[] | null {
   if (isIP(host) !== 0) return [host]
@@ -68,11 +68,11 @@ export function knownAddresses(host: string): readonly string[] | null {
 interface SpecialRange {
   network: string
   what: string
-  /** What sets it apart. */
+  /** The document that defines the range. */
   source: string
 }
 
-/** IANA IPv4 Special-Purpose Address Registry, multicast, and what clouds serve their machines from. */
+/** The IANA IPv4 Special-Purpose Address Registry, multicast, and addresses of cloud metadata services. */
 export const SPECIAL_IPV4: readonly SpecialRange[] = [
   { network: '0.0.0.0/8', what: 'this network; 0.0.0.0 reaches the machine itself', source: 'RFC 791' },
   { network: '10.0.0.0/8', what: 'private use', source: 'RFC 1918' },
@@ -96,8 +96,8 @@ export const SPECIAL_IPV4: readonly SpecialRange[] = [
 ]
 
 /**
- * IANA IPv6 Special-Purpose Address Registry and multicast. Those outside global unicast would be refused without
- * standing here.
+ * The IANA IPv6 Special-Purpose Address Registry and multicast. Ranges outside global unicast are listed for
+ * completeness: they are refused anyway.
  */
 export const SPECIAL_IPV6: readonly SpecialRange[] = [
   { network: '::/128', what: 'unspecified; reaches the machine itself', source: 'RFC 4291' },
@@ -123,13 +123,13 @@ export const SPECIAL_IPV6: readonly SpecialRange[] = [
 
 const specialIpv4 = listOf(SPECIAL_IPV4, 'ipv4')
 const specialIpv6 = listOf(SPECIAL_IPV6, 'ipv6')
-/** The only addresses of IPv6 that lead through the Internet to one machine (RFC 4291, section 2.4). */
+/** The only IPv6 addresses that are routed on the Internet to one machine (RFC 4291, section 2.4). */
 const globalUnicast = new BlockList()
 globalUnicast.addSubnet('2000::', 3, 'ipv6')
 
 /**
- * Whether an address, as the resolver or a URL's host writes it without brackets, leads to a machine on the Internet.
- * One with a zone does not, nor what is no address.
+ * Whether an address, as the resolver or a URL's host writes it without brackets, belongs to a machine on the Internet.
+ * False for an address with a zone, and for text that is not an IP address.
  */
 export function isPublicAddress(address: string): boolean {
   if (isIPv4(address)) return !specialIpv4.check(address, 'ipv4')

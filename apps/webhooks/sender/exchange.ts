@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
-import { type Dispatcher, Client, type buildConnector } from 'undici'
-import { exchangeFault, AttemptFault, type AttemptOutcome } from './faults.js'
+import { Client, type buildConnector, type Dispatcher } from 'undici'
+import { AttemptFault, exchangeFault, type AttemptOutcome } from './faults.js'
 
-/** Of the answer's content. */
+/** How much of the response's content is kept. */
 const MAX_KEPT_BYTES = 1_024
 const MAX_READ_BYTES = 64 * 1_024
 
@@ -12,12 +12,12 @@ interface Response {
   retryAfter: string | undefined
 }
 
-/** One request and its answer. */
+/** One request and its response, as a handler of undici. */
 export class Exchange implements Dispatcher.DispatchHandler {
-  /** Resolves within the deadline; rejects with what is no fault of the endpoint. */
+  /** Resolves before the deadline. Rejects with errors that the endpoint did not cause. */
   readonly outcome: Promise<AttemptOutcome>
-  /** Whether it goes out on a connection that has been idle, which the endpoint may have closed meanwhile. */
-  isOnKeptConnection = false
+  /** Whether the request is sent on a connection that has been idle, which the endpoint may have closed meanwhile. */
+  reusesConnection = false
 
   private readonly settled = Promise.withResolvers<AttemptOutcome>()
   private controller: Dispatcher.DispatchController | null = null
@@ -28,21 +28,21 @@ export class Exchange implements Dispatcher.DispatchHandler {
   private readBytes = 0
 
   /**
-   * Times are those of `performance.now()`; past the deadline it is over, whatever it waits for. `contentMs`: for the
-   * answer's content; what became of the attempt is known by then.
+   * Times are on the clock of `performance.now()`. The exchange ends at the deadline. `contentMs` is the timeout of the
+   * response's content, which does not change the outcome.
    */
   constructor(
-    private readonly begunAt: number,
+    private readonly startedAt: number,
     private readonly deadline: number,
     private readonly contentMs: number,
   ) {
     this.outcome = this.settled.promise
-    this.timer = this.cutIn(Infinity)
+    this.timer = this.abortIn(Infinity)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller
-    if (this.isOver) controller.abort(new Error('its time was over before it began'))
+    if (this.isOver) controller.abort(new Error('the attempt timed out before it started'))
   }
 
   onResponseStart(
@@ -50,44 +50,44 @@ export class Exchange implements Dispatcher.DispatchHandler {
     status: number,
     headers: Readonly<Record<string, string | string[] | undefined>>,
   ): void {
-    // Interim answers come before the one (RFC 9110, section 15.2).
+    // Interim responses precede the final one (RFC 9110, section 15.2).
     if (this.isOver || (status >= 100 && status < 200)) return
-    const said = headers['retry-after']
-    const retryAfter = Array.isArray(said) ? said[0] : said
+    const header = headers['retry-after']
+    const retryAfter = Array.isArray(header) ? header[0] : header
     this.response = { status, latencyMs: this.elapsedMs(), retryAfter }
     clearTimeout(this.timer)
-    this.timer = this.cutIn(this.contentMs)
+    this.timer = this.abortIn(this.contentMs)
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const bytesLeft = MAX_KEPT_BYTES - this.readBytes
     if (bytesLeft > 0) this.kept.push(chunk.subarray(0, bytesLeft))
     this.readBytes += chunk.length
-    if (this.readBytes > MAX_READ_BYTES) this.cut()
+    if (this.readBytes > MAX_READ_BYTES) this.abort()
   }
 
   onResponseEnd(): void {
-    this.end(new Error('an answer has ended before its headers'))
+    this.end(new Error('a response ended before its headers'))
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.end(exchangeFault(error) ?? error)
   }
 
-  /** And at the deadline in any case. */
-  private cutIn(ms: number): NodeJS.Timeout {
-    return setTimeout(() => this.cut(), Math.min(ms, this.deadline - performance.now()))
+  /** Aborts after that time, or at the deadline if that is earlier. */
+  private abortIn(ms: number): NodeJS.Timeout {
+    return setTimeout(() => this.abort(), Math.min(ms, this.deadline - performance.now()))
   }
 
-  /** Ends it, and its connection. */
-  private cut(): void {
-    const waitedFor = this.controller === null ? 'there was no connection' : 'the answer did not come'
-    const fault = new AttemptFault('timeout', `${waitedFor} in time`)
+  /** Ends the exchange and closes its connection. */
+  private abort(): void {
+    const missing = this.controller === null ? 'no connection was opened' : 'the response did not arrive'
+    const fault = new AttemptFault('timeout', `${missing} in time`)
     this.end(fault)
     this.controller?.abort(fault)
   }
 
-  /** An answer whose headers have come counts, however its content ends. */
+  /** A response counts once its headers have arrived, even if its content is cut off. */
   private end(fault: Error): void {
     if (this.isOver) return
     this.isOver = true
@@ -99,10 +99,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
       else this.settled.reject(fault)
     } else if (response.status < 100 || response.status > 599) {
       // RFC 9110, section 15.
-      const invalid = new AttemptFault('protocol', 'the answer has a status that there is none of')
+      const invalid = new AttemptFault('protocol', 'the response has an invalid status')
       this.settled.resolve(failed(invalid, response.latencyMs, tookMs))
     } else if (response.status >= 300 && response.status < 400) {
-      const redirect = new AttemptFault('redirect', `it answered ${response.status}, which is not followed`)
+      const redirect = new AttemptFault('redirect', `status ${response.status}, which is not followed`)
       this.settled.resolve({ ...failed(redirect, response.latencyMs, tookMs), status: response.status })
     } else {
       const { status, latencyMs, retryAfter } = response
@@ -113,24 +113,24 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   private elapsedMs(): number {
-    return performance.now() - this.begunAt
+    return performance.now() - this.startedAt
   }
 }
 
-/** Times from the beginning of the attempt. */
+/** Times are from the start of the attempt. */
 export function failed({ reason, detail }: AttemptFault, latencyMs: number, tookMs = latencyMs) {
   return { kind: 'failed', reason, detail, latencyMs, tookMs, status: null } as const
 }
 
 const MAX_MS = 86_400_000
-/** The three forms of a date that a recipient must take (RFC 9110, section 5.6.7). */
+/** The three date formats that a recipient must accept (RFC 9110, section 5.6.7). */
 const IMF_FIXDATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 const RFC_850_DATE = /^[A-Z][a-z]{5,8}, \d{2}-[A-Z][a-z]{2}-\d{2} \d{2}:\d{2}:\d{2} GMT$/
 const ASCTIME_DATE = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
 
 /**
- * For how long Retry-After asks to wait: seconds or a date (RFC 9110, section 10.2.3), as milliseconds from 0 to 24 h.
- * Null if it is not there or says neither.
+ * Parses Retry-After, which is a number of seconds or a date (RFC 9110, section 10.2.3), into milliseconds from 0 to
+ * 24 h. Null if the header is missing or invalid.
  */
 export function retryAfterMs(value: string | undefined, now: Date): number | null {
   const text = value?.trim() ?? ''
@@ -144,13 +144,13 @@ function bounded(ms: number): number {
   return Math.min(Math.max(ms, 0), MAX_MS)
 }
 
-/** Of one answer, interim ones, chunk extensions and trailers included: undici limits and reports none of these. */
+/** One response with its interim responses, chunk extensions and trailers, which undici neither limits nor reports. */
 const MAX_RESPONSE_BYTES = 1024 * 1024
 
-/** A connection for one exchange after the other, which reads only so much of each. */
+/** A connection for consecutive exchanges that limits the bytes of each response. */
 export class GuardedClient extends Client {
   private socket: Socket | null = null
-  /** Of the exchanges before this one. */
+  /** Bytes of earlier exchanges. */
   private bytesBefore = 0
 
   constructor(origin: URL, options: Client.Options, connect: buildConnector.connector) {
@@ -164,9 +164,8 @@ export class GuardedClient extends Client {
     })
   }
 
-  /** Tells the exchange whether the connection stood already. */
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (handler instanceof Exchange) handler.isOnKeptConnection = this.stats.connected
+    if (handler instanceof Exchange) handler.reusesConnection = this.stats.connected
     this.bytesBefore = this.socket?.bytesRead ?? 0
     return super.dispatch(options, handler)
   }
@@ -176,7 +175,7 @@ export class GuardedClient extends Client {
     this.bytesBefore = 0
     socket.on('readable', () => {
       if (socket.bytesRead - this.bytesBefore <= MAX_RESPONSE_BYTES) return
-      socket.destroy(new AttemptFault('protocol', 'the answer has more around its content than is read'))
+      socket.destroy(new AttemptFault('protocol', 'the response is too large outside its content'))
     })
   }
 }

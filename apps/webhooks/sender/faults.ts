@@ -1,15 +1,15 @@
 import { errors } from 'undici'
 
 /*
- * What Node and undici say of a connection, in words for who owns the endpoint: what they say themselves names
- * addresses.
+ * The outcomes of attempts, and the errors of Node and undici translated for the owner of the endpoint: their own messages
+ * contain addresses.
  */
 
 const CONNECTING: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the connection was refused',
-  ECONNRESET: 'the connection was closed before it was open',
-  EHOSTUNREACH: 'there is no way to the host',
-  ENETUNREACH: 'there is no way to the network of the host',
+  ECONNRESET: 'the connection was closed before it was established',
+  EHOSTUNREACH: 'the host is unreachable',
+  ENETUNREACH: 'the network of the host is unreachable',
 }
 
 const CERTIFICATE: Readonly<Record<string, string>> = {
@@ -17,49 +17,50 @@ const CERTIFICATE: Readonly<Record<string, string>> = {
   CERT_NOT_YET_VALID: 'the certificate is not valid yet',
   CERT_REVOKED: 'the certificate has been revoked',
   ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate is signed by itself',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate is self-signed',
   SELF_SIGNED_CERT_IN_CHAIN: 'the certificate comes from an authority that is not trusted',
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate comes from an authority that is not trusted',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the server leaves out a certificate between its own and the authority',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the server does not send an intermediate certificate',
   ECONNRESET: 'the connection was closed during the handshake',
 }
 
-/** Of calls that are wrong. */
-const OURS = /^(UND_ERR_(INVALID_|NOT_SUPPORTED)|ERR_INVALID_)/
+/** Codes of wrong calls, which are bugs. */
+const BUG = /^(UND_ERR_(INVALID_|NOT_SUPPORTED)|ERR_INVALID_)/
 
-/** Of a TCP connection that did not come to be. */
+/** The fault for an error while connecting. */
 export function connectFault(error: unknown): AttemptFault {
   const code = codeOf(error)
-  if (code === 'ETIMEDOUT') return new AttemptFault('timeout', 'the host did not take the connection in time')
+  if (code === 'ETIMEDOUT')
+    return new AttemptFault('timeout', 'the host did not accept the connection in time')
   return new AttemptFault('connect', CONNECTING[code] ?? `the connection failed (${code})`)
 }
 
-/** Of a handshake. */
+/** The fault for an error in the TLS handshake. */
 export function tlsFault(error: unknown): AttemptFault {
   const code = codeOf(error)
   return new AttemptFault('tls', CERTIFICATE[code] ?? `the handshake failed (${inWords(code)})`)
 }
 
-/** Of a request, or what kept it from having a connection. Null if it is a fault of our own. */
+/** The fault for an error of a request. Null if the error is a bug and not a fault of the endpoint. */
 export function exchangeFault(error: unknown): AttemptFault | null {
   if (error instanceof AttemptFault) return error
   const code = codeOf(error)
-  if (OURS.test(code)) return null
+  if (BUG.test(code)) return null
   if (code === 'UND_ERR_HEADERS_OVERFLOW') {
-    return new AttemptFault('protocol', 'the answer has more header than is read')
+    return new AttemptFault('protocol', 'the response headers are too large')
   }
-  // Some of the parser's have no code.
+  // Some errors of the parser have no code.
   if (error instanceof errors.HTTPParserError)
-    return new AttemptFault('protocol', 'the answer is no HTTP/1.1')
+    return new AttemptFault('protocol', 'the response is not HTTP/1.1')
   if (error instanceof errors.SocketError && error.message.startsWith('bad ')) {
-    return new AttemptFault('protocol', 'the answer is an interim one that was not asked for')
+    return new AttemptFault('protocol', 'the response is an unexpected interim response')
   }
   if (/^ERR_(SSL|TLS)_/.test(code)) return tlsFault(error)
   if (error instanceof errors.SocketError || /^E[A-Z_]+$/.test(code)) {
-    return new AttemptFault('reset', 'the connection ended before the answer')
+    return new AttemptFault('reset', 'the connection ended before the response')
   }
   if (error instanceof errors.UndiciError) {
-    return new AttemptFault('protocol', `the answer can not be read (${inWords(code)})`)
+    return new AttemptFault('protocol', `the response can not be parsed (${inWords(code)})`)
   }
   return null
 }
@@ -68,7 +69,7 @@ function codeOf(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'unknown'
 }
 
-/** `ERR_SSL_WRONG_VERSION_NUMBER` is `wrong version number`. */
+/** Turns `ERR_SSL_WRONG_VERSION_NUMBER` into `wrong version number`. */
 function inWords(code: string): string {
   return code
     .replace(/^(ERR_SSL_|ERR_TLS_|HPE_|UND_ERR_)/, '')
@@ -76,20 +77,20 @@ function inWords(code: string): string {
     .toLowerCase()
 }
 
-/** What became of one attempt. */
+/** The outcome of one attempt. */
 export type AttemptOutcome = AnsweredAttempt | FailedAttempt
 
 export interface AnsweredAttempt {
   kind: 'answered'
   /** 200 to 299, or 400 to 599. */
   status: number
-  /** From the beginning of the attempt, the look-up included, to the answer's headers. */
+  /** From the start of the attempt, including the DNS lookup, to the response's headers. */
   latencyMs: number
-  /** The same to the end of what was read of it. */
+  /** From the start of the attempt to the end of reading the response. */
   tookMs: number
-  /** The first kilobyte of its content as it came, in its encoding; less where the rest did not come in time. */
+  /** The first kilobyte of the response's content, still encoded; less if the rest did not arrive in time. */
   answer: Buffer
-  /** 0 to 24 h, where Retry-After says so. */
+  /** The value of Retry-After, 0 to 24 h; null if there is none. */
   retryAfterMs: number | null
 }
 
@@ -98,31 +99,31 @@ export interface FailedAttempt {
   reason: FailureReason
   /** A short sentence, without addresses. */
   detail: string
-  /** From the beginning of the attempt to the failure; of a redirect, to the answer's headers. */
+  /** From the start of the attempt to the failure; for a redirect, to the response's headers. */
   latencyMs: number
-  /** From the beginning of the attempt to its end. */
+  /** From the start of the attempt to its end. */
   tookMs: number
-  /** Of a redirect; else null. */
+  /** The status of a redirect; otherwise null. */
   status: number | null
 }
 
 export type FailureReason =
-  /** The URL is none that can be sent to. */
+  /** Not an http or https URL without credentials. */
   | 'invalid-url'
   | 'refused-port'
   | 'refused-address'
-  /** The name has no address, or nobody said so in time. */
+  /** The name has no address, or the lookup failed. */
   | 'dns'
   | 'connect'
   | 'tls'
   | 'timeout'
-  /** The connection ended before the answer. */
+  /** The connection ended before the response. */
   | 'reset'
-  /** What came is no HTTP, or more header than is read. */
+  /** The response is not valid HTTP, or its headers are too large. */
   | 'protocol'
   | 'redirect'
 
-/** Why there is no answer. */
+/** Why an attempt failed. */
 export class AttemptFault extends Error {
   override readonly name = 'AttemptFault'
 

@@ -7,7 +7,7 @@ import { until } from '#test/harness/until.js'
 
 const endpoints: Endpoint[] = []
 
-/** Ends after the test. */
+/** Disposes of the endpoint after the test. */
 async function here<Started extends Endpoint>(starting: Promise<Started>): Promise<Started> {
   const endpoint = await starting
   endpoints.push(endpoint)
@@ -18,16 +18,16 @@ afterEach(async () => {
   await Promise.all(endpoints.splice(0).map((endpoint) => endpoint.dispose()))
 })
 
-/** Says something again and again, as long as it is taken. */
+/** Writes a piece repeatedly until the socket closes. */
 function drip(socket: Socket, piece: string | Buffer, everyMs = 5): void {
   const timer = setInterval(() => socket.write(piece), everyMs)
   socket.on('close', () => clearInterval(timer))
 }
 
-/** As fast as it is taken; `said.bytes` counts what was. */
-function flood(socket: Socket, piece: Buffer, mostBytes: number, said: { bytes: number }): void {
+/** Writes as fast as the client reads. `said.bytes` counts the bytes written. */
+function flood(socket: Socket, piece: Buffer, maxBytes: number, said: { bytes: number }): void {
   const more = () => {
-    while (said.bytes < mostBytes && !socket.destroyed) {
+    while (said.bytes < maxBytes && !socket.destroyed) {
       said.bytes += piece.length
       if (!socket.write(piece)) {
         socket.once('drain', more)
@@ -43,41 +43,41 @@ const MIB = 1024 * 1024
 const HOURS_MS = 10_000_000
 const OK = 'HTTP/1.1 200 OK\r\n'
 
-describe('an endpoint that is slow', () => {
-  it('to take a connection is given up', async () => {
-    const { port, dispose } = await startDeaf()
+describe('an attempt at a slow endpoint', () => {
+  it('times out if the connection is not accepted', async () => {
+    const { port, dispose } = await startUnresponsive()
     try {
       const outcome = await attempt(`http://127.0.0.1:${port}/`, { bounds: { connectMs: 200 } })
-      const detail = 'the host did not take the connection in time'
+      const detail = 'the host did not accept the connection in time'
       expect(outcome).toMatchObject({ kind: 'failed', reason: 'timeout', detail })
     } finally {
       dispose()
     }
   })
 
-  it('in the handshake of TLS is given up', async () => {
+  it('times out in the TLS handshake', async () => {
     const endpoint = await here(startTcpEndpoint((socket) => socket.resume(), { scheme: 'https' }))
     const outcome = await attempt(endpoint.url, { bounds: { tlsMs: 200 } })
-    const detail = 'the handshake of TLS was not over in time'
+    const detail = 'the TLS handshake did not finish in time'
     expect(outcome).toMatchObject({ kind: 'failed', reason: 'timeout', detail })
     await until('the connection to be closed', () => endpoint.connections.open.size === 0)
   })
 
   it.each<[string, (socket: Socket) => void]>([
-    ['says nothing', (socket) => socket.resume()],
+    ['sends nothing', (socket) => socket.resume()],
     ['drips its status', (socket) => socket.resume().write('HTTP/1.1 200 ') && drip(socket, 'O')],
     ['drips a header', (socket) => socket.resume().write(`${OK}x: `) && drip(socket, 'y')],
     ['drips headers', (socket) => socket.resume().write(OK) && drip(socket, 'x: y\r\n')],
-    ['says 103 for ever', (socket) => drip(socket.resume(), 'HTTP/1.1 103 Early Hints\r\n\r\n')],
-  ])('and %s is given up, with its connection', async (_what, onConnection) => {
+    ['keeps sending 103', (socket) => drip(socket.resume(), 'HTTP/1.1 103 Early Hints\r\n\r\n')],
+  ])('times out and closes its connection if the endpoint %s', async (_what, onConnection) => {
     const endpoint = await here(startTcpEndpoint(onConnection))
     const outcome = await attempt(endpoint.url, { timeoutMs: 300 })
-    const detail = 'the answer did not come in time'
+    const detail = 'the response did not arrive in time'
     expect(outcome).toMatchObject({ kind: 'failed', reason: 'timeout', detail, status: null })
     await until('the connection to be closed', () => endpoint.connections.open.size === 0)
   })
 
-  it('and takes nothing is given up, with its connection', async () => {
+  it('times out and closes its connection if the endpoint does not read the request', async () => {
     const endpoint = await here(startTcpEndpoint((socket) => socket.pause()))
     const body = Buffer.from(JSON.stringify('x'.repeat(16 * MIB)))
     expect(await attempt(endpoint.url, { timeoutMs: 1_500 }, { body })).toMatchObject({ reason: 'timeout' })
@@ -89,29 +89,32 @@ describe('an endpoint that is slow', () => {
     expect(takenBytes).toBeLessThan(16 * MIB)
   })
 
-  it.each(['says no more of it', 'drips it'])('with its content has answered, though it %s', async (what) => {
-    const endpoint = await here(
-      startTcpEndpoint((socket) => {
-        socket.resume().write(`${OK}transfer-encoding: chunked\r\n\r\n5\r\nfirst\r\n`)
-        if (what === 'drips it') drip(socket, '1\r\n.\r\n')
-      }),
-    )
-    const outcome = await attempt(endpoint.url, { timeoutMs: HOURS_MS, bounds: { contentMs: 100 } })
-    expect(outcome).toMatchObject({ kind: 'answered', status: 200 })
-    expect(outcome.kind === 'answered' && outcome.answer.toString()).toMatch(/^first\.*$/)
-    await until('the connection to be closed', () => endpoint.connections.open.size === 0)
-  })
+  it.each(['sends no more', 'drips it'])(
+    'succeeds once the headers are read, even if the content %s',
+    async (what) => {
+      const endpoint = await here(
+        startTcpEndpoint((socket) => {
+          socket.resume().write(`${OK}transfer-encoding: chunked\r\n\r\n5\r\nfirst\r\n`)
+          if (what === 'drips it') drip(socket, '1\r\n.\r\n')
+        }),
+      )
+      const outcome = await attempt(endpoint.url, { timeoutMs: HOURS_MS, bounds: { contentMs: 100 } })
+      expect(outcome).toMatchObject({ kind: 'answered', status: 200 })
+      expect(outcome.kind === 'answered' && outcome.answer.toString()).toMatch(/^first\.*$/)
+      await until('the connection to be closed', () => endpoint.connections.open.size === 0)
+    },
+  )
 })
 
-describe('an endpoint that says too much', () => {
-  it('is not waited for', async () => {
+describe('an attempt with a response that is too large', () => {
+  it('does not wait for the rest', async () => {
     const more = 'x'.repeat(65 * 1_024)
     const endpoint = await here(startSaying(`${OK}content-length: ${MIB}\r\n\r\n${more}`))
     const outcome = await attempt(endpoint.url, { timeoutMs: HOURS_MS, bounds: { contentMs: HOURS_MS } })
     expect(outcome).toMatchObject({ kind: 'answered', status: 200 })
   })
 
-  it('is cut off in its content, a gigabyte of it, and has answered', async () => {
+  it('succeeds and closes the connection within a gigabyte of content', async () => {
     const said = { bytes: 0 }
     const endpoint = await here(
       startTcpEndpoint((socket) => {
@@ -124,23 +127,18 @@ describe('an endpoint that says too much', () => {
     const outcome = await attempt(endpoint.url)
     expect(outcome).toMatchObject({ kind: 'answered', status: 200, answer: Buffer.alloc(1_024, '.') })
     await until('the connection to be closed', () => endpoint.connections.open.size === 0)
-    // What the kernel's buffers took.
+    // Only what the kernel buffered was written.
     expect(said.bytes).toBeLessThan(64 * MIB)
   })
 
-  const header = 'the answer has more header than is read'
-  const around = 'the answer has more around its content than is read'
+  const header = 'the response headers are too large'
+  const around = 'the response is too large outside its content'
   it.each([
-    ['a header without an end', `${OK}x: `, 'y'.repeat(1_024), header],
-    ['headers without an end', OK, `x: ${'y'.repeat(1_000)}\r\n`, header],
-    ['a status line without an end', 'HTTP/1.1 200 ', 'O'.repeat(1_024), around],
-    [
-      'interim answers without an end',
-      '',
-      'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(50),
-      around,
-    ],
-  ])('as %s is cut off', async (_what, first, piece, detail) => {
+    ['an endless header', `${OK}x: `, 'y'.repeat(1_024), header],
+    ['endless headers', OK, `x: ${'y'.repeat(1_000)}\r\n`, header],
+    ['an endless status line', 'HTTP/1.1 200 ', 'O'.repeat(1_024), around],
+    ['endless interim responses', '', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(50), around],
+  ])('fails with %s', async (_what, first, piece, detail) => {
     const said = { bytes: 0 }
     const endpoint = await here(
       startTcpEndpoint((socket) => {
@@ -156,9 +154,9 @@ describe('an endpoint that says too much', () => {
   })
 
   it.each([
-    ['an extension of a chunk', `5;${'x'.repeat(1_000)}`, 'x'.repeat(1_024)],
-    ['trailers', '0\r\n', `x: ${'y'.repeat(1_000)}\r\n`],
-  ])('behind its headers, as %s without an end, has answered', async (_what, first, piece) => {
+    ['an endless chunk extension', `5;${'x'.repeat(1_000)}`, 'x'.repeat(1_024)],
+    ['endless trailers', '0\r\n', `x: ${'y'.repeat(1_000)}\r\n`],
+  ])('succeeds with %s after the headers', async (_what, first, piece) => {
     const said = { bytes: 0 }
     const endpoint = await here(
       startTcpEndpoint((socket) => {
@@ -173,7 +171,7 @@ describe('an endpoint that says too much', () => {
     expect(said.bytes).toBeLessThan(64 * MIB)
   })
 
-  it('in many answers on one connection has said each', async () => {
+  it('counts each response on a connection separately', async () => {
     const content = 'x'.repeat(60 * 1_024)
     const endpoint = await here(startEndpoint((response) => response.end(content)))
     const sender = openSender()
@@ -185,7 +183,7 @@ describe('an endpoint that says too much', () => {
   })
 })
 
-describe('an endpoint that speaks no HTTP', () => {
+describe('an attempt with an invalid response', () => {
   it.each([
     '220 mail.example ESMTP\r\n',
     '-ERR unknown command\r\n',
@@ -201,36 +199,39 @@ describe('an endpoint that speaks no HTTP', () => {
     'HTTP/1.1 099 Early\r\ncontent-length: 0\r\n\r\n',
     'HTTP/1.1 600 Beyond\r\ncontent-length: 0\r\n\r\n',
     'HTTP/1.1 999 Beyond\r\ncontent-length: 0\r\n\r\n',
-  ])('but %j has failed', async (said) => {
+  ])('fails with %j', async (said) => {
     const endpoint = await here(startSaying(said))
     expect(await attempt(endpoint.url)).toMatchObject({ kind: 'failed', reason: 'protocol' })
     await until('the connection to be closed', () => endpoint.connections.open.size === 0)
   })
 })
 
-describe('an endpoint that ends the connection', () => {
+describe('an attempt whose connection ends', () => {
   it.each<[string, (socket: Socket) => void]>([
     ['at once', (socket) => socket.destroy()],
     ['after the request', (socket) => socket.once('data', () => socket.end())],
     ['by a reset after the request', (socket) => socket.once('data', () => socket.resetAndDestroy())],
-    ['within the headers', (socket) => socket.once('data', () => socket.end(`${OK}content-len`))],
-    ['after an interim answer', (socket) => socket.once('data', () => socket.end('HTTP/1.1 103 X\r\n\r\n'))],
-  ])('%s has failed', async (_when, onConnection) => {
+    ['in the headers', (socket) => socket.once('data', () => socket.end(`${OK}content-len`))],
+    [
+      'after an interim response',
+      (socket) => socket.once('data', () => socket.end('HTTP/1.1 103 X\r\n\r\n')),
+    ],
+  ])('%s fails', async (_when, onConnection) => {
     const endpoint = await here(startTcpEndpoint(onConnection))
-    const detail = 'the connection ended before the answer'
+    const detail = 'the connection ended before the response'
     expect(await attempt(endpoint.url)).toMatchObject({ kind: 'failed', reason: 'reset', detail })
-    // It was no connection that had stood before.
+    // The connection was new, so the attempt is not repeated.
     expect(endpoint.connections.opened).toBe(1)
   })
 
-  it('by a reset, at once, has failed', async () => {
+  it('by a reset at once fails', async () => {
     const endpoint = await here(startTcpEndpoint((socket) => socket.resetAndDestroy()))
-    // It may come before the connection is known to be open.
+    // The reset may come before Node reports the connection as open.
     const reason = expect.stringMatching(/^(connect|reset)$/) as string
     expect(await attempt(endpoint.url)).toMatchObject({ kind: 'failed', reason })
   })
 
-  it('within its content has answered', async () => {
+  it('in the content succeeds', async () => {
     const endpoint = await here(
       startTcpEndpoint((socket) => {
         socket.once('data', () => socket.end(`HTTP/1.1 500 No\r\ncontent-length: 100\r\n\r\nsome`))
@@ -240,7 +241,7 @@ describe('an endpoint that ends the connection', () => {
     expect(outcome).toMatchObject({ kind: 'answered', status: 500, answer: Buffer.from('some') })
   })
 
-  it('is not there', async () => {
+  it('before it is established fails', async () => {
     const gone = await startEndpoint()
     await gone.dispose()
     const detail = 'the connection was refused'
@@ -248,8 +249,8 @@ describe('an endpoint that ends the connection', () => {
   })
 })
 
-/** A port that takes no connection: those that wait for being taken fill its queue. */
-async function startDeaf(): Promise<{ port: number; dispose: () => void }> {
+/** A port that accepts no connection: its backlog is full. */
+async function startUnresponsive(): Promise<{ port: number; dispose: () => void }> {
   const program = `
     const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
       require('node:fs').writeSync(1, String(server.address().port))

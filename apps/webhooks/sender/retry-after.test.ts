@@ -16,7 +16,7 @@ describe('Retry-After', () => {
     ['Sun Nov  6 08:49:37 1994', 30_000],
     ['Sun, 06 Nov 1994 08:49:00 GMT', 0],
     ['Sun, 06 Nov 2094 08:49:37 GMT', DAY_MS],
-  ])('%s is so many milliseconds: %d', (value, ms) => {
+  ])('%s is %d milliseconds', (value, ms) => {
     expect(retryAfterMs(value, now)).toBe(ms)
   })
 
@@ -31,7 +31,7 @@ describe('Retry-After', () => {
     '1994-11-06',
     'Sun, 99 Nov 1994 08:49:37 GMT',
     '1, 2',
-  ])('%s says nothing', (value) => {
+  ])('%s is ignored', (value) => {
     expect(retryAfterMs(value, now)).toBeNull()
   })
 })

@@ -9,12 +9,12 @@ import { signatureHeaders } from './webhook-sender.js'
 const run = promisify(execFile)
 const body = JSON.stringify({ type: 'message.received', data: { subject: 'Ihr Code: 493201 ✓ 😀 "\\' } })
 const secret = randomBytes(32)
-const former = randomBytes(64)
+const oldSecret = randomBytes(64)
 const shown = (bytes: Buffer) => `whsec_${bytes.toString('base64')}`
 
 describe('the signature of a webhook', () => {
-  it('is that of the specification', () => {
-    // As openssl makes it: printf %s … | openssl dgst -sha256 -mac HMAC -macopt hexkey:… -binary | base64
+  it('follows the specification', () => {
+    // Made with openssl: printf %s … | openssl dgst -sha256 -mac HMAC -macopt hexkey:… -binary | base64
     expect(
       signatureHeaders('dlv_1', new Date(1_700_000_000_999), Buffer.from('{"a":1}'), [Buffer.alloc(32, 7)]),
     ).toEqual({
@@ -24,8 +24,8 @@ describe('the signature of a webhook', () => {
     })
   })
 
-  it.each([secret, former])('is there for each secret, and no other opens it', (each) => {
-    const headers = { ...signatureHeaders('dlv_1', new Date(), Buffer.from(body), [secret, former]) }
+  it.each([secret, oldSecret])('verifies with each secret, and with no other', (each) => {
+    const headers = { ...signatureHeaders('dlv_1', new Date(), Buffer.from(body), [secret, oldSecret]) }
     expect(headers['webhook-signature']).toMatch(/^v1,[A-Za-z0-9+/]{43}= v1,[A-Za-z0-9+/]{43}=$/)
     const webhook = new Webhook(shown(each))
     expect(webhook.verify(body, headers)).toEqual(JSON.parse(body))
@@ -34,7 +34,7 @@ describe('the signature of a webhook', () => {
     expect(() => new Webhook(shown(randomBytes(32))).verify(body, headers)).toThrow('No matching signature')
   })
 
-  it('is none without a secret', () => {
+  it('needs a secret', () => {
     expect(() => signatureHeaders('dlv_1', new Date(), Buffer.from(body), [])).toThrow('dlv_1 has no secret')
   })
 })
@@ -52,10 +52,10 @@ for secret in given["secrets"]:
         print("wrong")
 `
 
-  it('knows what was signed with either secret from what was not', async () => {
+  it('verifies a signature with either secret, and rejects another secret', async () => {
     const python = await pythonWithPackages()
-    const secrets = [secret, former, randomBytes(32)].map(shown)
-    const headers = signatureHeaders('dlv_1', new Date(), Buffer.from(body), [secret, former])
+    const secrets = [secret, oldSecret, randomBytes(32)].map(shown)
+    const headers = signatureHeaders('dlv_1', new Date(), Buffer.from(body), [secret, oldSecret])
     const verifying = run(python, ['-c', VERIFY], { timeout: 60_000 })
     verifying.child.stdin?.end(JSON.stringify({ secrets, headers, body }))
     expect((await verifying).stdout).toBe('right\nright\nwrong\n')

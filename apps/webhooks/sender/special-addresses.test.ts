@@ -42,14 +42,14 @@ describe('an address', () => {
     ...['2001:10::1', '2001:20::1', '2001:30::1', '2001:1ff:ffff::1', '2001:db8::1', '2001:db8:ffff::1'],
     ...['2002::1', '2002:7f00:1::', '2002:a00:1::1', '2620:4f:8000::1', '3fff::1', '3fff:fff::1', '5f00::1'],
     ...['fc00::1', 'fd00:ec2::254', 'fdff::1', 'fe80::1', 'fe80::1%eth0', 'febf::1', 'fec0::1', 'ff02::1'],
-    // Nobody has been given these yet.
+    // Not allocated yet.
     ...['1fff::1', '4000::1', '6000::1', 'e000::1', '0400::1'],
     ...['2606:4700:4700::1111%1', '', 'localhost', '127.1', '0x7f.0.0.1', '8.8.8.8/32', '[::1]'],
-  ])('%s is not', (address) => {
+  ])('%s is not public', (address) => {
     expect(isPublicAddress(address)).toBe(false)
   })
 
-  it('of each special range is refused, from the first', () => {
+  it('is not public if it is the first of a special range', () => {
     for (const { network } of [...SPECIAL_IPV4, ...SPECIAL_IPV6]) {
       expect([network, isPublicAddress(network.split('/')[0] ?? '')]).toEqual([network, false])
     }

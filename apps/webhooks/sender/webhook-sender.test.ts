@@ -7,7 +7,7 @@ import type { WebhookSender } from './webhook-sender.js'
 const endpoints: Endpoint[] = []
 let sender: WebhookSender
 
-/** Ends after the test. */
+/** Disposes of the endpoint after the test. */
 async function here<Started extends Endpoint>(starting: Promise<Started>): Promise<Started> {
   const endpoint = await starting
   endpoints.push(endpoint)
@@ -22,8 +22,8 @@ afterEach(async () => {
   await Promise.all(endpoints.splice(0).map((endpoint) => endpoint.dispose()))
 })
 
-describe('a webhook that is sent', () => {
-  it('is a signed POST of JSON, with the moment of the attempt', async () => {
+describe('a webhook request', () => {
+  it('is a signed POST of JSON with the time of the attempt', async () => {
     const endpoint = await here(startEndpoint())
     const body = JSON.stringify({ type: 'message.received', data: { subject: 'Grüße 😀' } })
     const before = Math.floor(Date.now() / 1_000)
@@ -58,25 +58,31 @@ describe('a webhook that is sent', () => {
     { status: 503, headers: { 'retry-after': 'Fri, 31 Dec 2199 23:59:59 GMT' }, retryAfterMs: 86_400_000 },
     { status: 503, headers: { 'retry-after': 'Fri, 31 Dec 1999 23:59:59 GMT' }, retryAfterMs: 0 },
     { status: 500, headers: { 'retry-after': 'soon' }, retryAfterMs: null },
-  ])('and answered $status, $headers, is told so', async ({ status, headers, retryAfterMs }) => {
-    const endpoint = await here(startEndpoint((response) => response.writeHead(status, headers).end()))
-    expect(await sender.post(post(endpoint.url))).toMatchObject({ kind: 'answered', status, retryAfterMs })
-  })
+  ])(
+    'reports the status $status and the headers $headers of the response',
+    async ({ status, headers, retryAfterMs }) => {
+      const endpoint = await here(startEndpoint((response) => response.writeHead(status, headers).end()))
+      expect(await sender.post(post(endpoint.url))).toMatchObject({ kind: 'answered', status, retryAfterMs })
+    },
+  )
 
-  it.each([300, 301, 302, 303, 304, 307, 308])('follows no redirect: %i', async (status) => {
-    const elsewhere = await here(startEndpoint())
-    const endpoint = await here(
-      startEndpoint((response) => response.writeHead(status, { location: elsewhere.url }).end()),
-    )
-    expect(await sender.post(post(endpoint.url))).toMatchObject({
-      kind: 'failed',
-      reason: 'redirect',
-      status,
-    })
-    expect(elsewhere.connections.opened).toBe(0)
-  })
+  it.each([300, 301, 302, 303, 304, 307, 308])(
+    'does not follow a redirect with status %i',
+    async (status) => {
+      const elsewhere = await here(startEndpoint())
+      const endpoint = await here(
+        startEndpoint((response) => response.writeHead(status, { location: elsewhere.url }).end()),
+      )
+      expect(await sender.post(post(endpoint.url))).toMatchObject({
+        kind: 'failed',
+        reason: 'redirect',
+        status,
+      })
+      expect(elsewhere.connections.opened).toBe(0)
+    },
+  )
 
-  it('has of the answer the first kilobyte, as it came', async () => {
+  it('keeps the first kilobyte of the response, still encoded', async () => {
     const content = Buffer.from(Array.from({ length: 5_000 }, (_, index) => index % 251))
     const endpoint = await here(
       startEndpoint((response) => response.setHeader('content-encoding', 'gzip').end(content)),
@@ -95,22 +101,22 @@ describe('a webhook that is sent', () => {
       'HTTP/1.1 200\r\ntransfer-encoding: chunked\r\n\r\n2;a=b\r\nin\r\n4\r\n two\r\n0\r\ntrailer: x\r\n\r\n',
       'in two',
     ],
-  ])('takes %j for an answer', async (said, content) => {
+  ])('accepts the response %j', async (said, content) => {
     const endpoint = await here(startTcpEndpoint((socket) => socket.once('data', () => socket.end(said))))
     const outcome = await sender.post(post(endpoint.url))
     expect(outcome).toMatchObject({ kind: 'answered', status: 200, answer: Buffer.from(content) })
   })
 
-  it('goes over a connection that stands', async () => {
+  it('reuses a connection', async () => {
     const endpoint = await here(startEndpoint((response) => response.setHeader('set-cookie', 'a=b').end()))
     for (let times = 0; times < 5; times += 1) await sender.post(post(endpoint.url))
-    // One may not be free again at the moment at which its answer is told.
+    // A connection may not be free yet when its outcome is reported.
     expect(endpoint.connections.opened).toBeLessThanOrEqual(2)
     expect(endpoint.requests).toHaveLength(5)
     for (const { headers } of endpoint.requests) expect(headers).not.toHaveProperty('cookie')
   })
 
-  it('goes out again at once where a connection that stood has ended under it', async () => {
+  it('is sent again at once if a reused connection was closed', async () => {
     let hasEnded = false
     const endpoint = await here(
       startTcpEndpoint((socket) => {
@@ -130,7 +136,7 @@ describe('a webhook that is sent', () => {
     expect(hasEnded).toBe(true)
   })
 
-  it('leaves no connection idle for longer than told', async () => {
+  it('closes a connection after its idle timeout', async () => {
     const endpoint = await here(
       startEndpoint((response) => response.setHeader('keep-alive', 'timeout=600').end()),
     )
@@ -140,7 +146,7 @@ describe('a webhook that is sent', () => {
     await brief.close()
   })
 
-  it('waits for no other attempt, however many hang at the same origin', async () => {
+  it('does not wait for other attempts that hang at the same origin', async () => {
     const held: (() => void)[] = []
     const endpoint = await here(startEndpoint((response) => held.push(() => response.end())))
     const own = openSender()
@@ -151,7 +157,7 @@ describe('a webhook that is sent', () => {
     await own.close()
   })
 
-  it('is not held up by an endpoint of another origin that hangs', async () => {
+  it('does not wait for attempts that hang at another origin', async () => {
     const hanging = await here(startSaying())
     const good = await here(startEndpoint())
     const brief = openSender({ timeoutMs: 1_000 })
@@ -162,7 +168,7 @@ describe('a webhook that is sent', () => {
     await brief.close()
   })
 
-  it('keeps a connection when one of another owner to the same origin fails', async () => {
+  it("keeps a connection when another owner's connection to the same origin fails", async () => {
     const endpoint = await here(
       startEndpoint((response, { url }) => (url === '/fail' ? response.destroy() : response.end())),
     )
@@ -174,7 +180,7 @@ describe('a webhook that is sent', () => {
     await own.close()
   })
 
-  it('keeps connections to so many origins', async () => {
+  it('keeps connections to a bounded number of origins', async () => {
     const both = [await here(startEndpoint()), await here(startEndpoint())] as const
     const narrow = openSender({ bounds: { origins: 1 } })
     for (const { url } of both) await narrow.post(post(url))
@@ -185,7 +191,7 @@ describe('a webhook that is sent', () => {
 })
 
 describe('closing a sender', () => {
-  it('waits for what is under way, then closes every connection', async () => {
+  it('waits for attempts in progress, then closes every connection', async () => {
     const held = Promise.withResolvers<() => void>()
     const endpoint = await here(startEndpoint((response) => held.resolve(() => response.end())))
     const closing = openSender()
@@ -199,7 +205,7 @@ describe('closing a sender', () => {
     await until('no connection', () => endpoint.connections.open.size === 0)
   })
 
-  it('gives up what nobody waits for any more', async () => {
+  it('closes connections that are still opening after their attempt timed out', async () => {
     const endpoint = await here(startTcpEndpoint((socket) => socket.resume(), { scheme: 'https' }))
     const bounds = { tlsMs: 60_000 }
     expect(await attempt(endpoint.url, { timeoutMs: 50, bounds })).toMatchObject({ reason: 'timeout' })

@@ -7,57 +7,57 @@ import { Exchange, failed, GuardedClient } from './exchange.js'
 import { AttemptFault, type AttemptOutcome } from './faults.js'
 
 export interface SenderBounds {
-  lookUpMs: number
+  lookupMs: number
   connectMs: number
   tlsMs: number
-  /** For the content of an answer, once its headers have come. */
+  /** The timeout of a response's content, after its headers. */
   contentMs: number
-  /** Origins that connections are kept to, counted for each owner. */
+  /** How many pools of connections are kept: one for each owner and origin. */
   origins: number
-  /** For which an idle connection is kept. */
+  /** How long an idle connection is kept. */
   idleMs: number
-  /** For which a connection is used: then the name is looked up, and checked, again. */
+  /** How long a connection is used. After that, the name is looked up and checked again. */
   connectionMs: number
-  /** For which what DNS said is used. */
-  dnsKeptMs: number
+  /** How long DNS answers are cached. */
+  dnsCacheMs: number
 }
 
 export interface WebhookSenderOptions extends DestinationSettings {
-  /** For an attempt in all. */
+  /** The timeout of a whole attempt. */
   timeoutMs: number
-  /** Null for the system's. */
+  /** Null for the system's servers. */
   dnsServers: readonly string[] | null
   bounds?: Partial<SenderBounds>
-  /** What may be sent to, in place of what the settings say. */
+  /** Replaces the policy of the settings. */
   policy?: DestinationPolicy
 }
 
 export interface Post {
-  /** Whose kept connections it may use, such as an account. */
+  /** Connections are reused only within an owner, such as an account. */
   owner: string
   url: string
   /** The `webhook-id`: the same for every attempt. */
   id: string
   /** JSON. */
   body: Buffer
-  /** The bytes behind `whsec_`, the present one first. */
+  /** The bytes after `whsec_`, the current secret first. */
   secrets: readonly Uint8Array[]
 }
 
 const BOUNDS: SenderBounds = {
-  lookUpMs: 5_000,
+  lookupMs: 5_000,
   connectMs: 5_000,
   tlsMs: 5_000,
   contentMs: 3_000,
   origins: 1_000,
   idleMs: 4_000,
   connectionMs: 60_000,
-  dnsKeptMs: 10_000,
+  dnsCacheMs: 10_000,
 }
 const MAX_HEADER_BYTES = 16 * 1_024
 const USER_AGENT = 'Mayfly-Webhooks/1'
 
-/** Posts what happened to the endpoints of customers, who may be anybody: nothing is taken on trust. */
+/** Posts webhooks to the endpoints of customers, which are untrusted. */
 export class WebhookSender {
   private readonly bounds: SenderBounds
   private readonly policy: DestinationPolicy
@@ -71,39 +71,39 @@ export class WebhookSender {
     const { allowPrivate, dnsServers, policy = policyOf(options) } = options
     this.bounds = { ...BOUNDS, ...options.bounds }
     this.policy = policy
-    const asksMachine = allowPrivate && dnsServers === null
-    this.connector = new Connector({ ...this.bounds, policy, dnsServers, asksMachine })
+    const usesSystemResolver = allowPrivate && dnsServers === null
+    this.connector = new Connector({ ...this.bounds, policy, dnsServers, usesSystemResolver })
     this.pools = new LRUCache({
       max: this.bounds.origins,
-      dispose: (pool) => addUntilOver(this.closings, pool.close()),
+      dispose: (pool) => trackUntilSettled(this.closings, pool.close()),
     })
   }
 
   /**
-   * One attempt, signed at this moment, over within its time. Whatever the endpoint does is an outcome. An attempt
-   * whose connection, kept from one before, has ended under it is made once more on a new one. Rejects if the
-   * sender is closed or there is no secret: those are faults of the caller.
+   * Makes one attempt, signed with the current time, and resolves with its outcome within the timeout. If a reused
+   * connection was closed before the response, the request is sent once more on a new one. Rejects only for a mistake of
+   * the caller: the sender is closed, or there is no secret.
    */
   async post(post: Post): Promise<AttemptOutcome> {
-    if (this.isClosed) throw new Error('the sender of webhooks is closed')
+    if (this.isClosed) throw new Error('the webhook sender is closed')
     const attempt = this.attempt(post)
-    addUntilOver(this.attempts, attempt)
+    trackUntilSettled(this.attempts, attempt)
     return attempt
   }
 
-  /** Resolves once the attempts under way are over, at most after their time, and every connection is closed. */
+  /** Resolves once the attempts in progress have ended, within their timeout, and every connection is closed. */
   async close(): Promise<void> {
     this.isClosed = true
     await Promise.all(this.attempts)
-    // Connections that nobody waits for any more may still be opening.
+    // Connections of attempts that timed out may still be opening.
     this.connector.close()
     this.pools.clear()
     await Promise.all(this.closings)
   }
 
   private async attempt(post: Post): Promise<AttemptOutcome> {
-    const begunAt = performance.now()
-    const deadline = begunAt + this.options.timeoutMs
+    const startedAt = performance.now()
+    const deadline = startedAt + this.options.timeoutMs
     const destination = readDestination(post.url, this.policy)
     if (destination instanceof AttemptFault) return failed(destination, 0)
     const { origin, path } = destination
@@ -113,14 +113,14 @@ export class WebhookSender {
       ...signatureHeaders(post.id, new Date(), post.body, post.secrets),
     }
     const request = { origin, path, method: 'POST', headers, body: post.body }
-    const begin = () => new Exchange(begunAt, deadline, this.bounds.contentMs)
+    const begin = () => new Exchange(startedAt, deadline, this.bounds.contentMs)
     const first = begin()
     const outcome = await this.exchange(post.owner, request, first)
-    const isStale = outcome.kind === 'failed' && outcome.reason === 'reset' && first.isOnKeptConnection
+    const isStale = outcome.kind === 'failed' && outcome.reason === 'reset' && first.reusesConnection
     return isStale ? await this.exchange(post.owner, request, begin()) : outcome
   }
 
-  /** After a failure no connection of the owner to the origin is kept: those with requests end with these. */
+  /** After a failure, the owner's pool for the origin is closed; connections in use close after their requests. */
   private async exchange(
     owner: string,
     request: Dispatcher.DispatchOptions & { origin: string },
@@ -140,14 +140,14 @@ export class WebhookSender {
     if (kept !== undefined) return kept
     const { bounds } = this
     const pool = new Pool(origin, {
-      // As many as there are attempts: one that waited for another would count as slow, or fail.
+      // Unlimited, because an attempt that waited for a connection would count as slow, or time out.
       connections: null,
       clientTtl: bounds.connectionMs,
       keepAliveTimeout: bounds.idleMs,
       keepAliveMaxTimeout: bounds.idleMs,
       maxHeaderSize: MAX_HEADER_BYTES,
       allowH2: false,
-      // Each exchange has timers of its own, which count from its beginning and to the millisecond.
+      // Exchange has its own timers, which count from its start and are precise to the millisecond.
       headersTimeout: 0,
       bodyTimeout: 0,
       factory: (url, options) => new GuardedClient(url, options, this.connector.connect),
@@ -157,18 +157,17 @@ export class WebhookSender {
   }
 }
 
-/** Until it has succeeded or failed. */
-function addUntilOver(works: Set<Promise<unknown>>, work: Promise<unknown>): void {
-  const over = work.catch(() => undefined).finally(() => works.delete(over))
-  works.add(over)
+function trackUntilSettled(pending: Set<Promise<unknown>>, work: Promise<unknown>): void {
+  const settled = work.catch(() => undefined).finally(() => pending.delete(settled))
+  pending.add(settled)
 }
 
 /**
- * The headers by which a receiver knows who sent the body, when, and whether it came before (Standard Webhooks 1.0):
- * a signature for each secret, in their order. Secrets are the bytes behind `whsec_`. Throws if there is none.
+ * The headers of Standard Webhooks 1.0: the id by which receivers drop duplicates, the time, and a signature for each
+ * secret, in their order. Secrets are the bytes after `whsec_`. Throws if there is none.
  */
 export function signatureHeaders(id: string, at: Date, body: Uint8Array, secrets: readonly Uint8Array[]) {
-  if (secrets.length === 0) throw new Error(`${id} has no secret to be signed with`)
+  if (secrets.length === 0) throw new Error(`${id} has no secret to sign with`)
   const seconds = String(Math.floor(at.getTime() / 1_000))
   const signatures = secrets.map(
     (secret) =>

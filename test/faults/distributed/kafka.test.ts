@@ -250,7 +250,7 @@ describeOn(
       await untilAllIsShown(target)
       const before = await deadLetters()
       const projector = deployment.process('projector')
-      const failures = () => projector.output().stderr.split('a batch failed: tried again').length
+      const failures = () => projector.output().stderr.split('a batch failed: retrying').length
       await redis.kill('SIGSTOP')
       try {
         const before = failures()

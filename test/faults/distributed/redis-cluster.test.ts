@@ -59,7 +59,7 @@ describeOn(
       await replica.kill('SIGCONT')
       await nodes.untilRole(replica, 'master', witness)
       await trial.goesOn()
-      const isNoticed = () => deployment.output().includes('the views were lost or put back')
+      const isNoticed = () => deployment.output().includes('the views were lost or restored')
       await until('the replica to be found behind', isNoticed, RECOVERS_WITHIN_MS)
       await master.startAgain()
       await nodes.untilRole(master, 'replica', witness)

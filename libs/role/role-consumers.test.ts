@@ -1,21 +1,20 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Controller, Module } from '@nestjs/common'
-import { NestFactory } from '@nestjs/core'
-import { EventPattern, type CustomStrategy } from '@nestjs/microservices'
+import { Controller } from '@nestjs/common'
+import { EventPattern } from '@nestjs/microservices'
+import pino from 'pino'
+import { Registry } from 'prom-client'
+import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { appendTo } from '#libs/ports/event-log/arrivals.contract.js'
 import { PARTITIONS } from '#libs/ports/event-log/event-log-harness.contract.js'
 import type { BatchOutcome } from '#libs/ports/event-log/event-log.js'
-import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
-import pino from 'pino'
-import { Registry } from 'prom-client'
-import { RoleConsumers, EventLogStrategy, type HandedBatch } from './role-consumers.js'
+import { createRoleService, RoleConsumers, type ConsumedBatch } from './role-consumers.js'
 
 const GROUP = 'group'
 const TOPIC = 'inbox-events'
 
-describe('a Nest microservice that commits by itself', () => {
+describe('the Nest microservice of a role', () => {
   let dir: string
   let log: LmdbEventLog
   beforeEach(async () => {
@@ -45,7 +44,7 @@ describe('a Nest microservice that commits by itself', () => {
     })
   }
 
-  it('commits from its handlers, of the first batch too, and when it closes', async () => {
+  it('commits from its handlers, even for the first batch, and when it closes', async () => {
     await appendTo(log, 1, 'a', 'b')
     const consumers = makeConsumers()
     const handled = Promise.withResolvers<undefined>()
@@ -53,52 +52,38 @@ describe('a Nest microservice that commits by itself', () => {
     @Controller()
     class Sink {
       @EventPattern(TOPIC)
-      async take({ topic, partition, from, next }: HandedBatch): Promise<BatchOutcome> {
+      async take({ topic, partition, from, next }: ConsumedBatch): Promise<BatchOutcome> {
         await consumers.commit(TOPIC, [{ topic, partition, offset: from, note: `up to ${next}` }])
         handled.resolve(undefined)
         return 'done'
       }
     }
-    @Module({ controllers: [Sink] })
-    class SinkModule {}
-
-    const options: CustomStrategy & { logger: false } = {
-      strategy: new EventLogStrategy(consumers),
-      logger: false,
-    }
-    const service = await NestFactory.createMicroservice<CustomStrategy>(SinkModule, options)
+    const service = await createRoleService(consumers, Sink, RoleConsumers, consumers)
     await service.listen()
     await handled.promise
-    const place = { topic: TOPIC, partition: 1 } as const
-    expect(await log.committed(GROUP, TOPIC)).toEqual([{ ...place, offset: 0, note: 'up to 2' }])
-    await consumers.stop((topic) => consumers.commit(topic, [{ ...place, offset: 2, note: '' }]))
+    const partition1 = { topic: TOPIC, partition: 1 } as const
+    expect(await log.committed(GROUP, TOPIC)).toEqual([{ ...partition1, offset: 0, note: 'up to 2' }])
+    await consumers.stop((topic) => consumers.commit(topic, [{ ...partition1, offset: 2, note: '' }]))
     await service.close()
-    expect(await log.committed(GROUP, TOPIC)).toEqual([{ ...place, offset: 2, note: '' }])
-    await expect(consumers.commit(TOPIC, [{ ...place, offset: 1, note: '' }])).rejects.toMatchObject({
+    expect(await log.committed(GROUP, TOPIC)).toEqual([{ ...partition1, offset: 2, note: '' }])
+    await expect(consumers.commit(TOPIC, [{ ...partition1, offset: 1, note: '' }])).rejects.toMatchObject({
       name: 'NotAssignedError',
     })
   })
 
-  it('has stopped though the last commit failed, of which it tells', async () => {
+  it('stops even if the last commit fails, and rejects', async () => {
     const consumers = makeConsumers()
 
     @Controller()
     class Idle {
       @EventPattern(TOPIC)
-      take({ next }: HandedBatch): Promise<BatchOutcome> {
+      take({ next }: ConsumedBatch): Promise<BatchOutcome> {
         return Promise.resolve({ seekTo: next })
       }
     }
-    @Module({ controllers: [Idle] })
-    class IdleModule {}
-
-    const options: CustomStrategy & { logger: false } = {
-      strategy: new EventLogStrategy(consumers),
-      logger: false,
-    }
-    const service = await NestFactory.createMicroservice<CustomStrategy>(IdleModule, options)
+    const service = await createRoleService(consumers, Idle, RoleConsumers, consumers)
     await service.listen()
-    const failure = new Error('ClickHouse is away')
+    const failure = new Error('ClickHouse is unavailable')
     await expect(consumers.stop(() => Promise.reject(failure))).rejects.toBe(failure)
     expect(consumers.handledTo({ topic: TOPIC, partition: 1 })).toBeNull()
     await service.close()
