@@ -21,7 +21,7 @@ import { writeRanges } from './batches-in-doubt.js'
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
 const AT = new Date()
 
-describe('the sink of usage figures', () => {
+describe('the sink of usage rows', () => {
   let folder: string
   let log: LmdbEventLog
   let store: UsageStore
@@ -50,15 +50,15 @@ describe('the sink of usage figures', () => {
 
   interface Faults {
     write?: UsageSink['write']
-    /** Whether its partitions have become another's, as a group of processes has it. */
-    isOut?: () => boolean
+    /** Whether its partitions are assigned to another process of the group. */
+    isUnassigned?: () => boolean
     prepare?: UsageStore['prepare']
     consume?: LmdbEventLog['consume']
     append?: LmdbEventLog['append']
   }
 
   async function start(faults: Faults = {}): Promise<Analytics> {
-    const { write = (batch) => store.sink.write(batch), isOut = () => false, append } = faults
+    const { write = (batch) => store.sink.write(batch), isUnassigned = () => false, append } = faults
     const prepare = faults.prepare ?? (() => store.prepare())
     const sink: UsageSink = { writtenTo: (logId, topic) => store.sink.writtenTo(logId, topic), write }
     const usage = { ...store, sink, prepare }
@@ -66,7 +66,9 @@ describe('the sink of usage figures', () => {
     const consume: LmdbEventLog['consume'] = async (spec) => {
       const consumer = await (faults.consume?.(spec) ?? log.consume(spec))
       const commit: typeof consumer.commit = (places) =>
-        isOut() ? Promise.reject(new NotAssignedError('another has them')) : consumer.commit(places)
+        isUnassigned()
+          ? Promise.reject(new NotAssignedError('assigned to another process'))
+          : consumer.commit(places)
       return Object.create(consumer, { commit: { value: commit } }) as Consumer
     }
     const changed = { consume: { value: consume }, ...(append && { append: { value: append } }) }
@@ -76,7 +78,7 @@ describe('the sink of usage figures', () => {
     return analytics
   }
 
-  /** Requests of several keys, and so in several partitions, and as many refused mails. */
+  /** Requests of several keys, so that they are in several partitions, and as many refused mails. */
   function events(count: number): LogRecord[] {
     return Array.from({ length: count }, (_, n) => {
       const keyId = idFromBytes('key', Buffer.alloc(16, n % 8))
@@ -112,57 +114,57 @@ describe('the sink of usage figures', () => {
     return { requests, refusals }
   }
 
-  async function mustCount(expected: number): Promise<void> {
+  async function expectCount(expected: number): Promise<void> {
     const inEach = () => Promise.all((['second', 'minute', 'hour', 'day'] as const).map(counted))
-    // The tables are written one after the other.
+    // The tables are written in sequence.
     await until(`${expected} to be counted everywhere`, async () =>
       (await inEach()).every(({ requests, refusals }) => requests >= expected && refusals >= expected),
     )
     expect(await inEach()).toEqual(Array(4).fill({ requests: expected, refusals: expected }))
   }
 
-  it('counts every event once, also those from before its start, and goes on behind them after the next', async () => {
+  it('counts every event once, including those from before its start, and continues there after a restart', async () => {
     await append(events(100))
     const analytics = await start()
-    await mustCount(100)
+    await expectCount(100)
     await append(events(20))
     await analytics.close()
     running.length = 0
     await append(events(3))
     await start()
-    await mustCount(123)
+    await expectCount(123)
   })
 
-  it('counts an event once that its appender put on the log twice, in a batch or apart', async () => {
+  it('counts an event once that was appended twice, in one batch or in two', async () => {
     const [one, two] = [events(10), events(10)]
     await append([...one, ...one])
     const analytics = await start()
-    await mustCount(10)
+    await expectCount(10)
     await append([...one, ...two])
-    await mustCount(20)
+    await expectCount(20)
     await analytics.close()
     running.length = 0
     await append([...two, ...events(1)])
     await start()
-    await mustCount(21)
+    await expectCount(21)
   })
 
-  it('writes a batch again that it was not told of', async () => {
+  it('repeats a write whose response was lost, and counts it once', async () => {
     let faults = 0
     await start({
       async write(batch) {
         await store.sink.write(batch)
         faults += 1
-        if (faults < 3) throw new Error('the answer was lost')
+        if (faults < 3) throw new Error('the response was lost')
       },
     })
     await append(events(50))
-    await mustCount(50)
+    await expectCount(50)
     await until('the repeats', () => faults >= 3)
-    await mustCount(50)
+    await expectCount(50)
   })
 
-  /** Writes what belongs in one table, and not the other, nor where it ends. */
+  /** Writes the rows of one table, but not those of the other, and no offsets. */
   async function writeHalf(batch: UsageBatch): Promise<void> {
     const client = await chdbClient(join(folder, 'usage', 'tables'))
     if (client === null) throw new Error('chDB is not installed')
@@ -179,17 +181,17 @@ describe('the sink of usage figures', () => {
     await client.close()
   }
 
-  // What a killed process leaves, without the killing: one that goes no further, and whose partitions another takes.
+  // A process that hangs and loses its partitions leaves what a killed process leaves.
   it.each([
     { left: 'nothing', write: () => Promise.resolve(), inDoubt: 1 },
     { left: 'half of the rows', write: writeHalf, inDoubt: 1 },
     { left: 'all rows', write: (batch: UsageBatch) => store.sink.write(batch), inDoubt: 0 },
   ])(
-    'goes on from a process that hangs and has left $left, and may go on yet',
+    'takes over from a process that hangs after writing $left and later resumes',
     async ({ write, inDoubt }) => {
       const hanging = Promise.withResolvers<undefined>()
       const hung: UsageBatch[] = []
-      let isOut = false
+      let isUnassigned = false
       await start({
         async write(batch) {
           if (hung.length === 0) await write(batch)
@@ -197,12 +199,12 @@ describe('the sink of usage figures', () => {
           await hanging.promise
           await store.sink.write(batch)
         },
-        isOut: () => isOut,
+        isUnassigned: () => isUnassigned,
       })
       await append(events(40))
-      await until('it to hang', () => hung.length > 0)
+      await until('the process to hang', () => hung.length > 0)
       await append(events(5))
-      isOut = true
+      isUnassigned = true
       const written: UsageBatch[] = []
       await start({
         write(batch) {
@@ -210,87 +212,89 @@ describe('the sink of usage figures', () => {
           return store.sink.write(batch)
         },
       })
-      await mustCount(45)
-      // What was in doubt in all partitions, together.
-      const left = writeRanges(hung[0]?.ranges ?? [])
-      const repeats = written.filter(({ ranges }) => writeRanges(ranges) === left)
+      await expectCount(45)
+      // The batch in doubt is repeated with the same ranges of all its partitions.
+      const note = writeRanges(hung[0]?.ranges ?? [])
+      const repeats = written.filter(({ ranges }) => writeRanges(ranges) === note)
       hanging.resolve(undefined)
       await append(events(2))
-      await mustCount(47)
+      await expectCount(47)
       expect(repeats).toHaveLength(inDoubt)
     },
   )
 
-  it('fills a store that was emptied from the log', async () => {
+  it('refills an emptied store from the log', async () => {
     const analytics = await start()
     await append(events(30))
-    await mustCount(30)
+    await expectCount(30)
     await analytics.close()
     running.length = 0
     await store.close()
     await rm(join(folder, 'usage'), { recursive: true })
-    const anew = await openChdbUsage(join(folder, 'usage'))
-    if (anew === null) throw new Error('chDB is not installed')
-    store = anew
+    const emptied = await openChdbUsage(join(folder, 'usage'))
+    if (emptied === null) throw new Error('chDB is not installed')
+    store = emptied
     await append(events(1))
     await start()
-    await mustCount(31)
+    await expectCount(31)
   })
 
-  it('sets aside what can not be decoded, and goes on', async () => {
+  it('writes a record that can not be decoded to the dead letters, and continues', async () => {
     const [good] = events(1)
     if (good === undefined) throw new Error('there is no record')
     await append([{ ...good, value: Buffer.from('no JSON') }])
     await append(events(2))
     await start()
-    await mustCount(2)
+    await expectCount(2)
     const { partitions } = await log.topology('usage-events.dead-letter')
     expect(partitions.map(({ end }) => end)).toEqual([1])
   })
 
-  it('begins to count once the store and the log are there, whichever comes last', async () => {
-    let asked = 0
-    let begun = 0
+  it('starts to count once both the store and the log are available', async () => {
+    let prepared = 0
+    let consumed = 0
     await start({
       prepare() {
-        asked += 1
-        return asked === 1 ? Promise.reject(new Error('the store is away')) : store.prepare()
+        prepared += 1
+        return prepared === 1 ? Promise.reject(new Error('the store is unavailable')) : store.prepare()
       },
       consume(spec) {
-        begun += 1
-        return begun === 2 ? Promise.reject(new Error('the log is away')) : log.consume(spec)
+        consumed += 1
+        return consumed === 2 ? Promise.reject(new Error('the log is unavailable')) : log.consume(spec)
       },
     })
     await append(events(5))
     // Each of the three topics once, and the second one again.
-    await until('all topics to be consumed', () => begun === 4)
-    await mustCount(5)
+    await until('all topics to be consumed', () => consumed === 4)
+    await expectCount(5)
   })
 
-  it('ends while the store is waited for', async () => {
-    let asked = 0
+  it('closes while the store hangs', async () => {
+    let prepared = 0
     const analytics = await start({
       prepare() {
-        asked += 1
-        return asked === 1 ? Promise.reject(new Error('the store is away')) : new Promise(() => undefined)
+        prepared += 1
+        return prepared === 1
+          ? Promise.reject(new Error('the store is unavailable'))
+          : new Promise(() => undefined)
       },
     })
-    await until('the store to hang', () => asked > 1)
+    await until('the store to hang', () => prepared > 1)
     await analytics.close()
   })
 
-  it('counts what came beside a record that could not be set aside at first', async () => {
+  it('counts the other events of a batch whose dead letter was appended at the second attempt', async () => {
     const records = events(2)
     const [good] = records
     if (good === undefined) throw new Error('there is no record')
     await append([{ ...good, value: Buffer.from('no JSON') }, ...records])
     let faults = 0
-    const appendAtSecondTry: LmdbEventLog['append'] = (...asked) => {
+    const failOnce: LmdbEventLog['append'] = (...args) => {
       faults += 1
-      return faults === 1 ? Promise.reject(new Error('the log is away')) : log.append(...asked)
+      return faults === 1 ? Promise.reject(new Error('the log is unavailable')) : log.append(...args)
     }
-    await start({ append: appendAtSecondTry })
-    await mustCount(2)
+    await start({ append: failOnce })
+    await expectCount(2)
     expect(faults).toBe(2)
   })
 })

@@ -1,13 +1,13 @@
 import type { Logger } from 'pino'
 import {
+  MAX_NOTE_BYTES,
   type LogConsumers,
   type LogReader,
   type PartitionRange,
-  MAX_NOTE_BYTES,
 } from '#libs/ports/event-log/event-log.js'
-import { SharedRun } from '#libs/runtime/timing/shared-run.js'
 import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'
-import type { UsageBatch, UsageSink, UsageRange } from '#libs/ports/usage/usage-store.js'
+import type { UsageBatch, UsageRange, UsageSink } from '#libs/ports/usage/usage-store.js'
+import { SharedRun } from '#libs/runtime/timing/shared-run.js'
 import type { AnalyticsMetrics } from './analytics-metrics.js'
 import { PartitionRows, type CountedTopic } from './event-rows.js'
 
@@ -20,49 +20,50 @@ export interface BatchesInDoubtOptions {
   logger: Logger
 }
 
-const LOOKED_UP_APART_MS = 250
+const LOOKUP_INTERVAL_MS = 250
 
 /**
- * Where a topic's partitions go on, in the store and in the notes of the group's places: a note that begins where the
- * store stands is of a batch that may be written in part, and is written again.
+ * Finds the start offsets of a topic's partitions, from the store and from the notes of the group's committed offsets. A
+ * note whose range starts at the offset that the store has reached names a batch that may be written in part: that batch
+ * is written again.
  */
 export class BatchesInDoubt {
   private readonly written: SharedRun<Map<number, number>>
   private readonly noted: SharedRun<{ partition: number; note: string }[]>
-  /** Those that are being written again, by their notes. */
+  /** The batches that are being written again, by note. */
   private readonly repeats = new Map<string, Promise<void>>()
 
   constructor(private readonly options: BatchesInDoubtOptions) {
     const { topic, group, log, sink } = options
-    this.written = new SharedRun(() => sink.writtenTo(log.logId, topic), LOOKED_UP_APART_MS)
-    this.noted = new SharedRun(() => log.committed(group, topic), LOOKED_UP_APART_MS)
+    this.written = new SharedRun(() => sink.writtenTo(log.logId, topic), LOOKUP_INTERVAL_MS)
+    this.noted = new SharedRun(() => log.committed(group, topic), LOOKUP_INTERVAL_MS)
   }
 
-  /** Resolves with the offset behind what is written of a partition, once nothing of it is in doubt. */
+  /** Resolves with the offset up to which a partition is written, after writing a batch in doubt again. */
   async settle({ partition, first, end }: PartitionRange): Promise<number> {
     const writtenTo = (await this.written.get()).get(partition)
     const offset = Math.min(Math.max(writtenTo ?? first, first), end)
-    const place = (await this.noted.get()).find((each) => each.partition === partition)
-    const note = place?.note ?? ''
+    const committed = (await this.noted.get()).find((each) => each.partition === partition)
+    const note = committed?.note ?? ''
     const inDoubt = readRanges(note).find((each) => each.partition === partition && each.first === offset)
     if (inDoubt === undefined) return offset
     await this.repeat(note)
     return inDoubt.end
   }
 
-  /** Makes the rows of a partition from an offset on: the same whoever does. */
+  /** Returns the converter for a partition's records from an offset. Every process makes the same rows. */
   async rowsFrom(partition: number, offset: number): Promise<PartitionRows> {
     const { topic, log } = this.options
     const maker = new PartitionRows(topic, log.partitionCount(topic))
     const first = Math.max(offset - maker.lookBack, 0)
-    for await (const records of log.read({ topic, partition, first, end: offset })) maker.skim(records)
+    for await (const records of log.read({ topic, partition, first, end: offset })) maker.remember(records)
     return maker
   }
 
-  /** Once for all partitions that are in the batch, which are given at about the same time. */
+  /** Writes a batch once for all its partitions, which are assigned at about the same time. */
   private repeat(note: string): Promise<void> {
-    const underWay = this.repeats.get(note)
-    if (underWay !== undefined) return underWay
+    const running = this.repeats.get(note)
+    if (running !== undefined) return running
     const repeat = this.writeAgain(note).finally(() => this.repeats.delete(note))
     this.repeats.set(note, repeat)
     return repeat
@@ -72,7 +73,7 @@ export class BatchesInDoubt {
     const { topic, sink, metrics, logger } = this.options
     await sink.write(await this.readBatch(note))
     metrics.repeats.inc({ topic })
-    logger.info({ topic, ranges: note }, 'a batch in doubt has been written again')
+    logger.info({ topic, ranges: note }, 'a batch in doubt was written again')
   }
 
   private async readBatch(note: string): Promise<UsageBatch> {
@@ -93,20 +94,20 @@ export class BatchesInDoubt {
 }
 
 /*
- * What a batch in doubt is known by, as the note of a group's place: which ranges of the topic it holds, as
- * `<partition>:<first>-<end>`, parted by blanks.
+ * The note of a batch, committed with the group's offsets: the ranges of the topic in the batch, as
+ * `<partition>:<first>-<end>`, separated by spaces.
  */
 
-/** A partition of 6 digits and offsets of 15, with the blank behind. */
-const MAX_BYTES = 6 + 1 + 15 + 1 + 15 + 1
-/** As many ranges, of any offsets, as a note has room for. */
-export const MAX_RANGES = Math.floor(MAX_NOTE_BYTES / MAX_BYTES)
+/** A partition of 6 digits, offsets of 15 digits, and a space. */
+const MAX_RANGE_BYTES = 6 + 1 + 15 + 1 + 15 + 1
+/** How many ranges always fit into a note. */
+export const MAX_RANGES = Math.floor(MAX_NOTE_BYTES / MAX_RANGE_BYTES)
 
 export function writeRanges(ranges: readonly UsageRange[]): string {
   return ranges.map(({ partition, first, end }) => `${partition}:${first}-${end}`).join(' ')
 }
 
-/** None if the note is empty, or not one of these. */
+/** Returns no ranges if the note is empty or has another format. */
 export function readRanges(note: string): UsageRange[] {
   const found = note.split(' ').map((text) => /^(\d{1,6}):(\d{1,15})-(\d{1,15})$/.exec(text))
   if (found.includes(null)) return []

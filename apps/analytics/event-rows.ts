@@ -1,6 +1,6 @@
-import { decodeBatch, type DecodedBatch } from '#libs/ports/event-log/partition-loop.js'
-import type { BatchOutcome, RecordBatch, StoredRecord } from '#libs/ports/event-log/event-log.js'
 import { inboxEventCodec, usageEventCodec, webhookEventCodec } from '#libs/ports/event-log/cloud-event.js'
+import type { BatchOutcome, RecordBatch, StoredRecord } from '#libs/ports/event-log/event-log.js'
+import { decodeBatch, type DecodedBatch } from '#libs/ports/event-log/partition-loop.js'
 import {
   type EncodedRows,
   encodeRows,
@@ -11,35 +11,35 @@ import {
 } from '#libs/ports/usage/usage-rows.js'
 import type { UsageRange } from '#libs/ports/usage/usage-store.js'
 
-/** Topics that usage figures are made of. */
+/** The topics whose events become usage rows. */
 export const COUNTED_TOPICS = ['usage-events', 'inbox-events', 'webhook-events'] as const
 export type CountedTopic = (typeof COUNTED_TOPICS)[number]
 
 export interface EventRows {
-  /** Makes them, once: what has been made counts as counted. */
+  /** Encodes the rows. Call it once: it remembers the events as counted. */
   rows: () => EncodedRows[]
   undecodable: { record: StoredRecord; reason: string }[]
-  /** The rows are those of the offsets up to, not including, this one. */
+  /** The offset after the last record. */
   next: number
   outcome: BatchOutcome
 }
 
 /**
- * Further than an appender's copies of one record are apart in a partition: it sends a request again ahead of what comes
- * later. Mails are large, and few go into a request.
+ * How many event ids of each topic are remembered to drop duplicates. An appender that retries sends a record again before
+ * later ones, so the copies of a record are less far apart. Mails are large, and few fit into a request.
  */
-const RECENT: Readonly<Record<CountedTopic, number>> = {
+const RECENT_IDS: Readonly<Record<CountedTopic, number>> = {
   'usage-events': 2_000,
   'inbox-events': 100,
   'webhook-events': 500,
 }
 
 /**
- * Makes rows of one partition's records, one after the other. An event that stands on the log twice, since its appender
- * sent it again, counts once.
+ * Converts the records of one partition to rows, in order. An event that is on the log twice, because its appender
+ * retried, counts once.
  */
 export class PartitionRows {
-  /** How far ahead of its first record a partition must have been read, for the same rows whoever begins there. */
+  /** How many records before the start offset must be remembered, so that every process makes the same rows. */
   readonly lookBack: number
   private readonly recent: RecentIds
 
@@ -47,11 +47,11 @@ export class PartitionRows {
     private readonly topic: CountedTopic,
     private readonly partitions: number,
   ) {
-    this.lookBack = RECENT[topic]
+    this.lookBack = RECENT_IDS[topic]
     this.recent = new RecentIds(this.lookBack)
   }
 
-  /** Throws NewerSchemaError as decodeBatch does. */
+  /** Throws NewerSchemaError, as decodeBatch does. */
   take(batch: RecordBatch): EventRows {
     switch (this.topic) {
       case 'usage-events':
@@ -63,15 +63,18 @@ export class PartitionRows {
     }
   }
 
-  /** Notices events that are counted already. */
-  skim(records: readonly StoredRecord[]): void {
+  /** Marks events as counted. */
+  remember(records: readonly StoredRecord[]): void {
     for (const { headers } of records) this.recent.isNew(headers.ce_id ?? '')
   }
 
   private rowsOf<Event, Recording extends { id: string }>(
     { events, undecodable, next, outcome }: DecodedBatch<Event, Recording>,
     { partition }: RecordBatch,
-    rowsOfEvent: (recorded: Recording, place: { partition: number; offset: number }) => UsageRow | UsageRow[],
+    rowsOfEvent: (
+      recorded: Recording,
+      position: { partition: number; offset: number },
+    ) => UsageRow | UsageRow[],
   ): EventRows {
     const rows = () =>
       encodeRows(
@@ -84,41 +87,41 @@ export class PartitionRows {
 }
 
 /**
- * The ids of the last events of a partition: an appender that was not told what became of a record sends it again,
- * under the same id and soon behind the first.
+ * The ids of the latest events of a partition. An appender that gets no response appends a record again, with the same
+ * id and soon after the first.
  */
 export class RecentIds {
   private latest = new Set<string>()
-  private former: ReadonlySet<string> = new Set()
+  private previous: ReadonlySet<string> = new Set()
 
-  /** Remembers `least` ids, and up to twice as many. */
-  constructor(private readonly least: number) {}
+  /** Remembers at least `minimum` ids, and up to twice as many. */
+  constructor(private readonly minimum: number) {}
 
-  /** Whether the id is none of those that are remembered; it is one of them from then on. */
+  /** Returns whether the id is new, and remembers it. */
   isNew(id: string): boolean {
-    if (this.former.has(id)) return false
+    if (this.previous.has(id)) return false
     const { size } = this.latest
     if (this.latest.add(id).size === size) return false
-    if (this.latest.size === this.least) {
-      this.former = this.latest
+    if (this.latest.size === this.minimum) {
+      this.previous = this.latest
       this.latest = new Set()
     }
     return true
   }
 }
 
-interface Gathered extends UsageRange {
+interface BufferedRange extends UsageRange {
   rows: EncodedRows[]
 }
 
-/** Rows that wait to be written, of ranges without a gap, by partition. */
-export class GatheredRows {
-  private readonly partitions = new Map<number, Gathered>()
-  /** Since when the oldest of them waits, on the clock of `performance.now()`; null if none does. */
+/** Rows that wait to be written: a range without gaps for each partition. */
+export class BufferedRows {
+  private readonly partitions = new Map<number, BufferedRange>()
+  /** When the oldest row was added, on the clock of `performance.now()`; null if there is none. */
   sinceMs: number | null = null
   count = 0
 
-  /** Adds what follows on what is gathered of the partition. */
+  /** Adds the rows of a range. Throws RangeError if it does not start where the partition's buffered range ends. */
   add({ partition, first, end }: UsageRange, rows: readonly EncodedRows[]): void {
     const before = this.partitions.get(partition)
     if (before === undefined) this.partitions.set(partition, { partition, first, end, rows: [...rows] })
@@ -137,9 +140,9 @@ export class GatheredRows {
     if (this.partitions.size === 0) this.sinceMs = null
   }
 
-  /** Takes out what has waited, of so many partitions at most; in the order of partitions, the same for the same. */
-  take(mostPartitions: number): { ranges: UsageRange[]; rows: EncodedRows[] } {
-    const taken = [...this.partitions.values()].slice(0, mostPartitions)
+  /** Removes and returns the rows of at most that many partitions, in the order in which they were added. */
+  take(maxPartitions: number): { ranges: UsageRange[]; rows: EncodedRows[] } {
+    const taken = [...this.partitions.values()].slice(0, maxPartitions)
     for (const { partition } of taken) this.drop(partition)
     return {
       ranges: taken.map(({ partition, first, end }) => ({ partition, first, end })),

@@ -7,49 +7,50 @@ import type {
   StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
 import { appendDeadLetter } from '#libs/ports/event-log/partition-loop.js'
-import type { RoleConsumers, ConsumedBatch } from '#libs/role/role-consumers.js'
 import { Doorbell } from '#libs/ports/signals/signals.js'
-import { GrowingPause, unlessAborted } from '#libs/runtime/timing/waiting.js'
 import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch, UsageRange } from '#libs/ports/usage/usage-store.js'
-import { BatchesInDoubt, type BatchesInDoubtOptions, MAX_RANGES, writeRanges } from './batches-in-doubt.js'
-import { type PartitionRows, countOf, GatheredRows } from './event-rows.js'
+import type { ConsumedBatch, RoleConsumers } from '#libs/role/role-consumers.js'
+import { GrowingPause, unlessAborted } from '#libs/runtime/timing/waiting.js'
+import { BatchesInDoubt, MAX_RANGES, writeRanges, type BatchesInDoubtOptions } from './batches-in-doubt.js'
+import { BufferedRows, countOf, type PartitionRows } from './event-rows.js'
 
 export interface TopicSinkOptions extends BatchesInDoubtOptions {
   log: BatchesInDoubtOptions['log'] & LogAppender
   consumers: Pick<RoleConsumers, 'commit' | 'restart'>
-  /** Aborts ahead of `stop`: from then on nothing waits for a store that may be away. */
+  /** Aborts before `stop`. After that, nothing waits for the store, which may be unavailable. */
   closing: AbortSignal
 }
 
-/** How long rows are gathered: what is asked for is at most a few seconds behind. */
-const GATHER_MS = 1_000
-/** Written at once. */
-const ENOUGH_ROWS = 100_000
-/** Beyond it nothing more is taken from the log. */
+/** How long rows are buffered. Usage figures are at most a few seconds old. */
+const BUFFER_MS = 1_000
+/** This many buffered rows are written at once. */
+const FLUSH_ROWS = 100_000
+/** With more buffered rows, no further batches are taken from the log. */
 const MAX_ROWS = 200_000
-const AGAIN = { firstMs: 100, mostMs: 5_000 }
+const RETRY = { firstMs: 100, mostMs: 5_000 }
 
 /**
- * Writes one topic's events to the store of usage figures, exactly once in effect.
+ * Writes one topic's events to the usage store, effectively once.
  *
- * Where each partition is written to stands in the store, behind the rows. What can be in doubt is the batch that was
- * under way when a process died: rows of it may be there, and the place behind them not. So the ranges of a batch are
- * committed as notes of the group's places before it is written, which the log lets none do but the partitions' present
- * consumer; whoever is next finds the note that begins where the store stands, and writes exactly those ranges again,
- * whoever else has the other partitions by then, under the token that follows from the ranges. The store drops what it
- * has. A process that only seems dead does no harm: it can write what it has noted, and note nothing more.
+ * The store holds the offset that each partition is written to, and updates it after the rows. If a process dies while it
+ * writes a batch, the batch is in doubt: the store may have some of its rows but not the new offset. So before a batch is
+ * written, its ranges are committed as a note of the group's offsets, which only the current consumer of the partitions
+ * can do. The next consumer finds the note whose range starts at the store's offset, and writes exactly the same ranges
+ * again, even if other processes have some of the partitions by then. The deduplication token is computed from the ranges,
+ * so the store drops the rows that it already has. A process that only seemed dead does no harm: it may finish the batch
+ * of its note, but can't commit another note.
  *
- * A store that was emptied or put back stands further behind, and is written anew from there.
+ * A store that was emptied or restored from an older copy has lower offsets, and is filled from there.
  */
 export class TopicSink {
-  private readonly gathered = new GatheredRows()
+  private readonly buffered = new BufferedRows()
   private readonly partitionRows = new Map<number, PartitionRows>()
   private readonly inDoubt: BatchesInDoubt
   private readonly bell = new Doorbell()
   private capacityFreed = Promise.withResolvers<undefined>()
   private readonly stopping = new AbortController()
-  private readonly again = new GrowingPause(AGAIN)
+  private readonly retryPause = new GrowingPause(RETRY)
   private loop: Promise<void> = Promise.resolve()
   /** The batch that is being written. */
   private writing: { ranges: readonly UsageRange[]; done: Promise<void> } | null = null
@@ -62,15 +63,15 @@ export class TopicSink {
     this.loop = this.run()
   }
 
-  /** The offset at which a partition continues, once what was in doubt of it is written. */
+  /** Resolves with the start offset of a partition, after writing a batch in doubt again. */
   async startAt(range: PartitionRange): Promise<StartPosition> {
     const { partition } = range
     const { closing } = this.options
-    this.gathered.drop(partition)
+    this.buffered.drop(partition)
     this.signalCapacity()
-    // Nothing more is taken, so any offset will do.
+    // No more batches are taken, so any offset will do.
     if (closing.aborted) return { offset: range.first }
-    // The batch being written was this process's before: afterwards it is in the store, or noted.
+    // This process may still be writing a batch of the partition. Afterwards the batch is in the store, or in doubt.
     if (this.writing?.ranges.some((each) => each.partition === partition) === true) {
       await unlessAborted(this.writing.done, closing)
     }
@@ -79,27 +80,27 @@ export class TopicSink {
     return { offset }
   }
 
-  /** Resolves once the batch is gathered. While too many rows are waiting to be written, it waits first. */
+  /** Resolves once the batch is buffered. While too many rows are buffered, waits first. */
   async take(batch: ConsumedBatch): Promise<BatchOutcome> {
     const { partition, from, signal } = batch
-    while (this.gathered.count >= MAX_ROWS) await unlessAborted(this.capacityFreed.promise, signal)
-    // A batch's decoding is work of many milliseconds, and several partitions' batches may come at once.
+    while (this.buffered.count >= MAX_ROWS) await unlessAborted(this.capacityFreed.promise, signal)
+    // Decoding a batch takes many milliseconds, and batches of several partitions may come at once.
     await nextTurn()
     signal.throwIfAborted()
     this.options.closing.throwIfAborted()
     const maker = this.partitionRows.get(partition)
     if (maker === undefined) return { seekTo: from }
     const { rows, undecodable, next, outcome } = maker.take(batch)
-    await this.setAside(partition, undecodable)
-    // Given up meanwhile: its start position is about to be asked for again.
+    await this.appendDeadLetters(partition, undecodable)
+    // The partition was restarted meanwhile: `startAt` is about to be called again.
     if (this.partitionRows.get(partition) !== maker) return { seekTo: from }
-    // Not earlier: if setting aside fails, the batch comes again, and none of its events may be known by then.
-    this.gathered.add({ partition, first: from, end: next }, rows())
+    // Only now, because `rows` remembers the events: if a dead letter fails, the batch comes again.
+    this.buffered.add({ partition, first: from, end: next }, rows())
     this.bell.ring()
     return outcome
   }
 
-  /** Writes what is gathered, if that can be done at once, and resolves once nothing is under way. */
+  /** Writes the buffered rows without retries, and resolves once no write is in progress. */
   async stop(): Promise<void> {
     this.stopping.abort()
     this.bell.ring()
@@ -110,16 +111,16 @@ export class TopicSink {
     while (!this.isStopping()) {
       await this.untilDue()
       while (this.isDue()) {
-        const isWritten = await this.writeGathered()
+        const isWritten = await this.flush()
         if (!isWritten && this.isStopping()) return
       }
     }
   }
 
   private isDue(): boolean {
-    const { sinceMs, count } = this.gathered
+    const { sinceMs, count } = this.buffered
     if (sinceMs === null) return false
-    return this.isStopping() || count >= ENOUGH_ROWS || performance.now() - sinceMs >= GATHER_MS
+    return this.isStopping() || count >= FLUSH_ROWS || performance.now() - sinceMs >= BUFFER_MS
   }
 
   private isStopping(): boolean {
@@ -128,23 +129,23 @@ export class TopicSink {
 
   private async untilDue(): Promise<void> {
     while (!this.isDue() && !this.isStopping()) {
-      const { sinceMs } = this.gathered
+      const { sinceMs } = this.buffered
       await this.bell.wait(
-        sinceMs === null ? GATHER_MS : Math.max(sinceMs + GATHER_MS - performance.now(), 1),
+        sinceMs === null ? BUFFER_MS : Math.max(sinceMs + BUFFER_MS - performance.now(), 1),
       )
     }
   }
 
-  /** Returns whether it is written; if not, the start positions of its partitions are asked for again. */
-  private async writeGathered(): Promise<boolean> {
-    const { ranges, rows } = this.gathered.take(MAX_RANGES)
+  /** Writes buffered rows. Returns whether that succeeded; if not, restarts their partitions. */
+  private async flush(): Promise<boolean> {
+    const { ranges, rows } = this.buffered.take(MAX_RANGES)
     this.signalCapacity()
     const { promise, resolve } = Promise.withResolvers<undefined>()
     this.writing = { ranges, done: promise }
     try {
       const isWritten = await this.write(ranges, rows)
-      // Whatever became of the batch: where it stands is to be looked up, ahead of the rows that were gathered since.
-      if (!isWritten) this.giveUp(ranges)
+      // The batch may be in the store or not, so rows buffered since then can't be written before that is known.
+      if (!isWritten) this.restart(ranges)
       return isWritten
     } finally {
       this.writing = null
@@ -162,8 +163,11 @@ export class TopicSink {
       await consumers.commit(topic, noted)
     } catch (error) {
       metrics.failures.inc({ topic })
-      logger.warn({ err: error, topic, ranges: note }, 'a batch could not be noted: looked up again')
-      await this.again.wait(signal)
+      logger.warn(
+        { err: error, topic, ranges: note },
+        'committing the ranges of a batch failed: restarting its partitions',
+      )
+      await this.retryPause.wait(signal)
       return false
     }
     const batch: UsageBatch = { logId: log.logId, topic, ranges, rows }
@@ -173,35 +177,35 @@ export class TopicSink {
         break
       } catch (error) {
         metrics.failures.inc({ topic })
-        logger.error({ err: error, topic, ranges: note }, 'a batch could not be written: tried again')
-        await this.again.wait(signal)
+        logger.error({ err: error, topic, ranges: note }, 'writing a batch failed: retrying')
+        await this.retryPause.wait(signal)
         if (this.isStopping()) return false
       }
     }
-    this.again.reset()
+    this.retryPause.reset()
     const ms = performance.now() - started
     const count = countOf(rows)
     metrics.rows.inc({ topic }, count)
     metrics.batchSeconds.observe({ topic }, ms / 1_000)
-    logger.debug({ topic, ranges: note, rows: count, ms: Math.round(ms) }, 'usage figures written')
-    if (this.gathered.sinceMs === null) await this.concludeNote(ranges)
+    logger.debug({ topic, ranges: note, rows: count, ms: Math.round(ms) }, 'usage rows written')
+    if (this.buffered.sinceMs === null) await this.commitEnds(ranges)
     return true
   }
 
-  /** For people who look at the group's offsets: nothing else uses them. */
-  private async concludeNote(ranges: readonly UsageRange[]): Promise<void> {
+  /** Commits the end offsets for operators who look at the group's lag. Mayfly does not use them. */
+  private async commitEnds(ranges: readonly UsageRange[]): Promise<void> {
     const { topic, consumers, logger } = this.options
-    const behind = ranges.map(({ partition, end }) => ({ topic, partition, offset: end, note: '' }))
+    const ends = ranges.map(({ partition, end }) => ({ topic, partition, offset: end, note: '' }))
     await consumers
-      .commit(topic, behind)
+      .commit(topic, ends)
       .catch((error: unknown) =>
-        logger.debug({ err: error, topic }, 'the offsets behind a batch could not be committed'),
+        logger.debug({ err: error, topic }, 'committing the end offsets of a batch failed'),
       )
   }
 
-  private giveUp(ranges: readonly UsageRange[]): void {
+  private restart(ranges: readonly UsageRange[]): void {
     for (const { partition } of ranges) {
-      this.gathered.drop(partition)
+      this.buffered.drop(partition)
       this.partitionRows.delete(partition)
       this.options.consumers.restart({ topic: this.options.topic, partition })
     }
@@ -213,8 +217,8 @@ export class TopicSink {
     this.capacityFreed = Promise.withResolvers()
   }
 
-  /** Only of usage-events: the projector sets aside those of the other topics. */
-  private async setAside(
+  /** For usage-events only: the projector writes the dead letters of the other topics. */
+  private async appendDeadLetters(
     partition: number,
     undecodable: readonly { record: StoredRecord; reason: string }[],
   ): Promise<void> {
@@ -223,8 +227,8 @@ export class TopicSink {
     for (const { record, reason } of undecodable) {
       await appendDeadLetter(log, { topic, partition }, record, reason)
       metrics.deadLetters.inc({ topic })
-      const place = { topic, partition, offset: record.offset }
-      logger.error({ ...place, reason }, 'a record could not be decoded: set aside')
+      const position = { topic, partition, offset: record.offset }
+      logger.error({ ...position, reason }, 'a record could not be decoded: written to the dead letters')
     }
   }
 }

@@ -39,12 +39,12 @@ function eventAt(offset: number, event: InboxEvent): DecodedBatch<InboxEvent>['e
 }
 
 describe('the steps of the views', () => {
-  it('take a whole batch of small mails at once', () => {
+  it('hold a whole batch of small mails', () => {
     const { events, undecodable, next } = batchOf([received(3, 5_000), received(4, 5_000)], 5)
     expect([...stepsOf(batchOf(events, 5))]).toEqual([{ events, undecodable, next }])
   })
 
-  it('end before more source than one may hold', () => {
+  it('hold a bounded number of source bytes', () => {
     const events = [received(3, 20 * MIB), received(5, 20 * MIB)]
     const undecodable = [4, 6].map((offset) => ({
       record: { offset, key: '', headers: {}, value: Buffer.alloc(0) },
@@ -56,7 +56,7 @@ describe('the steps of the views', () => {
     ])
   })
 
-  it('take at least one mail, however large', () => {
+  it('hold at least one mail of any size', () => {
     const events = [received(3, 200 * MIB), received(4, 1)]
     expect([...stepsOf(batchOf(events, 5))].map(({ next }) => next)).toEqual([4, 5])
   })
@@ -70,7 +70,7 @@ describe('the steps of the views', () => {
         labels: Object.fromEntries(Array.from({ length: 16 }, (_, n) => [`label-${n}`, 'value'])),
       },
     },
-  ])('take few $what, each of which is many writes', ({ event }) => {
+  ])('hold a bounded number of writes: few $what', ({ event }) => {
     const events = Array.from({ length: 200 }, (_, offset) => eventAt(offset, event))
     const steps = [...stepsOf(batchOf(events, 200))]
     for (const step of steps) expect(step.events.length).toBeLessThanOrEqual(40)
@@ -78,7 +78,7 @@ describe('the steps of the views', () => {
     expect(steps.at(-1)?.next).toBe(200)
   })
 
-  it('have one that is empty for a batch without events', () => {
+  it('are one empty step for a batch without events', () => {
     expect([...stepsOf(batchOf([], 9))]).toEqual([{ events: [], undecodable: [], next: 9 }])
   })
 })

@@ -1,8 +1,9 @@
-import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
-import type { SecretKey } from '#libs/ports/key-vault/content.js'
-import type { DecodedBatch } from '#libs/ports/event-log/partition-loop.js'
-import type { ConsumedBatch } from '#libs/role/role-consumers.js'
+import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import type { DecodedBatch } from '#libs/ports/event-log/partition-loop.js'
+import type { SecretKey } from '#libs/ports/key-vault/content.js'
+import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
+import type { ProjectionStore, StepOutcome } from '#libs/ports/read-model/projection-store.js'
 import {
   projectInboxEvents,
   rowsConcerned,
@@ -10,29 +11,28 @@ import {
   type InboxRows,
 } from '#libs/ports/read-model/projections.js'
 import type { MessageContent, PlacedEvent } from '#libs/ports/read-model/views.js'
-import type { ProjectionStore, StepOutcome } from '#libs/ports/read-model/projection-store.js'
-import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
+import type { ConsumedBatch } from '#libs/role/role-consumers.js'
 import type { ParseTask } from './parse-task.js'
 import type { ParserPool } from './parser-pool.js'
 
-/** Source to a step: sealed bytes say little of the work that a mail makes, and a step shows when all of it is done. */
+/** Mail source in one step, which is visible only once all of its mails are parsed. Sealed mail is compressed. */
 const MAX_SOURCE_BYTES = 32 * 1024 * 1024
-/** Redis serves nobody else while it applies a step: so many writes take it some milliseconds. */
+/** Writes in one step. Redis is blocked while it applies a step: this many writes take a few milliseconds. */
 const MAX_WRITES = 600
 const MAX_LABELS = 16
 
-/** A part of a batch that the views take at once. */
+/** A part of a batch that is written to the views in one transaction. */
 export type InboxStep = Pick<DecodedBatch<InboxEvent>, 'events' | 'undecodable' | 'next'>
 
-/** A batch in steps that are no larger than one may be; an event that is larger has a step to itself. */
+/** Divides a batch into steps within the limits. An event that exceeds them has its own step. */
 export function* stepsOf({ events, undecodable, next }: DecodedBatch<InboxEvent>): Generator<InboxStep> {
   let step: InboxStep['events'] = []
   let from = -Infinity
   let bytes = 0
   let writes = 0
   const endingAt = (to: number): InboxStep => {
-    const aside = undecodable.filter(({ record }) => record.offset >= from && record.offset < to)
-    return { events: step, undecodable: aside, next: to }
+    const ofStep = undecodable.filter(({ record }) => record.offset >= from && record.offset < to)
+    return { events: step, undecodable: ofStep, next: to }
   }
   for (const decoded of events) {
     const { event } = decoded.recorded
@@ -52,7 +52,7 @@ export function* stepsOf({ events, undecodable, next }: DecodedBatch<InboxEvent>
   yield endingAt(next)
 }
 
-/** Entries of the views that an event changes, at most: the end of an inbox moves each label to another list. */
+/** An upper bound of the view entries that an event changes. The end of an inbox moves each label to another list. */
 function writesOf(event: InboxEvent): number {
   switch (event.type) {
     case 'InboxCreated':
@@ -66,7 +66,7 @@ function writesOf(event: InboxEvent): number {
   }
 }
 
-/** Turns a run of an inbox partition's events into one step of the views. */
+/** Projects consecutive events of an inbox partition into one step of the views. */
 export class InboxProjector {
   constructor(
     private readonly store: ProjectionStore,
@@ -75,8 +75,8 @@ export class InboxProjector {
   ) {}
 
   /**
-   * Resolves once the views show the events, or the store has answered that it is at another offset. Rejects if the
-   * batch’s signal aborts before the step is written.
+   * Resolves once the views show the events, or the store is at another offset. Rejects if the batch's signal aborts
+   * before the step is written.
    */
   async project(
     { topic, partition, from, signal }: ConsumedBatch,
@@ -88,7 +88,7 @@ export class InboxProjector {
     })
     const { changes, received } = projectInboxEvents(await this.rowsBefore(events), events)
     const accountIds = new Map(decoded.map(({ recorded }) => [recorded.event.inboxId, recorded.accountId]))
-    const contents = await this.read(received, accountIds, signal)
+    const contents = await this.parse(received, accountIds, signal)
     signal.throwIfAborted()
     return this.store.apply({ topic, partition, from, to, changes, contents })
   }
@@ -105,7 +105,7 @@ export class InboxProjector {
     }
   }
 
-  private async read(
+  private async parse(
     received: InboxProjection['received'],
     accountIds: ReadonlyMap<InboxId, AccountId>,
     signal: AbortSignal,
@@ -116,7 +116,7 @@ export class InboxProjector {
       const { inboxId, messageId, receivedAt, sealed, size } = event
       const key = keys.get(inboxId)
       const accountId = accountIds.get(inboxId)
-      if (accountId === undefined) throw new Error(`the account of ${inboxId} is not known`)
+      if (accountId === undefined) throw new Error(`the account of ${inboxId} is unknown`)
       if (key === undefined) return []
       const task: ParseTask = { accountId, inboxId, messageId, receivedAt, key, sealed, size }
       return [{ task, expiresAt }]
@@ -125,18 +125,18 @@ export class InboxProjector {
     const bodies = await this.parser.parse(tasks, signal)
     return readable.map(({ task: { inboxId, messageId, sealed: raw }, expiresAt }) => {
       const body = bodies.get(messageId)
-      if (body === undefined) throw new Error(`the parser gave no answer for ${messageId}`)
+      if (body === undefined) throw new Error(`the parser returned no result for ${messageId}`)
       return { inboxId, messageId, body, raw, expiresAt }
     })
   }
 
-  /** Without keys that are forgotten: their inbox ends later in the log, so there is nothing left to read. */
+  /** Omits deleted keys: their inbox ends later in the log, so its mail can't and need not be read. */
   private async keysOf(inboxIds: ReadonlySet<InboxId>): Promise<Map<InboxId, SecretKey>> {
     const keys = new Map<InboxId, SecretKey>()
     await Promise.all(
       [...inboxIds].map(async (inboxId) => {
         const lookup = await this.vault.find(inboxId)
-        if (lookup.state === 'unknown') throw new Error(`the key of ${inboxId} has not come yet`)
+        if (lookup.state === 'unknown') throw new Error(`the key of ${inboxId} is not known yet`)
         if (lookup.state === 'known') keys.set(inboxId, lookup.key)
       }),
     )

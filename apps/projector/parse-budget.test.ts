@@ -1,5 +1,5 @@
 import { mintId } from '#libs/domain/ids/mint.js'
-import { ordinaryMs, ParseBudget } from './parse-task.js'
+import { baselineMs, ParseBudget } from './parse-task.js'
 
 const MIB = 1024 * 1024
 const accountId = mintId('acc')
@@ -8,8 +8,8 @@ function mailOf({ inboxId = mintId('inb'), receivedAt = new Date(0), size = MIB 
   return { accountId, inboxId, receivedAt, size }
 }
 
-describe('the budget of reading mail', () => {
-  it('is spent where an inbox has had its share, and not for the others', () => {
+describe('the budget of parsing mail', () => {
+  it('is used up for one inbox and not for others', () => {
     const budget = new ParseBudget({ inboxBudgetMs: 100, accountBudgetMs: 1_000 })
     const mail = mailOf()
     budget.spend(mail, 99)
@@ -19,7 +19,7 @@ describe('the budget of reading mail', () => {
     expect(budget.isSpent(mailOf())).toBe(false)
   })
 
-  it('is spent for all inboxes where their account has had its share, but for small mails', () => {
+  it('is used up for all inboxes of an account, except for small mails', () => {
     const budget = new ParseBudget({ inboxBudgetMs: 100, accountBudgetMs: 150 })
     budget.spend(mailOf(), 75)
     expect(budget.isSpent(mailOf())).toBe(false)
@@ -29,7 +29,7 @@ describe('the budget of reading mail', () => {
     expect(budget.isSpent({ ...mailOf(), accountId: mintId('acc') })).toBe(false)
   })
 
-  it('is new each minute of the mail’s own time, in whichever order the minutes come', () => {
+  it('exists for each minute of receipt, in any order of the minutes', () => {
     const budget = new ParseBudget({ inboxBudgetMs: 100, accountBudgetMs: 100 })
     const inboxId = mintId('inb')
     const [then, before, after] = [60_000, 59_999, 120_000].map((ms) =>
@@ -40,14 +40,14 @@ describe('the budget of reading mail', () => {
     expect([then, after, before].map((mail) => budget.isSpent(mail))).toEqual([true, false, false])
   })
 
-  it('lets a small mail take more than is left, but not without end', () => {
+  it('lets a small mail exceed it by a bounded time', () => {
     const budget = new ParseBudget({ inboxBudgetMs: 0, accountBudgetMs: 0 })
     const mail = mailOf({ size: 5_000 })
     expect([budget.isOver(mail, 50), budget.isOver(mail, 500)]).toEqual([false, true])
     expect(budget.isOver(mailOf(), 50)).toBe(true)
   })
 
-  it('charges a mail that was ended with all that its inbox and its account had', () => {
+  it('is used up by a mail whose thread was terminated', () => {
     const budget = new ParseBudget({ inboxBudgetMs: 100, accountBudgetMs: 1_000 })
     const mail = mailOf()
     budget.spendAll(mail)
@@ -58,7 +58,7 @@ describe('the budget of reading mail', () => {
     ])
   })
 
-  it('asks nothing for what a mail of its size may take', () => {
-    expect(ordinaryMs(25 * MIB)).toBeGreaterThan(ordinaryMs(5_000) * 10)
+  it('does not charge the baseline, which grows with the size', () => {
+    expect(baselineMs(25 * MIB)).toBeGreaterThan(baselineMs(5_000) * 10)
   })
 })

@@ -2,38 +2,38 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '#test/harness/until.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { ParseJob } from './parse-job.js'
-import { ParseAllowance, WaitingMail } from './parse-task.js'
+import { ParseAllowance, PendingMail } from './parse-task.js'
 import { smallMail, taskOf } from './parse-task.test-support.js'
 
 const PATIENCE_MS = 100
-/** What a small mail has beside. */
-const ORDINARY_MS = 40
+/** Twice the baseline of a small mail, which is added to the patience. */
+const BASELINE_MS = 40
 
-describe('the watch over jobs', () => {
+describe('a watched parse job', () => {
   const jobs: ParseJob[] = []
   afterEach(() => {
     for (const job of jobs.splice(0)) job.stopWatching()
   })
 
-  it('gives up no mail that the machine lets wait, and one that takes more than its share', async () => {
+  it('keeps a mail that waits for the CPU, and terminates the thread of one that uses too much', async () => {
     const thread = threadThatTook(10)
     const job = await watched(thread, { timeoutMs: 60_000 })
-    await sleep(3 * (PATIENCE_MS + ORDINARY_MS))
-    expect(job.cut).toBeNull()
+    await sleep(3 * (PATIENCE_MS + BASELINE_MS))
+    expect(job.terminated).toBeNull()
     thread.tookMs = 100
-    await until('it to be given up', () => Promise.resolve(job.cut !== null))
-    expect(job.cut?.reason.code).toBe('parse-timeout')
+    await until('the thread to be terminated', () => Promise.resolve(job.terminated !== null))
+    expect(job.terminated?.reason.code).toBe('parse-timeout')
     expect(thread.ends).toBe(1)
   })
 
-  it('waits for no mail without end', async () => {
+  it('terminates the thread of any mail after the timeout', async () => {
     const thread = threadThatTook(10)
     const job = await watched(thread, { timeoutMs: 200 })
-    await until('it to be given up', () => Promise.resolve(job.cut !== null))
+    await until('the thread to be terminated', () => Promise.resolve(job.terminated !== null))
     expect(thread.ends).toBe(1)
   })
 
-  /** A job of one mail, while another account has mail too. */
+  /** Watches a job of one mail, while another account has mail too. */
   async function watched(thread: ThreadThatTook, { timeoutMs }: { timeoutMs: number }): Promise<ParseJob> {
     const allowance = new ParseAllowance({
       timeoutMs,
@@ -42,10 +42,10 @@ describe('the watch over jobs', () => {
       accountBudgetMs: 60_000,
     })
     const { open: _, ...task } = await taskOf(smallMail('small'))
-    allowance.see(mintId('acc'))
-    allowance.see(task.accountId)
-    const options = { allowance, onLeft: () => undefined, onLooked: () => undefined }
-    const job = new ParseJob(thread, [new WaitingMail(task)], options)
+    allowance.recordMail(mintId('acc'))
+    allowance.recordMail(task.accountId)
+    const options = { allowance, onReleased: () => undefined, onChecked: () => undefined }
+    const job = new ParseJob(thread, [new PendingMail(task)], options)
     jobs.push(job)
     job.watch()
     return job
@@ -54,7 +54,7 @@ describe('the watch over jobs', () => {
 
 interface ThreadThatTook {
   index: number
-  /** CPU time of the mail under way. */
+  /** CPU time of the current mail. */
   tookMs: number
   ends: number
   cpuMs: () => Promise<number>

@@ -1,18 +1,197 @@
-import { type ParseAllowance, ordinaryMs, type DefeatReason, type WaitingMail } from './parse-task.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
+import { baselineMs, type FallbackReason, type ParseAllowance, type PendingMail } from './parse-task.js'
 import type { ParseThread } from './parse-thread.js'
 
-/** Mails of a job: handing one over costs as much as parsing a small mail. */
+/*
+ * The mails that one thread parses at a time, and the queue from which they are taken.
+ */
+
+export interface ParseJobOptions {
+  allowance: ParseAllowance
+  /** Called with the mails after a slow one, which its thread will not parse. */
+  onReleased: (mails: readonly PendingMail[]) => void
+  /** Called after each check of the thread, every 10 ms. */
+  onChecked: () => void
+}
+
+const CHECK_EVERY_MS = 10
+/**
+ * A mail that takes more CPU time is slow: other threads parse the other mails of its job. On a busy machine a thread
+ * may wait for the CPU, so wall-clock time marks a mail as slow only after STALLED_AFTER_MS.
+ */
+const SLOW_AFTER_MS = 25
+const STALLED_AFTER_MS = 250
+/** CPU time above the baseline for parsing only the header of a mail. */
+const HEADER_MS = 200
+
+const TIMEOUT = { code: 'parse-timeout', detail: 'reading this mail took longer than allowed' } as const
+
+/**
+ * The mails that a thread parses. While the job is watched, a slow mail's CPU time is charged to its budgets, and its
+ * thread is terminated if the time is used up. The thread may move on to the next mail at any moment.
+ */
+export class ParseJob {
+  /** Whether the current mail is slow, and the others were released to other threads. */
+  isSlow = false
+  /** The mail for which the thread was terminated, and why; null before that. */
+  terminated: { mail: PendingMail; reason: FallbackReason } | null = null
+  private chargedMs = 0
+  private isCharging = false
+  /** The index of the current mail at the last check, and when that mail was first seen. */
+  private index = -1
+  private sinceMs = 0
+  private watching: NodeJS.Timeout | null = null
+  /** The mails that were not released to other threads. */
+  private readonly owned: Set<PendingMail>
+
+  constructor(
+    private readonly thread: Pick<ParseThread, 'index' | 'cpuMs' | 'stop' | 'end'>,
+    private readonly mails: readonly PendingMail[],
+    private readonly options: ParseJobOptions,
+  ) {
+    this.owned = new Set(mails)
+  }
+
+  /** The mail that the thread is parsing; null after the last one. */
+  get current(): PendingMail | null {
+    return this.mails[this.thread.index] ?? null
+  }
+
+  watch(): void {
+    this.watching = setInterval(() => this.check(), CHECK_EVERY_MS)
+  }
+
+  stopWatching(): void {
+    if (this.watching !== null) clearInterval(this.watching)
+  }
+
+  /** Returns the mails without a result except the current one, so that other threads parse them. */
+  releaseOthers(): PendingMail[] {
+    const { current } = this
+    const others = this.unanswered().filter((mail) => mail !== current)
+    for (const mail of others) this.owned.delete(mail)
+    return others
+  }
+
+  /** The mails without a result that were not released. */
+  unanswered(): PendingMail[] {
+    return [...this.owned].filter(({ isSettled }) => !isSettled)
+  }
+
+  /** The CPU time already charged for a mail. */
+  chargedFor(mail: PendingMail): number {
+    // Only a slow mail is charged while it is parsed, and its thread parses no mail after it.
+    return mail === this.current ? this.chargedMs : 0
+  }
+
+  private check(): void {
+    const { index } = this.thread
+    const nowMs = performance.now()
+    if (this.index !== index) {
+      this.index = index
+      this.sinceMs = nowMs
+      this.chargedMs = 0
+    }
+    const mail = this.mails[index]
+    const ms = nowMs - this.sinceMs
+    if (mail !== undefined && ms >= SLOW_AFTER_MS && this.terminated === null) {
+      if (!this.isSlow && ms > STALLED_AFTER_MS) this.markSlow()
+      if (ms > this.maxMs(mail)) this.terminate(mail)
+      else if (!this.isCharging) void this.charge(mail, index)
+    }
+    this.options.onChecked()
+  }
+
+  /** Wall-clock time for a mail. A mail with little CPU time is slow only because the machine is busy. */
+  private maxMs({ task }: PendingMail): number {
+    const { allowance } = this.options
+    return this.chargedMs > 0 ? allowance.patienceMs(task) : allowance.timeoutMs
+  }
+
+  private markSlow(): void {
+    this.isSlow = true
+    this.thread.stop()
+    this.options.onReleased(this.releaseOthers())
+  }
+
+  /** Charges the current mail's CPU time to its budgets, and terminates the thread if they are used up. */
+  private async charge(mail: PendingMail, index: number): Promise<void> {
+    this.isCharging = true
+    const cpuMs = await this.thread.cpuMs()
+    this.isCharging = false
+    if (cpuMs === null || this.thread.index !== index || mail.isSettled) return
+    if (cpuMs < SLOW_AFTER_MS && !this.isSlow) return
+    if (!this.isSlow) this.markSlow()
+    const { allowance } = this.options
+    const excessMs = cpuMs - baselineMs(mail.task.size)
+    if (mail.fallback !== null) {
+      if (mail.fallback.shows === 'header' && excessMs > HEADER_MS) this.terminate(mail)
+    } else if (excessMs > this.chargedMs) {
+      allowance.spend(mail.task, excessMs - this.chargedMs)
+      this.chargedMs = excessMs
+      if (allowance.isOver(mail.task, excessMs)) this.terminate(mail)
+    }
+  }
+
+  private terminate(mail: PendingMail): void {
+    if (this.terminated !== null || mail.fallback?.shows === 'nothing') return
+    this.terminated = { mail, reason: TIMEOUT }
+    this.options.allowance.spendAll(mail.task)
+    void this.thread.end()
+  }
+}
+
+/** Mails in a job: passing one job to a thread costs as much as parsing a small mail. */
 export const JOB_TASKS = 32
 const JOB_BYTES = 1 << 20
-/** A larger mail goes alone. */
+/** A larger mail is alone in its job. */
 const SHARED_UP_TO_BYTES = 64 * 1024
-/** Mail that has waited longer for a thread is urgent. */
+/** A mail that has waited longer for a thread is urgent. */
 const URGENT_AFTER_MS = 100
 
-/** What waits, by owner: each gets its turn, however much the others bring. */
+/**
+ * Takes the mails of one job from the queue: small mails of all accounts in turn, or one large mail. `busy` is an account
+ * that must leave a thread to others: of its mails only those are taken that need little CPU time.
+ */
+export function takeJob(
+  queue: FairQueue<PendingMail>,
+  allowance: Pick<ParseAllowance, 'isSpent'>,
+  busy: AccountId | null,
+): PendingMail[] {
+  const mails: PendingMail[] = []
+  let bytes = 0
+  // Bytes that take CPU time: of a mail whose budget is used up, only the header is parsed.
+  const costOf = ({ task }: PendingMail) =>
+    allowance.isSpent(task) ? Math.min(task.size, SHARED_UP_TO_BYTES) : task.size
+  const mayTake = (mail: PendingMail) => {
+    const { task, isSettled, fallback } = mail
+    if (task.accountId === busy && fallback === null && !allowance.isSpent(task)) return false
+    if (isSettled || mails.length === 0) return true
+    const cost = costOf(mail)
+    return cost <= SHARED_UP_TO_BYTES && bytes + cost <= JOB_BYTES
+  }
+  while (mails.length < JOB_TASKS) {
+    const mail = queue.take(mayTake)
+    if (mail === null) break
+    // Another thread has parsed it meanwhile.
+    if (mail.isSettled) continue
+    const cost = costOf(mail)
+    mails.push(mail)
+    bytes += cost
+    if (cost > SHARED_UP_TO_BYTES) break
+  }
+  return mails
+}
+
+/** Whether an account's next mail has waited for long, or has a fallback, for which others have already waited. */
+export function hasUrgent(queue: FairQueue<PendingMail>): boolean {
+  const urgentBeforeMs = performance.now() - URGENT_AFTER_MS
+  return queue.heads().some(({ fallback, sinceMs }) => fallback !== null || sinceMs < urgentBeforeMs)
+}
+
+/** A queue that serves its owners in turn, however many items each has. */
 export class FairQueue<Item> {
-  /** In the order of their turns. */
+  /** In the order of the owners' turns. */
   private readonly lines = new Map<string, Item[]>()
   private count = 0
 
@@ -20,7 +199,7 @@ export class FairQueue<Item> {
     return this.count
   }
 
-  /** The first of each owner. */
+  /** The first item of each owner. */
   heads(): Item[] {
     return [...this.lines.values()].flatMap(([item]) => (item === undefined ? [] : [item]))
   }
@@ -30,13 +209,13 @@ export class FairQueue<Item> {
     this.count += 1
   }
 
-  /** Ahead of what waits for the same owner. */
+  /** Adds an item before the owner's other items. */
   addFirst(owner: string, item: Item): void {
     this.lineOf(owner).unshift(item)
     this.count += 1
   }
 
-  /** The next in turn of those that may be taken; null for none. Its owner's next turn is behind all others'. */
+  /** Removes and returns the next item that may be taken; null if there is none. Its owner moves to the end of the queue. */
   take(mayTake: (item: Item, owner: string) => boolean): Item | null {
     for (const [owner, line] of this.lines) {
       const [item] = line
@@ -50,7 +229,7 @@ export class FairQueue<Item> {
     return null
   }
 
-  /** Takes all of those out, whoever's turn it is. */
+  /** Removes and returns all matching items. */
   remove(isWanted: (item: Item) => boolean): Item[] {
     const removed: Item[] = []
     for (const [owner, line] of this.lines) {
@@ -68,180 +247,5 @@ export class FairQueue<Item> {
     const line = this.lines.get(owner) ?? []
     this.lines.set(owner, line)
     return line
-  }
-}
-
-/** Whether somebody's next mail has waited for long, or was given up after others had waited for it. */
-export function hasUrgent(queue: FairQueue<WaitingMail>): boolean {
-  const longAgoMs = performance.now() - URGENT_AFTER_MS
-  return queue.heads().some(({ defeat, sinceMs }) => defeat !== null || sinceMs < longAgoMs)
-}
-
-/**
- * Takes the mails of one job: small ones together, of all accounts in turn, or one large one. Of the busy account, which
- * is to leave a thread to others, only mail that takes no time is taken.
- */
-export function takeJob(
-  queue: FairQueue<WaitingMail>,
-  allowance: Pick<ParseAllowance, 'isSpent'>,
-  busy: AccountId | null,
-): WaitingMail[] {
-  const mails: WaitingMail[] = []
-  let bytes = 0
-  // Bytes that take time: of a mail whose budget is used up only the header is read.
-  const weightOf = ({ task }: WaitingMail) =>
-    allowance.isSpent(task) ? Math.min(task.size, SHARED_UP_TO_BYTES) : task.size
-  const mayTake = (mail: WaitingMail) => {
-    const { task, isSettled, defeat } = mail
-    if (task.accountId === busy && defeat === null && !allowance.isSpent(task)) return false
-    if (isSettled || mails.length === 0) return true
-    const weight = weightOf(mail)
-    return weight <= SHARED_UP_TO_BYTES && bytes + weight <= JOB_BYTES
-  }
-  while (mails.length < JOB_TASKS) {
-    const mail = queue.take(mayTake)
-    if (mail === null) break
-    // Another thread has answered for it meanwhile.
-    if (mail.isSettled) continue
-    const weight = weightOf(mail)
-    mails.push(mail)
-    bytes += weight
-    if (weight > SHARED_UP_TO_BYTES) break
-  }
-  return mails
-}
-
-export interface ParseJobOptions {
-  allowance: ParseAllowance
-  /** Called with the mails behind a slow one, which its thread leaves. */
-  onLeft: (mails: readonly WaitingMail[]) => void
-  /** Called after each look at the thread, every 10 ms. */
-  onLooked: () => void
-}
-
-const LOOK_EVERY_MS = 10
-/**
- * A mail that takes a thread longer is slow: those beside it are read elsewhere, and another thread takes its place.
- * CPU time, since on a busy machine a thread waits for its turn; but not for ever.
- */
-const SLOW_AFTER_MS = 25
-const STALLED_AFTER_MS = 250
-/** CPU time beyond the ordinary for the header of a mail that was given up. */
-const HEADER_MS = 200
-
-const TIMEOUT = { code: 'parse-timeout', detail: 'reading this mail took longer than allowed' } as const
-
-/**
- * The mails that a thread was given. While it is watched, a slow mail is charged with what it takes, and its thread is
- * ended if that is too much. The thread may go on to the next mail at any moment.
- */
-export class ParseJob {
-  /** Whether one mail holds up those beside it, which another thread has been asked for then. */
-  isSlow = false
-  /** Which mail the thread was ended for, and why; null while it may go on. */
-  cut: { mail: WaitingMail; reason: DefeatReason } | null = null
-  private chargedMs = 0
-  private isWeighing = false
-  /** Where the thread was at the last look, and since when. */
-  private index = -1
-  private sinceMs = 0
-  private watching: NodeJS.Timeout | null = null
-  /** The mails that no other thread has been asked for. */
-  private readonly own: Set<WaitingMail>
-
-  constructor(
-    private readonly thread: Pick<ParseThread, 'index' | 'cpuMs' | 'stop' | 'end'>,
-    private readonly mails: readonly WaitingMail[],
-    private readonly options: ParseJobOptions,
-  ) {
-    this.own = new Set(mails)
-  }
-
-  /** The mail under way; null past the last. */
-  get current(): WaitingMail | null {
-    return this.mails[this.thread.index] ?? null
-  }
-
-  watch(): void {
-    this.watching = setInterval(() => this.look(), LOOK_EVERY_MS)
-  }
-
-  stopWatching(): void {
-    if (this.watching !== null) clearInterval(this.watching)
-  }
-
-  /** Gives away the mails without an answer, except the one under way: another thread is to be asked for them. */
-  handOn(): WaitingMail[] {
-    const { current } = this
-    const others = this.unanswered().filter((mail) => mail !== current)
-    for (const mail of others) this.own.delete(mail)
-    return others
-  }
-
-  /** The mails without an answer that no other thread has been asked for. */
-  unanswered(): WaitingMail[] {
-    return [...this.own].filter(({ isSettled }) => !isSettled)
-  }
-
-  /** The CPU time that a mail has been charged with. */
-  chargedFor(mail: WaitingMail): number {
-    // A thread goes on to no other mail behind a slow one, which has been charged with most of it.
-    return mail === this.current ? this.chargedMs : 0
-  }
-
-  private look(): void {
-    const { index } = this.thread
-    const nowMs = performance.now()
-    if (this.index !== index) {
-      this.index = index
-      this.sinceMs = nowMs
-      this.chargedMs = 0
-    }
-    const mail = this.mails[index]
-    const ms = nowMs - this.sinceMs
-    if (mail !== undefined && ms >= SLOW_AFTER_MS && this.cut === null) {
-      if (!this.isSlow && ms > STALLED_AFTER_MS) this.markSlow()
-      if (ms > this.maxMs(mail)) this.giveUp(mail)
-      else if (!this.isWeighing) void this.weigh(mail, index)
-    }
-    this.options.onLooked()
-  }
-
-  /** A mail that has taken no more than the ordinary waits for the machine, which is not its fault. */
-  private maxMs({ task }: WaitingMail): number {
-    const { allowance } = this.options
-    return this.chargedMs > 0 ? allowance.patienceMs(task) : allowance.timeoutMs
-  }
-
-  private markSlow(): void {
-    this.isSlow = true
-    this.thread.stop()
-    this.options.onLeft(this.handOn())
-  }
-
-  /** Charges the mail under way with what it takes, and gives it up if its budget is used up. */
-  private async weigh(mail: WaitingMail, index: number): Promise<void> {
-    this.isWeighing = true
-    const cpuMs = await this.thread.cpuMs()
-    this.isWeighing = false
-    if (cpuMs === null || this.thread.index !== index || mail.isSettled) return
-    if (cpuMs < SLOW_AFTER_MS && !this.isSlow) return
-    if (!this.isSlow) this.markSlow()
-    const { allowance } = this.options
-    const excessMs = cpuMs - ordinaryMs(mail.task.size)
-    if (mail.defeat !== null) {
-      if (mail.defeat.shows === 'header' && excessMs > HEADER_MS) this.giveUp(mail)
-    } else if (excessMs > this.chargedMs) {
-      allowance.spend(mail.task, excessMs - this.chargedMs)
-      this.chargedMs = excessMs
-      if (allowance.isOver(mail.task, excessMs)) this.giveUp(mail)
-    }
-  }
-
-  private giveUp(mail: WaitingMail): void {
-    if (this.cut !== null || mail.defeat?.shows === 'nothing') return
-    this.cut = { mail, reason: TIMEOUT }
-    this.options.allowance.spendAll(mail.task)
-    void this.thread.end()
   }
 }

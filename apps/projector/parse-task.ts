@@ -1,112 +1,117 @@
 import { LRUCache } from 'lru-cache'
-import type { WarningCode } from '#libs/mail/message.js'
 import type { AccountId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
+import type { WarningCode } from '#libs/mail/message.js'
+
+/*
+ * A mail to parse: its task and result, what is shown if it can't be parsed completely, and how much CPU time it may take.
+ */
 
 /** One mail for a parsing thread: sealed, with the key that opens it. */
 export interface ParseTask {
-  /** Whose budget pays for reading it. */
+  /** The account whose budget the CPU time counts towards. */
   accountId: AccountId
   inboxId: InboxId
   messageId: MessageId
   receivedAt: Date
   key: Uint8Array
   sealed: Uint8Array
-  /** Bytes of the source, which the sealed ones say little of. */
+  /** Bytes of the source. The sealed mail is compressed. */
   size: number
 }
 
-export const DEFEATS = [
+export const FALLBACK_CODES = [
   'parse-failed',
   'parse-timeout',
   'parse-out-of-memory',
   'parse-over-budget',
 ] as const satisfies readonly WarningCode[]
 
-/** Why a mail is not read as a whole, and what is shown of it instead. */
-export interface Defeat {
-  code: (typeof DEFEATS)[number]
+/** Why a mail is not parsed completely, and what is shown instead. */
+export interface ParseFallback {
+  code: (typeof FALLBACK_CODES)[number]
   detail: string
   shows: 'header' | 'nothing'
 }
 
-/** What a thread is to do with a mail. */
-export interface ParseOrder {
+/** A mail as a thread gets it. */
+export interface ParseRequest {
   task: ParseTask
-  /** Null if it is read as a whole. */
-  defeat: Defeat | null
+  /** Null to parse it completely. */
+  fallback: ParseFallback | null
 }
 
-/** The parsed mail, sealed with the same key. */
+/** A parsed mail, sealed with the same key. */
 export interface ParseResult {
   messageId: MessageId
   body: Uint8Array
-  /** What the thread has spent on it. */
+  /** CPU time that parsing took. */
   cpuMs: number
-  /** Whether the parser gave up on it. */
+  /** Whether the parser failed. */
   hasFailed: boolean
 }
 
-export type DefeatReason = Pick<Defeat, 'code' | 'detail'>
+export type FallbackReason = Pick<ParseFallback, 'code' | 'detail'>
 
-/** A mail that somebody waits for. */
-export class WaitingMail {
-  /** By the clock of `performance`. */
+/** A mail that waits for its result. */
+export class PendingMail {
+  /** When it was queued, on the clock of `performance.now()`. */
   readonly sinceMs = performance.now()
-  /** Null while it is to be read as a whole. */
-  defeat: Defeat | null = null
+  /** Null while it is to be parsed completely. */
+  fallback: ParseFallback | null = null
   isSettled = false
-  private readonly answer = Promise.withResolvers<ParseResult>()
+  private readonly settled = Promise.withResolvers<ParseResult>()
 
   constructor(readonly task: ParseTask) {}
 
-  /** Resolves with the first answer, rejects with the first failure. */
+  /** Settles with the first call of `settle` or `fail`. */
   get result(): Promise<ParseResult> {
-    return this.answer.promise
+    return this.settled.promise
   }
 
   settle(result: ParseResult): void {
     this.isSettled = true
-    this.answer.resolve(result)
+    this.settled.resolve(result)
   }
 
   fail(reason: unknown): void {
     this.isSettled = true
-    this.answer.reject(reason)
+    this.settled.reject(reason)
   }
 
-  /** Shows less of it than was tried. */
-  showLess(reason: DefeatReason): void {
-    this.defeat = this.defeat === null ? { ...reason, shows: 'header' } : { ...this.defeat, shows: 'nothing' }
+  /** Shows only the header, or nothing if parsing the header failed too. */
+  fallBack(reason: FallbackReason): void {
+    this.fallback =
+      this.fallback === null ? { ...reason, shows: 'header' } : { ...this.fallback, shows: 'nothing' }
   }
 }
 
 export interface ParseBudgetOptions {
-  /** CPU milliseconds of a minute's mail of one inbox beyond what is ordinary. */
+  /** CPU milliseconds above the baseline for the mail that one inbox receives in a minute. */
   inboxBudgetMs: number
-  /** The same for all of an account's. */
+  /** CPU milliseconds above the baseline for the mail that one account receives in a minute. */
   accountBudgetMs: number
 }
 
-/** A mail that takes no longer costs nothing: many times what mail takes that is no attack. */
-const ORDINARY_MS = 20
-const ORDINARY_MS_PER_MIB = 20
-/** Every mail up to this size may take so much more: less than ending a thread costs. */
+/** CPU time that is not charged: many times what normal mail takes. */
+const BASELINE_MS = 20
+const BASELINE_MS_PER_MIB = 20
+/** A mail up to this size may take SMALL_MS more, which is less than terminating a thread costs. */
 const SMALL_BYTES = 64 * 1024
 const SMALL_MS = 100
 const WINDOW_MS = 60_000
-/** Used budgets that are remembered. */
+/** How many budgets are remembered. */
 const MAX_WINDOWS = 20_000
 
-type Reader = Pick<ParseTask, 'accountId' | 'inboxId' | 'receivedAt' | 'size'>
+type BudgetedMail = Pick<ParseTask, 'accountId' | 'inboxId' | 'receivedAt' | 'size'>
 
-/** CPU time that a mail of so many bytes may take at no cost. */
-export function ordinaryMs(bytes: number): number {
-  return ORDINARY_MS + (bytes / (1024 * 1024)) * ORDINARY_MS_PER_MIB
+/** The CPU time that is not charged for a mail of that size. */
+export function baselineMs(bytes: number): number {
+  return BASELINE_MS + (bytes / (1024 * 1024)) * BASELINE_MS_PER_MIB
 }
 
 /**
- * How much CPU time beyond the ordinary the mail of an inbox and of an account may still take. A minute's budget is for
- * the mail received in that minute, whenever it is read (docs/decisions/0017-fair-parsing.md).
+ * The CPU time above the baseline that the mail of an inbox and of an account may take. There is a budget for the mail
+ * received in each minute, whenever it is parsed (docs/decisions/0017-fair-parsing.md).
  */
 export class ParseBudget {
   private readonly spent = new LRUCache<string, number>({ max: MAX_WINDOWS })
@@ -114,32 +119,32 @@ export class ParseBudget {
   constructor(private readonly budgets: ParseBudgetOptions) {}
 
   /**
-   * Whether a mail is not to be read as a whole: its inbox's budget is used up; or its account's is, and the mail is
-   * larger than a sign-up or a code.
+   * Whether only the header of a mail is parsed: its inbox's budget is used up, or its account's budget is used up and
+   * the mail is larger than a typical sign-up mail.
    */
-  isSpent(mail: Reader): boolean {
+  isSpent(mail: BudgetedMail): boolean {
     const { isInboxSpent, isAccountSpent } = this.stateOf(mail)
     return isInboxSpent || (isAccountSpent && mail.size > SMALL_BYTES)
   }
 
-  /** Whether a mail that has taken so much beyond the ordinary, all of it spent, is to take no more. */
-  isOver(mail: Reader, excessMs: number): boolean {
+  /** Whether parsing must stop for a mail that has taken `excessMs` above the baseline, which is charged already. */
+  isOver(mail: BudgetedMail, excessMs: number): boolean {
     if (mail.size <= SMALL_BYTES && excessMs < SMALL_MS) return false
     const { isInboxSpent, isAccountSpent } = this.stateOf(mail)
     return isInboxSpent || isAccountSpent
   }
 
-  /** For a mail that took all it could: no other is to cost others a thread again. */
-  spendAll(mail: Reader): void {
+  /** Uses up the budgets of a mail whose thread was terminated, so that no other mail of its inbox costs a thread. */
+  spendAll(mail: BudgetedMail): void {
     this.spend(mail, Math.max(this.budgets.inboxBudgetMs, this.budgets.accountBudgetMs))
   }
 
-  spend(mail: Reader, ms: number): void {
+  spend(mail: BudgetedMail, ms: number): void {
     if (ms <= 0) return
     for (const window of windowsOf(mail)) this.spent.set(window, this.spentIn(window) + ms)
   }
 
-  private stateOf(mail: Reader): { isInboxSpent: boolean; isAccountSpent: boolean } {
+  private stateOf(mail: BudgetedMail): { isInboxSpent: boolean; isAccountSpent: boolean } {
     const [inbox, account] = windowsOf(mail)
     return {
       isInboxSpent: this.spentIn(inbox) >= this.budgets.inboxBudgetMs,
@@ -152,25 +157,25 @@ export class ParseBudget {
   }
 }
 
-function windowsOf({ inboxId, accountId, receivedAt }: Reader): [inbox: string, account: string] {
+function windowsOf({ inboxId, accountId, receivedAt }: BudgetedMail): [inbox: string, account: string] {
   const window = Math.floor(receivedAt.getTime() / WINDOW_MS)
   return [`${window} ${inboxId}`, `${window} ${accountId}`]
 }
 
-interface Seen {
+interface AccountMail {
   accountId: AccountId
   atMs: number
 }
 
 const RECENT_MS = 60_000
 
-/** Whose mail was read in the last minute: what the mail of an account that is alone costs delays nobody else's. */
+/** Knows whether only one account had mail in the last minute. Then its mail delays no other account's. */
 export class RecentAccounts {
-  private latest: Seen | null = null
-  /** The latest of another account than that. */
-  private other: Seen | null = null
+  private latest: AccountMail | null = null
+  /** The latest mail of another account. */
+  private other: AccountMail | null = null
 
-  see(accountId: AccountId, nowMs: number): void {
+  record(accountId: AccountId, nowMs: number): void {
     if (this.latest?.accountId !== accountId) this.other = this.latest
     this.latest = { accountId, atMs: nowMs }
   }
@@ -183,16 +188,16 @@ export class RecentAccounts {
 }
 
 export interface ParseAllowanceOptions extends ParseBudgetOptions {
-  /** Wall-clock time of one mail at most, whatever else it may take. */
+  /** Wall-clock timeout of every mail. */
   timeoutMs: number
-  /** The same, in addition to twice the ordinary, for new mail that takes more than the ordinary. */
+  /** Wall-clock timeout, in addition to twice the baseline, of new mail that takes more CPU time than the baseline. */
   patienceMs: number
 }
 
-/** Older mail delays nobody: the views are being rebuilt. */
+/** Older mail is parsed because the views are being rebuilt, and delays no new mail. */
 const FRESH_FOR_MS = 60_000
 
-/** What reading a mail may take: the budgets apply only if others' mail may wait behind it. */
+/** The time that parsing a mail may take. The budgets apply only if the mail may delay other accounts. */
 export class ParseAllowance extends ParseBudget {
   private readonly accounts = new RecentAccounts()
 
@@ -200,33 +205,33 @@ export class ParseAllowance extends ParseBudget {
     super(options)
   }
 
-  /** To be called when mail of an account has come. */
-  see(accountId: AccountId): void {
-    this.accounts.see(accountId, performance.now())
+  /** Records that an account has mail. */
+  recordMail(accountId: AccountId): void {
+    this.accounts.record(accountId, performance.now())
   }
 
-  override isSpent(task: Reader): boolean {
+  override isSpent(task: BudgetedMail): boolean {
     return this.mayDelayOthers(task) && super.isSpent(task)
   }
 
-  override isOver(task: Reader, excessMs: number): boolean {
+  override isOver(task: BudgetedMail, excessMs: number): boolean {
     return this.mayDelayOthers(task) && super.isOver(task, excessMs)
   }
 
-  /** Wall-clock time after which any mail is given up. */
+  /** Wall-clock timeout of every mail. */
   get timeoutMs(): number {
     return this.options.timeoutMs
   }
 
-  /** Wall-clock time after which a mail is given up that has taken more CPU time than the ordinary. */
-  patienceMs(task: Reader): number {
+  /** Wall-clock timeout of a mail that has taken more CPU time than the baseline. */
+  patienceMs(task: BudgetedMail): number {
     const { timeoutMs, patienceMs } = this.options
     if (!this.mayDelayOthers(task)) return timeoutMs
-    // On a busy machine the ordinary takes longer too.
-    return Math.min(patienceMs + 2 * ordinaryMs(task.size), timeoutMs)
+    // On a busy machine the baseline takes longer too.
+    return Math.min(patienceMs + 2 * baselineMs(task.size), timeoutMs)
   }
 
-  private mayDelayOthers({ accountId, receivedAt }: Reader): boolean {
+  private mayDelayOthers({ accountId, receivedAt }: BudgetedMail): boolean {
     const isFresh = Date.now() - receivedAt.getTime() < FRESH_FOR_MS
     return isFresh && !this.accounts.isAlone(accountId, performance.now())
   }

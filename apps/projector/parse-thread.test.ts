@@ -2,11 +2,11 @@ import { ParseThread } from './parse-thread.js'
 import { smallMail, taskOf } from './parse-task.test-support.js'
 
 describe('a parsing thread', () => {
-  it('tells what a mail has taken once that is begun, and not what was before it', async () => {
+  it('reports the CPU time of the current mail only', async () => {
     const thread = new ParseThread('urgent', 256, () => undefined)
     try {
       const { open: _, ...task } = await taskOf(smallMail('first'))
-      await thread.run([{ task, defeat: null }], () => undefined)
+      await thread.run([{ task, fallback: null }], () => undefined)
       expect(await thread.cpuMs()).toBeGreaterThan(0)
       await thread.run([], () => undefined)
       expect(await thread.cpuMs()).toBeNull()

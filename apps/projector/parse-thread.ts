@@ -1,32 +1,32 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import type { ParseOrder, ParseResult } from './parse-task.js'
+import type { ParseRequest, ParseResult } from './parse-task.js'
 
-/** What a parsing thread is started with. */
+/** The worker data of a parsing thread. */
 export interface ParseThreadData {
-  /** Shared with the thread's owner, while the thread is busy too. Its slots are those of PROGRESS. */
+  /** Memory shared with the main thread. PROGRESS names its elements. */
   progress: Float64Array
-  /** Its priority for the operating system, from 0 to 19: the higher, the later its turn. */
+  /** The nice value of the thread, from 0 to 19: higher values have lower priority. */
   niceness: number
 }
 
 export const PROGRESS = {
-  /** Which of the mails that it was given the thread reads. */
+  /** The index of the mail that the thread is parsing. */
   index: 0,
-  /** The thread's CPU time when it began that mail; NaN if it has begun none. */
+  /** The thread's CPU time when it started that mail; NaN before the first mail. */
   startMs: 1,
-  /** 1 if the thread is to leave the mails behind that one. */
+  /** 1 if the thread must stop after that mail. */
   mustStop: 2,
 } as const
 
-/** Accepting mail goes first: what was not accepted is lost to its sender, what was can wait, a little. */
+/** Parsing has a lower priority than accepting mail, because accepted mail can wait. */
 const NICENESS = { usual: 5, urgent: 0 } as const
 
 export type ThreadKind = keyof typeof NICENESS
 
 /**
- * A thread that reads mails. Unlike a general pool of threads it reports which mail it is at and what CPU time that has
- * taken, so that one mail can be given up without those beside it.
+ * A thread that parses mails. It reports which mail it is parsing and how much CPU time that mail has taken, which general
+ * thread pools don't, so that one mail can be abandoned without the others of its job.
  */
 export class ParseThread {
   private readonly progress = new Float64Array(
@@ -65,22 +65,22 @@ export class ParseThread {
     this.worker.on('exit', (code) => lose(new Error(`a parsing thread ended with ${code}`)))
   }
 
-  /** Which of the mails that it was given last the thread reads. */
+  /** The index of the mail that the thread is parsing. */
   get index(): number {
     return this.progress[PROGRESS.index] ?? 0
   }
 
   /**
-   * Resolves once the mails are read, or left because of `stop`; of none, once the thread is warm. Rejects if the thread
-   * is lost.
+   * Resolves once the mails are parsed, or skipped because of `stop`. Without mails, resolves once the thread is warmed
+   * up. Rejects if the thread is lost.
    */
-  async run(orders: readonly ParseOrder[], onResults: (results: ParseResult[]) => void): Promise<void> {
+  async run(requests: readonly ParseRequest[], onResults: (results: ParseResult[]) => void): Promise<void> {
     this.throwIfLost()
     this.progress.fill(0)
     this.progress[PROGRESS.startMs] = NaN
     const { promise, resolve, reject } = Promise.withResolvers<undefined>()
     this.running = { onResults, resolve, reject }
-    this.worker.postMessage(orders)
+    this.worker.postMessage(requests)
     await promise.finally(() => (this.running = null))
     // `end` may have been called just when the thread had finished.
     this.throwIfLost()
@@ -90,12 +90,12 @@ export class ParseThread {
     if (this.lost !== null) throw this.lost
   }
 
-  /** Has the thread leave the mails behind the one that it reads. */
+  /** Makes the thread skip the mails after the current one. */
   stop(): void {
     this.progress[PROGRESS.mustStop] = 1
   }
 
-  /** The CPU time that the mail under way has taken so far; null if it has not begun, or the thread has ended. */
+  /** The CPU time that the current mail has taken; null if there is none, or the thread has ended. */
   async cpuMs(): Promise<number | null> {
     try {
       const { user, system } = await this.worker.cpuUsage()
@@ -107,7 +107,7 @@ export class ParseThread {
     }
   }
 
-  /** Its run rejects at once. Resolves once the thread has ended, which takes time on a busy machine. */
+  /** Makes `run` reject at once. Resolves once the thread has ended, which takes time on a busy machine. */
   async end(): Promise<void> {
     this.lost ??= new ThreadEndedError('the parsing thread was ended')
     this.running?.reject(this.lost)
@@ -120,23 +120,23 @@ class ThreadEndedError extends Error {
 }
 
 export interface ParseThreadsOptions {
-  /** How many usual threads there are, beside the one for urgent mail. */
+  /** The number of usual threads. One more is for urgent mail. */
   threads: number
   memoryMib: number
   /** Called with the error of a thread that ended by itself. */
   onThreadLost: (error: unknown) => void
 }
 
-/** Between attempts to start a thread that does not come up. */
+/** The pause between attempts to start a thread. */
 const RETRY_MS = 500
 
-/** The usual threads and the one for urgent mail, each warm before it is used. A lost one is replaced. */
+/** The usual threads and one for urgent mail. Threads are warmed up before use, and lost threads are replaced. */
 export class ParseThreads {
   private readonly all = new Set<ParseThread>()
   private readonly free: Record<ThreadKind, ParseThread[]> = { usual: [], urgent: [] }
   private isClosed = false
 
-  /** Resolves once the first ones are warm. */
+  /** Resolves once the initial threads are warmed up. */
   readonly whenWarm: Promise<unknown>
 
   constructor(

@@ -1,7 +1,8 @@
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { mintId } from '#libs/domain/ids/mint.js'
-import { messageOf } from '#libs/runtime/errors.js'
+import type { Envelope, ParsedMail } from '#libs/mail/message.js'
+import { parseHeader, parseMail, parseNothing } from '#libs/mail/parse.js'
 import {
   bodyContext,
   packSource,
@@ -12,12 +13,11 @@ import {
   SealBrokenError,
   secretKey,
 } from '#libs/ports/key-vault/content.js'
-import type { Envelope, ParsedMail } from '#libs/mail/message.js'
-import { parseMail, parseHeader, parseNothing } from '#libs/mail/parse.js'
-import type { Defeat, ParseOrder, ParseResult } from './parse-task.js'
+import { messageOf } from '#libs/runtime/errors.js'
+import type { ParseFallback, ParseRequest, ParseResult } from './parse-task.js'
 import { PROGRESS, type ParseThreadData } from './parse-thread.js'
 
-/** Results are posted together, but none waits longer than this for the mails behind it. */
+/** Results are posted together, but no result waits longer than this for the next mails. */
 const POST_AFTER_MS = 25
 const WARM_UP_MAILS = 20
 const NO_ENVELOPE: Envelope = { mailFrom: '', rcptTo: '', helo: '', remoteAddress: '', tls: null }
@@ -43,32 +43,32 @@ const SAMPLE = [
 
 const { progress, niceness } = workerData as ParseThreadData
 await warmUp()
-// Only now, because somebody may be waiting for the thread to be ready. On Linux each thread has its own priority.
+// Lower the priority only after the warm-up, which a start waits for. On Linux each thread has its own priority.
 if (process.platform === 'linux') setPriority(niceness)
-parentPort?.on('message', (orders: ParseOrder[]) => void readAll(orders))
+parentPort?.on('message', (requests: ParseRequest[]) => void parseAll(requests))
 
-/** Reads a sample until what reading mail takes is compiled: the first mail costs many times what it costs later. */
+/** Parses a sample repeatedly, so that V8 compiles the code: the first mail would take many times longer. */
 async function warmUp(): Promise<void> {
   const [inboxId, messageId, key] = [mintId('inb'), mintId('msg'), makeSecretKey()]
   const source = await packSource(Buffer.from(SAMPLE))
   const sealed = sealMail(key, inboxId, messageId, NO_ENVELOPE, source)
   const accountId = mintId('acc')
   const task = { accountId, inboxId, messageId, receivedAt: new Date(0), key, size: source.size, sealed }
-  for (let read = 0; read < WARM_UP_MAILS; read += 1) await readOne({ task, defeat: null })
+  for (let parsed = 0; parsed < WARM_UP_MAILS; parsed += 1) await parseOne({ task, fallback: null })
 }
 
-/** Opens, parses and seals mails in order; posts their results, and null at the end. */
-async function readAll(orders: readonly ParseOrder[]): Promise<void> {
+/** Unseals, parses and seals mails in order. Posts the results, and null at the end. */
+async function parseAll(requests: readonly ParseRequest[]): Promise<void> {
   let results: ParseResult[] = []
   let postedAtMs = performance.now()
-  for (const [index, order] of orders.entries()) {
-    // The first one counts as begun as soon as it was given.
+  for (const [index, request] of requests.entries()) {
+    // The first mail counts as started from the beginning.
     if (index > 0 && progress[PROGRESS.mustStop] === 1) break
     const startMs = cpuMs()
     progress[PROGRESS.startMs] = startMs
     progress[PROGRESS.index] = index
-    const read = await readOne(order)
-    results.push({ ...read, cpuMs: cpuMs() - startMs })
+    const parsed = await parseOne(request)
+    results.push({ ...parsed, cpuMs: cpuMs() - startMs })
     if (performance.now() - postedAtMs < POST_AFTER_MS) continue
     parentPort?.postMessage(results)
     results = []
@@ -78,21 +78,21 @@ async function readAll(orders: readonly ParseOrder[]): Promise<void> {
   parentPort?.postMessage(null)
 }
 
-async function readOne({ task, defeat }: ParseOrder): Promise<Omit<ParseResult, 'cpuMs'>> {
+async function parseOne({ task, fallback }: ParseRequest): Promise<Omit<ParseResult, 'cpuMs'>> {
   const { inboxId, messageId, sealed, size } = task
   const key = secretKey(Buffer.from(task.key))
-  let read: { mail: ParsedMail; hasFailed: boolean }
+  let parsed: { mail: ParsedMail; hasFailed: boolean }
   try {
     const { raw, envelope } = unsealMailNow(key, inboxId, messageId, sealed)
-    read = await parse(raw, envelope, defeat)
+    parsed = await parse(raw, envelope, fallback)
   } catch (error) {
-    // The bytes are not what was accepted: no other attempt will open them.
+    // The sealed bytes are damaged: a retry would fail too.
     if (!(error instanceof SealBrokenError)) throw error
-    read = { mail: damaged(size), hasFailed: true }
+    parsed = { mail: damaged(size), hasFailed: true }
   }
-  const body = sealJson(key, bodyContext(inboxId, messageId), read.mail)
-  // A copy, because posting a view transfers all of the memory that it is a part of.
-  return { messageId, body: new Uint8Array(body), hasFailed: read.hasFailed }
+  const body = sealJson(key, bodyContext(inboxId, messageId), parsed.mail)
+  // A copy, because posting a view copies the whole buffer behind it.
+  return { messageId, body: new Uint8Array(body), hasFailed: parsed.hasFailed }
 }
 
 function damaged(size: number): ParsedMail {
@@ -103,12 +103,12 @@ function damaged(size: number): ParsedMail {
 async function parse(
   raw: Buffer,
   envelope: Envelope,
-  defeat: Defeat | null,
+  fallback: ParseFallback | null,
 ): Promise<{ mail: ParsedMail; hasFailed: boolean }> {
-  if (defeat !== null) {
-    const { shows, ...warning } = defeat
-    const read = shows === 'header' ? parseHeader : parseNothing
-    return { mail: await read(raw, envelope, warning), hasFailed: false }
+  if (fallback !== null) {
+    const { shows, ...warning } = fallback
+    const parsePart = shows === 'header' ? parseHeader : parseNothing
+    return { mail: await parsePart(raw, envelope, warning), hasFailed: false }
   }
   try {
     return { mail: await parseMail(raw, envelope), hasFailed: false }

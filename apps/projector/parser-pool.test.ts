@@ -24,39 +24,39 @@ async function withPool(
   }
 }
 
-describe('the pool of parsing threads', () => {
-  const going = new AbortController().signal
+describe('the parser pool', () => {
+  const { signal } = new AbortController()
 
-  it('leaves what it has not begun where it is told to hurry, and goes on with the rest', async () => {
+  it('drops queued mails of an aborted call, and parses those of other calls', async () => {
     const many = await Promise.all(Array.from({ length: 200 }, (_, n) => taskOf(smallMail(`left ${n}`))))
     const other = await taskOf(smallMail('wanted'))
     await withPool({ threads: 1 }, async (pool) => {
-      const hurry = new AbortController()
-      const left = pool.parse(
+      const aborting = new AbortController()
+      const aborted = pool.parse(
         many.map(({ open: _, ...task }) => task),
-        hurry.signal,
+        aborting.signal,
       )
       const { open, ...task } = other
-      const wanted = pool.parse([task], going)
-      hurry.abort(new Error('the partition is another’s'))
-      await expect(left).rejects.toThrow('the partition is another’s')
+      const wanted = pool.parse([task], signal)
+      aborting.abort(new Error('the partition was reassigned'))
+      await expect(aborted).rejects.toThrow('the partition was reassigned')
       expect(open((await wanted).get(other.messageId)).subject).toBe('wanted')
     })
   })
 
-  it('answers for every mail, each under its own key', async () => {
+  it('returns a body for every mail, sealed with its own key', async () => {
     const tasks = await Promise.all(Array.from({ length: 100 }, (_, n) => taskOf(smallMail(`mail ${n}`))))
     await withPool({}, async (pool) => {
       const bodies = await pool.parse(
         tasks.map(({ open: _, ...task }) => task),
-        going,
+        signal,
       )
       const subjects = tasks.map(({ messageId, open }) => open(bodies.get(messageId)).subject)
       expect(subjects).toEqual(tasks.map((_, n) => `mail ${n}`))
     })
   })
 
-  it('says so of a mail that takes more memory than allowed, and reads the others', async () => {
+  it('warns about a mail that takes too much memory, and parses the others', async () => {
     const [before, bomb, after] = await Promise.all([
       taskOf(smallMail('before')),
       taskOf(manyAttributes()),
@@ -65,13 +65,13 @@ describe('the pool of parsing threads', () => {
     await withPool({ memoryMib: 24 }, async (pool) => {
       const bodies = await pool.parse(
         [before, bomb, after].map(({ open: _, ...task }) => task),
-        going,
+        signal,
       )
-      const [first, defeated, last] = [before, bomb, after].map(({ messageId, open }) =>
+      const [first, bombed, last] = [before, bomb, after].map(({ messageId, open }) =>
         open(bodies.get(messageId)),
       )
       expect([first?.subject, last?.subject]).toEqual(['before', 'after'])
-      expect(defeated).toMatchObject({
+      expect(bombed).toMatchObject({
         subject: 'many',
         html: null,
         recipient: anyEnvelope.rcptTo,
@@ -83,33 +83,33 @@ describe('the pool of parsing threads', () => {
   it.each([
     { of: 'lines', charset: 'us-ascii', piece: ':\r\n', begins: ':\n:' },
     { of: 'yen signs', charset: 'iso-2022-jp', piece: '\x1b(J\\~', begins: '¥‾¥' },
-  ])('reads millions of $of in a bounded memory', async ({ charset, piece, begins }) => {
+  ])('parses millions of $of within bounded memory', async ({ charset, piece, begins }) => {
     const head = `Subject: many\r\nContent-Type: text/plain; charset=${charset}\r\n\r\n`
     const many = await taskOf(Buffer.concat([Buffer.from(head), Buffer.alloc(15 * 1024 * 1024, piece)]))
     await withPool({ memoryMib: 256 }, async (pool) => {
       const { open, ...task } = many
-      const { text, warnings } = open((await pool.parse([task], going)).get(task.messageId))
+      const { text, warnings } = open((await pool.parse([task], signal)).get(task.messageId))
       expect(text?.slice(0, 3)).toBe(begins)
       expect(warnings).toMatchObject([{ code: 'text-truncated' }])
     })
   })
 
-  it('says so of a mail that takes longer than allowed', async () => {
+  it('warns about a mail that takes too long', async () => {
     const slow = await taskOf(slowMail('slow'))
     await withPool({ timeoutMs: 1, threads: 1 }, async (pool) => {
       const { open: _, ...task } = slow
-      const bodies = await pool.parse([task], going)
+      const bodies = await pool.parse([task], signal)
       expect(slow.open(bodies.get(slow.messageId)).warnings).toMatchObject([{ code: 'parse-timeout' }])
     })
   })
 
-  it('says so of a mail whose bytes are damaged, and reads the others', async () => {
+  it('warns about a mail whose bytes are damaged, and parses the others', async () => {
     const [whole, broken] = await Promise.all([taskOf(smallMail('whole')), taskOf(smallMail('broken'))])
     broken.sealed[broken.sealed.length - 1] = (broken.sealed.at(-1) ?? 0) ^ 1
     await withPool({}, async (pool) => {
       const bodies = await pool.parse(
         [broken, whole].map(({ open: _, ...task }) => task),
-        going,
+        signal,
       )
       expect(whole.open(bodies.get(whole.messageId)).subject).toBe('whole')
       expect(broken.open(bodies.get(broken.messageId))).toMatchObject({
@@ -120,39 +120,39 @@ describe('the pool of parsing threads', () => {
     })
   })
 
-  it('reads another account’s mail while it is at those of one that take long', async () => {
+  it("parses another account's mail while slow mails of one account are parsed", async () => {
     const accountId = mintId('acc')
     const slow = await Promise.all(Array.from({ length: 6 }, () => taskOf(slowMail('slow'), { accountId })))
-    const swift = await taskOf(smallMail('swift'))
+    const quick = await taskOf(smallMail('quick'))
     await withPool({}, async (pool) => {
       await pool.warmUp()
-      let read = 0
+      let parsed = 0
       const bombs = slow.map(async ({ open: _, ...task }) => {
-        await pool.parse([task], going)
-        read += 1
+        await pool.parse([task], signal)
+        parsed += 1
       })
-      const { open, ...task } = swift
-      const bodies = await pool.parse([task], going)
-      expect(read).toBeLessThan(slow.length)
-      expect(open(bodies.get(swift.messageId)).subject).toBe('swift')
+      const { open, ...task } = quick
+      const bodies = await pool.parse([task], signal)
+      expect(parsed).toBeLessThan(slow.length)
+      expect(open(bodies.get(quick.messageId)).subject).toBe('quick')
       await Promise.all(bombs)
     })
   })
 
-  it('shows the header of a mail that goes past its budget, and of those of its inbox behind it', async () => {
+  it('shows only the header of a mail that exceeds its budget, and of later mails of its inbox', async () => {
     const inboxId = mintId('inb')
-    const defeats: string[] = []
+    const fallbacks: string[] = []
     const costly = slowMail('costly')
     const [first, second, other] = await Promise.all([
       taskOf(costly, { inboxId }),
       taskOf(smallMail('behind'), { inboxId }),
       taskOf(smallMail('elsewhere')),
     ])
-    const options = { inboxBudgetMs: 20, onDefeat: (code: string) => void defeats.push(code) }
+    const options = { inboxBudgetMs: 20, onFallback: (code: string) => void fallbacks.push(code) }
     await withPool(options, async (pool) => {
       const mails = []
       for (const { open, ...task } of [other, first, second, other]) {
-        mails.push(open((await pool.parse([task], going)).get(task.messageId)))
+        mails.push(open((await pool.parse([task], signal)).get(task.messageId)))
       }
       expect(mails).toMatchObject([
         { subject: 'elsewhere', text: 'Hello.\n', warnings: [] },
@@ -161,13 +161,13 @@ describe('the pool of parsing threads', () => {
         { subject: 'elsewhere', text: 'Hello.\n', warnings: [] },
       ])
     })
-    expect(defeats).toEqual(['parse-timeout', 'parse-over-budget'])
+    expect(fallbacks).toEqual(['parse-timeout', 'parse-over-budget'])
   })
 
   it.each([
-    { whose: 'of an account that is alone', isAlone: true, receivedAt: new Date() },
-    { whose: 'of views that are rebuilt', isAlone: false, receivedAt: new Date(Date.now() - 3_600_000) },
-  ])('reads mail whole past its budget: $whose', async ({ isAlone, receivedAt }) => {
+    { whose: 'if no other account has mail', isAlone: true, receivedAt: new Date() },
+    { whose: 'while the views are rebuilt', isAlone: false, receivedAt: new Date(Date.now() - 3_600_000) },
+  ])('parses mail completely beyond its budget: $whose', async ({ isAlone, receivedAt }) => {
     const inboxId = mintId('inb')
     const accountId = mintId('acc')
     const costly = slowMail('costly')
@@ -179,7 +179,7 @@ describe('the pool of parsing threads', () => {
     ])
     await withPool({ inboxBudgetMs: 20, patienceMs: 20 }, async (pool) => {
       for (const { open, ...task } of isAlone ? tasks : [other, ...tasks]) {
-        expect(open((await pool.parse([task], going)).get(task.messageId)).warnings).toEqual([])
+        expect(open((await pool.parse([task], signal)).get(task.messageId)).warnings).toEqual([])
       }
     })
   })

@@ -1,22 +1,25 @@
 import type { AccountId, MessageId } from '#libs/domain/ids/typeid.js'
-import { ParseJob, FairQueue, hasUrgent, JOB_TASKS, takeJob } from './parse-job.js'
-import { ParseAllowance, type ParseAllowanceOptions, ordinaryMs } from './parse-task.js'
+import { FairQueue, hasUrgent, JOB_TASKS, ParseJob, takeJob } from './parse-job.js'
 import {
-  type Defeat,
-  type DefeatReason,
+  baselineMs,
+  ParseAllowance,
+  PendingMail,
+  type FallbackReason,
+  type ParseAllowanceOptions,
+  type ParseFallback,
   type ParseResult,
   type ParseTask,
-  WaitingMail,
 } from './parse-task.js'
-import { type ParseThread, ParseThreads, type ParseThreadsOptions } from './parse-thread.js'
+import { ParseThreads, type ParseThread, type ParseThreadsOptions } from './parse-thread.js'
 
 export interface ParserPoolOptions extends ParseAllowanceOptions, ParseThreadsOptions {
-  /** Called with the CPU milliseconds of each mail that was read, and for each that was not, or not wholly. */
-  onRead?: (cpuMs: number) => void
-  onDefeat?: (code: Defeat['code']) => void
+  /** Called with the CPU milliseconds of each mail. */
+  onParsed?: (cpuMs: number) => void
+  /** Called for each mail that was not parsed completely. */
+  onFallback?: (code: ParseFallback['code']) => void
 }
 
-/** The least time between the beginnings of two jobs if the second one is not full: it gathers more. */
+/** How long a job that is not full waits for more mails after the previous job has started. */
 const GATHER_MS = 10
 
 const OUT_OF_MEMORY = {
@@ -29,13 +32,13 @@ const OVER_BUDGET = {
 } as const
 
 /**
- * Reads mails in threads, each within its limits of time and memory. Of a mail that goes past them less is shown: it is
- * not lost. What waits for a thread, from whichever partition, goes to the next free one together, each account in its
- * turn. docs/decisions/0017-fair-parsing.md says how one account's mail is kept from delaying another's.
+ * Parses mails in threads, within limits of time and memory. A mail that exceeds them is not lost: only its header, or
+ * nothing, is shown. A free thread gets a job of mails from all partitions, taken from the accounts in turn.
+ * docs/decisions/0017-fair-parsing.md describes how the mail of one account is kept from delaying others.
  */
 export class ParserPool {
   private readonly allowance: ParseAllowance
-  private readonly queue = new FairQueue<WaitingMail>()
+  private readonly queue = new FairQueue<PendingMail>()
   private readonly jobs = new Set<ParseJob>()
   private readonly threads: ParseThreads
   private lastJobAtMs = -Infinity
@@ -47,45 +50,45 @@ export class ParserPool {
     this.threads = new ParseThreads(options, () => this.startJobs())
   }
 
-  /** Resolves once every thread runs and is warm. */
+  /** Resolves once every thread runs and is warmed up. */
   async warmUp(): Promise<void> {
     await this.threads.whenWarm
   }
 
   /**
-   * Resolves with every mail's sealed body. Rejects if the pool is closed, or the signal aborts: mails that no
-   * thread has taken by then are left.
+   * Resolves with the sealed body of every mail. Rejects if the pool is closed or the signal aborts: then mails that no
+   * thread has taken yet are removed from the queue.
    */
   async parse(tasks: readonly ParseTask[], signal: AbortSignal): Promise<Map<MessageId, Uint8Array>> {
     if (this.isClosed) throw new PoolClosedError()
     signal.throwIfAborted()
-    const mails = tasks.map((task) => new WaitingMail(task))
+    const mails = tasks.map((task) => new PendingMail(task))
     for (const mail of mails) {
-      this.allowance.see(mail.task.accountId)
+      this.allowance.recordMail(mail.task.accountId)
       this.queue.add(mail.task.accountId, mail)
     }
-    const asked = new Set(mails)
-    const leave = () => this.leave((mail) => asked.has(mail), signal.reason)
-    signal.addEventListener('abort', leave, { once: true })
-    // What other partitions bring in this turn of the event loop goes along.
+    const requested = new Set(mails)
+    const cancel = () => this.cancel((mail) => requested.has(mail), signal.reason)
+    signal.addEventListener('abort', cancel, { once: true })
+    // In the next turn of the event loop, so that mails of other partitions join the job.
     setImmediate(() => this.startJobs())
     try {
       const results = await Promise.all(mails.map(({ result }) => result))
       return new Map(results.map(({ messageId, body }) => [messageId, body]))
     } finally {
-      signal.removeEventListener('abort', leave)
+      signal.removeEventListener('abort', cancel)
     }
   }
 
   async close(): Promise<void> {
     this.isClosed = true
     if (this.gathering !== null) clearTimeout(this.gathering)
-    this.leave(() => true, new PoolClosedError())
+    this.cancel(() => true, new PoolClosedError())
     await this.threads.close()
   }
 
-  private leave(isLeft: (mail: WaitingMail) => boolean, reason: unknown): void {
-    for (const mail of this.queue.remove(isLeft)) mail.fail(reason)
+  private cancel(isCancelled: (mail: PendingMail) => boolean, reason: unknown): void {
+    for (const mail of this.queue.remove(isCancelled)) mail.fail(reason)
   }
 
   private startJobs(): void {
@@ -100,11 +103,11 @@ export class ParserPool {
       const mails = takeJob(this.queue, this.allowance, this.busyAccount())
       if (mails.length === 0) return
       for (const mail of mails) {
-        if (mail.defeat === null && this.allowance.isSpent(mail.task)) this.showLess(mail, OVER_BUDGET)
+        if (mail.fallback === null && this.allowance.isSpent(mail.task)) this.fallBack(mail, OVER_BUDGET)
       }
-      // Others have waited for a mail that was given up, and to read what is left of it takes no time.
-      const isGivenUp = mails.some(({ defeat }) => defeat !== null)
-      const thread = (isGivenUp ? this.threads.take('urgent') : null) ?? this.threads.take(kind)
+      // A mail with a fallback has already made others wait, and takes little time now.
+      const hasFallback = mails.some(({ fallback }) => fallback !== null)
+      const thread = (hasFallback ? this.threads.take('urgent') : null) ?? this.threads.take(kind)
       if (thread === null) return
       this.lastJobAtMs = performance.now()
       void this.run(thread, mails)
@@ -118,34 +121,34 @@ export class ParserPool {
     }, ms)
   }
 
-  /** Whether mail is not to wait for a usual thread: one is slow, or all have been busy for long. */
+  /** Whether mail should use the urgent thread: a job is slow, or a mail has waited for long. */
   private isUrgent(): boolean {
     return [...this.jobs].some(({ isSlow }) => isSlow) || hasUrgent(this.queue)
   }
 
-  /** The account that all threads but the last free one are busy with: that one is for others. */
+  /** The account whose mail keeps all other threads busy, if one thread is free: that thread is for other accounts. */
   private busyAccount(): AccountId | null {
     if (this.threads.freeCount > 1) return null
     const [owner, ...others] = [...this.jobs].map(({ current }) => current?.task.accountId)
     return owner !== undefined && others.every((other) => other === owner) ? owner : null
   }
 
-  private async run(thread: ParseThread, mails: readonly WaitingMail[]): Promise<void> {
+  private async run(thread: ParseThread, mails: readonly PendingMail[]): Promise<void> {
     const job = new ParseJob(thread, mails, {
       allowance: this.allowance,
-      onLeft: (left) => this.readAgain(left),
-      // What waits may have become urgent.
-      onLooked: () => this.startJobs(),
+      onReleased: (released) => this.requeue(released),
+      // A waiting mail may have become urgent.
+      onChecked: () => this.startJobs(),
     })
     this.jobs.add(job)
     job.watch()
     try {
-      const orders = mails.map(({ task, defeat }) => ({ task, defeat }))
-      await thread.run(orders, (results) => {
+      const requests = mails.map(({ task, fallback }) => ({ task, fallback }))
+      await thread.run(requests, (results) => {
         for (const result of results) this.settle(job, mails, result)
       })
       this.threads.giveBack(thread)
-      for (const mail of job.unanswered()) mail.fail(new Error('the parser gave no answer'))
+      for (const mail of job.unanswered()) mail.fail(new Error('the parser returned no result'))
     } catch (error) {
       this.threads.replace(thread)
       this.recover(job, error)
@@ -155,39 +158,39 @@ export class ParserPool {
     this.startJobs()
   }
 
-  private settle(job: ParseJob, mails: readonly WaitingMail[], result: ParseResult): void {
+  private settle(job: ParseJob, mails: readonly PendingMail[], result: ParseResult): void {
     const mail = mails.find(({ task }) => task.messageId === result.messageId)
     if (mail === undefined) return
-    const { task, defeat } = mail
-    if (defeat === null) {
-      this.allowance.spend(task, result.cpuMs - ordinaryMs(task.size) - job.chargedFor(mail))
+    const { task, fallback } = mail
+    if (fallback === null) {
+      this.allowance.spend(task, result.cpuMs - baselineMs(task.size) - job.chargedFor(mail))
     }
-    this.options.onRead?.(result.cpuMs)
-    if (result.hasFailed) this.options.onDefeat?.('parse-failed')
+    this.options.onParsed?.(result.cpuMs)
+    if (result.hasFailed) this.options.onFallback?.('parse-failed')
     mail.settle(result)
   }
 
-  /** After a thread was lost: the mail that it was at is the cause, the others are read by another thread. */
+  /** After a thread was lost: the mail that it was parsing is the cause, and the others are queued again. */
   private recover(job: ParseJob, error: unknown): void {
-    const cause = job.cut?.mail ?? job.current
-    this.readAgain(job.unanswered().filter((mail) => mail !== cause))
+    const cause = job.terminated?.mail ?? job.current
+    this.requeue(job.unanswered().filter((mail) => mail !== cause))
     if (cause === null || cause.isSettled) return
-    const reason = job.cut?.reason ?? (isOutOfMemory(error) ? OUT_OF_MEMORY : null)
+    const reason = job.terminated?.reason ?? (isOutOfMemory(error) ? OUT_OF_MEMORY : null)
     if (this.isClosed) cause.fail(new PoolClosedError())
-    else if (reason === null || cause.defeat?.shows === 'nothing') cause.fail(error)
+    else if (reason === null || cause.fallback?.shows === 'nothing') cause.fail(error)
     else {
-      this.showLess(cause, reason)
-      this.readAgain([cause])
+      this.fallBack(cause, reason)
+      this.requeue([cause])
     }
   }
 
-  private showLess(mail: WaitingMail, reason: DefeatReason): void {
-    if (mail.defeat === null) this.options.onDefeat?.(reason.code)
-    mail.showLess(reason)
+  private fallBack(mail: PendingMail, reason: FallbackReason): void {
+    if (mail.fallback === null) this.options.onFallback?.(reason.code)
+    mail.fallBack(reason)
   }
 
-  /** Ahead of their account's others, since they have been waited for before. */
-  private readAgain(mails: readonly WaitingMail[]): void {
+  /** Queues mails again, before the other mails of their account. */
+  private requeue(mails: readonly PendingMail[]): void {
     for (const mail of mails) {
       if (this.isClosed) mail.fail(new PoolClosedError())
       else this.queue.addFirst(mail.task.accountId, mail)
@@ -199,7 +202,7 @@ class PoolClosedError extends Error {
   override readonly name = 'PoolClosedError'
 
   constructor() {
-    super('the parsing threads have been closed')
+    super('the parser pool is closed')
   }
 }
 

@@ -1,8 +1,8 @@
 import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { accountEventCodec, inboxEventCodec, webhookEventCodec } from '#libs/ports/event-log/cloud-event.js'
-import { decodeBatch, type DecodedBatch, appendDeadLetter } from '#libs/ports/event-log/partition-loop.js'
 import type {
   BatchOutcome,
   LogAppender,
@@ -11,29 +11,29 @@ import type {
   RecordBatch,
   StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
-import { RethrowErrors, type ConsumedBatch } from '#libs/role/role-consumers.js'
+import { appendDeadLetter, decodeBatch, type DecodedBatch } from '#libs/ports/event-log/partition-loop.js'
+import { inboxChannel, movedChannel } from '#libs/ports/read-model/consistent-views.js'
 import {
-  projectWebhookEvents,
-  webhookRowsBefore,
-  projectAccountEvent,
-  sliceConcerned,
-} from '#libs/ports/read-model/projections.js'
-import {
+  beginViews,
   type ProjectionStore,
   type StepOutcome,
-  beginViews,
 } from '#libs/ports/read-model/projection-store.js'
-import { movedChannel, inboxChannel } from '#libs/ports/read-model/consistent-views.js'
-import type { Signals } from '#libs/ports/signals/signals.js'
-import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import {
+  projectAccountEvent,
+  projectWebhookEvents,
+  sliceConcerned,
+  webhookRowsBefore,
+} from '#libs/ports/read-model/projections.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { Signals } from '#libs/ports/signals/signals.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
+import { RethrowErrors, type ConsumedBatch } from '#libs/role/role-consumers.js'
 import { InboxProjector, stepsOf } from './inbox-projector.js'
 import type { ProjectorMetrics } from './projector-metrics.js'
 
 /**
- * Records as usage when messages came into the views. Views that are rebuilt show what had been shown before: up to their
- * target nothing is recorded.
+ * Records a usage event when a message becomes visible. Views that are being rebuilt show messages that were visible
+ * before, so nothing is recorded up to the target offset of the rebuild.
  */
 export class ShownMessages {
   private readonly targets = new Map<number, number>()
@@ -44,7 +44,7 @@ export class ShownMessages {
     private readonly now: () => Date,
   ) {}
 
-  /** To be called once a partition's views have been begun. */
+  /** Call this after `beginViews` for the partition. */
   async begin({ topic, partition }: Partition): Promise<void> {
     if (topic !== 'inbox-events') return
     const progress = await this.queries.progress({ topic, partition })
@@ -66,7 +66,7 @@ export class ShownMessages {
   }
 }
 
-/** What the projector works with. */
+/** The ports of the projector, as Nest injects them. */
 export abstract class ProjectorPorts {
   abstract readonly log: LogAppender & LogLayout
   abstract readonly projections: ProjectionStore
@@ -77,12 +77,12 @@ export abstract class ProjectorPorts {
   abstract readonly metrics: ProjectorMetrics
 }
 
-/** Takes batches of the log, in order per partition, and moves the views step by step. */
+/** Projects batches of the log, in order for each partition, into the views, step by step. */
 @Controller()
 @UseFilters(RethrowErrors)
 export class ProjectorController {
-  /** By partition, behind the last record that this process set aside. */
-  private readonly setAsideTo = new Map<string, number>()
+  /** By partition, the offset after the last dead letter that this process has appended. */
+  private readonly deadLetteredTo = new Map<string, number>()
 
   constructor(private readonly ports: ProjectorPorts) {}
 
@@ -93,7 +93,7 @@ export class ProjectorController {
     let { from } = batch
     for (const step of stepsOf(decoded)) {
       const started = performance.now()
-      await this.setAside(batch, step.undecodable)
+      await this.appendDeadLetters(batch, step.undecodable)
       const part = { ...batch, from }
       const applied = await inboxProjector.project(part, step)
       if (applied === 'applied') {
@@ -109,7 +109,7 @@ export class ProjectorController {
     return decoded.outcome
   }
 
-  /** One event to a step: they are few, and each is checked by what the one before it left. */
+  /** One event per step: account events are few, and each depends on the rows after the previous one. */
   @EventPattern('account-events')
   async projectAccounts(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
     const started = performance.now()
@@ -117,7 +117,7 @@ export class ProjectorController {
     const { log, projections } = this.ports
     const partitions = log.partitionCount(topic)
     const { events, undecodable, next, outcome } = decodeBatch(accountEventCodec, batch, partitions)
-    await this.setAside(batch, undecodable)
+    await this.appendDeadLetters(batch, undecodable)
     let { from } = batch
     let applied: StepOutcome = 'applied'
     for (const [index, { recorded }] of events.entries()) {
@@ -141,7 +141,7 @@ export class ProjectorController {
     const { topic, partition, from } = batch
     const { log, projections } = this.ports
     const step = decodeBatch(webhookEventCodec, batch, log.partitionCount(topic))
-    await this.setAside(batch, step.undecodable)
+    await this.appendDeadLetters(batch, step.undecodable)
     const events = step.events.map(({ offset, recorded: { event } }) => ({ offset, event }))
     const changes = projectWebhookEvents(await webhookRowsBefore(projections, events), events)
     const applied = await projections.apply({ topic, partition, from, to: step.next, changes, contents: [] })
@@ -161,23 +161,23 @@ export class ProjectorController {
       const ms = performance.now() - started
       metrics.records.inc({ topic }, records)
       metrics.batchSeconds.observe({ topic }, ms / 1000)
-      logger.debug({ ...at, records, ms: Math.round(ms) }, 'views moved')
+      logger.debug({ ...at, records, ms: Math.round(ms) }, 'views updated')
       signals.publish(movedChannel(batch))
       return outcome
     }
     if (applied !== 'absent' && applied.standsAt > from) {
-      logger.warn({ ...at, ...applied }, 'the views stand further on: going on from there')
+      logger.warn({ ...at, ...applied }, 'the views are at a later offset: continuing there')
       return { seekTo: applied.standsAt }
     }
-    // Emptied, or restored from an older copy: they must report that they are catching up.
-    logger.warn({ ...at, views: applied }, 'the views were lost or put back: they are rebuilt')
+    // The views were emptied or restored from an older copy, and must report that they are catching up.
+    logger.warn({ ...at, views: applied }, 'the views were lost or restored from an older copy: rebuilding')
     const { offset } = await beginViews(projections, log, batch)
     await shown.begin(batch)
     return { seekTo: offset }
   }
 
-  /** Called before the step that goes past them. Of a batch that comes again, nothing is set aside twice. */
-  private async setAside(
+  /** Call this before the step that passes the records. A record of a repeated batch is appended once. */
+  private async appendDeadLetters(
     batch: Partition,
     undecodable: readonly { record: StoredRecord; reason: string }[],
   ): Promise<void> {
@@ -186,11 +186,14 @@ export class ProjectorController {
     const name = movedChannel(batch)
     for (const { record, reason } of undecodable) {
       const { offset } = record
-      if (offset < (this.setAsideTo.get(name) ?? 0)) continue
+      if (offset < (this.deadLetteredTo.get(name) ?? 0)) continue
       await appendDeadLetter(log, batch, record, reason)
-      this.setAsideTo.set(name, offset + 1)
+      this.deadLetteredTo.set(name, offset + 1)
       metrics.deadLetters.inc({ topic })
-      logger.error({ topic, partition, offset, reason }, 'a record could not be decoded: set aside')
+      logger.error(
+        { topic, partition, offset, reason },
+        'a record could not be decoded: written to the dead letters',
+      )
     }
   }
 }

@@ -91,7 +91,7 @@ function parserOf(settings: Settings, logger: Logger, metrics: ProjectorMetrics)
     inboxBudgetMs: settings.parseInboxBudgetMs,
     accountBudgetMs: settings.parseAccountBudgetMs,
     onThreadLost: (error) => logger.warn({ err: error }, 'a parsing thread was lost'),
-    onRead: (cpuMs) => metrics.parseSeconds.observe(cpuMs / 1000),
-    onDefeat: (reason) => metrics.defeats.inc({ reason }),
+    onParsed: (cpuMs) => metrics.parseSeconds.observe(cpuMs / 1000),
+    onFallback: (reason) => metrics.fallbacks.inc({ reason }),
   })
 }

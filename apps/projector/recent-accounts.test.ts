@@ -3,22 +3,22 @@ import { RecentAccounts } from './parse-task.js'
 
 const [one, other, third] = [mintId('acc'), mintId('acc'), mintId('acc')]
 
-describe('whose mail was read of late', () => {
-  it('an account is alone until another one has mail', () => {
+describe('an account', () => {
+  it('is alone until another account has mail', () => {
     const accounts = new RecentAccounts()
     expect(accounts.isAlone(one, 0)).toBe(true)
-    accounts.see(one, 0)
-    accounts.see(one, 1)
+    accounts.record(one, 0)
+    accounts.record(one, 1)
     expect(accounts.isAlone(one, 1)).toBe(true)
     expect(accounts.isAlone(other, 1)).toBe(false)
-    accounts.see(other, 2)
+    accounts.record(other, 2)
     expect([one, other, third].map((each) => accounts.isAlone(each, 2))).toEqual([false, false, false])
   })
 
-  it('and again a minute after that', () => {
+  it('is alone again a minute later', () => {
     const accounts = new RecentAccounts()
-    accounts.see(other, 0)
-    for (let nowMs = 0; nowMs <= 60_001; nowMs += 1_000) accounts.see(one, nowMs)
+    accounts.record(other, 0)
+    for (let nowMs = 0; nowMs <= 60_001; nowMs += 1_000) accounts.record(one, nowMs)
     expect(accounts.isAlone(one, 60_000)).toBe(false)
     expect(accounts.isAlone(one, 60_001)).toBe(true)
     expect(accounts.isAlone(other, 60_001)).toBe(false)

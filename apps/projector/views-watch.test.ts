@@ -6,22 +6,22 @@ import { ViewsWatch } from './views-watch.js'
 
 const isWatched = ({ topic, partition }: Partition) => topic === 'account-events' && partition === 0
 
-/** Of views of one partition that stand at `position`, while the process has taken them to `handledTo`. */
+/** Watches views of one partition at `position`, of which the process has handled records up to `handledTo`. */
 function watching(views: { position: number; handledTo: number }) {
-  const located: Partition[] = []
-  let looks = 0
+  const restarted: Partition[] = []
+  let checks = 0
   const watch = new ViewsWatch({
     log: layoutOf({ partitionCount: () => 1 }),
     queries: {
-      progress(place): Promise<Progress> {
-        if (isWatched(place)) looks += 1
-        const position = isWatched(place) ? views.position : 0
-        return Promise.resolve({ ...place, logId: 'the-log', position, target: 0, begunAtMs: 0 })
+      progress(partition): Promise<Progress> {
+        if (isWatched(partition)) checks += 1
+        const position = isWatched(partition) ? views.position : 0
+        return Promise.resolve({ ...partition, logId: 'the-log', position, target: 0, begunAtMs: 0 })
       },
     },
     consumers: {
-      handledTo: (place) => (isWatched(place) ? views.handledTo : null),
-      restart: (place) => located.push(place),
+      handledTo: (partition) => (isWatched(partition) ? views.handledTo : null),
+      restart: (partition) => restarted.push(partition),
     },
     onLost: () => undefined,
     onError: (error) => {
@@ -29,28 +29,28 @@ function watching(views: { position: number; handledTo: number }) {
     },
   })
   watch.start()
-  return { watch, located, looks: () => looks }
+  return { watch, restarted, checks: () => checks }
 }
 
-describe('views that were put back from an older copy', () => {
+describe('the watch of the views', () => {
   it.each([
-    { told: 'since they were last seen', from: 9, position: 8, handledTo: 8 },
-    { told: 'before they were seen any further on', from: 8, position: 8, handledTo: 9 },
-  ])('are begun again, where that was $told', async ({ from, position, handledTo }) => {
+    { when: 'since the last check', from: 9, position: 8, handledTo: 8 },
+    { when: 'to the position of the last check', from: 8, position: 8, handledTo: 9 },
+  ])('restarts a partition whose views were restored $when', async ({ from, position, handledTo }) => {
     const views = { position: from, handledTo: from }
-    const { watch, located, looks } = watching(views)
-    await until('a look', () => looks() > 0)
-    expect(located).toEqual([])
+    const { watch, restarted, checks } = watching(views)
+    await until('a check', () => checks() > 0)
+    expect(restarted).toEqual([])
     Object.assign(views, { position, handledTo })
-    await until('them to be begun again', () => located.length > 0)
+    await until('a restart', () => restarted.length > 0)
     await watch.stop()
-    expect(located[0]).toEqual({ topic: 'account-events', partition: 0 })
+    expect(restarted[0]).toEqual({ topic: 'account-events', partition: 0 })
   })
 
-  it('are left alone where they stand as they did', async () => {
-    const { watch, located, looks } = watching({ position: 8, handledTo: 8 })
-    await until('two looks', () => looks() > 1)
+  it('does not restart a partition whose views have not moved', async () => {
+    const { watch, restarted, checks } = watching({ position: 8, handledTo: 8 })
+    await until('two checks', () => checks() > 1)
     await watch.stop()
-    expect(located).toEqual([])
+    expect(restarted).toEqual([])
   })
 })

@@ -1,7 +1,7 @@
 import type { LogLayout, Partition } from '#libs/ports/event-log/event-log.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
-import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
+import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import type { RoleConsumers } from '#libs/role/role-consumers.js'
 import { Repetition } from '#libs/runtime/timing/repetition.js'
 
@@ -13,44 +13,44 @@ export interface ViewsWatchOptions {
   onError: (error: unknown) => void
 }
 
-const LOOK_EVERY_MS = 1_000
+const CHECK_EVERY_MS = 1_000
 
 /**
- * Notices views that were emptied or restored from an older copy, even if no event comes: their partition is started
- * again, which rebuilds what is missing.
+ * Detects views that were emptied or restored from an older copy, even if no event comes, and restarts their partition,
+ * which rebuilds them.
  */
 export class ViewsWatch {
-  /** As last seen, null if there was none. */
+  /** The position of each partition at the last check; null if it had none. */
   private readonly positions = new Map<string, number | null>()
-  private readonly looking: Repetition
+  private readonly checking: Repetition
 
   constructor(private readonly options: ViewsWatchOptions) {
-    const work = () => this.look().catch(options.onError)
-    this.looking = new Repetition({ everyMs: LOOK_EVERY_MS, firstAfterMs: LOOK_EVERY_MS, work })
+    const work = () => this.check().catch(options.onError)
+    this.checking = new Repetition({ everyMs: CHECK_EVERY_MS, firstAfterMs: CHECK_EVERY_MS, work })
   }
 
   start(): void {
-    this.looking.start()
+    this.checking.start()
   }
 
-  /** Resolves once the look under way is over. */
+  /** Resolves once the current check is done. */
   stop(): Promise<void> {
-    return this.looking.stop()
+    return this.checking.stop()
   }
 
-  private async look(): Promise<void> {
+  private async check(): Promise<void> {
     for (const topic of VIEWED_TOPICS) {
       const length = this.options.log.partitionCount(topic)
-      await Promise.all(Array.from({ length }, (_, partition) => this.lookAt({ topic, partition })))
+      await Promise.all(Array.from({ length }, (_, partition) => this.checkPartition({ topic, partition })))
     }
   }
 
-  private async lookAt(partition: Partition): Promise<void> {
+  private async checkPartition(partition: Partition): Promise<void> {
     const { queries, consumers, onLost } = this.options
     const name = movedChannel(partition)
-    const seen = this.positions.get(name)
-    // They may have moved on, and been put back, since they were last seen.
-    const before = seen === null ? null : Math.max(seen ?? 0, consumers.handledTo(partition) ?? 0)
+    const last = this.positions.get(name)
+    // Since the last check the views may have advanced and been restored to the same position.
+    const before = last === null ? null : Math.max(last ?? 0, consumers.handledTo(partition) ?? 0)
     const position = (await queries.progress(partition))?.position ?? null
     this.positions.set(name, position)
     if (position !== null && position >= (before ?? 0)) return

@@ -65,7 +65,7 @@ describe('a record of the log', () => {
     await messagesOf(mayfly, inbox.id, 2)
     const metrics = await call<string>(mayfly, 'GET', '/metrics')
     expect(metrics.body).toContain('mayfly_dead_letters_total{topic="inbox-events"} 2')
-    expect(mayfly.output().stderr).toMatch('a record could not be decoded: set aside')
+    expect(mayfly.output().stderr).toMatch('a record could not be decoded: written to the dead letters')
 
     await mayfly.end('SIGTERM')
     const log = await openLog(mayfly.dataDir)
