@@ -1,6 +1,6 @@
-import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
-import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
+import { Recorder } from '#libs/ports/event-log/cloud-event.js'
+import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 import { MailRoom } from '#test/smtp/mail-room.js'
 import { Acceptance, type AcceptanceOptions } from './acceptance.js'
 import type { Recipient } from './mail-data.js'
@@ -18,9 +18,9 @@ beforeEach(async () => {
 
 afterEach(() => room.close())
 
-/** Accepts a mail for three inboxes on a log that is out of reach for the appends named, counted from 1. */
+/** Accepts a mail for three inboxes. The log is unavailable for some appends, counted from 1. */
 async function accept(
-  isAway: (append: number) => boolean,
+  isUnavailable: (append: number) => boolean,
   withinMs: number,
   meanwhile: (recipients: readonly Recipient[]) => Promise<void> = () => Promise.resolve(),
 ) {
@@ -29,11 +29,11 @@ async function accept(
   const usage: UsageEvent[] = []
   const record: AcceptanceOptions['recorder']['record'] = (event, attribution) => {
     appends += 1
-    return isAway(appends)
-      ? Promise.reject(new LogUnavailableError('away'))
+    return isUnavailable(appends)
+      ? Promise.reject(new LogUnavailableError('unavailable'))
       : recorder.record(event, attribution)
   }
-  // Room for one copy at a time.
+  // The budget fits one copy at a time.
   const unshown = new UnshownMail({
     inboxes: room.views.queries,
     maxBytes: 1,
@@ -57,7 +57,7 @@ async function accept(
   }
   await meanwhile(recipients)
   const deadlineMs = performance.now() + withinMs
-  const departure = new AbortController().signal
+  const disconnected = new AbortController().signal
   const raw = Buffer.from('Subject: x\r\nMessage-ID:\r\n <one@test>\r\n\r\nMessage-ID: <two@test>')
   const outcome = await acceptance.accept({
     raw,
@@ -65,27 +65,27 @@ async function accept(
     recipients,
     senderKey: null,
     deadlineMs,
-    departure,
+    disconnected,
   })
   unshown.close()
   return { outcome, appends, recipients, usage }
 }
 
 describe('acceptance', () => {
-  it('tries what is missing again once one record is durable, until all are', async () => {
+  it('retries missing records once one record is durable, until all are', async () => {
     const { outcome, recipients, usage } = await accept((append) => append === 2 || append === 4, 10_000)
     const mails = await room.received()
     const idOf = (inboxId: string) => mails.find(({ event }) => event.inboxId === inboxId)?.event.messageId
     expect(outcome).toEqual(recipients.map(({ inbox }) => idOf(inbox.id)))
     expect(mails).toHaveLength(3)
-    // One of each that is durable, however often it was tried; of another inbox the same mail looks another.
+    // One event for each durable record, despite the retries. The fingerprint of a mail differs between inboxes.
     expect(usage.map(({ type }) => type)).toEqual(Array(3).fill('MailAccepted'))
     const fingerprints = usage.map((event) => (event.type === 'MailAccepted' ? event.fingerprint : null))
     expect(new Set(fingerprints).size).toBe(3)
     for (const each of fingerprints) expect(each).toMatch(/^[0-9a-f]{16}$/)
   })
 
-  it('gives up at the deadline, and says that some records stand', async () => {
+  it('gives up at the deadline, with another refusal if some records are durable', async () => {
     const { outcome, usage } = await accept((append) => append > 1, 300)
     expect(outcome).toBe(REFUSALS.partialAppend)
     expect(await room.received()).toHaveLength(1)
@@ -93,7 +93,7 @@ describe('acceptance', () => {
     expect(usage).toMatchObject([{ type: 'MailAccepted' }, refused, refused])
   })
 
-  it('gives up at once where no record is durable, without trying them all', async () => {
+  it('gives up at once if the first append fails', async () => {
     const { outcome, appends, usage } = await accept(() => true, 60_000)
     expect(outcome).toBe(REFUSALS.logUnavailable)
     expect(appends).toBe(1)
@@ -101,7 +101,7 @@ describe('acceptance', () => {
     for (const each of usage) expect(each).toMatchObject({ type: 'MailRefused', reason: 'log-unavailable' })
   })
 
-  it('takes a mail for none where one inbox has ended since its recipient was, and tells of each why', async () => {
+  it('refuses a mail for all recipients if an inbox has ended since RCPT TO, and records each reason', async () => {
     const { outcome, appends, usage } = await accept(
       () => false,
       10_000,

@@ -1,13 +1,13 @@
 import { workerData } from 'piscina'
-import { asBuffer } from '#libs/ports/event-log/cloud-event.js'
 import { authenticateMail, type Sender } from '#libs/mail/authentication/authenticate.js'
 import { MailDns } from '#libs/mail/authentication/mail-dns.js'
 import type { Authentication } from '#libs/mail/message.js'
+import { asBuffer } from '#libs/ports/event-log/cloud-event.js'
 
 export interface AuthenticateTask {
   raw: Uint8Array
   sender: Sender
-  /** For DNS; what has not answered by then counts as a temporary error. */
+  /** The timeout of DNS. Queries without an answer by then are temporary errors. */
   withinMs: number
 }
 
@@ -18,7 +18,7 @@ export interface AuthenticateData {
 const { dnsServers } = workerData as AuthenticateData
 const dns = new MailDns(dnsServers)
 
-/** Runs in a thread of its own, for many mails at once: most of their time is DNS's. */
+/** Runs in a worker thread, for many mails concurrently, because most of the time is spent waiting for DNS. */
 export default function authenticate({ raw, sender, withinMs }: AuthenticateTask): Promise<Authentication> {
   return authenticateMail(asBuffer(raw), sender, dns.forMail(withinMs))
 }

@@ -1,7 +1,7 @@
 import { startDns, type DnsServer } from '#test/harness/dns.js'
 import { Authenticator } from './authenticator.js'
 
-const alone = { memoryScale: 1, onExhausted: () => undefined }
+const common = { memoryScale: 1, onExhausted: () => undefined }
 let server: DnsServer
 let authenticator: Authenticator
 const errors: unknown[] = []
@@ -13,7 +13,7 @@ beforeAll(async () => {
     '_dmarc.silent.example': { isSilent: true },
   })
   const onError = (error: unknown) => errors.push(error)
-  authenticator = new Authenticator({ ...alone, dnsServers: [server.address], onError, dnsMs: 2_000 })
+  authenticator = new Authenticator({ ...common, dnsServers: [server.address], onError, dnsMs: 2_000 })
 })
 afterAll(async () => {
   await authenticator.close()
@@ -24,7 +24,7 @@ const sender = { mailFrom: 'a@app.example', helo: 'mx.app.example', remoteAddres
 const mail = (body = '') => Buffer.from(`From: a@app.example\r\n\r\n${body}`)
 
 describe('the authenticator', () => {
-  it('verifies mails small and large, many at once', async () => {
+  it('verifies many small and large mails concurrently', async () => {
     const mails = [
       ...Array.from({ length: 200 }, () => mail('Hello\r\n')),
       mail('Hello\r\n'.repeat(1_000_000)),
@@ -35,7 +35,7 @@ describe('the authenticator', () => {
     expect(errors).toEqual([])
   })
 
-  it('is not held up by mails whose DNS does not answer', async () => {
+  it('is not delayed by mails whose DNS does not answer', async () => {
     const hanging = Array.from({ length: 50 }, () =>
       authenticator.verify(mail(), { ...sender, mailFrom: 'a@silent.example' }),
     )
@@ -44,7 +44,7 @@ describe('the authenticator', () => {
     for (const { spf } of await Promise.all(hanging)) expect(spf).toMatchObject({ result: 'temperror' })
   })
 
-  it('has a large mail wait for none of another address', async () => {
+  it('does not delay a large mail because of another address', async () => {
     const large = mail('Hello\r\n'.repeat(200_000))
     const hanging = Array.from({ length: 8 }, () =>
       authenticator.verify(large, { ...sender, mailFrom: 'a@silent.example', remoteAddress: '192.0.2.9' }),
@@ -54,9 +54,9 @@ describe('the authenticator', () => {
     for (const { spf } of await Promise.all(hanging)) expect(spf).toMatchObject({ result: 'temperror' })
   })
 
-  it('replaces a thread that does not answer, and verifies again what was in it', async () => {
+  it('replaces a thread that hangs, and verifies its other mails again', async () => {
     const hanging = new Authenticator({
-      ...alone,
+      ...common,
       dnsServers: [server.address],
       onError: (error) => errors.push(error),
       ...{ dnsMs: 60_000, withinMs: 3_000 },
@@ -71,7 +71,7 @@ describe('the authenticator', () => {
     await hanging.close()
   })
 
-  it('says so if an address sends more than can be verified in time', async () => {
+  it('reports a temperror if an address sends more than can be verified in time', async () => {
     const large = mail('Hello\r\n'.repeat(3_000_000))
     const silent = { ...sender, mailFrom: 'a@silent.example' }
     const verified = await Promise.all(Array.from({ length: 10 }, () => authenticator.verify(large, silent)))

@@ -8,35 +8,35 @@ import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
 import type { AuthenticateData, AuthenticateTask } from './authenticate-worker.js'
 
 export interface AuthenticatorOptions {
-  /** Null for the system's. */
+  /** Null for the system's servers. */
   dnsServers: readonly string[] | null
   onError: (error: unknown) => void
-  /** Of the full size of what is memory: above 0, at most 1. */
+  /** Scales the memory for mails that are verified: above 0, at most 1. */
   memoryScale: number
   /** Called when a mail has waited too long for its turn. */
   onExhausted: () => void
-  /** Of one mail, for DNS: past that what has not answered is a temporary error. */
+  /** The timeout of DNS for one mail. Queries without an answer by then are temporary errors. */
   dnsMs?: number
-  /** Of one mail, in all: past its time for DNS it has only computing left, and its thread hangs. */
+  /** The timeout of one mail. After its DNS timeout only computing is left, so a longer time means that the thread hangs. */
   withinMs?: number
 }
 
 const DNS_MS = 5_000
 const WITHIN_MS = 10_000
-/** Larger ones take up to a second of computing, and go through a thread of their own. */
+/** Larger mails take up to a second of computing, and have a separate thread. */
 const SMALL_BYTES = 1024 * 1024
 const MIB = 1024 * 1024
-/** Mails verified at once, and bytes of their copies. */
-const SMALL = { atOnce: 1_024, bytes: 32 * MIB }
-const LARGE = { atOnce: 4, bytes: 96 * MIB }
-/** Of those at once, the part of one remote address: who sends may have DNS that never answers. */
+/** How many mails are verified concurrently, and the bytes of their copies. */
+const SMALL = { concurrency: 1_024, bytes: 32 * MIB }
+const LARGE = { concurrency: 4, bytes: 96 * MIB }
+/** The share of one remote address: the DNS of a sender may never answer. */
 const PER_ADDRESS = 1 / 4
 const IDLE_MS = 30_000
 const MEMORY_MIB = 512
-/** A mail whose thread another one ended is verified again. */
-const TRIES = 2
+/** A mail is verified again if its thread was replaced because of another mail. */
+const MAX_ATTEMPTS = 2
 
-/** Verifies mails in threads beside the event loop, which a mail made for it could hold for seconds. */
+/** Verifies mails in worker threads, because a crafted mail could block the event loop for seconds. */
 export class Authenticator {
   private readonly small: Lane
   private readonly large: Lane
@@ -46,11 +46,11 @@ export class Authenticator {
     this.large = new Lane(LARGE, { minThreads: 0, idleTimeout: IDLE_MS }, options)
   }
 
-  /** Never rejects: what can't be verified now is a `temperror`, which says why, and no reason to refuse a mail. */
+  /** Never rejects. A mail that can't be verified now gets a `temperror` with the reason, and is not refused. */
   async verify(raw: Buffer, { mailFrom, helo, remoteAddress }: Sender): Promise<Authentication> {
     const lane = raw.length <= SMALL_BYTES ? this.small : this.large
     try {
-      for (let tried = 0; tried < TRIES; tried += 1) {
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
         const verified = await lane.run({ raw, sender: { mailFrom, helo, remoteAddress } })
         if (verified !== 'thread-lost') return verified
       }
@@ -73,8 +73,8 @@ type Pool = Piscina<AuthenticateTask, Authentication>
 type PoolOptions = ConstructorParameters<typeof Piscina>[0]
 
 /**
- * A thread for many mails at once. Piscina gives a task that can be aborted a thread of its own, so it is not asked to
- * abort: a thread that does not answer in time is replaced.
+ * A thread that verifies many mails concurrently. Piscina runs an abortable task alone in its thread, so tasks are not
+ * abortable: a thread that does not respond in time is replaced.
  */
 class Lane {
   private pool: Pool
@@ -83,7 +83,7 @@ class Lane {
   private readonly withinMs: number
 
   constructor(
-    private readonly size: { atOnce: number; bytes: number },
+    private readonly size: { concurrency: number; bytes: number },
     private readonly poolOptions: PoolOptions,
     private readonly options: AuthenticatorOptions,
   ) {
@@ -96,11 +96,11 @@ class Lane {
   }
 
   /**
-   * Waits for the turn of the remote address; `thread-lost` if the thread had to be ended under it, by this mail or by
-   * another one. Throws BudgetExhaustedError.
+   * Waits for the turn of the remote address, and verifies a mail. Resolves with `thread-lost` if the thread was replaced
+   * meanwhile, because of this mail or another one. Rejects with BudgetExhaustedError.
    */
   async run(task: Omit<AuthenticateTask, 'withinMs'>): Promise<Authentication | 'thread-lost'> {
-    const bytes = Math.max(task.raw.length, this.size.bytes / this.size.atOnce)
+    const bytes = Math.max(task.raw.length, this.size.bytes / this.size.concurrency)
     const release = await this.turns.take(addressGroup(task.sender.remoteAddress), bytes)
     const { pool } = this
     try {
@@ -128,15 +128,15 @@ class Lane {
     const workerData: AuthenticateData = { dnsServers: this.options.dnsServers }
     const pool: Pool = new Piscina({
       ...this.poolOptions,
-      concurrentTasksPerWorker: this.size.atOnce,
+      concurrentTasksPerWorker: this.size.concurrency,
       filename: import.meta.resolve('#apps/smtp/authenticate-worker.js'),
       workerData,
       maxThreads: 1,
-      // An idle thread that waits by Atomics would hear nothing of DNS.
+      // A thread that waits with Atomics does not process DNS responses.
       atomics: 'disabled',
       resourceLimits: { maxOldGenerationSizeMb: MEMORY_MIB },
     })
-    // A thread that ends while nobody waits for it: unheard, it would end the process.
+    // Without a listener, the loss of an idle thread would crash the process.
     pool.on('error', this.options.onError)
     return pool
   }

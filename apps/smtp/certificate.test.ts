@@ -17,7 +17,7 @@ let room: MailRoom
 
 afterEach(() => MailRoom.closeAll())
 
-/** Verifies the certificate as clients do by default. */
+/** Connects and verifies the certificate, as clients do by default. */
 async function secureConnection(options: ConnectionOptions): Promise<TLSSocket> {
   const socket = connectTls({ port: room.tlsPort, host: '127.0.0.1', ...options })
   await once(socket, 'secureConnect')
@@ -52,7 +52,7 @@ describe('the self-signed certificate', () => {
     await expect(secureConnection({ ca, servername: 'elsewhere.test' })).rejects.toThrow(/does not match/)
   })
 
-  it('names each address of a server that listens on all of them', async () => {
+  it('names every address of a server that listens on all addresses', async () => {
     room = await MailRoom.started({ ...SELF_SIGNED, smtpHost: '::' })
     const socket = await secureConnection({ ca: await file('ca.pem'), servername: 'localhost' })
     const { subjectaltname } = socket.getPeerCertificate()
@@ -62,7 +62,7 @@ describe('the self-signed certificate', () => {
     socket.destroy()
   })
 
-  it('outlives restarts; its key and that of its authority are for their owner alone', async () => {
+  it('is kept over restarts, with keys that only their owner can read', async () => {
     room = await MailRoom.started(SELF_SIGNED)
     const ca = await file('ca.pem')
     const before = await fingerprint(ca)
@@ -93,7 +93,7 @@ describe('the self-signed certificate', () => {
     expect(await file('ca.pem')).toBe(ca)
   })
 
-  it('comes from a new authority when the old one would expire before it', async () => {
+  it('is issued by a new authority if the old one would expire earlier', async () => {
     room = await MailRoom.started(SELF_SIGNED)
     const ca = await file('ca.pem')
     room.advance((3_650 - 800) * DAY_MS)
@@ -104,7 +104,7 @@ describe('the self-signed certificate', () => {
     expect(served.verify(new X509Certificate(renewed).publicKey)).toBe(true)
   })
 
-  it('has its authority written again if only the file that clients trust is lost', async () => {
+  it('keeps its authority if only the file that clients trust is lost', async () => {
     room = await MailRoom.started(SELF_SIGNED)
     const ca = await file('ca.pem')
     await rm(join(room.folder, 'tls/ca.pem'))
@@ -114,7 +114,7 @@ describe('the self-signed certificate', () => {
 })
 
 describe('the files of the self-signed certificate', () => {
-  it('are those of the process that stored its authority first, if several start at once', async () => {
+  it('have one authority if several processes start at once', async () => {
     room = await MailRoom.started()
     const options = {
       settings: { ...room.settings, smtpTls: 'self-signed' as const },
@@ -148,7 +148,7 @@ describe('the files of the self-signed certificate', () => {
     socket.destroy()
   })
 
-  it('are replaced if the authority is not valid yet, since a clock was ahead', async () => {
+  it('are replaced if the authority is not valid yet because a clock was ahead', async () => {
     room = await MailRoom.started(SELF_SIGNED)
     const before = await file('ca.pem')
     room.advance(-30 * DAY_MS)
@@ -161,7 +161,7 @@ describe('the files of the self-signed certificate', () => {
 })
 
 describe('implicit TLS', () => {
-  it('greets over TLS, offers no STARTTLS, and shows TLS in the envelope', async () => {
+  it('greets over TLS, does not offer STARTTLS, and is recorded in the envelope', async () => {
     room = await MailRoom.started(SELF_SIGNED)
     const { address } = await room.createInbox()
     const socket = await secureConnection({ ca: await file('ca.pem') })
@@ -179,7 +179,7 @@ describe('implicit TLS', () => {
     client.close()
   })
 
-  it("shows the operator's certificate", async () => {
+  it("uses the operator's certificate", async () => {
     const authority = await Authority.make()
     const { cert, key } = await authority.issue('mail.example', { hosts: ['mail.example'] })
     room = await MailRoom.started({ smtpTls: 'files', smtpTlsCert: cert, smtpTlsKey: key, smtpsPort: 0 })
@@ -190,7 +190,7 @@ describe('implicit TLS', () => {
     await authority.dispose()
   })
 
-  it('takes the remote address from a PROXY header before the handshake', async () => {
+  it('reads the remote address from a PROXY header before the handshake', async () => {
     room = await MailRoom.started({ ...SELF_SIGNED, smtpProxyFrom: ['127.0.0.1'] })
     const { address } = await room.createInbox()
     const raw = await Dialogue.open(room.tlsPort)
@@ -208,7 +208,7 @@ describe('implicit TLS', () => {
     client.close()
   })
 
-  it('ends a handshake that fails or does not finish, and nobody else', async () => {
+  it('closes a connection whose handshake fails or does not finish, and no other', async () => {
     room = await MailRoom.started({ ...SELF_SIGNED, smtpHandshakeTimeoutMs: 400 })
     const other = await Dialogue.greeted(room.port)
     const clients = await Promise.all(
@@ -223,7 +223,7 @@ describe('implicit TLS', () => {
     await room.untilConnectionsAre(1)
   })
 
-  it('counts its connections among all', async () => {
+  it('counts towards the limit of all connections', async () => {
     room = await MailRoom.started({ ...SELF_SIGNED, smtpMaxConnections: 1 })
     await Dialogue.greeted(room.port)
     const refused = await Dialogue.open(room.tlsPort)

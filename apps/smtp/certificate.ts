@@ -4,22 +4,22 @@ import { isIP } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { ConfigurationError, type Settings } from '#libs/runtime/config/settings.js'
-import { readPemFiles } from '#libs/runtime/tls/pem-files.js'
 import type { KeyPairPem } from '#libs/runtime/tls/authority.js'
+import { readPemFiles } from '#libs/runtime/tls/pem-files.js'
 
 export interface ServerCertificate extends KeyPairPem {
-  /** PEM file of the authority that a client must trust; null if the operator's own certificate is used. */
+  /** PEM file of the authority that clients must trust; null if the operator provides the certificate. */
   caFile: string | null
 }
 
 export interface CertificateOptions {
   settings: Pick<Settings, 'smtpTls' | 'smtpTlsCert' | 'smtpTlsKey' | 'smtpHost' | 'mailDomain'>
-  /** Holds the local authority and the certificate that it signed. */
+  /** The folder of the local authority and the certificate that it signed. */
   folder: string
   now: () => Date
 }
 
-/** The authority's certificate: what clients trust. */
+/** The authority's certificate, which clients trust. */
 const CA_FILE = 'ca.pem'
 const CA_KEY_FILE = 'ca-key.pem'
 const SERVER_FILE = 'smtp-self-signed.pem'
@@ -28,14 +28,14 @@ const DAY_MS = 86_400_000
 const AUTHORITY_DAYS = 3_650
 /** macOS and iOS refuse server certificates that are valid for more than 825 days. */
 const SERVER_DAYS = 825
-/** A start this close to the end of validity renews the certificate. */
+/** A start renews the certificate if it expires within this time. */
 const RENEW_BEFORE_DAYS = 90
 /** Clients' clocks may be behind. */
 const CLOCK_SKEW_MS = 3_600_000
 
 /**
- * The certificate for STARTTLS and implicit TLS; null if TLS is off. Rejects with ConfigurationError if the
- * operator's files, or those that an earlier start made, cannot be used.
+ * Loads the certificate for STARTTLS and implicit TLS; null if TLS is off. Rejects with ConfigurationError if the
+ * operator's files, or the files of an earlier start, can't be used.
  */
 export async function loadCertificate(options: CertificateOptions): Promise<ServerCertificate | null> {
   const { smtpTls, smtpTlsCert, smtpTlsKey } = options.settings
@@ -51,12 +51,12 @@ export async function loadCertificate(options: CertificateOptions): Promise<Serv
 }
 
 /**
- * The certificate that the local authority signed for every name and address of this server. Both are kept, and made
- * anew if they are missing, about to expire, or do not name all of these. A start that is killed midway leaves
- * nothing that the next one cannot replace.
+ * Loads the certificate that the local authority signed for every name and address of this server. Both are stored, and
+ * issued again if they are missing, about to expire, or lack a name. If a start is killed midway, the next one completes
+ * its files.
  */
 async function loadSelfSigned({ settings, folder, now }: CertificateOptions): Promise<ServerCertificate> {
-  // Loaded only if a certificate may have to be made.
+  // Imported here, because the module is needed only for self-signed certificates.
   const { isIssuedFor, issueCertificate, makeAuthority } = await import('#libs/runtime/tls/authority.js')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const notBefore = new Date(now().getTime() - CLOCK_SKEW_MS)
@@ -66,7 +66,7 @@ async function loadSelfSigned({ settings, folder, now }: CertificateOptions): Pr
   let authority = await readPair(caKeyFile)
   if (authority === null || !isValidFor(authority, now(), validity(SERVER_DAYS).notAfter)) {
     const made = await makeAuthority('Mayfly local CA', validity(AUTHORITY_DAYS))
-    // Of processes that start at once, the first to store its authority makes that of all.
+    // If several processes start at once, all use the authority of the first that stores one.
     if (authority !== null) await replaceFile(caKeyFile, pairOf(made), 0o600)
     else await createFile(caKeyFile, pairOf(made), 0o600)
     authority = (await readPair(caKeyFile)) ?? made
@@ -85,14 +85,14 @@ async function loadSelfSigned({ settings, folder, now }: CertificateOptions): Pr
   return { ...issued, caFile }
 }
 
-/** Every name and address that a client may reach this server by. */
+/** Every name and address by which a client may reach this server. */
 function serverHosts({ smtpHost, mailDomain }: Pick<Settings, 'smtpHost' | 'mailDomain'>): string[] {
   const isEveryAddress = smtpHost === '0.0.0.0' || smtpHost === '::'
   const addresses = isEveryAddress
     ? Object.values(networkInterfaces()).flatMap((found = []) => found.map(({ address }) => address))
     : [smtpHost]
   const hosts = ['localhost', '127.0.0.1', '::1', hostname(), mailDomain, ...addresses]
-  // Link-local addresses carry an interface name, which no certificate can.
+  // Link-local addresses have an interface name, which a certificate can't contain.
   const isNameable = (host: string) =>
     isIP(host) === 0 ? /^[a-z0-9_.-]{1,253}$/i.test(host) : !/^fe80:|%/i.test(host)
   return [...new Set(hosts.map((host) => host.toLowerCase()))].filter(isNameable)
@@ -103,7 +103,7 @@ function isValidFor({ cert }: KeyPairPem, from: Date, to: Date): boolean {
   return validFromDate <= from && validToDate >= to
 }
 
-/** Null if there is no such file. Throws ConfigurationError if it does not hold a certificate and its key. */
+/** Null if the file does not exist. Rejects with ConfigurationError if it does not hold a certificate and its key. */
 async function readPair(file: string): Promise<KeyPairPem | null> {
   const pem = await readFile(file, 'utf8').catch((error: unknown) => {
     if (hasCode(error, 'ENOENT')) return null
@@ -113,7 +113,7 @@ async function readPair(file: string): Promise<KeyPairPem | null> {
   const [key = ''] = /-----BEGIN PRIVATE KEY-----[^-]+-----END PRIVATE KEY-----\r?\n/.exec(pem) ?? []
   const [cert = ''] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\r?\n/.exec(pem) ?? []
   if (!isPair({ key, cert })) {
-    const fix = 'restore it from a backup, or delete it, and the next start makes a new one'
+    const fix = 'restore it from a backup, or delete it so that the next start creates a new one'
     throw new ConfigurationError([`${file} holds no certificate with its key: ${fix}`])
   }
   return { key, cert }
@@ -127,12 +127,12 @@ function isPair({ key, cert }: KeyPairPem): boolean {
   }
 }
 
-/** Key and certificate are one file, so that one is never replaced without the other. */
+/** The key and the certificate are in one file, so that they are always replaced together. */
 function pairOf({ key, cert }: KeyPairPem): string {
   return key + cert
 }
 
-/** Leaves a file that is there already as it is. */
+/** Does nothing if the file exists. */
 async function createFile(file: string, content: string, mode: number): Promise<void> {
   const draft = await writeDraft(file, content, mode)
   await link(draft, file).catch((error: unknown) => {

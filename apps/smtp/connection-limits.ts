@@ -1,22 +1,22 @@
 import { LRUCache } from 'lru-cache'
-import { SharedSlots, type Leave } from '#libs/runtime/fair-share.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
+import { SharedSlots, type Leave } from '#libs/runtime/fair-share.js'
 import { addressGroup } from '#libs/runtime/remote-address.js'
-import { type Refusal, REFUSALS } from './replies.js'
+import { REFUSALS, type Refusal } from './replies.js'
 
 const MINUTE_MS = 60_000
-/** Remote addresses whose connections are counted; one that is forgotten begins anew. */
+/** How many remote addresses have their connections per minute counted. */
 const MAX_COUNTED = 20_000
 
 /**
- * Counts connections and the memory behind them, in all and for each remote address. When all are taken, the address with
- * the most gives up a connection, or a mail that has not come whole yet, to an address with fewer.
+ * Limits connections and their memory, in total and for each remote address. When a limit is reached, the address that
+ * uses the most loses a connection, or an incomplete mail, to an address that uses less.
  */
 export class ConnectionLimits {
   private readonly hosts = new Map<string, RemoteHost>()
-  private readonly begun = new LRUCache<string, { count: number }>({ max: MAX_COUNTED, ttl: MINUTE_MS })
+  private readonly opened = new LRUCache<string, { count: number }>({ max: MAX_COUNTED, ttl: MINUTE_MS })
   private readonly slots: SharedSlots
-  /** Of all mail. */
+  /** The memory for all mail. */
   private readonly memory: MemoryBudget
 
   constructor(private readonly settings: Settings) {
@@ -28,18 +28,19 @@ export class ConnectionLimits {
     return this.slots.taken
   }
 
-  /** Whether so few slots are left that a session without a mail must hurry. */
+  /** Whether so few slots are left that sessions without a mail get a shorter timeout. */
   get isCrowded(): boolean {
     return this.slots.taken * 5 > this.settings.smtpMaxConnections * 4
   }
 
   /**
-   * Counts a connection for its remote address until `leave` is called, unless the address has too many, or began too many,
-   * or all are taken. `giveUp` is called when another address wants the slot: it returns whether the connection is closed.
+   * Counts a connection for its remote address until `leave` is called. Refuses it if the address has too many, has opened
+   * too many within a minute, or all slots are taken. `giveUp` is called when another address needs the slot, and returns
+   * whether the connection was closed.
    */
   admit(address: string, giveUp: () => boolean): { host: RemoteHost; leave: () => void } | Refusal {
     const group = addressGroup(address)
-    if (!this.mayBegin(group)) return REFUSALS.tooManyConnectionsPerMinute
+    if (!this.mayOpen(group)) return REFUSALS.tooManyConnectionsPerMinute
     const host = this.hosts.get(group) ?? this.hostOf(group)
     if (host.connections >= this.settings.smtpMaxConnectionsPerAddress) return REFUSALS.tooManyConnections
     const leaveSlot = this.slots.take([group], giveUp)
@@ -54,36 +55,36 @@ export class ConnectionLimits {
     return { host, leave }
   }
 
-  /** Takes a slot for a connection whose remote address is not known yet. Null if all are taken. */
+  /** Takes a slot for a connection whose remote address is not known yet. Null if all slots are taken. */
   hold(balancer: string, giveUp: () => boolean): Leave | null {
     return this.slots.take([addressGroup(balancer)], giveUp)
   }
 
-  private mayBegin(group: string): boolean {
+  private mayOpen(group: string): boolean {
     const { smtpMaxConnectionsPerMinute: max } = this.settings
     if (max === 0) return true
-    const begun = this.begun.get(group) ?? { count: 0 }
-    if (begun.count === 0) this.begun.set(group, begun)
-    begun.count += 1
-    return begun.count <= max
+    const opened = this.opened.get(group) ?? { count: 0 }
+    if (opened.count === 0) this.opened.set(group, opened)
+    opened.count += 1
+    return opened.count <= max
   }
 
   private hostOf(group: string): RemoteHost {
     const { smtpMemoryBytes, smtpMemoryPercentPerAddress, maxMessageBytes } = this.settings
-    // At least a mail of the largest size, while its buffer doubles, whatever the percentage says.
+    // Always enough for one mail of the maximum size while its buffer doubles.
     const maxBytes = Math.max((smtpMemoryBytes / 100) * smtpMemoryPercentPerAddress, 2 * maxMessageBytes)
     return new RemoteHost(group, maxBytes, this.memory, this.hosts)
   }
 }
 
-/** Where bytes are taken from and given back to. */
+/** A budget of bytes. */
 export interface Budget {
-  /** Whether the bytes were taken; who took them gives them back. */
+  /** Takes bytes, to be released later. Returns false if too few are left. */
   tryTake(bytes: number): boolean
-  giveBack(bytes: number): void
+  release(bytes: number): void
 }
 
-/** Counts bytes held at once against a limit. */
+/** A budget with a fixed limit. */
 export class MemoryBudget implements Budget {
   private bytes = 0
 
@@ -99,18 +100,18 @@ export class MemoryBudget implements Budget {
     return true
   }
 
-  giveBack(bytes: number): void {
+  release(bytes: number): void {
     this.bytes -= bytes
   }
 }
 
 /**
- * A remote address and what it holds at the moment. Bytes that it takes count for all mail too: when those are used up,
- * the address with the most gives bytes back to one that holds fewer.
+ * A remote address with its connections and memory. Its bytes also count towards the memory for all mail: when that is
+ * full, incomplete mails of the address with the most bytes are dropped.
  */
 export class RemoteHost implements Budget {
   connections = 0
-  /** Mails that have not come whole yet, the oldest first: they can be dropped for another address. */
+  /** Incomplete mails, the oldest first, which can be dropped for another address. */
   readonly incoming = new Set<{ dropForMemory: () => void }>()
   private bytes = 0
 
@@ -139,24 +140,24 @@ export class RemoteHost implements Budget {
     return true
   }
 
-  giveBack(bytes: number): void {
+  release(bytes: number): void {
     this.bytes -= bytes
-    this.memory.giveBack(bytes)
+    this.memory.release(bytes)
     this.forgetIfIdle()
   }
 
-  /** A mail may give its memory back after its connection has closed. */
+  /** Called for memory too, because a mail may release its memory after its connection has closed. */
   forgetIfIdle(): void {
     const isIdle = this.connections === 0 && this.bytes === 0
     if (isIdle && this.hosts.get(this.group) === this) this.hosts.delete(this.group)
   }
 
-  /** The address with the most bytes, if it holds more than that. */
+  /** The address with the most bytes, if it holds more than the given number. */
   private largerThan(bytes: number): RemoteHost | null {
-    let [found, most]: [RemoteHost | null, number] = [null, bytes]
+    let [largest, max]: [RemoteHost | null, number] = [null, bytes]
     for (const host of this.hosts.values()) {
-      if (host.bytes > most) [found, most] = [host, host.bytes]
+      if (host.bytes > max) [largest, max] = [host, host.bytes]
     }
-    return found
+    return largest
   }
 }

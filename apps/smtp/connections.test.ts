@@ -11,7 +11,7 @@ afterEach(async () => {
 })
 
 describe('SMTP connections', () => {
-  it('are bounded for each address and in all', async () => {
+  it('are limited for each address and in total', async () => {
     room = await MailRoom.started({ smtpMaxConnections: 2, smtpMaxConnectionsPerAddress: 1 })
     const kept = await Dialogue.open(room.port)
     expect(await kept.reply()).toMatch(/^220/)
@@ -23,7 +23,7 @@ describe('SMTP connections', () => {
     await until('a greeting', async () => (await (await Dialogue.open(room.port)).reply()).startsWith('220'))
   })
 
-  it('are closed where a command takes too long, also when its bytes trickle in', async () => {
+  it('are closed if a command takes too long, even if its bytes trickle in', async () => {
     room = await MailRoom.started({ smtpCommandTimeoutMs: 1_000 })
     const silent = await Dialogue.open(room.port)
     const trickling = await Dialogue.open(room.port)
@@ -33,7 +33,7 @@ describe('SMTP connections', () => {
     expect(await trickling.rest()).toMatch(/^421 4\.4\.2 /)
   })
 
-  it('are closed where a mail takes too long in all', async () => {
+  it('are closed if a mail takes too long', async () => {
     room = await MailRoom.started({ smtpDataTimeoutMs: 1_000 })
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
@@ -44,7 +44,7 @@ describe('SMTP connections', () => {
     expect(await room.received()).toEqual([])
   })
 
-  it('may be slow: a mail byte by byte is a mail', async () => {
+  it('may send a mail byte by byte', async () => {
     room = await MailRoom.started()
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
@@ -59,15 +59,15 @@ describe('SMTP connections', () => {
     expect((await room.received())[0]?.raw.toString()).toBe('.a\r\nb\r\n')
   })
 
-  it('that break in DATA, or close their side there, leave nothing', async () => {
+  it('that end in DATA leave no mail', async () => {
     room = await MailRoom.started()
     const { address } = await room.createInbox()
-    for (const leave of [(client: Dialogue) => client.close(), (client: Dialogue) => client.socket.end()]) {
+    for (const end of [(client: Dialogue) => client.close(), (client: Dialogue) => client.socket.end()]) {
       const client = await Dialogue.open(room.port)
       await client.address(address)
       await client.ask('DATA')
       client.send('Subject: x\r\n\r\nhalf a mail\r\n')
-      leave(client)
+      end(client)
       await room.untilConnectionsAre(0)
     }
     expect(await room.received()).toEqual([])
@@ -75,7 +75,7 @@ describe('SMTP connections', () => {
     expect(broken).toHaveLength(2)
   })
 
-  it('finish their mail when the edge drains, while idle ones are told to go', async () => {
+  it('finish their mail when the edge drains, while idle ones are closed', async () => {
     room = await MailRoom.started()
     const { address } = await room.createInbox()
     const [idle, busy] = [await Dialogue.open(room.port), await Dialogue.open(room.port)]
@@ -98,7 +98,7 @@ describe('SMTP connections', () => {
     expect(await room.received()).toHaveLength(1)
   })
 
-  it('that stay half open do not hold the drain up', async () => {
+  it('that stay half open do not delay the drain', async () => {
     room = await MailRoom.started()
     const client = await Dialogue.open(room.port)
     await client.reply()

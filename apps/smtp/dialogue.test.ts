@@ -18,7 +18,7 @@ afterAll(() => room.close())
 /** `ADDRESS` stands for an active inbox. */
 const TABLE: { name: string; steps: { send: string; expect: RegExp }[] }[] = [
   {
-    name: 'a mail, and the session after it',
+    name: 'a mail, and commands after it',
     steps: [
       { send: 'HELO client.test', expect: /^250 mayfly\.test/ },
       { send: 'MAIL FROM:<>', expect: /^250 2\.1\.0 / },
@@ -33,7 +33,7 @@ const TABLE: { name: string; steps: { send: string; expect: RegExp }[] }[] = [
     ],
   },
   {
-    name: 'what is offered',
+    name: 'offered extensions',
     steps: [
       {
         send: 'EHLO client.test',
@@ -66,7 +66,7 @@ const TABLE: { name: string; steps: { send: string; expect: RegExp }[] }[] = [
     ],
   },
   {
-    name: 'recipients that are not there',
+    name: 'unknown recipients',
     steps: [
       { send: 'EHLO client.test', expect: /^250/ },
       { send: 'MAIL FROM:<a@x.test>', expect: /^250/ },
@@ -78,7 +78,7 @@ const TABLE: { name: string; steps: { send: string; expect: RegExp }[] }[] = [
     ],
   },
   {
-    name: 'a declared size past the limit',
+    name: 'a declared size above the limit',
     steps: [
       { send: 'EHLO client.test', expect: /^250/ },
       { send: 'MAIL FROM:<a@x.test> SIZE=100001', expect: /^552 5\.3\.4 / },
@@ -86,7 +86,7 @@ const TABLE: { name: string; steps: { send: string; expect: RegExp }[] }[] = [
     ],
   },
   {
-    name: 'what is not offered',
+    name: 'extensions that are not offered',
     steps: [
       { send: 'EHLO client.test', expect: /^250/ },
       { send: 'STARTTLS', expect: /^502 5\.5\.1 / },
@@ -98,7 +98,7 @@ const TABLE: { name: string; steps: { send: string; expect: RegExp }[] }[] = [
     ],
   },
   {
-    name: 'a web page that posts',
+    name: 'an HTTP request',
     steps: [{ send: 'POST / HTTP/1.1', expect: /^421/ }],
   },
 ]
@@ -116,17 +116,17 @@ describe('SMTP dialogue', () => {
   it('greets at once', async () => {
     const times: number[] = []
     for (let i = 0; i < 5; i += 1) {
-      const begun = performance.now()
+      const startedAtMs = performance.now()
       const client = await Dialogue.open(room.port)
       await client.reply()
-      times.push(performance.now() - begun)
+      times.push(performance.now() - startedAtMs)
       client.close()
     }
-    // smtp-server alone waits 100 ms.
+    // smtp-server itself waits 100 ms.
     expect(Math.min(...times)).toBeLessThan(100)
   })
 
-  it('takes pipelined commands, and answers what stands behind a mail after it', async () => {
+  it('accepts pipelined commands, and answers those after a mail once the mail is answered', async () => {
     const client = await Dialogue.open(room.port)
     await client.reply()
     const mail = `MAIL FROM:<a@x.test>\r\nRCPT TO:<${address}>\r\nDATA\r\nSubject: x\r\n\r\n.\r\n`
@@ -136,13 +136,13 @@ describe('SMTP dialogue', () => {
     expect(replies).toEqual(['250', '250', '250', '354', '250', '250', '250', '354', '250', '221'])
   })
 
-  it('refuses who talks before the greeting', async () => {
+  it('refuses a client that talks before the greeting', async () => {
     const client = new Dialogue(connect(room.port, '127.0.0.1'))
     client.send('EHLO early.test\r\n')
     expect(await client.rest()).toMatch(/^421 /)
   })
 
-  it('cuts a session after too many errors, and a command line past the limit', async () => {
+  it('ends a session after too many errors, or a command line that is too long', async () => {
     const errors = await Dialogue.open(room.port)
     await errors.reply()
     errors.send('NONSENSE\r\n'.repeat(1_000))
@@ -156,7 +156,7 @@ describe('SMTP dialogue', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(64 << 20)
   })
 
-  it('takes ten tags of one inbox, one record each, and not one more', async () => {
+  it('accepts at most ten tags of one inbox, with a record for each', async () => {
     const [local = '', domain = ''] = address.split('@')
     const before = (await room.received()).length
     const client = await Dialogue.open(room.port)
@@ -167,7 +167,7 @@ describe('SMTP dialogue', () => {
     client.close()
   })
 
-  it('takes a hundred recipients, one record each, and not one more', async () => {
+  it('accepts at most a hundred recipients, with a record for each', async () => {
     const inboxes = await Promise.all(Array.from({ length: 101 }, () => room.createInbox()))
     const before = (await room.received()).length
     const client = await Dialogue.open(room.port)
@@ -179,7 +179,7 @@ describe('SMTP dialogue', () => {
     client.close()
   })
 
-  it('gives each recipient of a Bcc a record of its own, and a repeated one a single record', async () => {
+  it('appends a record for each recipient of a Bcc, and a single one for a repeated recipient', async () => {
     const [to, bcc] = [await room.createInbox(), await room.createInbox()]
     const mailer = createTransport({ host: '127.0.0.1', port: room.port, ignoreTLS: true })
     const tagged = bcc.address.replace(/^.*@/, (local) => `${local.toUpperCase().slice(0, -1)}+Tag@`)
@@ -201,7 +201,7 @@ describe('SMTP dialogue', () => {
     }
   })
 
-  it('writes one line for a mail, with its ids and without its content', async () => {
+  it('writes one log line for a mail, with its ids and without its content', async () => {
     room.logLines.length = 0
     const client = await Dialogue.open(room.port)
     await client.address(address)

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterEach(() => Dialogue.closeAll())
 afterAll(() => room.close())
 
-/** As bytes: what is written as Unicode here goes over the wire as UTF-8. */
+/** Encodes text as UTF-8, to be sent as bytes. */
 function utf8(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
@@ -102,7 +102,7 @@ describe('the envelope', () => {
     expect(await client.ask(`RCPT TO:${recipient}`)).toMatch(pattern)
   })
 
-  it('shows addresses as they were written, one mailbox once', async () => {
+  it('keeps addresses as they were sent, and one recipient for one mailbox', async () => {
     const inbox = await room.createInbox()
     const [name = ''] = inbox.address.split('@')
     const client = await Dialogue.greeted(room.port)
@@ -118,27 +118,27 @@ describe('the envelope', () => {
   })
 })
 
-/** Each on a connection of its own, behind EHLO. */
+/** Each is sent on a new connection after EHLO. */
 const LINES = [
   { name: 'a NUL', line: 'NO\0OP', expect: /^500 5\.5\.2 / },
   { name: 'a bare CR', line: 'NOOP\rRSET', expect: /^500 5\.5\.2 / },
   { name: 'a tab', line: 'NOOP\t', expect: /^500 5\.5\.2 / },
-  { name: '8 bit', line: 'NOOP \xe4', expect: /^500 5\.5\.2 / },
-  { name: '8 bit in the name of a client', line: 'EHLO \xc3\xa4.test', expect: /^500 5\.5\.2 / },
+  { name: '8-bit characters', line: 'NOOP \xe4', expect: /^500 5\.5\.2 / },
+  { name: '8-bit characters in a host name', line: 'EHLO \xc3\xa4.test', expect: /^500 5\.5\.2 / },
   { name: 'nothing', line: '', expect: /^500 5\.5\.2 / },
-  { name: 'a space before', line: ' NOOP', expect: /^500 5\.5\.2 / },
-  { name: 'spaces behind', line: 'NOOP   ', expect: /^250 / },
-  { name: 'small letters', line: 'nOoP', expect: /^250 / },
+  { name: 'a leading space', line: ' NOOP', expect: /^500 5\.5\.2 / },
+  { name: 'trailing spaces', line: 'NOOP   ', expect: /^250 / },
+  { name: 'lower case', line: 'nOoP', expect: /^250 / },
   { name: '512 octets', line: `NOOP ${'x'.repeat(505)}`, expect: /^250 / },
   { name: '1,000 octets', line: `NOOP ${'x'.repeat(993)}`, expect: /^250 / },
   { name: '2,050 octets', line: `NOOP ${'x'.repeat(2_043)}`, expect: /^250 / },
   { name: '2,051 octets', line: `NOOP ${'x'.repeat(2_044)}`, expect: /^500 5\.5\.2 the command line/ },
-  { name: 'a literal for a name', line: 'EHLO [127.0.0.1]', expect: /^250-/ },
-  { name: 'an IPv6 literal for a name', line: 'HELO [IPv6:2001:db8::1]', expect: /^250 / },
-  { name: 'an address for a name', line: 'HELO 127.0.0.1', expect: /^250 / },
-  { name: 'a name of 300 octets', line: `EHLO ${'x'.repeat(300)}`, expect: /^250-/ },
-  { name: 'a name of 301 octets', line: `EHLO ${'x'.repeat(301)}`, expect: /^501 / },
-  { name: 'two names', line: 'EHLO a.test b.test', expect: /^501 / },
+  { name: 'an address literal as host name', line: 'EHLO [127.0.0.1]', expect: /^250-/ },
+  { name: 'an IPv6 literal as host name', line: 'HELO [IPv6:2001:db8::1]', expect: /^250 / },
+  { name: 'an address as host name', line: 'HELO 127.0.0.1', expect: /^250 / },
+  { name: 'a host name of 300 octets', line: `EHLO ${'x'.repeat(300)}`, expect: /^250-/ },
+  { name: 'a host name of 301 octets', line: `EHLO ${'x'.repeat(301)}`, expect: /^501 / },
+  { name: 'two host names', line: 'EHLO a.test b.test', expect: /^501 / },
 ]
 
 describe('a command line with', () => {
@@ -147,7 +147,7 @@ describe('a command line with', () => {
     expect(await client.ask(line)).toMatch(pattern)
   })
 
-  it('a bare LF at its end is told so, and the ones behind it are read', async () => {
+  it('a bare LF at its end is refused, and later lines are read', async () => {
     const client = await Dialogue.open(room.port)
     await client.reply()
     client.send('EHLO client.test\nNOOP\r\n')
@@ -155,18 +155,18 @@ describe('a command line with', () => {
     expect(await client.reply()).toMatch(/^250 /)
   })
 
-  it('too many octets is the last one, also where it comes in pieces behind a mail', async () => {
+  it('too many octets ends the session, even if it comes in pieces after a mail', async () => {
     const client = await Dialogue.open(room.port)
     await client.address(address)
     const line = Buffer.from(`NOOP ${'x'.repeat(2_044)}\r\n`)
-    // The pieces wait together until the mail has been answered.
+    // The pieces are buffered until the mail has been answered.
     await client.sendInPieces(['DATA\r\n.\r\nN', line.subarray(1, -1), '\nRSET\r\n'])
     expect(await client.reply()).toMatch(/^354 /)
     expect(await client.reply()).toMatch(/^250 /)
     expect(await client.rest()).toMatch(/^500 5\.5\.2 the command line is too long\r\n$/)
   })
 
-  it('no end, when the connection ends, is none', async () => {
+  it('no line end is ignored when the connection ends', async () => {
     const inbox = await room.createInbox()
     const client = await Dialogue.open(room.port)
     await client.address()
@@ -176,7 +176,7 @@ describe('a command line with', () => {
 })
 
 describe('BDAT', () => {
-  it('is refused and ends the session: its bytes are no commands', async () => {
+  it('is refused and ends the session, so that its bytes are not read as commands', async () => {
     const client = await Dialogue.open(room.port)
     await client.address(address)
     const before = (await room.received()).length

@@ -31,7 +31,7 @@ describe('commands without a mail', () => {
     expect(codes.slice(0, -1).every((code) => code.startsWith('2'))).toBe(true)
   })
 
-  it('are counted anew behind a mail', async () => {
+  it('are counted from zero after a mail', async () => {
     room = await MailRoom.started({ smtpMaxIdleCommands: 10 })
     const { address } = await room.createInbox()
     const client = await Dialogue.greeted(room.port)
@@ -43,7 +43,7 @@ describe('commands without a mail', () => {
     }
   })
 
-  it('are bounded where one recipient is told over and over', async () => {
+  it('are bounded if one recipient is repeated', async () => {
     room = await MailRoom.started({ smtpMaxIdleCommands: 50 })
     const { address } = await room.createInbox()
     const client = await Dialogue.greeted(room.port)
@@ -53,7 +53,7 @@ describe('commands without a mail', () => {
     expect(codes.at(-1)).toBe('421')
   })
 
-  it('are bounded where there are more recipients than a mail may have', async () => {
+  it('are bounded if a mail has too many recipients', async () => {
     room = await MailRoom.started({ smtpMaxRecipients: 2 })
     const inboxes = await Promise.all(Array.from({ length: 3 }, () => room.createInbox()))
     const client = await Dialogue.greeted(room.port)
@@ -65,7 +65,7 @@ describe('commands without a mail', () => {
     expect(codes.length).toBeLessThan(2_010)
   })
 
-  it('are a matter of their own session', async () => {
+  it('do not affect other sessions', async () => {
     room = await MailRoom.started()
     const { address } = await room.createInbox()
     const flooding = await Promise.all(Array.from({ length: 20 }, () => Dialogue.greeted(room.port)))
@@ -79,11 +79,11 @@ describe('commands without a mail', () => {
   it('do not fill the log', async () => {
     room = await MailRoom.started({ smtpMaxErrors: 100_000, smtpMaxIdleCommands: 100_000 })
     const client = await Dialogue.greeted(room.port)
-    const begunAtMs = performance.now()
+    const startedAtMs = performance.now()
     client.send('NONSENSE\r\n'.repeat(1_900))
     client.send('QUIT\r\n')
     expect(codesOf(await client.rest())).toHaveLength(1_901)
-    const seconds = Math.ceil((performance.now() - begunAtMs) / 1_000)
+    const seconds = Math.ceil((performance.now() - startedAtMs) / 1_000)
     const lines = room.logLines.filter(({ msg }) => msg === 'refused')
     expect(lines.length).toBeLessThanOrEqual(100 * (seconds + 1))
     expect(await room.metric('mayfly_mails_refused_total')).toBe(1_900)
@@ -91,16 +91,16 @@ describe('commands without a mail', () => {
 })
 
 describe('guessed recipients', () => {
-  it('are answered later and later, then the session is cut; others are not held up', async () => {
+  it('are answered with growing delays, then the session is closed; other sessions are not delayed', async () => {
     room = await MailRoom.started({ smtpMaxUnknownRecipients: 20, smtpUnknownRecipientDelayMs: 200 })
     const { address } = await room.createInbox()
     const client = await Dialogue.greeted(room.port)
     await client.ask('MAIL FROM:<>')
     const times: number[] = []
     for (let n = 0; n < 12; n += 1) {
-      const begunAtMs = performance.now()
+      const startedAtMs = performance.now()
       expect(await client.ask(`RCPT TO:<${NOBODY}>`)).toMatch(/^550 5\.1\.1 /)
-      times.push(performance.now() - begunAtMs)
+      times.push(performance.now() - startedAtMs)
     }
     expect(Math.min(...times.slice(0, 2))).toBeLessThan(200)
     expect(Math.min(...times.slice(-2))).toBeGreaterThanOrEqual(190)
@@ -111,7 +111,7 @@ describe('guessed recipients', () => {
     expect(codesOf(await client.rest())).toEqual([...Array<string>(8).fill('550'), '421'])
   })
 
-  it('are made up for by recipients that are there', async () => {
+  it('are offset by recipients that exist', async () => {
     room = await MailRoom.started({ smtpMaxUnknownRecipients: 10, smtpMaxUnknownRecipientsPerAddress: 10 })
     const client = await Dialogue.greeted(room.port)
     for (let mail = 0; mail < 10; mail += 1) {
@@ -125,7 +125,7 @@ describe('guessed recipients', () => {
     }
   })
 
-  it('are none where an inbox has ended: nobody guessed it', async () => {
+  it('do not include inboxes that have ended', async () => {
     room = await MailRoom.started({ smtpMaxUnknownRecipients: 10, smtpUnknownRecipientDelayMs: 60_000 })
     const { address } = await room.createInbox()
     room.advance(2 * 3_600_000)
@@ -134,7 +134,7 @@ describe('guessed recipients', () => {
     for (let n = 0; n < 50; n += 1) expect(await client.ask(`RCPT TO:<${address}>`)).toMatch(/^550 5\.1\.1 /)
   })
 
-  it('count for the remote address too, over its sessions, and for no other', async () => {
+  it('also count for the remote address, over all its sessions', async () => {
     room = await MailRoom.started({
       smtpMaxUnknownRecipients: 10,
       smtpMaxUnknownRecipientsPerAddress: 15,
@@ -155,14 +155,14 @@ describe('guessed recipients', () => {
 })
 
 describe('one remote address', () => {
-  it('may begin so many connections in a minute', async () => {
+  it('may open a bounded number of connections in a minute', async () => {
     room = await MailRoom.started({ smtpMaxConnectionsPerMinute: 3 })
     for (let n = 0; n < 3; n += 1) (await Dialogue.greeted(room.port)).close()
     expect(await (await Dialogue.open(room.port)).rest()).toMatch(/^421 4\.7\.0 too many connections within/)
     expect(await (await Dialogue.greeted(room.port, '127.0.0.2')).ask('NOOP')).toMatch(/^250 /)
   })
 
-  it('has a part of the memory for mail, and the rest is for others', async () => {
+  it('may use a part of the memory for mail', async () => {
     room = await MailRoom.started({
       maxMessageBytes: 50_000,
       smtpMemoryBytes: 200_000,
@@ -182,10 +182,12 @@ describe('one remote address', () => {
     expect(await third.ask('MAIL FROM:<> SIZE=40000')).toMatch(/^451 4\.3\.1 /)
     expect((await begin('127.0.0.2')).reply).toMatch(/^354 /)
     first.client.close()
-    await until('room again', async () => (await third.ask('MAIL FROM:<> SIZE=40000')).startsWith('250'))
+    await until('memory to be free again', async () =>
+      (await third.ask('MAIL FROM:<> SIZE=40000')).startsWith('250'),
+    )
   })
 
-  it('gives memory up to others once it is full', async () => {
+  it('loses incomplete mails to other addresses when memory is full', async () => {
     room = await MailRoom.started({
       maxMessageBytes: 50_000,
       smtpMemoryBytes: 200_000,
@@ -214,7 +216,7 @@ describe('one remote address', () => {
     ])
   })
 
-  it('may not send one mail without an end', async () => {
+  it('may not send an endless mail', async () => {
     room = await MailRoom.started({ maxMessageBytes: 50_000 })
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
@@ -226,19 +228,19 @@ describe('one remote address', () => {
 })
 
 describe('many connections', () => {
-  it('of one address are closed for those of others', async () => {
+  it('of one address are closed for connections of others', async () => {
     room = await MailRoom.started({ smtpMaxConnections: 4, smtpMaxConnectionsPerAddress: 4 })
     const { address } = await room.createInbox()
     const first: Dialogue[] = []
     for (let n = 0; n < 4; n += 1) first.push(await Dialogue.greeted(room.port))
-    // One of them is in the midst of a mail.
+    // One of them is sending a mail.
     await first[0]?.ask('MAIL FROM:<>')
     await first[0]?.ask(`RCPT TO:<${address}>`)
     await first[0]?.ask('DATA')
-    for (const given of first.slice(0, 2)) {
+    for (const closed of first.slice(0, 2)) {
       const other = await Dialogue.open(room.port, '127.0.0.2')
       expect(await other.address(address)).toMatch(/^250 /)
-      expect(await given.rest()).toMatch(/^421 4\.7\.0 /)
+      expect(await closed.rest()).toMatch(/^421 4\.7\.0 /)
     }
     const beyond = await Dialogue.open(room.port, '127.0.0.2')
     expect(await beyond.rest()).toMatch(/^421 4\.7\.0 /)
@@ -248,7 +250,7 @@ describe('many connections', () => {
   const OPENED = 600
   const KEPT = 400
 
-  it('are served up to the limit, the others told; memory is given back', async () => {
+  it('are served up to the limit and refused beyond it; memory is freed', async () => {
     room = await MailRoom.started({ smtpMaxConnections: KEPT, smtpMaxConnectionsPerAddress: KEPT })
     const { address } = await room.createInbox()
     const first = await Dialogue.greeted(room.port)

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
-import { MailData } from './mail-data.js'
 import { MemoryBudget } from './connection-limits.js'
+import { MailData } from './mail-data.js'
 
 function begin(maxBytes = 1_000, declaredBytes: number | null = null, budget = new MemoryBudget(1 << 20)) {
   const data = MailData.begin({ maxBytes, declaredBytes }, budget)
-  if (data === null) throw new Error('no room')
+  if (data === null) throw new Error('no memory')
   return data
 }
 
-/** Feeds a mail cut into pieces; what came behind its end, or null. */
+/** Feeds a mail in pieces. Returns the bytes after its end, or null. */
 function feed(data: MailData, wire: string, pieceBytes: number): string | null {
   const bytes = Buffer.from(wire, 'latin1')
   for (let at = 0; at < bytes.length; at += pieceBytes) {
@@ -42,7 +42,7 @@ const SMUGGLING = [
 ]
 
 describe('mail data', () => {
-  it.each(MAILS)('takes $wire for $raw however it is cut', ({ wire, raw }) => {
+  it.each(MAILS)('reads $wire as $raw in chunks of any size', ({ wire, raw }) => {
     for (let pieceBytes = 1; pieceBytes <= wire.length + 5; pieceBytes += 1) {
       const data = begin()
       expect(feed(data, `${wire}QUIT\r\n`, pieceBytes)).toBe('QUIT\r\n')
@@ -51,7 +51,7 @@ describe('mail data', () => {
     }
   })
 
-  it.each(SMUGGLING)('neither ends at %j nor lets it pass', (sequence) => {
+  it.each(SMUGGLING)('does not end at %j, and refuses the mail for it', (sequence) => {
     for (let pieceBytes = 1; pieceBytes <= 12; pieceBytes += 1) {
       const data = begin()
       expect(feed(data, `a${sequence}MAIL`, pieceBytes)).toBeNull()
@@ -60,7 +60,7 @@ describe('mail data', () => {
     }
   })
 
-  it('gives back what was stuffed, for any content and any cut', () => {
+  it('removes stuffed dots, for any content in chunks of any size', () => {
     const line = fc.string({ unit: fc.constantFrom('.', 'a', '\xff', ' '), maxLength: 6 })
     fc.assert(
       fc.property(fc.array(line), fc.integer({ min: 1, max: 20 }), (lines, pieceBytes) => {
@@ -74,7 +74,7 @@ describe('mail data', () => {
     )
   })
 
-  it('takes a mail of just the limit, and reads past a larger one without keeping it', () => {
+  it('keeps a mail of exactly the limit, and reads a larger one without keeping it', () => {
     const budget = new MemoryBudget(100_000)
     const fits = begin(20_000, null, budget)
     feed(fits, `${'x'.repeat(19_998)}\r\n.\r\n`, 1_000)
@@ -86,7 +86,7 @@ describe('mail data', () => {
     expect(budget.tryTake(100_000)).toBe(true)
   })
 
-  it('counts what it allocates, and gives it all back', () => {
+  it('counts the bytes that it allocates, and releases them all', () => {
     const budget = new MemoryBudget(40_000)
     expect(MailData.begin({ maxBytes: 50_000, declaredBytes: 45_000 }, budget)).toBeNull()
     const one = begin(50_000, 30_000, budget)

@@ -8,37 +8,37 @@ const LF = 0x0a
 const DOT = 0x2e
 
 const FIRST_BYTES = 8 * 1024
-/** What a client declares it has not sent yet: the rest is taken as it comes. */
+/** At most this much is allocated for a declared size, because the client has not sent the bytes yet. */
 const MAX_DECLARED_BYTES = 256 * 1024
-/** Buffers of FIRST_BYTES to be used again: most mails need no other, and making them is half their garbage. */
+/** Buffers of FIRST_BYTES for reuse. Most mails need only one, and allocating it would be half of their garbage. */
 const spare: Buffer[] = []
 const MAX_SPARE = 256
-/** Small mails are read to their end, however small the limit. */
+/** Added to the limit up to which a mail is read, so that small mails are read to their end. */
 const MAX_SLACK_BYTES = 1024 * 1024
 const LARGE_BYTES = 64 * 1024
 const NOTHING = Buffer.alloc(0)
 
 /**
- * What comes before the next byte in its line. `dot`: a dot that begins the line; `dot-cr`: such a dot and a CR, so that
+ * The state before the next byte. `dot`: after a dot at the start of a line; `dot-cr`: after such a dot and a CR, so that
  * an LF ends the mail.
  */
 type LineState = 'line-start' | 'dot' | 'dot-cr' | 'text' | 'cr'
 
 export interface MailLimits {
   maxBytes: number
-  /** SIZE of MAIL FROM (RFC 1870); null if the client gave none. */
+  /** SIZE of MAIL FROM (RFC 1870); null if the client sent none. */
   declaredBytes: number | null
 }
 
-/** What became of a mail's bytes: whole, or why they were dropped on the way. */
+/** `whole`, or why the mail's bytes were dropped. */
 export type MailState = 'whole' | 'too-large' | 'memory-full' | 'bare-line-break'
 
 /**
- * Takes what follows DATA up to its end, CRLF.CRLF and nothing else (RFC 5321, section 4.1.1.4), and keeps the
- * content: dots that were stuffed are taken out (section 4.5.2), nothing is added. A CR or LF that is not part
- * of a CRLF (section 2.3.8) neither ends the mail nor passes. Whatever is dropped is still read to the end.
+ * Reads the content after DATA up to its end, which is CRLF.CRLF and nothing else (RFC 5321, section 4.1.1.4). It removes
+ * stuffed dots (section 4.5.2) and adds nothing. A CR or LF that is not part of a CRLF (section 2.3.8) does not end the
+ * mail, and the mail is refused for it. A mail that is dropped is still read to its end.
  *
- * The budget counts what is allocated, from the beginning until `release`.
+ * The budget counts the allocated bytes until `release`.
  */
 export class MailData {
   private line: LineState = 'line-start'
@@ -62,10 +62,10 @@ export class MailData {
     this.buffer = (bytes === FIRST_BYTES ? spare.pop() : undefined) ?? Buffer.allocUnsafeSlow(bytes)
   }
 
-  /** What came behind the mail's end, or null while it goes on. */
+  /** Returns the bytes after the mail's end, or null if the end has not been read yet. */
   write(chunk: Buffer): Buffer | null {
     this.readBytes += chunk.length
-    // Content that is not kept yet begins here.
+    // The start of the content that is not copied yet.
     let from = 0
     for (let at = 0; at < chunk.length; at += 1) {
       if (this.line === 'text') at = lineBreakFrom(chunk, at)
@@ -86,35 +86,35 @@ export class MailData {
         this.line = byte === CR ? 'cr' : 'text'
       }
     }
-    // A CR behind a line's only dot belongs to the mail's end, or the mail is refused for it.
+    // A CR after a line's only dot is part of the mail's end; otherwise the mail is refused.
     this.keep(chunk, from, this.line === 'dot-cr' ? chunk.length - 1 : chunk.length)
     return null
   }
 
-  /** Whether more has come than others should wait for. */
+  /** Whether the mail is so large that other connections are read in between. */
   get isLarge(): boolean {
     return this.readBytes > LARGE_BYTES
   }
 
-  /** Whether so much has come, twice the limit, that its end is not awaited. */
-  get isEndless(): boolean {
+  /** Whether the mail is so far beyond the limit that its end is not awaited. */
+  get isTooLong(): boolean {
     return this.readBytes > 2 * this.maxBytes + MAX_SLACK_BYTES
   }
 
-  /** The content once the end has come. It is valid until `release`. */
+  /** The content, once the end has been read. Valid until `release`. */
   content(): { state: 'whole'; raw: Buffer } | { state: Exclude<MailState, 'whole'> } {
     if (this.state !== 'whole') return { state: this.state }
     return { state: 'whole', raw: this.buffer.subarray(0, this.length) }
   }
 
-  /** Gives the memory back. Harmless to repeat. */
+  /** Frees the memory. Can be repeated. */
   release(): void {
-    this.budget.giveBack(this.buffer.length)
+    this.budget.release(this.buffer.length)
     if (this.buffer.length === FIRST_BYTES && spare.length < MAX_SPARE) spare.push(this.buffer)
     this.buffer = NOTHING
   }
 
-  /** Gives the memory back for another mail; the rest is read, and dropped. */
+  /** Frees the memory for another mail. The rest is read and discarded. */
   dropForMemory(): void {
     this.drop('memory-full')
   }
@@ -131,16 +131,16 @@ export class MailData {
     this.length += bytes
   }
 
-  /** Doubles, so that a mail of many small pieces is copied a bounded number of times. */
-  private grow(least: number): boolean {
-    const bytes = Math.min(Math.max(least, this.buffer.length * 2), this.maxBytes)
+  /** At least doubles the buffer, so that a mail in many small chunks is copied a bounded number of times. */
+  private grow(minBytes: number): boolean {
+    const bytes = Math.min(Math.max(minBytes, this.buffer.length * 2), this.maxBytes)
     if (!this.budget.tryTake(bytes)) {
       this.drop('memory-full')
       return false
     }
     const larger = Buffer.allocUnsafeSlow(bytes)
     this.buffer.copy(larger, 0, 0, this.length)
-    this.budget.giveBack(this.buffer.length)
+    this.budget.release(this.buffer.length)
     this.buffer = larger
     return true
   }
@@ -159,7 +159,7 @@ function lineBreakFrom(chunk: Buffer, from: number): number {
 }
 
 export interface Recipient {
-  /** As it was at RCPT TO. */
+  /** The inbox as it was at RCPT TO. */
   inbox: Inbox
   rcptTo: string
 }
@@ -170,8 +170,8 @@ export interface IncomingMail {
   recipients: readonly Recipient[]
   /** Null if the client did not authenticate with an API key. */
   senderKey: SenderKey | null
-  /** On the clock of `performance.now()`: until then missing records are tried again. */
+  /** Until when missing records are retried, on the clock of `performance.now()`. */
   deadlineMs: number
-  /** Aborts when the client has left. */
-  departure: AbortSignal
+  /** Aborts when the client has disconnected. */
+  disconnected: AbortSignal
 }

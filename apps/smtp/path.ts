@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import { isIPv4, isIPv6 } from 'node:net'
-import { type Refusal, REFUSALS } from './replies.js'
+import { REFUSALS, type Refusal } from './replies.js'
 
 /** The reverse-path of MAIL FROM or the forward-path of RCPT TO. */
 export interface Path {
-  /** As the client wrote it, without angle brackets and source route; empty for the null reverse-path. */
+  /** The address as sent, without angle brackets and source route; empty for the null reverse-path. */
   address: string
-  /** The mailbox that is meant: a local part in quotes stands for the same one without (RFC 5321, section 4.1.2). */
+  /** The address with an unquoted local part: quotes don't change which mailbox is meant (RFC 5321, section 4.1.2). */
   mailbox: string
 }
 
@@ -19,46 +19,46 @@ interface PathCommand {
 /** RFC 5321, section 4.5.3.1.3: a path has at most 256 octets with its angle brackets. */
 const MAX_ADDRESS_BYTES = 254
 const COMMAND = /^(?:MAIL FROM|RCPT TO): *</i
-/** Hosts to go through, which are to be ignored (RFC 5321, sections 3.3 and 4.1.1.3, appendix C). */
+/** A source route, which must be ignored (RFC 5321, sections 3.3 and 4.1.1.3, appendix C). */
 const SOURCE_ROUTE = /^@[^\s,:@"<>]+(?:,@[^\s,:@"<>]+)*:/
-const BEYOND_ASCII = /[\u0080-\uffff]/
+const NON_ASCII = /[\u0080-\uffff]/
 const UNQUOTED = /^[^\s()<>[\]:;@\\,"]+$/u
 const LABEL = /^[a-z0-9_\u0080-\u{10ffff}-]{1,255}$/iu
-/** C1 controls, invisible characters and bidirectional controls (UAX #9): an address with one looks like another. */
-const UNSEEN = /[\u0080-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/
+/** C1 controls, invisible characters and bidirectional controls (UAX #9), which make an address look like another. */
+const INVISIBLE = /[\u0080-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/
 
 /**
- * Reads MAIL FROM or RCPT TO, given in latin1; null if the syntax is wrong (RFC 5321, sections 4.1.1.2 and 4.1.1.3;
+ * Parses a MAIL FROM or RCPT TO command in latin1; null if the syntax is wrong (RFC 5321, sections 4.1.1.2 and 4.1.1.3;
  * RFC 6531).
  */
 export function readPathCommand(command: string): PathCommand | null {
   const line = asUtf8(command)
   if (line === null) return null
-  const begun = COMMAND.exec(line)
-  if (begun === null) return null
-  const from = begun[0].length
+  const match = COMMAND.exec(line)
+  if (match === null) return null
+  const from = match[0].length
   const end = endOfPath(line, from)
   if (end === null) return null
-  const behind = line.slice(end + 1)
-  if (behind !== '' && !behind.startsWith(' ')) return null
+  const rest = line.slice(end + 1)
+  if (rest !== '' && !rest.startsWith(' ')) return null
   const path = readPath(line.slice(from, end).replace(SOURCE_ROUTE, ''))
   if (path === null) return null
-  return { path, parameters: behind.split(' ').filter((text) => text !== '') }
+  return { path, parameters: rest.split(' ').filter((text) => text !== '') }
 }
 
 /** Whether an address needs SMTPUTF8 (RFC 6531, section 3.4). */
 export function isInternational({ address }: Path): boolean {
-  return BEYOND_ASCII.test(address)
+  return NON_ASCII.test(address)
 }
 
 /** Null if the bytes are not UTF-8. */
 function asUtf8(latin1: string): string | null {
-  if (!BEYOND_ASCII.test(latin1)) return latin1
+  if (!NON_ASCII.test(latin1)) return latin1
   const bytes = Buffer.from(latin1, 'latin1')
   return isUtf8(bytes) ? bytes.toString() : null
 }
 
-/** The index of the closing bracket, which a quoted local part may contain too. */
+/** The index of the closing bracket. A quoted local part may contain brackets. */
 function endOfPath(line: string, from: number): number | null {
   let isQuoted = false
   for (let at = from; at < line.length; at += 1) {
@@ -71,8 +71,8 @@ function endOfPath(line: string, from: number): number | null {
 }
 
 function readPath(address: string): Path | null {
-  if (Buffer.byteLength(address) > MAX_ADDRESS_BYTES || UNSEEN.test(address)) return null
-  // RFC 5321, section 4.1.1.3: the one mailbox that may come without a domain.
+  if (Buffer.byteLength(address) > MAX_ADDRESS_BYTES || INVISIBLE.test(address)) return null
+  // RFC 5321, section 4.1.1.3: the only mailbox that needs no domain.
   if (address === '' || address.toLowerCase() === 'postmaster') return { address, mailbox: address }
   const local = address.startsWith('"') ? readQuoted(address) : readUnquoted(address)
   if (local === null || address[local.end] !== '@') return null
@@ -82,14 +82,14 @@ function readPath(address: string): Path | null {
 
 interface LocalPart {
   text: string
-  /** The index at which the @ should be. */
+  /** The index after the local part, where the @ must be. */
   end: number
 }
 
 function readUnquoted(address: string): LocalPart | null {
   const end = address.indexOf('@')
   const text = address.slice(0, Math.max(end, 0))
-  // Leading, trailing and repeated dots are wrong, but real addresses have them.
+  // Leading, trailing and repeated dots are invalid, but some real addresses have them.
   return UNQUOTED.test(text) ? { text, end } : null
 }
 
@@ -114,27 +114,27 @@ function isDomain(domain: string): boolean {
     .every((label) => LABEL.test(label) && !label.startsWith('-') && !label.endsWith('-'))
 }
 
-/** What MAIL FROM says besides the address. */
+/** The parameters of MAIL FROM. */
 export interface MailParameters {
-  /** SIZE (RFC 1870); null if there is none. */
+  /** SIZE (RFC 1870); null if the client sent none. */
   declaredBytes: number | null
   /** SMTPUTF8 (RFC 6531). */
   isInternational: boolean
 }
 
-/** The parameters of MAIL FROM that the extensions offered by EHLO define. */
+/** The parameters of MAIL FROM that are defined by the extensions offered in the reply to EHLO. */
 const PARAMETERS: ReadonlyMap<string, RegExp> = new Map([
   ['SIZE', /^SIZE=\d{1,20}$/i],
   // BINARYMIME needs CHUNKING (RFC 3030), which is not offered.
   ['BODY', /^BODY=(7BIT|8BITMIME)$/i],
   ['SMTPUTF8', /^SMTPUTF8$/i],
-  // Who submitted the mail first (RFC 4954, section 5), which nothing here depends on.
+  // The original submitter of the mail (RFC 4954, section 5), which is ignored.
   ['AUTH', /^AUTH=[^ ]/i],
 ])
 
 /**
- * Reads the parameters of MAIL FROM, each at most once. A parameter of an extension that is not offered is refused with
- * 555 (RFC 5321, section 4.1.1.11), because the mail would be treated otherwise than the client asked for.
+ * Parses the parameters of MAIL FROM, each at most once. A parameter of an extension that is not offered is refused with
+ * 555 (RFC 5321, section 4.1.1.11), because the mail would not be handled as the client requests.
  */
 export function readMailParameters(
   texts: readonly string[],

@@ -3,7 +3,7 @@ import { MailRoom } from '#test/smtp/mail-room.js'
 
 let room: MailRoom
 
-/** 127.0.0.1 is a balancer, 127.0.0.2 is not. */
+/** 127.0.0.1 is a load balancer, 127.0.0.2 is not. */
 async function open(...[settings]: Parameters<typeof MailRoom.open>): Promise<void> {
   room = await MailRoom.started({ smtpProxyFrom: ['127.0.0.1'], ...settings })
 }
@@ -25,8 +25,8 @@ const IPV6 = `${'\x20\x01\x0d\xb8'.padEnd(15, '\0')}\x01`
 const V2 = Buffer.from(`${V2_HEAD}\x21\x21\x00\x24${IPV6}${IPV6}\x12\x67\x00\x19`, 'latin1')
 const LOCAL = Buffer.from(`${V2_HEAD}\x20\x00\x00\x00`, 'latin1')
 
-describe('a connection through a balancer', () => {
-  it('is from whom its header says: in the envelope, the log and the limits', async () => {
+describe('a connection through a load balancer', () => {
+  it('has the remote address of its header in the envelope, the log and the limits', async () => {
     await open({ smtpMaxConnectionsPerAddress: 2 })
     const { address } = await room.createInbox()
     const clients = [await openWith(v1('192.0.2.1')), await openWith(v1('192.0.2.1'))]
@@ -46,7 +46,7 @@ describe('a connection through a balancer', () => {
     expect(refused).toMatchObject({ remoteAddress: '192.0.2.1', reason: 'too-many-connections' })
   })
 
-  it('may be the balancer’s own', async () => {
+  it('may be a connection of the load balancer itself', async () => {
     await open()
     for (const header of [LOCAL, 'PROXY UNKNOWN\r\n']) {
       const client = await openWith(header)
@@ -55,7 +55,7 @@ describe('a connection through a balancer', () => {
     }
   })
 
-  it('begins with its header, in whatever pieces, and with nothing else', async () => {
+  it('must start with the header, in pieces of any size', async () => {
     await open()
     const slow = await Dialogue.open(room.port)
     await slow.sendInPieces(Array.from(V2, (byte) => Buffer.of(byte)))
@@ -72,20 +72,20 @@ describe('a connection through a balancer', () => {
     expect(room.logLines).toContainEqual(expect.objectContaining({ reason: 'malformed-proxy-header' }))
   })
 
-  it('is cut where the header does not come, comes in part, or its client talks first', async () => {
+  it('is closed if the header is missing or incomplete, or the client talks before the greeting', async () => {
     await open({ smtpHandshakeTimeoutMs: 400 })
     const silent = await Dialogue.open(room.port)
-    const begun = await openWith('PROXY TCP4 ')
+    const partial = await openWith('PROXY TCP4 ')
     const ended = await openWith('PROXY')
     ended.socket.end()
     const early = await openWith(`${v1('192.0.2.1')}EHLO early.test\r\n`)
     expect(await early.rest()).toMatch(/^421 /)
-    for (const client of [silent, begun, ended]) expect(await client.rest()).toBe('')
+    for (const client of [silent, partial, ended]) expect(await client.rest()).toBe('')
     const after = await openWith(v1('192.0.2.1'))
     expect(await after.reply()).toMatch(/^220 /)
   })
 
-  it('counts while its header is awaited, and does not hold the drain up', async () => {
+  it('counts while it waits for its header, and does not delay the drain', async () => {
     await open({ smtpMaxConnections: 1 })
     const silent = await Dialogue.open(room.port)
     expect(await (await Dialogue.open(room.port, '127.0.0.2')).rest()).toMatch(/^421 4\.7\.0 /)
@@ -93,7 +93,7 @@ describe('a connection through a balancer', () => {
     expect(await silent.rest()).toBe('')
   }, 10_000)
 
-  it('from elsewhere can claim nothing', async () => {
+  it('may send the header only from a configured load balancer', async () => {
     await open()
     const client = await Dialogue.open(room.port, '127.0.0.2')
     expect(await client.reply()).toMatch(/^220 /)

@@ -2,39 +2,39 @@ import { isIPv4, isIPv6, type Socket, SocketAddress } from 'node:net'
 import { plainAddress } from '#libs/runtime/remote-address.js'
 
 /**
- * The client whose connection a balancer passes on; null if the connection is the balancer's own (a health check), or of
- * a kind that has no IP address.
+ * The client whose connection a load balancer forwards; null if the balancer itself connects (a health check), or the
+ * client has no IP address.
  */
-type ProxySource = { address: string; port: number } | null
+type ProxySource = { address: string } | null
 
 type ProxyHeader =
   { state: 'whole'; bytes: number; source: ProxySource } | { state: 'partial' } | { state: 'malformed' }
 
 const V1 = Buffer.from('PROXY')
 const V2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
-/** With its CRLF; section 2.1. */
+/** The length with the CRLF (section 2.1). */
 const MAX_V1_BYTES = 107
 const V2_HEAD_BYTES = 16
-/** Addresses and what a balancer adds to them (its certificate's name, ids): far below this. */
+/** Far above the length of addresses and of what balancers add to them, such as certificate names and ids. */
 const MAX_V2_BYTES = 2_048
 const TCP4 = 0x11
 const TCP6 = 0x21
-/** Families and protocols that are allowed but have no TCP address: UNSPEC, UDP, UNIX. */
+/** Valid families and protocols without a TCP address: UNSPEC, UDP, UNIX. */
 const WITHOUT_ADDRESS = new Set([0x00, 0x01, 0x02, 0x10, 0x12, 0x20, 0x22, 0x30, 0x31, 0x32])
 
 const PARTIAL: ProxyHeader = { state: 'partial' }
 const MALFORMED: ProxyHeader = { state: 'malformed' }
 
 /**
- * Reads the header of the PROXY protocol, version 1 or 2, from a connection's first bytes (HAProxy's
- * proxy-protocol.txt, sections 2.1 and 2.2). Anything that can't become one is malformed at once.
+ * Parses the header of the PROXY protocol, version 1 or 2, from a connection's first bytes (HAProxy's
+ * proxy-protocol.txt, sections 2.1 and 2.2). Bytes that can't become a header are malformed at once.
  */
 export function readProxyHeader(bytes: Buffer): ProxyHeader {
-  if (begins(bytes, V2)) return readV2(bytes)
-  return begins(bytes, V1) ? readV1(bytes) : MALFORMED
+  if (matchesStart(bytes, V2)) return readV2(bytes)
+  return matchesStart(bytes, V1) ? readV1(bytes) : MALFORMED
 }
 
-function begins(bytes: Buffer, signature: Buffer): boolean {
+function matchesStart(bytes: Buffer, signature: Buffer): boolean {
   const length = Math.min(bytes.length, signature.length)
   return bytes.compare(signature, 0, length, 0, length) === 0
 }
@@ -51,14 +51,14 @@ function readV1(bytes: Buffer): ProxyHeader {
   const isIP = family === 'TCP4' ? isIPv4 : family === 'TCP6' ? isIPv6 : null
   if (isIP === null || address === undefined || destination === undefined || more.length > 0) return MALFORMED
   if (!isIP(address) || !isIP(destination) || !isPort(port) || !isPort(destinationPort)) return MALFORMED
-  return { state: 'whole', bytes: length, source: { address: shortest(address), port: Number(port) } }
+  return { state: 'whole', bytes: length, source: { address: normalize(address) } }
 }
 
 /**
- * An address in the one form that it has everywhere (RFC 5952): a balancer that listens on both families passes IPv4
- * addresses on within IPv6 ones, and each is to be its own in the limits.
+ * Normalizes an address (RFC 5952), so that it counts as one address in the limits. A balancer that listens on both
+ * families sends IPv4 addresses mapped to IPv6.
  */
-function shortest(address: string): string {
+function normalize(address: string): string {
   return isIPv6(address) ? plainAddress(new SocketAddress({ address, family: 'ipv6' }).address) : address
 }
 
@@ -81,31 +81,28 @@ function readV2(bytes: Buffer): ProxyHeader {
   const source = bytes.subarray(V2_HEAD_BYTES, V2_HEAD_BYTES + addressBytes)
   const address =
     addressBytes === 4 ? source.join('.') : (source.toString('hex').match(/.{4}/g) ?? []).join(':')
-  return {
-    state: 'whole',
-    bytes: length,
-    source: { address: shortest(address), port: bytes.readUInt16BE(V2_HEAD_BYTES + 2 * addressBytes) },
-  }
+  return { state: 'whole', bytes: length, source: { address: normalize(address) } }
 }
 
 /**
- * Reads the header of the PROXY protocol from a new socket, and leaves what follows it there. Resolves with its source,
- * with 'late' if it has not come in time, or with 'malformed', also if the socket ends before. Never rejects.
+ * Reads the header of the PROXY protocol from a new socket, and leaves the bytes after it unread. Resolves with the
+ * source, with 'late' if the header has not arrived in time, or with 'malformed', which includes a socket that ends before
+ * the header. Never rejects.
  */
 export function readProxySource(
   socket: Socket,
   withinMs: number,
 ): Promise<ProxySource | 'malformed' | 'late'> {
   const { promise, resolve } = Promise.withResolvers<ProxySource | 'malformed' | 'late'>()
-  let begun = Buffer.alloc(0)
+  let received = Buffer.alloc(0)
   const timer = setTimeout(() => settle('late'), withinMs)
   const onData = (chunk: Buffer) => {
-    begun = Buffer.concat([begun, chunk])
-    const header = readProxyHeader(begun)
+    received = Buffer.concat([received, chunk])
+    const header = readProxyHeader(received)
     if (header.state === 'partial') return
     settle(header.state === 'malformed' ? 'malformed' : header.source)
-    if (header.state === 'whole' && begun.length > header.bytes) {
-      socket.unshift(begun.subarray(header.bytes))
+    if (header.state === 'whole' && received.length > header.bytes) {
+      socket.unshift(received.subarray(header.bytes))
     }
   }
   const onEnd = () => settle('malformed')

@@ -1,28 +1,28 @@
 import { domainToASCII } from 'node:url'
-import { asOf, type Inbox, addressReached } from '#libs/domain/inbox/inbox.js'
 import type { Address } from '#libs/domain/inbox/events.js'
+import { addressReached, asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import {
+  measureBacklog,
   ViewsCatchingUpError,
   type ConsistentViews,
-  measureBacklog,
 } from '#libs/ports/read-model/consistent-views.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
-import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
+import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import { Networks } from '#libs/runtime/remote-address.js'
-import type { SenderKey } from './smtp-auth.js'
 import type { MailUsage } from './journal.js'
-import { foreignRecipient, inboxEndedAt, type MaybeLater, type Refusal, REFUSALS } from './replies.js'
+import { foreignRecipient, inboxEndedAt, REFUSALS, type MaybePromise, type Refusal } from './replies.js'
+import type { SenderKey } from './smtp-auth.js'
 
-/** Who sends a mail. */
+/** The sender of a mail. */
 interface Client {
   remoteAddress: string
   /** Null if it did not authenticate with an API key. */
   senderKey: SenderKey | null
 }
 
-/** A recipient of a domain that is not ours, whose mail is accepted and dropped. */
+/** A recipient in a foreign domain, whose mail is accepted and dropped. */
 export const DISCARDED = 'discarded'
 
 interface RecipientsOptions {
@@ -35,15 +35,15 @@ interface RecipientsOptions {
   onError: (error: unknown) => void
 }
 
-/** How long a measured backlog counts. */
-const BACKLOG_FRESH_MS = 250
+/** How long a measured backlog is used. */
+const BACKLOG_VALID_MS = 250
 
-/** Decides from the views whether mail is accepted, and for whom. */
+/** Decides from the views whether mail is accepted, and for which recipients. */
 export class Recipients {
   private readonly foreign: Refusal
   private readonly discardFrom: Networks
   private measured: { refusal: Refusal | null; atMs: number } = { refusal: null, atMs: -Infinity }
-  /** Shared by the mails that come while it is under way. */
+  /** Shared by the mails that arrive during a measurement. */
   private measuring: Promise<Refusal | null> | null = null
 
   constructor(private readonly options: RecipientsOptions) {
@@ -52,10 +52,10 @@ export class Recipients {
     this.discardFrom = new Networks(discardFrom ?? [])
   }
 
-  /** Null if mail may come, whoever it is for. Never rejects. */
-  refusalOfMail(): MaybeLater<Refusal | null> {
+  /** Why no mail is accepted now, for any recipient; null if mail is accepted. Never rejects. */
+  refusalOfMail(): MaybePromise<Refusal | null> {
     const { refusal, atMs } = this.measured
-    if (performance.now() - atMs < BACKLOG_FRESH_MS) return refusal
+    if (performance.now() - atMs < BACKLOG_VALID_MS) return refusal
     this.measuring ??= this.measureBacklog().finally(() => (this.measuring = null))
     return this.measuring
   }
@@ -73,11 +73,11 @@ export class Recipients {
     }
   }
 
-  /** The inbox that a RCPT TO reaches, DISCARDED, or why it is refused. Never rejects. */
-  resolve(recipient: string, client: Client): MaybeLater<Inbox | typeof DISCARDED | Refusal> {
+  /** The inbox that a recipient belongs to, DISCARDED, or the refusal. Never rejects. */
+  resolve(recipient: string, client: Client): MaybePromise<Inbox | typeof DISCARDED | Refusal> {
     const { mailDomain, unknownRecipients } = this.options.settings
     const address = addressReached(recipient, mailDomain)
-    if (address !== null) return this.look(address, client.senderKey)
+    if (address !== null) return this.lookUp(address, client.senderKey)
     if (!isForeign(recipient, mailDomain)) return REFUSALS.unknownRecipient
     return unknownRecipients === 'discard' && this.mayDiscard(client) ? DISCARDED : this.foreign
   }
@@ -86,7 +86,7 @@ export class Recipients {
     return isLoopback(remoteAddress) || this.discardFrom.has(remoteAddress)
   }
 
-  private async look(address: Address, senderKey: SenderKey | null): Promise<Inbox | Refusal> {
+  private async lookUp(address: Address, senderKey: SenderKey | null): Promise<Inbox | Refusal> {
     try {
       const found = await this.options.views.find('inbox-events', () => this.inboxAt(address))
       if (found === null) return REFUSALS.unknownRecipient
@@ -117,13 +117,13 @@ export class Recipients {
  * foreign.
  */
 function isForeign(mailbox: string, mailDomain: string): boolean {
-  // Unicode forms of our own domain are ours as well; what is no domain name comes out empty.
+  // Normalizes Unicode forms of our domain. The result is empty if the text is not a domain name.
   const domain = domainToASCII(mailbox.slice(mailbox.lastIndexOf('@') + 1))
   const own = domainToASCII(mailDomain)
   return mailbox.includes('@') && domain !== '' && domain !== own && !domain.endsWith(`.${own}`)
 }
 
-/** Why an inbox accepts no mail at that time; null if it does. */
+/** Why an inbox refuses mail at that time; null if it accepts mail. */
 export function refusalOf(inbox: Inbox, now: Date): Refusal | null {
   const current = asOf(inbox, now)
   if (current.state !== 'active') return inboxEndedAt(current)

@@ -17,7 +17,7 @@ async function deliver(recipients: string[], wire: string | Buffer = MAIL): Prom
 }
 
 describe('SMTP refusals', () => {
-  it('takes no mail for an inbox that is full, deleted or past its expiry', async () => {
+  it('refuse mail for an inbox that is full, deleted or expired', async () => {
     room = await MailRoom.started()
     const full = await room.createInbox(1)
     expect(await deliver([full.address])).toMatch(/^250 /)
@@ -44,20 +44,20 @@ describe('SMTP refusals', () => {
     expect(await room.received()).toHaveLength(1)
   })
 
-  it('fills an inbox to its last place, however soon the mails come and the views show them', async () => {
+  it('let concurrent mails fill an inbox exactly', async () => {
     room = await MailRoom.started()
     const { address } = await room.createInbox(3)
-    const atOnce = await Promise.all(Array.from({ length: 10 }, () => deliver([address])))
-    const taken = atOnce.filter((reply) => reply.startsWith('250 '))
-    expect(taken).toHaveLength(3)
-    for (const reply of atOnce) expect(reply).toMatch(/^(250 2\.0\.0|552 5\.2\.2) /)
+    const replies = await Promise.all(Array.from({ length: 10 }, () => deliver([address])))
+    const accepted = replies.filter((reply) => reply.startsWith('250 '))
+    expect(accepted).toHaveLength(3)
+    for (const reply of replies) expect(reply).toMatch(/^(250 2\.0\.0|552 5\.2\.2) /)
     expect(await deliver([address])).toMatch(/^552 5\.2\.2 /)
     expect(await room.received()).toHaveLength(3)
     await room.project()
     expect(await deliver([address])).toMatch(/^552 5\.2\.2 /)
   })
 
-  it('takes a mail for an inbox under two names only where both copies have room', async () => {
+  it('refuse a mail for two tags of an inbox unless both copies fit', async () => {
     room = await MailRoom.started()
     const { address } = await room.createInbox(1)
     const names = ['a', 'b'].map((tag) => address.replace('@', `+${tag}@`))
@@ -66,13 +66,13 @@ describe('SMTP refusals', () => {
     expect(await room.received()).toHaveLength(1)
   })
 
-  it('has room again for what a mail has left', async () => {
+  it('release the capacity that a refused mail had reserved', async () => {
     room = await MailRoom.started()
     const [one, full] = [await room.createInbox(2), await room.createInbox(1)]
     const both = await Dialogue.open(room.port)
     await both.address(one.address, full.address)
     expect(await deliver([full.address])).toMatch(/^250 /)
-    // Refused for the other's sake: its place in the first is free again.
+    // Refused because of the full inbox, so its reservation in the other inbox is released.
     expect(await both.data(MAIL)).toMatch(/^451 4\.3\.0 a recipient changed/)
     expect(await deliver([one.address])).toMatch(/^250 /)
     await room.project()
@@ -80,7 +80,7 @@ describe('SMTP refusals', () => {
     expect(await deliver([one.address])).toMatch(/^552 5\.2\.2 /)
   })
 
-  it('checks again at the end of DATA: what ended meanwhile gets no mail', async () => {
+  it('are decided again at the end of DATA, for an inbox that has ended meanwhile', async () => {
     room = await MailRoom.started()
     const [one, other] = [await room.createInbox(), await room.createInbox()]
     const alone = await Dialogue.open(room.port)
@@ -93,7 +93,7 @@ describe('SMTP refusals', () => {
     expect(await room.received()).toEqual([])
   })
 
-  it('asks to try again while the views catch up, unless it knows the address', async () => {
+  it('are temporary for unknown recipients while the views catch up', async () => {
     room = await MailRoom.started()
     const { address } = await room.createInbox()
     const { logId, partitions } = await room.log.topology('inbox-events')
@@ -104,7 +104,7 @@ describe('SMTP refusals', () => {
     expect(await deliver([address])).toMatch(/^250 /)
   })
 
-  it('takes no mail while the views are too far behind, and takes it again after', async () => {
+  it('are temporary while the views are too far behind', async () => {
     room = await MailRoom.started({ maxBacklog: 2 })
     const { address } = await room.createInbox()
     for (let i = 0; i < 3; i += 1) {
@@ -113,11 +113,13 @@ describe('SMTP refusals', () => {
     const client = await Dialogue.greeted(room.port)
     expect(await client.ask('MAIL FROM:<a@x.test>')).toMatch(/^451 4\.3\.0 /)
     await room.project()
-    await until('mail to be taken', async () => (await client.ask('MAIL FROM:<a@x.test>')).startsWith('250'))
+    await until('mail to be accepted', async () =>
+      (await client.ask('MAIL FROM:<a@x.test>')).startsWith('250'),
+    )
     expect(await client.ask(`RCPT TO:<${address}>`)).toMatch(/^250/)
   })
 
-  it('says 552 at the end of a mail larger than it was said to be, and keeps the session', async () => {
+  it('answer 552 at the end of a mail that is too large, and keep the session', async () => {
     room = await MailRoom.started({ maxMessageBytes: 50_000 })
     const { address } = await room.createInbox()
     const client = await Dialogue.greeted(room.port)
@@ -132,7 +134,7 @@ describe('SMTP refusals', () => {
     expect(await room.received()).toHaveLength(1)
   })
 
-  it('refuses what memory has no room for, until there is room', async () => {
+  it('are temporary while memory is full', async () => {
     room = await MailRoom.started({ maxMessageBytes: 80_000, smtpMemoryBytes: 100_000 })
     const { address } = await room.createInbox()
     const holder = await Dialogue.greeted(room.port)
@@ -146,13 +148,13 @@ describe('SMTP refusals', () => {
     await client.ask(`RCPT TO:<${address}>`)
     expect(await client.data(`${'x'.repeat(60_000)}\r\n.\r\n`)).toMatch(/^451 4\.3\.1 /)
     holder.close()
-    await until('mail to be taken', async () =>
+    await until('mail to be accepted', async () =>
       (await client.ask('MAIL FROM:<a@x.test> SIZE=40000')).startsWith('250'),
     )
   })
 
   it.each(['\n.\n', '\r.\r', '\r\n.\n', '\n.\r\n', '\r\n.\r'])(
-    'neither ends a mail at %j nor runs what is smuggled behind it',
+    'refuse a mail with %j, and do not run commands smuggled after it',
     async (sequence) => {
       room = await MailRoom.started()
       const { address } = await room.createInbox()
@@ -170,14 +172,14 @@ describe('SMTP refusals', () => {
     ['\r\n.\r\n', '\r\n'],
     ['..\r\n...x\r\n.y\r\nno dot.\r\n.\r\n', '.\r\n..x\r\ny\r\nno dot.\r\n'],
     ['8 bit: \xe4\xff\x00\r\n.\r\n', '8 bit: \xe4\xff\x00\r\n'],
-  ])('keeps %j byte for byte', async (wire, raw) => {
+  ])('do not apply to %j, which is kept byte for byte', async (wire, raw) => {
     room = await MailRoom.started()
     const { address } = await room.createInbox()
     expect(await deliver([address], Buffer.from(wire, 'latin1'))).toMatch(/^250 /)
     expect((await room.received()).map((mail) => mail.raw.toString('latin1'))).toEqual([raw])
   })
 
-  it('asks to try again when the log is out of reach', async () => {
+  it('are temporary while the log is unavailable', async () => {
     room = await MailRoom.started()
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
@@ -193,12 +195,12 @@ describe('recipients of other domains', () => {
   const FOREIGN = 'support@company.test'
   const discarded = () => room.metric('mayfly_recipients_discarded_total')
 
-  it('are refused by default, with the domain that is accepted', async () => {
+  it('are refused by default, and the reply names the accepted domain', async () => {
     room = await MailRoom.started()
     expect(await deliver([FOREIGN])).toMatch(/^550 5\.1\.1 .* accepts mail for mayfly\.test only/)
   })
 
-  it('are accepted and dropped if set so, beside inboxes that get their mail', async () => {
+  it('are accepted and dropped if configured, and inboxes still get the mail', async () => {
     room = await MailRoom.started({ unknownRecipients: 'discard' })
     const { address } = await room.createInbox()
     expect(await deliver([FOREIGN, address, 'Support@Company.test', 'other@company.test'])).toMatch(
@@ -223,13 +225,13 @@ describe('recipients of other domains', () => {
     'nobody@sub.mayfly.test',
     'nobody@[127.0.0.1]',
     'postmaster',
-  ])('do not include %s, whose typo must show', async (recipient) => {
+  ])('do not include %s, so that a typo is refused', async (recipient) => {
     room = await MailRoom.started({ unknownRecipients: 'discard' })
     expect(await deliver([recipient])).toMatch(/^550 5\.1\.1 /)
   })
 
   it.each(['nobody@ｍayfly.test', 'nobody@mayfly。test'])(
-    'do not include %s, which is our domain in other characters',
+    'do not include %s, which normalizes to our domain',
     async (recipient) => {
       room = await MailRoom.started({ unknownRecipients: 'discard' })
       const client = await Dialogue.greeted(room.port)
@@ -239,14 +241,14 @@ describe('recipients of other domains', () => {
     },
   )
 
-  it('do not include an inbox of ours that has ended', async () => {
+  it('do not include an inbox that has ended', async () => {
     room = await MailRoom.started({ unknownRecipients: 'discard' })
     const { address } = await room.createInbox()
     room.advance(3_600_000)
     expect(await deliver([address])).toMatch(/^550 5\.1\.1 this inbox expired at /)
   })
 
-  it('are dropped for loopback and the listed networks only', async () => {
+  it('are dropped for clients on loopback and in the listed networks only', async () => {
     const smtpProxyFrom = ['127.0.0.1']
     room = await MailRoom.started({
       unknownRecipients: 'discard',
@@ -263,7 +265,7 @@ describe('recipients of other domains', () => {
     expect(await from('198.51.100.9')).toMatch(/^550 5\.1\.1 /)
   })
 
-  it('count in the limit of recipients, do not excuse guesses, and have the size limit', async () => {
+  it('count towards the recipient and size limits, and do not offset guesses', async () => {
     const limits = { smtpMaxRecipients: 3, smtpMaxUnknownRecipients: 5, smtpUnknownRecipientDelayMs: 0 }
     room = await MailRoom.started({ unknownRecipients: 'discard', maxMessageBytes: 2_000, ...limits })
     const client = await Dialogue.greeted(room.port)

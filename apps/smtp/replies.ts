@@ -1,6 +1,6 @@
 import type { EndedInbox } from '#libs/domain/inbox/inbox.js'
 
-/** Why a command or a mail was refused: bounded, so that it can label a metric. */
+/** Why a command or a mail was refused. A bounded set, because it labels a metric. */
 export type RefusalReason =
   | 'unknown-recipient'
   | 'inbox-ended'
@@ -33,34 +33,33 @@ export type RefusalReason =
   | 'shutting-down'
   | 'internal-error'
 
-/** An expected refusal. Its text begins with the enhanced status code (RFC 3463), if the reply has one. */
+/** A reply 4yz or 5yz. Its text starts with the enhanced status code (RFC 3463), if the reply has one. */
 export class Refusal {
-  /** As it goes over the wire. */
+  /** The reply as it is sent. */
   readonly line: string
 
   constructor(
     readonly reason: RefusalReason,
     readonly code: number,
     text: string,
-    /** Whether the session ends with it. */
+    /** Whether the session ends after the reply. */
     readonly isLast = code === 421,
   ) {
     this.line = `${code} ${text}\r\n`
   }
 }
 
-/** What is said to a line of the client. */
+/** The reply to a line of the client. */
 export type Answer = string | Refusal
 
-/** A value that is known at once, or a promise of it. */
-export type MaybeLater<Value> = Value | Promise<Value>
+export type MaybePromise<Value> = Value | Promise<Value>
 
-/** Goes on with a value: at once if it is known, so that most commands are answered without a promise. */
-export function whenKnown<Value, Result>(
-  value: MaybeLater<Value>,
-  goOn: (value: Value) => MaybeLater<Result>,
-): MaybeLater<Result> {
-  return value instanceof Promise ? value.then(goOn) : goOn(value)
+/** Calls `next` with the value, synchronously if it is not a promise, so that most commands need no promise. */
+export function andThen<Value, Result>(
+  value: MaybePromise<Value>,
+  next: (value: Value) => MaybePromise<Result>,
+): MaybePromise<Result> {
+  return value instanceof Promise ? value.then(next) : next(value)
 }
 
 function protocolError(code: number, text: string): Refusal {
@@ -70,10 +69,10 @@ function protocolError(code: number, text: string): Refusal {
 /** Every refusal of the edge; API.md, section SMTP. */
 export const REFUSALS = {
   unknownRecipient: new Refusal('unknown-recipient', 550, '5.1.1 no inbox has this address'),
-  /** The inbox's key is gone, though the view does not show its end yet. */
+  /** The inbox's key is deleted, but the views don't show its end yet. */
   inboxEnded: new Refusal('inbox-ended', 550, '5.1.1 this inbox has expired or was deleted'),
   inboxFull: new Refusal('inbox-full', 552, '5.2.2 the inbox is full'),
-  tooLarge: new Refusal('message-too-large', 552, '5.3.4 the message is larger than this server takes'),
+  tooLarge: new Refusal('message-too-large', 552, '5.3.4 the message exceeds the size limit'),
   bareLineBreak: new Refusal(
     'bare-line-break',
     554,
@@ -90,7 +89,7 @@ export const REFUSALS = {
     '4.3.0 the inbox can not be looked up now',
   ),
   tooManyTags: new Refusal('too-many-recipients', 452, '4.5.3 too many recipients of one inbox'),
-  memoryFull: new Refusal('memory-full', 451, '4.3.1 too much mail is under way, try again later'),
+  memoryFull: new Refusal('memory-full', 451, '4.3.1 too much mail is being received, try again later'),
   tooManyConnections: new Refusal('too-many-connections', 421, '4.7.0 too many connections, try again later'),
   tooManyConnectionsPerMinute: new Refusal(
     'too-many-connections-per-minute',
@@ -102,7 +101,7 @@ export const REFUSALS = {
   closedWhileCrowded: new Refusal(
     'timeout',
     421,
-    '4.7.0 too many connections, and no mail from this one for long',
+    '4.7.0 too many connections, and no mail on this one for too long',
   ),
   tooManyErrors: new Refusal('too-many-errors', 421, '4.7.0 too many errors'),
   tooManyRecipients: new Refusal('too-many-recipients', 452, '4.5.3 too many recipients'),
@@ -119,12 +118,12 @@ export const REFUSALS = {
   tlsActive: protocolError(503, '5.5.1 Error: TLS already active'),
   wrongSender: protocolError(501, '5.1.7 wrong syntax: MAIL FROM:<address> [parameters]'),
   wrongRecipient: protocolError(501, '5.1.3 wrong syntax: RCPT TO:<address>'),
-  nestedMail: protocolError(503, '5.5.1 there is a MAIL FROM already'),
+  nestedMail: protocolError(503, '5.5.1 MAIL FROM was already sent'),
   needsMail: protocolError(503, '5.5.1 need MAIL command'),
   needsRecipient: protocolError(503, '5.5.1 need RCPT command'),
-  wrongParameter: protocolError(501, '5.5.4 a parameter is given twice, or wrongly'),
-  unknownParameter: protocolError(555, '5.5.4 a parameter is of an extension not offered'),
-  needsSmtpUtf8: protocolError(553, '5.6.7 an address beyond ASCII needs SMTPUTF8 (RFC 6531)'),
+  wrongParameter: protocolError(501, '5.5.4 a parameter is repeated or invalid'),
+  unknownParameter: protocolError(555, '5.5.4 a parameter belongs to an extension that is not offered'),
+  needsSmtpUtf8: protocolError(553, '5.6.7 a non-ASCII address needs SMTPUTF8 (RFC 6531)'),
   authNotOffered: new Refusal('not-offered', 502, '5.5.1 AUTH is not offered; send without it'),
   authNeedsTls: new Refusal('tls-required', 538, '5.7.11 AUTH needs TLS, since the password is an API key'),
   authenticatedAlready: protocolError(503, '5.5.1 Error: No identity changes permitted'),
@@ -150,30 +149,30 @@ export const REFUSALS = {
   ),
   tlsRequired: new Refusal('tls-required', 530, '5.7.0 Must issue a STARTTLS command first'),
   commandTooLong: new Refusal('command-too-long', 500, '5.5.2 the command line is too long'),
-  timeout: new Refusal('timeout', 421, '4.4.2 that took too long'),
+  timeout: new Refusal('timeout', 421, '4.4.2 the client took too long'),
   idle: new Refusal('timeout', 421, '4.4.2 Timeout - closing connection'),
   shuttingDown: new Refusal('shutting-down', 421, '4.3.2 shutting down'),
   internalError: new Refusal('internal-error', 451, '4.3.0 internal error'),
 } as const
 
-/** The inbox ended at that time: unlike a mistyped address, it once existed. */
+/** The inbox has ended. The reply says when, to tell it from a mistyped address. */
 export function inboxEndedAt({ state, endedAt }: Pick<EndedInbox, 'state' | 'endedAt'>): Refusal {
   const ended = state === 'expired' ? 'expired' : 'was deleted'
   return new Refusal('inbox-ended', 550, `5.1.1 this inbox ${ended} at ${endedAt.toISOString()}`)
 }
 
-/** The recipient belongs to a domain that is not Mayfly's. */
+/** The recipient is in a domain that this server does not accept mail for. */
 export function foreignRecipient(mailDomain: string): Refusal {
   const text = `5.1.1 no inbox has this address: this server accepts mail for ${mailDomain} only`
   return new Refusal('unknown-recipient', 550, text)
 }
 
-/** Whoever talks before the greeting does not wait for answers (RFC 5321, section 4.3.1). */
-export function talkedTooSoon(mailDomain: string): Refusal {
+/** The client sent a command before the greeting, so it does not wait for replies (RFC 5321, section 4.3.1). */
+export function spokeTooEarly(mailDomain: string): Refusal {
   return protocolError(421, `${mailDomain} You talk too soon`)
 }
 
-/** The replies of a session that goes on. */
+/** The positive replies. */
 export const REPLIES = {
   senderAccepted: '250 2.1.0 Accepted\r\n',
   recipientAccepted: '250 2.1.5 Accepted\r\n',
@@ -190,7 +189,7 @@ export const REPLIES = {
 const MAX_REPLY_BYTES = 512
 
 /**
- * The reply to an accepted mail: the ids of its records, in the order of its recipients, as many as fit in a reply line
+ * The reply to an accepted mail: its message ids, in the order of the recipients, as many as fit into a reply line
  * (RFC 5321, section 4.5.3.1.5).
  */
 export function mailAccepted(messageIds: readonly string[]): string {

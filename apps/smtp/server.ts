@@ -14,18 +14,21 @@ export interface EdgeServerOptions extends Omit<SessionContext, 'secureContext'>
   certificate: ServerCertificate | null
 }
 
-/** Sockets past the limit, which are open only to be refused. */
-const REFUSED_AT_ONCE = 64
+/** Sockets beyond the limit, which stay open only until they have read the refusal. */
+const MAX_REFUSED_SOCKETS = 64
 const REFUSED_LINGER_MS = 1_000
 const SWEEP_MS = 1_000
 
-/** Listens with smtp-server, which also keeps the TLS context, and has a session of its own for each connection. */
+/**
+ * Listens on the SMTP ports and creates a Session for each connection. Of smtp-server it uses only the listening and the
+ * TLS context.
+ */
 export class EdgeServer extends SMTPServer {
   /** The second port, with implicit TLS (RFC 8314, section 3.3). */
   readonly tlsServer: Server
-  private readonly open = new Set<Session>()
-  /** Sockets whose balancer has not sent the remote address yet. */
-  private readonly unnamed = new Set<Socket>()
+  private readonly sessions = new Set<Session>()
+  /** Sockets of load balancers that have not sent the PROXY header yet. */
+  private readonly awaitingHeader = new Set<Socket>()
   private readonly limits: ConnectionLimits
   private readonly unknown: UnknownRecipients
   private readonly balancers: Networks
@@ -36,12 +39,12 @@ export class EdgeServer extends SMTPServer {
   constructor(private readonly edge: EdgeServerOptions) {
     const { settings, certificate } = edge
     super(serverOptions(certificate))
-    this.tlsServer = createServer({ noDelay: true }, (socket) => this.take(socket, true))
+    this.tlsServer = createServer({ noDelay: true }, (socket) => this.onConnection(socket, true))
     this.limits = new ConnectionLimits(settings)
     this.unknown = new UnknownRecipients(settings)
     this.balancers = new Networks(settings.smtpProxyFrom ?? [])
     for (const server of [this.server, this.tlsServer]) {
-      server.maxConnections = settings.smtpMaxConnections + REFUSED_AT_ONCE
+      server.maxConnections = settings.smtpMaxConnections + MAX_REFUSED_SOCKETS
     }
     this.context = { ...edge, secureContext: () => this.secureContext.get('*') }
     this.on('error', (error) => edge.journal.connectionBroke(error))
@@ -49,15 +52,15 @@ export class EdgeServer extends SMTPServer {
   }
 
   override connect(socket: Socket): void {
-    this.take(socket, false)
+    this.onConnection(socket, false)
   }
 
-  private take(socket: Socket, isImplicitTls: boolean): void {
-    // A socket that has closed already emits no further event.
+  private onConnection(socket: Socket, isImplicitTls: boolean): void {
+    // A socket that has already closed emits no more events.
     if (socket.destroyed) return
     socket.on('error', (error) => this.edge.journal.connectionBroke(error))
     if (this.isDraining) {
-      this.turnAway(socket, REFUSALS.shuttingDown)
+      this.refuse(socket, REFUSALS.shuttingDown)
       return
     }
     if (this.balancers.has(plainAddress(socket.remoteAddress)))
@@ -65,7 +68,7 @@ export class EdgeServer extends SMTPServer {
     else this.admit(socket, plainAddress(socket.remoteAddress), isImplicitTls)
   }
 
-  /** Resolves once every connection is closed and every mail under way settled, at the latest after `withinMs`. */
+  /** Resolves once every connection is closed and every mail has its outcome, or after `withinMs`. */
   async drain(withinMs: number): Promise<void> {
     this.isDraining = true
     const closed = Promise.all(
@@ -73,11 +76,11 @@ export class EdgeServer extends SMTPServer {
         (server) => new Promise<void>((resolve) => server.close(() => resolve())),
       ),
     )
-    for (const socket of this.unnamed) socket.destroy()
-    for (const session of this.open) session.drain()
+    for (const socket of this.awaitingHeader) socket.destroy()
+    for (const session of this.sessions) session.drain()
     const { promise: expired, resolve: expire } = Promise.withResolvers<undefined>()
     const timer = setTimeout(() => {
-      for (const session of this.open) session.destroy()
+      for (const session of this.sessions) session.destroy()
       expire(undefined)
     }, withinMs)
     await Promise.race([expired, closed.then(() => this.edge.acceptance.settled())])
@@ -85,27 +88,27 @@ export class EdgeServer extends SMTPServer {
     clearInterval(this.sweeping)
   }
 
-  /** A connection counts for the remote address that its balancer names. */
+  /** Admits a connection under the remote address in its PROXY header. */
   private async connectProxied(socket: Socket, isImplicitTls: boolean): Promise<void> {
-    const leave = this.limits.hold(plainAddress(socket.remoteAddress), () => {
+    const releaseSlot = this.limits.hold(plainAddress(socket.remoteAddress), () => {
       socket.destroy()
       return true
     })
-    if (leave === null) {
-      this.turnAway(socket, REFUSALS.tooManyConnections)
+    if (releaseSlot === null) {
+      this.refuse(socket, REFUSALS.tooManyConnections)
       return
     }
-    this.unnamed.add(socket)
+    this.awaitingHeader.add(socket)
     const source = await readProxySource(socket, this.edge.settings.smtpHandshakeTimeoutMs)
-    this.unnamed.delete(socket)
-    leave()
+    this.awaitingHeader.delete(socket)
+    releaseSlot()
     if (source === 'malformed' || source === 'late') {
       const remoteAddress = plainAddress(socket.remoteAddress)
       const reason = source === 'late' ? 'timeout' : 'malformed-proxy-header'
       this.edge.journal.refused({ id: '', remoteAddress }, reason, null)
       socket.destroy()
     } else if (this.isDraining) {
-      this.turnAway(socket, REFUSALS.shuttingDown)
+      this.refuse(socket, REFUSALS.shuttingDown)
     } else if (!socket.destroyed) {
       this.admit(socket, source?.address ?? plainAddress(socket.remoteAddress), isImplicitTls)
     }
@@ -114,56 +117,51 @@ export class EdgeServer extends SMTPServer {
   private admit(socket: Socket, remoteAddress: string, isImplicitTls: boolean): void {
     const admitted = this.limits.admit(remoteAddress, () => session.giveUp())
     if (admitted instanceof Refusal) {
-      this.turnAway(socket, admitted, remoteAddress)
+      this.refuse(socket, admitted, remoteAddress)
       return
     }
     const { host } = admitted
     const leave = () => {
-      this.open.delete(session)
+      this.sessions.delete(session)
       admitted.leave()
-      this.edge.journal.connectionsAre(this.limits.count)
+      this.edge.journal.setConnections(this.limits.count)
     }
     const peer = { host, leave, remoteAddress, isImplicitTls, guesses: this.unknown.session(host.group) }
     const session = new Session(socket, peer, this.context)
-    this.open.add(session)
-    this.edge.journal.connectionsAre(this.limits.count)
+    this.sessions.add(session)
+    this.edge.journal.setConnections(this.limits.count)
   }
 
   private sweep(): void {
     const nowMs = performance.now()
     const { isCrowded } = this.limits
-    for (const session of this.open) session.enforceDeadlines(nowMs, isCrowded)
+    for (const session of this.sessions) session.enforceDeadlines(nowMs, isCrowded)
   }
 
-  private turnAway(
-    socket: Socket,
-    refusal: Refusal,
-    remoteAddress = plainAddress(socket.remoteAddress),
-  ): void {
+  private refuse(socket: Socket, refusal: Refusal, remoteAddress = plainAddress(socket.remoteAddress)): void {
     const { code, line, reason } = refusal
     this.edge.journal.refused({ id: '', remoteAddress }, reason, code)
     socket.end(line)
-    // Read on, so that what the client sent meanwhile does not reset the connection before it has read the answer.
+    // Keep reading: closing a socket with unread data resets the connection before the client has read the reply.
     socket.resume()
     const linger = setTimeout(() => socket.destroy(), REFUSED_LINGER_MS)
     socket.once('close', () => clearTimeout(linger))
   }
 }
 
-/** What smtp-server is used for: listening, and the context of TLS. */
 function serverOptions(certificate: ServerCertificate | null): SMTPServerOptions {
   return {
     ...(certificate !== null && { cert: certificate.cert, key: certificate.key }),
     minVersion: 'TLSv1.2',
-    // A client could ask for one handshake after the other (TLS 1.2).
+    // A TLS 1.2 client could renegotiate again and again.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-    // A reply must not wait until the client has acknowledged the one before it.
+    // Without this, Nagle's algorithm delays a reply until the client has acknowledged the previous one.
     noDelay: true,
     logger: false,
   }
 }
 
-/** Often enough for the shortest of the times that a session may take. */
+/** A quarter of the shortest timeout, at most a second. */
 function sweepEveryMs(settings: Settings): number {
   const shortestMs = Math.min(
     settings.smtpCommandTimeoutMs,

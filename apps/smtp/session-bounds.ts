@@ -4,32 +4,32 @@ import type { RefusalReason } from './replies.js'
 
 const MAX_REFUSALS = 2_000
 
-/** What a session may do without delivering a mail. An accepted one begins the counts anew. */
+/** Limits on what a session may do without delivering a mail. An accepted mail resets the counts. */
 export class SessionBounds {
   private errors = 0
   private refusals = 0
   private idleCommands = 0
   private progressAtMs = performance.now()
-  private begunAtMs: number | null = null
+  private mailStartedAtMs: number | null = null
 
   constructor(private readonly settings: Settings) {}
 
-  /** Whether a command that adds no recipient may still come. */
+  /** Counts a command that adds no recipient. Returns whether it is allowed. */
   mayCommand(): boolean {
     this.idleCommands += 1
     return this.idleCommands <= this.settings.smtpMaxIdleCommands
   }
 
-  /** Whether the session may go on behind a refusal. */
-  mayGoOn(reason: RefusalReason): boolean {
+  /** Counts a refusal. Returns whether the session may continue. */
+  mayContinue(reason: RefusalReason): boolean {
     if (reason === 'protocol-error' || reason === 'invalid-credentials') this.errors += 1
     this.refusals += 1
     return this.errors < this.settings.smtpMaxErrors && this.refusals < MAX_REFUSALS
   }
 
   /** Only the first mail since the last accepted one counts. */
-  mailBegan(): void {
-    this.begunAtMs ??= performance.now()
+  mailStarted(): void {
+    this.mailStartedAtMs ??= performance.now()
   }
 
   delivered(): void {
@@ -37,12 +37,12 @@ export class SessionBounds {
     this.refusals = 0
     this.idleCommands = 0
     this.progressAtMs = performance.now()
-    this.begunAtMs = null
+    this.mailStartedAtMs = null
   }
 
-  /** Whether the session has gone too long without a mail to stay open while few connections are left. */
+  /** Whether the session has delivered no mail for too long to stay open while few connection slots are left. */
   isOverCrowdedTimeout(nowMs: number): boolean {
-    return nowMs - (this.begunAtMs ?? this.progressAtMs) > this.settings.smtpCrowdedTimeoutMs
+    return nowMs - (this.mailStartedAtMs ?? this.progressAtMs) > this.settings.smtpCrowdedTimeoutMs
   }
 
   hasStalled(nowMs: number): boolean {
@@ -51,12 +51,12 @@ export class SessionBounds {
 }
 
 const WINDOW_MS = 600_000
-/** Remote addresses that are remembered; one that is forgotten begins anew. */
+/** How many remote addresses are remembered. */
 const MAX_REMEMBERED = 20_000
 
 /**
- * Makes guessing recipients slow. Unknown ones count, and each known one makes up for one of them: mail of which
- * the larger part has a recipient is never held back, whatever its amount.
+ * Slows down clients that guess recipients. Each unknown recipient counts one, and each known one takes one off, so a
+ * client whose recipients mostly exist is never delayed.
  */
 export class UnknownRecipients {
   private readonly byAddress = new LRUCache<string, { unknown: number }>({
@@ -66,12 +66,12 @@ export class UnknownRecipients {
 
   constructor(readonly settings: Settings) {}
 
-  /** For a session; the group is what counts as its remote address. */
+  /** Returns the counts of one session. `group` is the network that counts as its remote address. */
   session(group: string): SessionGuesses {
     return new SessionGuesses(group, this)
   }
 
-  /** Returns whether the address has used up its allowance. */
+  /** Changes the count of an address. Returns whether it exceeds its allowance. */
   count(group: string, change: number): boolean {
     const count = this.byAddress.get(group) ?? { unknown: 0 }
     count.unknown = Math.max(count.unknown + change, 0)
@@ -94,17 +94,17 @@ export class SessionGuesses {
   }
 
   /**
-   * How many milliseconds to hold the answer back; null if the session is to be closed. Answers come at once for the
-   * first tenth of the allowance, then later and later, up to the longest delay at half of it.
+   * Counts an unknown recipient. Returns the milliseconds by which to delay the reply, or null to close the session. There
+   * is no delay for the first tenth of the allowance; then it grows up to the maximum at half of the allowance.
    */
   guessed(): number | null {
     const { smtpMaxUnknownRecipients: max, smtpUnknownRecipientDelayMs: maxDelayMs } = this.all.settings
     const isAddressOver = this.all.count(this.group, 1)
     this.unknown += 1
-    // An address without allowance has the last tenth of a session's.
+    // If the address has exceeded its allowance, the session gets a tenth of its own.
     if (this.unknown > (isAddressOver ? max / 10 : max)) return null
     if (isAddressOver) return maxDelayMs
-    const heldBack = Math.max(this.unknown - max / 10, 0) / (max * 0.4)
-    return Math.round(maxDelayMs * Math.min(heldBack, 1))
+    const fraction = Math.max(this.unknown - max / 10, 0) / (max * 0.4)
+    return Math.round(maxDelayMs * Math.min(fraction, 1))
   }
 }

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { MailData } from './mail-data.js'
 import { MemoryBudget } from './connection-limits.js'
+import { MailData } from './mail-data.js'
 import { SessionStream } from './session-stream.js'
 
 const MIB = 2 ** 20
@@ -21,7 +21,7 @@ describe('the streams of large mails', () => {
         const stream = new SessionStream(socket, {
           onLine: () => null,
           onMail: () => Promise.resolve(),
-          onEndless: nothing,
+          onTooLong: nothing,
           onSecure: nothing,
           onHandshakeFailed: nothing,
           onError: nothing,

@@ -7,73 +7,73 @@ import { type Refusal, REFUSALS } from './replies.js'
 const LF = 0x0a
 /** RFC 5321, section 4.5.3.1.4: 512 octets, and more for the parameters of extensions. */
 const MAX_LINE_BYTES = 2_048
-/** After that many, other sessions have their turn, and replies are sent. */
-const MAX_LINES_AT_ONCE = 100
-/** Large mails that are read on in one turn of the event loop, 64 KiB each. */
-const MAX_READING_ON = 8
+/** Lines per turn of the event loop, so that other sessions are served and replies are sent. */
+const MAX_LINES_PER_TURN = 100
+/** Large mails that are read in one turn of the event loop, 64 KiB each. */
+const MAX_READS_PER_TURN = 8
 
 const turns: (() => void)[] = []
 
 /**
- * Reads on large mails a few at a time. Node reads up to 2 MiB from a socket in one turn of the event loop, so a few
- * hundred connections could keep all others waiting for seconds.
+ * Schedules the next read of a large mail, a few mails per turn of the event loop. Node reads up to 2 MiB from a socket
+ * in one turn, so a few hundred connections could block all others for seconds.
  */
-function inTurn(readOn: () => void): void {
-  turns.push(readOn)
+function scheduleRead(read: () => void): void {
+  turns.push(read)
   if (turns.length === 1) setImmediate(takeTurns)
 }
 
 function takeTurns(): void {
-  const reading = turns.splice(0, MAX_READING_ON)
-  // First, since a mail that has more waits again at once, and schedules the turn if nothing else waits.
+  const reads = turns.splice(0, MAX_READS_PER_TURN)
+  // Before reading, because a mail with more data schedules itself again at once, and the turn if the queue is empty.
   if (turns.length > 0) setImmediate(takeTurns)
-  for (const readOn of reading) readOn()
+  for (const read of reads) read()
 }
 
 export interface StreamEvents {
   /**
-   * Called with a line in latin1, without its CRLF or with its bare LF. What follows is read once the promise has
-   * resolved, or at once if there is none. The promise never rejects.
+   * Called with a line in latin1, without its CRLF, or with its bare LF. Reading continues once the promise has
+   * resolved, or at once without a promise. The promise never rejects.
    */
   onLine: (line: string) => Promise<void> | null
-  /** The mail is complete. What follows is read once the promise has resolved. It never rejects. */
+  /** The mail is complete. Reading continues once the promise has resolved. It never rejects. */
   onMail: () => Promise<void>
-  /** A line or a mail is longer than any may be, so its end is not awaited. */
-  onEndless: (refusal: Refusal) => void
-  /** The session goes on over TLS. */
+  /** A line or a mail is so long that its end is not awaited. */
+  onTooLong: (refusal: Refusal) => void
+  /** The TLS handshake is complete. */
   onSecure: () => void
   onHandshakeFailed: () => void
   onError: (error: Error) => void
-  /** The connection is gone. Called once. */
+  /** The connection is closed. Called once. */
   onClose: () => void
 }
 
 /**
  * The socket of a session: lines and the data of mails come in, replies go out.
  *
- * A line is passed on once the one before it is answered, so pipelined commands (RFC 2920) wait. While they wait, and while
- * the client does not read its replies, nothing more is read. Replies of one turn of the event loop are sent together. A
- * line without an end when the connection ends is ignored.
+ * A line is passed on once the previous one is answered, so pipelined commands (RFC 2920) wait. While they wait, and while
+ * the client does not read its replies, nothing more is read. Replies of one turn of the event loop are sent together. An
+ * incomplete line at the end of the connection is ignored.
  */
 export class SessionStream {
-  /** When bytes last came, on the clock of `performance.now()`. */
+  /** When bytes last arrived, on the clock of `performance.now()`. */
   receivedAtMs = performance.now()
-  /** When the last reply was given, or the session began or went on over TLS. */
+  /** When the last reply was sent, or the session started or switched to TLS. */
   repliedAtMs = performance.now()
-  /** Since when a TLS handshake is under way; null if none is. */
+  /** When the current TLS handshake started; null if there is none. */
   handshakeSinceMs: number | null = null
-  /** Null for a connection in the clear. */
+  /** Null without TLS. */
   tls: Envelope['tls'] = null
   isClosed = false
-  /** When a socket that was closed is to be destroyed. */
+  /** When to destroy a socket whose client has not closed its side. */
   destroyAtMs = Infinity
-  /** Chunks that have come and are not read yet, the first one from `at`. */
+  /** Chunks that have arrived and are not read yet, the first one from `at`. */
   private readonly waiting: Buffer[] = []
   private at = 0
-  private begunLine = ''
+  private partialLine = ''
   private mail: MailData | null = null
   private lines = 0
-  /** How many reasons there are to read nothing at the moment. */
+  /** The number of reasons to pause reading. */
   private holds = 0
   private replies = ''
   private readonly release = () => {
@@ -89,7 +89,7 @@ export class SessionStream {
     this.attach()
   }
 
-  /** Takes what comes from now on for a mail, up to its end. */
+  /** Reads the following bytes as a mail, up to its end. */
   receive(mail: MailData): void {
     this.mail = mail
   }
@@ -102,9 +102,9 @@ export class SessionStream {
   }
 
   /**
-   * Ends the connection after the last reply; in a TLS handshake, at once. What the client still sends is read and
-   * discarded, so that it does not reset the connection before the client has read that reply. `destroyAtMs` is when to
-   * destroy a connection whose client does not close its side.
+   * Ends the connection after the last reply, or at once during a TLS handshake. What the client still sends is read and
+   * discarded, because unread data would reset the connection before the client has read the reply. Sets `destroyAtMs`,
+   * for a client that does not close its side.
    */
   close(lingerMs: number): void {
     this.destroyAtMs = Math.min(this.destroyAtMs, performance.now() + lingerMs)
@@ -123,8 +123,8 @@ export class SessionStream {
   }
 
   /**
-   * Upgrades to TLS. What came in the clear is discarded (RFC 3207, section 4.2). A handshake that fails ends this
-   * connection only.
+   * Upgrades to TLS. Unread plaintext is discarded (RFC 3207, section 4.2). A failed handshake ends only this
+   * connection.
    */
   startTls(secureContext: SecureContext | undefined): void {
     const { socket } = this
@@ -132,10 +132,10 @@ export class SessionStream {
     this.replies = ''
     this.discard()
     socket.removeAllListeners().pause()
-    // Its errors are errors of the TLS socket too.
+    // The TLS socket reports the same errors.
     socket.on('error', () => undefined)
     const secure = new TLSSocket(socket, { isServer: true, secureContext })
-    // The TLS socket is the one to destroy: destroying the other in a handshake ends the process.
+    // From now on only the TLS socket may be destroyed: destroying the inner one during a handshake crashes the process.
     this.socket = secure
     this.handshakeSinceMs = performance.now()
     const fail = (error: Error) => {
@@ -147,7 +147,7 @@ export class SessionStream {
       this.events.onError(error)
     }
     secure.on('error', fail)
-    // Undocumented, but the only event for a handshake that fails on the server's side.
+    // Undocumented, but the only event for a handshake that fails on the server side.
     secure.on('_tlsError', fail)
     secure.once('close', () => {
       fail(new Error('the connection ended in the TLS handshake'))
@@ -200,19 +200,19 @@ export class SessionStream {
   private readLine(chunk: Buffer): void {
     const end = chunk.indexOf(LF, this.at) + 1
     const to = end === 0 ? chunk.length : end
-    const line = this.begunLine + chunk.toString('latin1', this.at, to)
+    const line = this.partialLine + chunk.toString('latin1', this.at, to)
     this.at = to
-    this.begunLine = ''
+    this.partialLine = ''
     const command = line.endsWith('\r\n') ? line.slice(0, -2) : line
     if (end === 0 && line.length <= MAX_LINE_BYTES + 1) {
-      // One octet more: a CR that may belong to the line's end.
-      this.begunLine = line
+      // One octet more than the limit, because it may be the CR of the line's CRLF.
+      this.partialLine = line
     } else if (command.length > MAX_LINE_BYTES) {
-      this.events.onEndless(REFUSALS.commandTooLong)
+      this.events.onTooLong(REFUSALS.commandTooLong)
     } else {
       this.holdFor(this.events.onLine(command))
       this.lines += 1
-      if (this.lines === MAX_LINES_AT_ONCE) {
+      if (this.lines === MAX_LINES_PER_TURN) {
         this.lines = 0
         this.holds += 1
         setImmediate(this.release)
@@ -226,12 +226,12 @@ export class SessionStream {
     if (rest !== null) {
       this.mail = null
       this.holdFor(this.events.onMail())
-    } else if (mail.isEndless) {
-      this.events.onEndless(REFUSALS.tooLarge)
+    } else if (mail.isTooLong) {
+      this.events.onTooLong(REFUSALS.tooLarge)
     } else if (mail.isLarge) {
       this.holds += 1
       this.socket.pause()
-      inTurn(this.release)
+      scheduleRead(this.release)
     }
   }
 
@@ -244,7 +244,7 @@ export class SessionStream {
   private writeReplies(): void {
     const { replies, socket } = this
     this.replies = ''
-    // A client that has closed its side gets no more replies.
+    // A socket that is no longer writable gets no more replies.
     if (replies === '' || !socket.writable || socket.write(replies, 'latin1')) return
     this.holds += 1
     socket.once('drain', this.release)
@@ -258,7 +258,7 @@ export class SessionStream {
   private discard(): void {
     this.waiting.length = 0
     this.at = 0
-    this.begunLine = ''
+    this.partialLine = ''
     this.mail = null
   }
 }

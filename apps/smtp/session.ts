@@ -3,59 +3,59 @@ import type { Socket } from 'node:net'
 import type { SecureContext } from 'node:tls'
 import type { Envelope } from '#libs/mail/message.js'
 import type { RemoteHost } from './connection-limits.js'
-import { type Answer, type MaybeLater, Refusal, REFUSALS, REPLIES, talkedTooSoon } from './replies.js'
+import { Refusal, REFUSALS, REPLIES, spokeTooEarly, type Answer, type MaybePromise } from './replies.js'
 import { SessionBounds, type SessionGuesses } from './session-bounds.js'
 import { SessionStream, type StreamEvents } from './session-stream.js'
 import { AuthExchange, type SmtpAuth } from './smtp-auth.js'
-import { type MailSession, Transaction, type TransactionContext } from './transaction.js'
+import { Transaction, type MailSession, type TransactionContext } from './transaction.js'
 
-/** What all sessions of an edge share. */
+/** Shared by all sessions. */
 export interface SessionContext extends TransactionContext {
   secureContext: () => SecureContext | undefined
 }
 
-/** Who is at the other end of a connection. */
+/** The client of a connection. */
 export interface Peer {
   remoteAddress: string
   host: RemoteHost
-  /** To be called once the connection is gone. */
+  /** Call it once the connection is closed. */
   leave: () => void
-  /** Whether TLS comes first, before the greeting. */
+  /** Whether the TLS handshake precedes the greeting. */
   isImplicitTls: boolean
   guesses: SessionGuesses
 }
 
-/** RFC 3207, section 4: what a server that demands TLS answers without it. */
+/** The commands allowed without TLS if the server requires TLS (RFC 3207, section 4). */
 const WITHOUT_TLS = new Set(['NOOP', 'EHLO', 'STARTTLS', 'QUIT'])
 const AFTER_HELLO = new Set(['MAIL', 'RCPT', 'DATA', 'AUTH'])
-/** Their addresses may be beyond ASCII (RFC 6531, sections 3.3 and 3.7.4). */
+/** Commands whose addresses may have non-ASCII characters (RFC 6531, sections 3.3 and 3.7.4). */
 const INTERNATIONAL = new Set(['MAIL', 'RCPT', 'VRFY', 'EXPN'])
 const PRINTABLE = /^[\x20-\x7e]*$/
-const PRINTABLE_OR_BEYOND_ASCII = /^[\x20-\x7e\x80-\xff]*$/
-/** A web page can have a browser send one to any port. */
+const PRINTABLE_OR_NON_ASCII = /^[\x20-\x7e\x80-\xff]*$/
+/** A web page can make a browser send an HTTP request to any port. */
 const HTTP_REQUEST = /^(OPTIONS|GET|HEAD|POST|PUT|DELETE|TRACE|CONNECT) \/.* HTTP\/\d\.\d$/i
 const OFFERED = '250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n'
 const MAX_HOSTNAME_BYTES = 300
-/** The time that a client has to close its side after the last reply; less if another connection waits for the slot. */
+/** How long a client has to close its side after the last reply; less if another connection needs the slot. */
 const LINGER_MS = 5_000
 const GIVEN_UP_LINGER_MS = 1_000
 
 /**
- * One SMTP session (RFC 5321): greets, answers one command after the other, and closes. Everything that a client may do is
- * bounded, in number and in time, even if bytes keep arriving.
+ * One SMTP session (RFC 5321): greets, answers commands in order, and closes. Everything that a client may do has a limit
+ * in number and in time.
  */
 export class Session implements StreamEvents, MailSession {
   readonly id = randomUUID()
   readonly remoteAddress: string
   readonly auth: AuthExchange
   readonly bounds: SessionBounds
-  /** What the client said at HELO or EHLO; null before. */
+  /** The argument of HELO or EHLO; null before. */
   helo: string | null = null
   private readonly transaction: Transaction
   private readonly stream: SessionStream
   private isGreeted = false
   private isDraining = false
-  /** Whether a command or a whole mail is being worked on. */
+  /** Whether a command or a complete mail is being processed. */
   private isAnswering = false
 
   constructor(
@@ -76,53 +76,54 @@ export class Session implements StreamEvents, MailSession {
     return this.stream.tls
   }
 
-  /** A turn of the event loop later, which shows clients that do not wait for the greeting (RFC 5321, section 4.3.1). */
+  /** Greets one turn of the event loop later, to detect clients that don't wait for it (RFC 5321, section 4.3.1). */
   private greet(): void {
     setImmediate(() => {
       this.isGreeted = true
-      this.give(`220 ${this.context.settings.mailDomain} ESMTP Mayfly\r\n`)
+      this.send(`220 ${this.context.settings.mailDomain} ESMTP Mayfly\r\n`)
     })
   }
 
   onLine(line: string): Promise<void> | null {
     try {
       const answer = this.answerTo(line)
-      if (answer instanceof Promise) return this.giveLater(answer)
-      this.give(answer)
+      if (answer instanceof Promise) return this.sendWhenReady(answer)
+      this.send(answer)
     } catch (error) {
-      this.give(this.failed(error))
+      this.send(this.failed(error))
     }
     return null
   }
 
-  private answerTo(line: string): MaybeLater<Answer | null> {
-    if (!this.isGreeted) return talkedTooSoon(this.context.settings.mailDomain)
-    if (this.auth.isUnderWay) return HTTP_REQUEST.test(line) ? REFUSALS.httpRequest : this.auth.goOn(line)
+  private answerTo(line: string): MaybePromise<Answer | null> {
+    if (!this.isGreeted) return spokeTooEarly(this.context.settings.mailDomain)
+    if (this.auth.isUnderWay)
+      return HTTP_REQUEST.test(line) ? REFUSALS.httpRequest : this.auth.respondTo(line)
     const end = line.indexOf(' ')
     const name = (end < 0 ? line : line.slice(0, end)).toUpperCase()
-    // All commands are idle ones but RCPT and DATA, which advance a mail.
+    // Every command counts as idle except RCPT and DATA, which advance a mail.
     if (name !== 'RCPT' && name !== 'DATA' && !this.bounds.mayCommand()) return REFUSALS.tooManyCommands
-    return this.refusalOf(name, line) ?? this.carryOut(name, line)
+    return this.refusalOf(name, line) ?? this.execute(name, line)
   }
 
-  /** Why a command may not be sent now, whatever it says. */
+  /** Why a command is not allowed now, whatever its arguments; null if it is allowed. */
   private refusalOf(name: string, line: string): Refusal | null {
     const { smtpRequireTls, smtpTls } = this.context.settings
-    // What follows BDAT is content (RFC 3030): it must not be taken for commands.
+    // BDAT is followed by content (RFC 3030), which must not be read as commands.
     if (name === 'BDAT') return REFUSALS.chunkingNotOffered
-    const allowed = INTERNATIONAL.has(name) ? PRINTABLE_OR_BEYOND_ASCII : PRINTABLE
+    const allowed = INTERNATIONAL.has(name) ? PRINTABLE_OR_NON_ASCII : PRINTABLE
     if (!allowed.test(line)) return REFUSALS.notPlain
     if (smtpRequireTls && this.tls === null && !WITHOUT_TLS.has(name)) return REFUSALS.tlsRequired
     if (name === 'STARTTLS' && smtpTls === 'off') return REFUSALS.startTlsNotOffered
     if (name === 'AUTH' && this.authOffer !== 'offered') {
       return this.authOffer === 'off' ? REFUSALS.authNotOffered : REFUSALS.authNeedsTls
     }
-    // It would tell who has an inbox (RFC 5321, section 7.3).
+    // EXPN would reveal which inboxes exist (RFC 5321, section 7.3).
     if (name === 'EXPN') return REFUSALS.expnNotOffered
     return this.helo === null && AFTER_HELLO.has(name) ? REFUSALS.needsHello : null
   }
 
-  private carryOut(name: string, line: string): MaybeLater<Answer | null> {
+  private execute(name: string, line: string): MaybePromise<Answer | null> {
     switch (name) {
       case 'EHLO':
       case 'HELO':
@@ -147,7 +148,7 @@ export class Session implements StreamEvents, MailSession {
       case 'VRFY':
         return /^VRFY +[^ ]/i.test(line) ? REPLIES.notVerified : REFUSALS.wrongVrfy
       case 'QUIT':
-        this.give(REPLIES.bye)
+        this.send(REPLIES.bye)
         this.close()
         return null
       default:
@@ -173,12 +174,12 @@ export class Session implements StreamEvents, MailSession {
   private startTls(line: string): Answer | null {
     if (line.trim().includes(' ')) return REFUSALS.wrongStartTls
     if (this.tls !== null) return REFUSALS.tlsActive
-    this.give(REPLIES.readyForTls)
+    this.send(REPLIES.readyForTls)
     this.stream.startTls(this.context.secureContext())
     return null
   }
 
-  /** What the client said before is forgotten (RFC 3207, section 4.2). */
+  /** Discards what the client sent before TLS (RFC 3207, section 4.2). */
   onSecure(): void {
     this.helo = null
     this.auth.user = null
@@ -198,11 +199,11 @@ export class Session implements StreamEvents, MailSession {
   }
 
   async onMail(): Promise<void> {
-    await this.giveLater(this.transaction.finish())
+    await this.sendWhenReady(this.transaction.finish())
     if (this.isDraining && !this.stream.isClosed) this.refuse(REFUSALS.shuttingDown)
   }
 
-  onEndless(refusal: Refusal): void {
+  onTooLong(refusal: Refusal): void {
     this.refuse(refusal)
     this.close()
   }
@@ -216,13 +217,13 @@ export class Session implements StreamEvents, MailSession {
     this.peer.leave()
   }
 
-  /** Closes the session with 421, after the mail under way if there is one. */
+  /** Closes the session with 421, after the current mail if there is one. */
   drain(): void {
     this.isDraining = true
     if (!this.transaction.isReceiving) this.refuse(REFUSALS.shuttingDown)
   }
 
-  /** Closes the session for one of another address, unless it is being worked on. Returns whether it did. */
+  /** Closes the session to free its slot, unless a command is being processed. Returns whether it was closed. */
   giveUp(): boolean {
     if (this.isAnswering) return false
     if (!this.stream.isClosed) this.refuse(REFUSALS.tooManyConnections)
@@ -230,7 +231,7 @@ export class Session implements StreamEvents, MailSession {
     return true
   }
 
-  /** Closes the session if the client, or a mail under way, has taken too long. */
+  /** Closes the session if the client or the current mail has taken too long. */
   enforceDeadlines(nowMs: number, isCrowded: boolean): void {
     if (this.stream.isClosed) {
       if (nowMs > this.stream.destroyAtMs) this.destroy()
@@ -263,16 +264,16 @@ export class Session implements StreamEvents, MailSession {
     return this.context.auth.offer({ isSecure: this.tls !== null, remoteAddress: this.remoteAddress })
   }
 
-  private give(answer: Answer | null): void {
+  private send(answer: Answer | null): void {
     if (answer instanceof Refusal) this.refuse(answer)
     else if (answer !== null) this.stream.reply(answer)
   }
 
-  private async giveLater(promise: Promise<Answer | null>): Promise<void> {
+  private async sendWhenReady(promise: Promise<Answer | null>): Promise<void> {
     this.isAnswering = true
     const answer = await promise.catch((error: unknown) => this.failed(error))
     this.isAnswering = false
-    this.give(answer)
+    this.send(answer)
   }
 
   private failed(error: unknown): Refusal {
@@ -283,7 +284,7 @@ export class Session implements StreamEvents, MailSession {
   private refuse(refusal: Refusal): void {
     const { reason, code, line, isLast } = refusal
     this.context.journal.refused(this, reason, code)
-    if (!this.bounds.mayGoOn(reason) && code !== 421) {
+    if (!this.bounds.mayContinue(reason) && code !== 421) {
       this.refuse(REFUSALS.tooManyErrors)
       return
     }

@@ -16,24 +16,24 @@ function drip(client: Dialogue, bytes: string): void {
   dripping.push(setInterval(() => client.send(bytes), 40))
 }
 
-/** How far each client comes before it slows down, and the bytes that it goes on to trickle. */
+/** The lines that each client sends before it slows down, and the bytes that it then trickles. */
 const STATES = [
-  { state: 'before EHLO', lines: [], begun: '', bytes: '' },
-  { state: 'in its first command', lines: [], begun: '', bytes: 'x' },
-  { state: 'behind EHLO', lines: ['EHLO a.test'], begun: '', bytes: '' },
-  { state: 'behind MAIL', lines: ['EHLO a.test', 'MAIL FROM:<>'], begun: '', bytes: '' },
-  { state: 'in RCPT', lines: ['EHLO a.test', 'MAIL FROM:<>'], begun: 'RCPT TO:<', bytes: 'x' },
+  { state: 'before EHLO', lines: [], partial: '', bytes: '' },
+  { state: 'in its first command', lines: [], partial: '', bytes: 'x' },
+  { state: 'after EHLO', lines: ['EHLO a.test'], partial: '', bytes: '' },
+  { state: 'after MAIL', lines: ['EHLO a.test', 'MAIL FROM:<>'], partial: '', bytes: '' },
+  { state: 'in RCPT', lines: ['EHLO a.test', 'MAIL FROM:<>'], partial: 'RCPT TO:<', bytes: 'x' },
 ]
 
-describe('a client that is slow', () => {
-  it('is told to go, in whatever state, when its time for a command is over', async () => {
+describe('a slow client', () => {
+  it('is disconnected with 421 after the command timeout, in any state', async () => {
     room = await MailRoom.started({ smtpCommandTimeoutMs: 1_000 })
     const clients = await Promise.all(
-      STATES.map(async ({ lines, begun, bytes }) => {
+      STATES.map(async ({ lines, partial, bytes }) => {
         const client = await Dialogue.open(room.port)
         await client.reply()
         for (const line of lines) expect(await client.ask(line)).toMatch(/^250/)
-        if (begun !== '') client.send(begun)
+        if (partial !== '') client.send(partial)
         if (bytes !== '') drip(client, bytes)
         return client
       }),
@@ -44,7 +44,7 @@ describe('a client that is slow', () => {
     await room.untilConnectionsAre(0)
   })
 
-  it('may not stay by commands that deliver nothing', async () => {
+  it('is disconnected after the session timeout if its commands deliver no mail', async () => {
     room = await MailRoom.started({ smtpSessionTimeoutMs: 1_000 })
     const client = await Dialogue.open(room.port)
     await client.reply()
@@ -52,14 +52,14 @@ describe('a client that is slow', () => {
     expect(await client.rest()).toMatch(/^(250 2\.0\.0 OK\r\n)+421 4\.4\.2 /)
   })
 
-  it('has the time of a session again behind each mail', async () => {
+  it('gets the full session timeout again after each mail', async () => {
     const smtpSessionTimeoutMs = 2_000
     room = await MailRoom.started({ smtpSessionTimeoutMs })
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
     await client.address(address)
-    const begunAtMs = performance.now()
-    while (performance.now() - begunAtMs < 2 * smtpSessionTimeoutMs) {
+    const startedAtMs = performance.now()
+    while (performance.now() - startedAtMs < 2 * smtpSessionTimeoutMs) {
       await setTimeout(200)
       expect(await client.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
       await client.ask('MAIL FROM:<>')
@@ -67,7 +67,7 @@ describe('a client that is slow', () => {
     }
   })
 
-  it('that never takes its replies is cut, and holds few of them', async () => {
+  it('that does not read its replies is disconnected, and uses little memory', async () => {
     room = await MailRoom.started({ smtpCommandTimeoutMs: 500, smtpMaxIdleCommands: 1_000_000 })
     const client = await Dialogue.open(room.port)
     await client.reply()
@@ -85,9 +85,9 @@ describe('a client that is slow', () => {
 
   it.each([
     { what: 'nothing', bytes: '' },
-    { what: 'NOOP again and again', bytes: 'NOOP\r\n' },
-    { what: 'MAIL and RSET again and again', bytes: 'MAIL FROM:<>\r\nRSET\r\n' },
-  ])('may not stay without a mail while few connections are left: $what', async ({ bytes }) => {
+    { what: 'repeated NOOP', bytes: 'NOOP\r\n' },
+    { what: 'repeated MAIL and RSET', bytes: 'MAIL FROM:<>\r\nRSET\r\n' },
+  ])('is disconnected sooner while few connection slots are left: $what', async ({ bytes }) => {
     room = await MailRoom.started({ smtpMaxConnections: 5, smtpCrowdedTimeoutMs: 1_000 })
     const { address } = await room.createInbox()
     const delivering = await Dialogue.open(room.port)
@@ -95,10 +95,10 @@ describe('a client that is slow', () => {
     const idle = await Promise.all(Array.from({ length: 4 }, () => Dialogue.greeted(room.port)))
     if (bytes !== '') for (const client of idle) drip(client, bytes)
     const ends = idle.map((client) => client.rest())
-    const cut = new AbortController()
-    // As soon as there is room again nobody else has to go.
-    const firstEnd = Promise.race(ends).finally(() => cut.abort())
-    while (!cut.signal.aborted) {
+    const disconnected = new AbortController()
+    // Once a slot is free again, no other client is disconnected.
+    const firstEnd = Promise.race(ends).finally(() => disconnected.abort())
+    while (!disconnected.signal.aborted) {
       await setTimeout(200)
       expect(await delivering.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
       await delivering.ask('MAIL FROM:<>')
@@ -110,7 +110,7 @@ describe('a client that is slow', () => {
     await Promise.all(ends)
   })
 
-  it('that does not begin, or not finish, its TLS handshake is cut, without affecting other sessions', async () => {
+  it('that does not complete its TLS handshake is disconnected, without affecting other sessions', async () => {
     room = await MailRoom.started({ smtpTls: 'self-signed', smtpHandshakeTimeoutMs: 400 })
     const clients = await Promise.all(
       ['', '\x16\x03\x01'].map(async (hello) => {
@@ -132,7 +132,7 @@ describe('a client that is slow', () => {
     expect(room.logLines).toContainEqual(expect.objectContaining({ reason: 'handshake-failed' }))
   })
 
-  it('in a mail over TLS is cut too', async () => {
+  it('is also disconnected in a mail over TLS', async () => {
     room = await MailRoom.started({ smtpTls: 'self-signed', smtpDataTimeoutMs: 1_000 })
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)

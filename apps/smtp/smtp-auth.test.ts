@@ -10,7 +10,7 @@ afterEach(() => MailRoom.closeAll())
 describe('AUTH', () => {
   it.each([
     { name: 'PLAIN with an initial response', lines: [`AUTH PLAIN ${base64('\0user\0secret')}`] },
-    { name: 'PLAIN without', lines: ['AUTH PLAIN', base64('\0user\0secret')] },
+    { name: 'PLAIN without an initial response', lines: ['AUTH PLAIN', base64('\0user\0secret')] },
     { name: 'LOGIN', lines: ['AUTH LOGIN', base64('user'), base64('secret')] },
     { name: 'LOGIN with an initial response', lines: [`AUTH LOGIN ${base64('user')}`, base64('secret')] },
     { name: 'an empty password', lines: ['AUTH LOGIN', base64('user'), ''] },
@@ -30,10 +30,10 @@ describe('AUTH', () => {
   })
 
   it.each([
-    { name: 'an exchange that the client gives up', lines: ['AUTH LOGIN', '*'], expected: /^501 / },
-    { name: 'no credentials at all', lines: ['AUTH PLAIN', 'AA=='], expected: /^501 / },
+    { name: 'an exchange that the client cancels', lines: ['AUTH LOGIN', '*'], expected: /^501 / },
+    { name: 'missing credentials', lines: ['AUTH PLAIN', 'AA=='], expected: /^501 / },
     { name: 'another mechanism', lines: ['AUTH CRAM-MD5'], expected: /^504 / },
-  ])('refuses $name and goes on', async ({ lines, expected }) => {
+  ])('refuses $name and continues', async ({ lines, expected }) => {
     room = await MailRoom.started()
     const client = await Dialogue.greeted(room.port)
     let last = ''
@@ -42,7 +42,7 @@ describe('AUTH', () => {
     expect(await client.ask('NOOP')).toMatch(/^250 /)
   })
 
-  it('lets MAIL FROM name who submitted the mail, which is ignored', async () => {
+  it('allows the AUTH parameter of MAIL FROM, which is ignored', async () => {
     room = await MailRoom.started()
     const client = await Dialogue.greeted(room.port)
     expect(await client.ask('MAIL FROM:<a@x.test> AUTH=<>')).toMatch(/^250 /)
@@ -70,7 +70,7 @@ describe('AUTH', () => {
 
   it.each([
     { name: 'off loopback by default', settings: { smtpHost: '0.0.0.0' } },
-    { name: 'if set off', settings: { smtpAuth: 'off' as const } },
+    { name: 'if it is set to off', settings: { smtpAuth: 'off' as const } },
   ])('is not offered $name', async ({ settings }) => {
     room = await MailRoom.started(settings)
     const client = await Dialogue.open(room.port)
@@ -80,7 +80,7 @@ describe('AUTH', () => {
     expect(await client.ask('MAIL FROM:<a@x.test> AUTH=<>')).toMatch(/^555 5\.5\.4 /)
   })
 
-  it('with keys is offered in the clear on loopback only', async () => {
+  it('with keys is offered without TLS on loopback only', async () => {
     room = await MailRoom.started({ smtpAuth: 'key', smtpTls: 'self-signed', smtpProxyFrom: ['127.0.0.1'] })
     const remote = await Dialogue.open(room.port)
     remote.send('PROXY TCP4 203.0.113.7 192.0.2.1 1234 25\r\n')
@@ -93,7 +93,7 @@ describe('AUTH', () => {
     expect(await local.ask('EHLO client.test')).toContain('AUTH PLAIN LOGIN')
   })
 
-  it('with keys refuses a password that is none, and ends a session that goes on guessing', async () => {
+  it('with keys refuses invalid passwords, and ends the session after too many', async () => {
     room = await MailRoom.started({ smtpAuth: 'key', smtpMaxErrors: 5 })
     await room.trackAccounts()
     const client = await Dialogue.greeted(room.port)
@@ -103,7 +103,7 @@ describe('AUTH', () => {
     expect(replies.at(-1)).toMatch(/^421 /)
   })
 
-  it('with keys asks to try again while keys may be missing from the views', async () => {
+  it('with keys answers with a temporary error while keys may be missing from the views', async () => {
     room = await MailRoom.started({ smtpAuth: 'key' })
     const client = await Dialogue.greeted(room.port)
     expect(await client.ask(`AUTH PLAIN ${base64('\0u\0p')}`)).toMatch(/^454 4\.7\.0 /)

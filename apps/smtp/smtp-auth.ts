@@ -1,13 +1,13 @@
 import { isInForce } from '#libs/domain/account/account.js'
-import { hashSecret } from '#libs/ports/key-vault/master-key.js'
-import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
-import type { Settings } from '#libs/runtime/config/settings.js'
+import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
+import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountQueries } from '#libs/ports/read-model/queries.js'
-import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
-import { type Answer, type MaybeLater, Refusal, REFUSALS, REPLIES } from './replies.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
+import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
+import { Refusal, REFUSALS, REPLIES, type Answer, type MaybePromise } from './replies.js'
 
 const CONTROL = /[\0-\x1f\x7f-\x9f]/
 
@@ -19,8 +19,8 @@ export interface SenderKey {
 }
 
 /**
- * What a session remembers of AUTH: the hash of an API key, or 'anyone' if credentials are accepted unchecked. Never
- * the credentials themselves.
+ * The user of a session: the hash of an API key, or 'anyone' if credentials are accepted unchecked. Credentials are never
+ * kept.
  */
 export type AuthenticatedUser = { secretHash: string } | 'anyone'
 
@@ -35,7 +35,7 @@ export interface AuthOptions {
   onError: (error: unknown) => void
 }
 
-/** AUTH PLAIN and LOGIN (RFC 4954) as `MAYFLY_SMTP_AUTH` sets them. */
+/** AUTH PLAIN and LOGIN (RFC 4954), as configured by `MAYFLY_SMTP_AUTH`. */
 export class SmtpAuth {
   private readonly mode: 'any' | 'key' | 'off'
 
@@ -48,7 +48,7 @@ export class SmtpAuth {
     return this.mode === 'off'
   }
 
-  /** Whether a connection is offered AUTH. An API key must not cross a network in the clear. */
+  /** Whether a connection is offered AUTH. An API key must not be sent over a network without TLS. */
   offer({ isSecure, remoteAddress }: { isSecure: boolean; remoteAddress: string }): AuthOffer {
     if (this.mode === 'key') return isSecure || isLoopback(remoteAddress) ? 'offered' : 'needs-tls'
     return this.mode === 'any' ? 'offered' : 'off'
@@ -70,8 +70,8 @@ export class SmtpAuth {
   }
 
   /**
-   * The key that mail of this session is attributed to; null if the session has none, or it was revoked since. Looked
-   * up for each mail, so that revoking a key takes effect in open sessions. Never rejects.
+   * The key that mail of a session is attributed to; null if the session has none, or it was revoked. Looked up for each
+   * mail, so that revoking a key takes effect in open sessions. Never rejects.
    */
   senderKey(user: AuthenticatedUser | null): Promise<SenderKey | Refusal | null> | null {
     return user === null || user === 'anyone' ? null : this.keyInForce(user.secretHash)
@@ -89,7 +89,7 @@ export class SmtpAuth {
 
   private async find(secretHash: string): Promise<SenderKey | null> {
     const { accounts, views, now } = this.options
-    // In incomplete views a key may be missing, or not be revoked yet.
+    // In incomplete views a key may be missing or not revoked yet.
     const known = await views.readComplete('account-events', () => accounts.keyByHash(secretHash))
     if (known === null || !isInForce(known.key, secretHash, now())) return null
     const { id: keyId, accountId, environment } = known.key
@@ -97,14 +97,15 @@ export class SmtpAuth {
   }
 }
 
-/** A step of an AUTH command: what the client is asked next, or the password that it has sent. */
-type AuthStep = { ask: string; respond: (response: string) => AuthStep } | { password: string } | Refusal
+/** A step of an AUTH command: a challenge to send, or the password that the client has sent. */
+type AuthStep =
+  { challenge: string; respond: (response: string) => AuthStep } | { password: string } | Refusal
 
 /** The AUTH commands of a session. */
 export class AuthExchange {
   /** Null before the client has authenticated. */
   user: AuthenticatedUser | null = null
-  /** Takes the next line, which is a response and no command. */
+  /** Handles the next line, which is a response and not a command; null if no response is awaited. */
   private respond: ((line: string) => AuthStep) | null = null
 
   constructor(private readonly auth: Pick<SmtpAuth, 'authenticate'>) {}
@@ -114,20 +115,20 @@ export class AuthExchange {
     return this.respond !== null
   }
 
-  begin(command: string): MaybeLater<Answer> {
-    return this.user === null ? this.take(firstStep(command)) : REFUSALS.authenticatedAlready
+  begin(command: string): MaybePromise<Answer> {
+    return this.user === null ? this.handle(firstStep(command)) : REFUSALS.authenticatedAlready
   }
 
-  goOn(line: string): MaybeLater<Answer> {
-    return this.respond === null ? REFUSALS.unknownCommand : this.take(this.respond(line))
+  respondTo(line: string): MaybePromise<Answer> {
+    return this.respond === null ? REFUSALS.unknownCommand : this.handle(this.respond(line))
   }
 
-  private take(step: AuthStep): MaybeLater<Answer> {
+  private handle(step: AuthStep): MaybePromise<Answer> {
     this.respond = null
     if (step instanceof Refusal) return step
-    if ('ask' in step) {
+    if ('challenge' in step) {
       this.respond = step.respond
-      return step.ask
+      return step.challenge
     }
     return this.auth.authenticate(step.password).then((user) => {
       if (user instanceof Refusal) return user
@@ -139,34 +140,34 @@ export class AuthExchange {
 
 /**
  * The first step of `AUTH PLAIN` or `AUTH LOGIN` (RFC 4616, draft-murchison-sasl-login), with or without an initial
- * response. A response of `*` gives it up (RFC 4954, section 4). Usernames mean nothing and are only checked.
+ * response. The response `*` cancels (RFC 4954, section 4). Usernames are ignored, except that their syntax is checked.
  */
 function firstStep(command: string): AuthStep {
   const [, mechanism = '', initial, ...more] = command.trim().split(/ +/)
   switch (mechanism.toUpperCase()) {
     case 'PLAIN':
       if (more.length > 0) return REFUSALS.wrongAuthPlain
-      return initial === undefined ? ask('', readPlain) : readPlain(initial)
+      return initial === undefined ? challenge('', readPlain) : readPlain(initial)
     case 'LOGIN':
       if (more.length > 0) return REFUSALS.wrongAuthLogin
-      return initial === undefined ? ask('Username:', readUsername) : readUsername(initial)
+      return initial === undefined ? challenge('Username:', readUsername) : readUsername(initial)
     default:
       return REFUSALS.unknownMechanism
   }
 }
 
-function ask(prompt: string, read: (response: string) => AuthStep): AuthStep {
+function challenge(prompt: string, read: (response: string) => AuthStep): AuthStep {
   const respond = (line: string) => {
     const response = line.trim()
     return response === '*' ? REFUSALS.authAborted : read(response)
   }
-  return { ask: `334 ${Buffer.from(prompt).toString('base64')}\r\n`, respond }
+  return { challenge: `334 ${Buffer.from(prompt).toString('base64')}\r\n`, respond }
 }
 
 function readPlain(response: string): AuthStep {
   const [authorized = '', username = '', password, ...more] = decode(response).split('\0')
   if (password === undefined || more.length > 0) return REFUSALS.wrongCredentials
-  // Some clients send their username as the identity to act for, and no other.
+  // Some clients send their username as the authorization identity only.
   return CONTROL.test(authorized) || CONTROL.test(username) ? REFUSALS.wrongCredentials : { password }
 }
 
@@ -174,7 +175,7 @@ function readUsername(response: string): AuthStep {
   const username = decode(response)
   if (username === '') return REFUSALS.missingUsername
   if (CONTROL.test(username)) return REFUSALS.wrongCredentials
-  return ask('Password:', (password) => ({ password: decode(password) }))
+  return challenge('Password:', (password) => ({ password: decode(password) }))
 }
 
 function decode(base64: string): string {

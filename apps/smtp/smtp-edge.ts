@@ -2,22 +2,22 @@ import { once } from 'node:events'
 import type { Server } from 'node:net'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
-import { budgetScale } from '#libs/runtime/config/memory-settings.js'
-import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
-import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
-import { countExhausted } from '#libs/runtime/fair-share.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
+import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
+import { budgetScale } from '#libs/runtime/config/memory-settings.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
+import { countExhausted } from '#libs/runtime/fair-share.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { Acceptance } from './acceptance.js'
-import { SmtpAuth } from './smtp-auth.js'
 import { Authenticator } from './authenticator.js'
 import { loadCertificate } from './certificate.js'
 import { Journal, MailUsage } from './journal.js'
 import { Recipients } from './recipients.js'
 import { EdgeServer } from './server.js'
+import { SmtpAuth } from './smtp-auth.js'
 import { UnshownMail } from './unshown-mail.js'
 
 export interface SmtpEdgeOptions {
@@ -25,7 +25,7 @@ export interface SmtpEdgeOptions {
     keyUse: Pick<KeyUse, 'touch'>
   }
   settings: Settings
-  /** Holds the self-signed certificate and the authority that signed it. */
+  /** The folder of the self-signed certificate and its authority. */
   tlsFolder: string
   logger: Logger
   registry: Registry
@@ -34,18 +34,18 @@ export interface SmtpEdgeOptions {
 
 export interface SmtpEdge {
   port: number
-  /** With implicit TLS; null if there is none. */
+  /** The port with implicit TLS; null if there is none. */
   tlsPort: number | null
   /** PEM file of the authority that clients must trust for TLS; null if TLS is off or the certificate is the operator's. */
   caFile: string | null
   /**
-   * Takes no new connections, closes the idle ones with 421, lets mails under way come to their end. Resolves
-   * once all are closed, within 20 seconds. Harmless to repeat.
+   * Accepts no new connections, closes idle ones with 421, and lets mails in progress finish. Resolves once all
+   * connections are closed, within 20 seconds. Can be repeated.
    */
   drain(): Promise<void>
 }
 
-/** For the log line that says where a process listens. */
+/** The fields of the log line about the ports that a process listens on. */
 export function listeningFacts({
   port,
   tlsPort,
@@ -59,22 +59,22 @@ export function listeningFacts({
 }
 
 const DRAIN_MS = 20_000
-/** The part (1/4) of the memory for mail that sealed copies on their way into the views may take in addition. */
-const UNSHOWN_SHARE = 4
+/** A quarter of the memory for mail may be used, in addition, by sealed copies that the views don't show yet. */
+const UNSHOWN_DIVISOR = 4
 
 /**
- * The SMTP edge: takes mail for active inboxes and puts it on the log.
+ * The SMTP edge: accepts mail for active inboxes and appends it to the log.
  *
  * It speaks SMTP (RFC 5321) with PIPELINING, SIZE, 8BITMIME, SMTPUTF8, ENHANCEDSTATUSCODES, and, depending on the
- * settings, STARTTLS, implicit TLS on a second port, and AUTH. MAIL FROM is refused while the views are too far behind or memory
- * is full. RCPT TO is looked up in the views. The mail is read under its limits, its sender verified if that is set,
- * sealed with each recipient's key, and a MessageReceived appended for each. 250 is sent once they are durable. It emits
- * those events, a log line and counts for each mail.
+ * settings, STARTTLS, implicit TLS on a second port, and AUTH. MAIL FROM is refused while the views are too far behind
+ * or memory is full. RCPT TO is looked up in the views. The mail is read within its limits, its sender is verified if
+ * that is enabled, and for each recipient the mail is sealed with the inbox's key and appended as a MessageReceived. 250
+ * is sent once these events are durable. Each mail is also logged and counted.
  *
- * Resolves once it listens. Rejects, naming the variable to look at, if it cannot listen or use the certificate.
+ * Resolves once it listens. Rejects with the name of the setting if it can't listen or use the certificate.
  */
 export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
-  // Closes in reverse order, each of them whatever became of the others.
+  // Closes everything in reverse order, even if one of them fails.
   const opened = new AsyncDisposableStack()
   let draining: Promise<void> | null = null
   try {
@@ -112,7 +112,7 @@ async function listen(
   opened.defer(() => authenticator?.close())
   const unshown = new UnshownMail({
     inboxes,
-    maxBytes: settings.smtpMemoryBytes / UNSHOWN_SHARE,
+    maxBytes: settings.smtpMemoryBytes / UNSHOWN_DIVISOR,
     onExhausted: () => exhausted('unshown-mail'),
   })
   opened.defer(() => unshown.close())
@@ -138,6 +138,6 @@ async function listeningPort(server: Server, variable: string): Promise<number> 
     throw listenError(error, { host: 'MAYFLY_SMTP_HOST', port: variable })
   })
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the SMTP server listens on no port')
+  if (address === null || typeof address === 'string') throw new Error('the SMTP server has no port')
   return address.port
 }

@@ -17,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => Dialogue.closeAll())
 afterAll(() => room.close())
 
-/** What some server takes for the end of a mail, or turns into it; none of it is. */
+/** Sequences that some servers accept as the end of a mail, or convert into it. */
 const ENDS = [
   '\n.\n',
   '\n.\r',
@@ -40,7 +40,7 @@ async function received(): Promise<ReceivedMail[]> {
   return (await room.received()).filter(({ event }) => event.inboxId === inbox.id)
 }
 
-/** Where the wire is cut: each byte alone, and in two at each place around the sequence. */
+/** Ways to divide the bytes: not at all, into single bytes, and in two at each offset around the sequence. */
 function* cuts(wire: Buffer, around: number): Generator<Buffer[]> {
   yield [wire]
   yield Array.from(wire, (byte) => Buffer.of(byte))
@@ -48,7 +48,7 @@ function* cuts(wire: Buffer, around: number): Generator<Buffer[]> {
 }
 
 describe('smuggling', () => {
-  it.each(ENDS)('what follows %j is content, however it is cut', async (end) => {
+  it.each(ENDS)('text after %j is content, in chunks of any size', async (end) => {
     const smuggled = `MAIL FROM:<evil@x.test>\r\nRCPT TO:<${inbox.address}>\r\nDATA\r\nSubject: evil\r\n\r\n`
     const content = Buffer.from(`Subject: one\r\n\r\nbody${end}${smuggled}`, 'latin1')
     const wire = Buffer.concat([content, Buffer.from('\r\n.\r\nNOOP\r\n')])
@@ -60,7 +60,7 @@ describe('smuggling', () => {
       expect(await client.ask('DATA')).toMatch(/^354 /)
       await client.sendInPieces(pieces)
       codes.add((await client.reply()).slice(0, 3))
-      // The mail's one answer, then that of NOOP: nothing between.
+      // One reply to the mail, then the reply to NOOP, and nothing in between.
       expect(await client.reply()).toBe('250 2.0.0 OK')
       client.close()
       runs += 1
@@ -74,25 +74,28 @@ describe('smuggling', () => {
     }
   })
 
-  it.each(ENDS)('%j pipelined with its commands makes one mail or none', async (end) => {
+  it.each(ENDS)('a pipelined mail with %j is one mail or refused', async (end) => {
     const mail = `MAIL FROM:<a@x.test>\r\nRCPT TO:<${inbox.address}>\r\nDATA\r\n`
     const client = await Dialogue.greeted(room.port)
     client.send(Buffer.from(`${mail}body${end}${mail}x\r\n.\r\nQUIT\r\n`, 'latin1'))
     const codes = ((await client.rest()).match(/^\d{3}/gm) ?? []).map(Number)
-    const isTaken = codes[3] === 250
-    expect(codes).toEqual([250, 250, 354, isTaken ? 250 : 554, 221])
-    expect(await received()).toHaveLength(isTaken ? 1 : 0)
+    const isAccepted = codes[3] === 250
+    expect(codes).toEqual([250, 250, 354, isAccepted ? 250 : 554, 221])
+    expect(await received()).toHaveLength(isAccepted ? 1 : 0)
   })
 
-  it.each(['\r\r\n.\r\n', '\n\r\n.\r\n'])('%j ends a mail, which is refused for its begin', async (end) => {
-    const client = await Dialogue.open(room.port)
-    await client.address(inbox.address)
-    expect(await client.data(`body${end}NOOP\r\n`)).toMatch(/^554 5\.6\.0 /)
-    expect(await client.reply()).toBe('250 2.0.0 OK')
-    expect(await received()).toEqual([])
-  })
+  it.each(['\r\r\n.\r\n', '\n\r\n.\r\n'])(
+    '%j ends a mail, which is refused for its bare CR or LF',
+    async (end) => {
+      const client = await Dialogue.open(room.port)
+      await client.address(inbox.address)
+      expect(await client.data(`body${end}NOOP\r\n`)).toMatch(/^554 5\.6\.0 /)
+      expect(await client.reply()).toBe('250 2.0.0 OK')
+      expect(await received()).toEqual([])
+    },
+  )
 
-  it('a sequence whose commands end in a bare LF or CR is refused, command by command', async () => {
+  it('commands that end in a bare LF are refused one by one', async () => {
     const client = await Dialogue.greeted(room.port)
     client.send(`MAIL FROM:<a@x.test>\nRCPT TO:<${inbox.address}>\nDATA\nx\n.\nQUIT\r\n`)
     const codes = (await client.rest()).match(/^\d{3}/gm)

@@ -20,7 +20,7 @@ async function upgraded(
 }
 
 describe('STARTTLS', () => {
-  it('shows in the envelope', async () => {
+  it('is recorded in the envelope', async () => {
     room = await MailRoom.started(TLS)
     const { address } = await room.createInbox()
     const client = await Dialogue.greeted(room.port)
@@ -42,7 +42,7 @@ describe('STARTTLS', () => {
     tls.destroy()
   })
 
-  it('ends an AUTH in the clear, and offers another', async () => {
+  it('discards an earlier AUTH, and offers AUTH again', async () => {
     room = await MailRoom.started(TLS)
     const auth = `AUTH PLAIN ${Buffer.from('\0user\0secret').toString('base64')}`
     const client = await Dialogue.greeted(room.port)
@@ -54,21 +54,21 @@ describe('STARTTLS', () => {
     tls.destroy()
   })
 
-  it('throws away what was pipelined behind it in the clear', async () => {
+  it('discards plaintext commands that were pipelined after it', async () => {
     room = await MailRoom.started(TLS)
     const { address } = await room.createInbox()
     const client = await Dialogue.greeted(room.port)
     const injected = `EHLO evil.test\r\nMAIL FROM:<evil@x.test>\r\nRCPT TO:<${address}>\r\n`
     expect(await client.ask(`STARTTLS\r\n${injected}NOOP`)).toMatch(/^220 /)
     const { tls, dialogue } = await upgraded(client)
-    // Had any of it run, its reply would come first, and MAIL would not be refused for want of EHLO.
+    // If a command had run, its reply would come first, and MAIL would not be refused for the missing EHLO.
     expect(await dialogue.ask('MAIL FROM:<a@x.test>')).toMatch(/^503 5\.5\.1 Error: send HELO/)
     expect(await dialogue.ask('EHLO client.test')).toMatch(/^250-mayfly\.test/)
     expect(await dialogue.ask('DATA')).toMatch(/^503 5\.5\.1 need RCPT/)
     tls.destroy()
   })
 
-  it('throws away what came before it, and is there once', async () => {
+  it('discards the envelope, and can be sent once', async () => {
     room = await MailRoom.started(TLS)
     const { address } = await room.createInbox()
     const client = await Dialogue.greeted(room.port)
@@ -83,7 +83,7 @@ describe('STARTTLS', () => {
     tls.destroy()
   })
 
-  it('never runs what is in one packet with it, nor what comes before the handshake', async () => {
+  it('does not run commands in the same packet, or before the handshake', async () => {
     room = await MailRoom.started(TLS)
     const { address } = await room.createInbox()
     const evil = `EHLO e\r\nMAIL FROM:<>\r\nRCPT TO:<${address}>\r\nDATA\r\nevil\r\n.\r\n`
@@ -96,20 +96,20 @@ describe('STARTTLS', () => {
       expect(await dialogue.ask('DATA')).toMatch(/^503 /)
       tls.destroy()
     }
-    // In a packet of its own it is taken for the handshake, which fails.
+    // In a separate packet they are read as the handshake, which fails.
     const client = await Dialogue.greeted(room.port)
     expect(await client.ask('STARTTLS')).toMatch(/^220 /)
     client.send(evil)
-    // An alert of TLS, and no reply of SMTP.
+    // A TLS alert, and no SMTP reply.
     expect(await client.rest()).not.toMatch(/^\d{3}/m)
     expect(await room.received()).toEqual([])
   })
 
-  it('fails for whom it fails, and for nobody else', async () => {
+  it('does not affect other sessions if it fails', async () => {
     room = await MailRoom.started(TLS)
     const other = await Dialogue.greeted(room.port)
     const failing: ((client: Dialogue) => void)[] = [
-      (client) => client.send('this is no TLS\r\n'),
+      (client) => client.send('this is not TLS\r\n'),
       (client) => client.close(),
       (client) => client.socket.end(),
       (client) => client.socket.resetAndDestroy(),
@@ -125,7 +125,7 @@ describe('STARTTLS', () => {
     expect(await other.ask('NOOP')).toMatch(/^250 /)
   })
 
-  it('speaks TLS 1.2 and 1.3, no older one, and lets nobody renegotiate', async () => {
+  it('supports TLS 1.2 and 1.3 only, without renegotiation', async () => {
     room = await MailRoom.started(TLS)
     for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
       const client = await Dialogue.greeted(room.port)
@@ -148,7 +148,7 @@ describe('STARTTLS', () => {
     }
   })
 
-  it('is demanded before anything else where the operator wants it', async () => {
+  it('is required before other commands if configured', async () => {
     room = await MailRoom.started({ ...TLS, smtpRequireTls: true })
     const { address } = await room.createInbox()
     const client = await Dialogue.open(room.port)
@@ -168,7 +168,7 @@ describe('STARTTLS', () => {
     tls.destroy()
   })
 
-  it('that is under way does not hold the drain up', async () => {
+  it('does not delay the drain during its handshake', async () => {
     room = await MailRoom.started(TLS)
     const client = await Dialogue.greeted(room.port)
     await client.ask('STARTTLS')

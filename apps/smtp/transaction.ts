@@ -1,28 +1,28 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
+import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Envelope } from '#libs/mail/message.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Acceptance } from './acceptance.js'
 import type { RemoteHost } from './connection-limits.js'
-import type { Journal, SessionMark, MailUsage } from './journal.js'
+import type { Journal, MailUsage, SessionRef } from './journal.js'
 import { MailData, type IncomingMail, type Recipient } from './mail-data.js'
 import {
   isInternational,
-  type MailParameters,
-  type Path,
   readMailParameters,
   readPathCommand,
+  type MailParameters,
+  type Path,
 } from './path.js'
 import { DISCARDED, type Recipients } from './recipients.js'
 import {
-  type Answer,
+  andThen,
   mailAccepted,
-  type MaybeLater,
   Refusal,
   REFUSALS,
   REPLIES,
-  whenKnown,
+  type Answer,
+  type MaybePromise,
 } from './replies.js'
 import type { SessionBounds, SessionGuesses } from './session-bounds.js'
 import type { AuthExchange, SenderKey, SmtpAuth } from './smtp-auth.js'
@@ -36,8 +36,8 @@ export interface TransactionContext {
   usage: MailUsage
 }
 
-/** The session whose mail it is. */
-export interface MailSession extends SessionMark {
+/** The session that the transaction belongs to. */
+export interface MailSession extends SessionRef {
   readonly peer: { host: RemoteHost; guesses: SessionGuesses }
   readonly bounds: SessionBounds
   readonly auth: Pick<AuthExchange, 'user'>
@@ -51,35 +51,35 @@ interface Sender {
   key: SenderKey | null
 }
 
-interface MailUnderWay {
+interface CurrentMail {
   data: MailData
   trace: Omit<Envelope, 'rcptTo'>
   startedAtMs: number
   isComplete: boolean
 }
 
-/** Of one mail in one inbox: each tag of an address is a recipient of its own. */
+/** Copies of one mail in one inbox: each tag of an address is a separate recipient. */
 const MAX_COPIES = 10
 
 /**
- * The mails of a session, one after the other (RFC 5321, section 3.3): the envelope as MAIL FROM and RCPT TO make it, then
- * what DATA brings, from its first byte to its answer.
+ * The mail transactions of a session, in sequence (RFC 5321, section 3.3): the envelope from MAIL FROM and RCPT TO, then
+ * the content from DATA to its reply.
  */
 export class Transaction {
   private sender: Sender | null = null
   private readonly byMailbox = new Map<string, Recipient>()
   private readonly discarded = new Set<string>()
   private readonly copies = new Map<InboxId, number>()
-  private mail: MailUnderWay | null = null
-  /** Aborted when the client leaves while its mail is accepted. */
-  private departing: AbortController | null = null
+  private mail: CurrentMail | null = null
+  /** Aborts when the client disconnects while its mail is being accepted. */
+  private disconnecting: AbortController | null = null
 
   constructor(
     private readonly context: TransactionContext,
     private readonly session: MailSession,
   ) {}
 
-  /** Whether DATA was begun and is not answered yet. */
+  /** Whether DATA has started and its mail is not answered yet. */
   get isReceiving(): boolean {
     return this.mail !== null
   }
@@ -89,7 +89,7 @@ export class Transaction {
     return this.mail !== null && nowMs - this.mail.startedAtMs > this.context.settings.smtpDataTimeoutMs
   }
 
-  /** Forgets the envelope, so that another may begin. */
+  /** Discards the envelope. */
   reset(): void {
     this.sender = null
     this.byMailbox.clear()
@@ -98,7 +98,7 @@ export class Transaction {
   }
 
   /** MAIL FROM. */
-  begin(command: string): MaybeLater<Answer> {
+  begin(command: string): MaybePromise<Answer> {
     const read = readPathCommand(command)
     if (read === null) return REFUSALS.wrongSender
     if (this.sender !== null) return REFUSALS.nestedMail
@@ -110,24 +110,24 @@ export class Transaction {
     if (isInternational(path) && !parameters.isInternational) return REFUSALS.needsSmtpUtf8
     const { peer, bounds } = this.session
     if (!peer.host.canTake(parameters.declaredBytes ?? 0)) return REFUSALS.memoryFull
-    return whenKnown(recipients.refusalOfMail(), (refusal) => {
+    return andThen(recipients.refusalOfMail(), (refusal) => {
       if (refusal !== null) return refusal
-      return whenKnown(auth.senderKey(this.session.auth.user), (key) => {
+      return andThen(auth.senderKey(this.session.auth.user), (key) => {
         if (key instanceof Refusal) return key
         this.sender = { path, parameters, key }
-        bounds.mailBegan()
+        bounds.mailStarted()
         return REPLIES.senderAccepted
       })
     })
   }
 
   /** RCPT TO. */
-  add(command: string): MaybeLater<Answer> {
+  add(command: string): MaybePromise<Answer> {
     const read = readPathCommand(command)
     if (read === null || read.path.address === '') return REFUSALS.wrongRecipient
     const { sender } = this
     if (sender === null) return REFUSALS.needsMail
-    // DSN (RFC 3461) is not offered, and nothing else knows a parameter of RCPT TO.
+    // Only DSN (RFC 3461) defines parameters of RCPT TO, and it is not offered.
     if (read.parameters.length > 0) return REFUSALS.unknownParameter
     const { address, mailbox } = read.path
     if (isInternational(read.path) && !sender.parameters.isInternational) return REFUSALS.needsSmtpUtf8
@@ -137,7 +137,7 @@ export class Transaction {
     const count = this.byMailbox.size + this.discarded.size
     if (!isRepeated && count >= settings.smtpMaxRecipients) return REFUSALS.tooManyRecipients
     const client = { remoteAddress: this.session.remoteAddress, senderKey: sender.key }
-    return whenKnown(recipients.resolve(mailbox, client), (found) => {
+    return andThen(recipients.resolve(mailbox, client), (found) => {
       if (found instanceof Refusal) return this.withoutRecipient(found)
       if (found === DISCARDED) this.discarded.add(key)
       else if (!this.addCopy(found, isRepeated)) return REFUSALS.tooManyTags
@@ -150,7 +150,7 @@ export class Transaction {
     })
   }
 
-  /** DATA: what takes the mail's bytes, or a refusal. */
+  /** DATA. Returns the buffer for the mail's bytes, or a refusal. */
   receive(): MailData | Refusal {
     if (this.byMailbox.size + this.discarded.size === 0) return REFUSALS.needsRecipient
     const { peer, helo, remoteAddress, tls } = this.session
@@ -167,10 +167,10 @@ export class Transaction {
     return data
   }
 
-  /** Accepts or refuses the mail, which has come to its end; then another may begin. Never rejects. */
+  /** Accepts or refuses the complete mail, and resets the transaction. Never rejects. */
   async finish(): Promise<string | Refusal> {
     const { mail } = this
-    if (mail === null) throw new Error('no mail has come')
+    if (mail === null) throw new Error('there is no mail')
     mail.isComplete = true
     this.session.peer.host.incoming.delete(mail.data)
     const outcome = await this.outcomeOf(mail)
@@ -183,13 +183,13 @@ export class Transaction {
   }
 
   /**
-   * To be called when the connection has closed. Returns whether a mail was being received. A mail that is complete is
-   * still accepted if it need not wait.
+   * Call this when the connection has closed. Returns whether a mail was being received. A complete mail is still accepted
+   * if it does not have to wait.
    */
   abandon(): boolean {
     if (this.mail === null) return false
-    // Not for each connection that closes: what an abort makes costs more than the rest of it.
-    this.departing?.abort()
+    // The controller exists only for a complete mail, because an abort costs more than the rest of closing.
+    this.disconnecting?.abort()
     const { data, isComplete } = this.mail
     if (isComplete) return false
     this.session.peer.host.incoming.delete(data)
@@ -197,14 +197,14 @@ export class Transaction {
     return true
   }
 
-  private async outcomeOf({ data, trace, startedAtMs }: MailUnderWay): Promise<MessageId[] | Refusal> {
+  private async outcomeOf({ data, trace, startedAtMs }: CurrentMail): Promise<MessageId[] | Refusal> {
     const content = data.content()
     if (content.state !== 'whole') return this.refuse(REFUSAL_OF_CONTENT[content.state])
     const { journal, settings, acceptance } = this.context
     const { raw } = content
     const recipients = [...this.byMailbox.values()]
     const discarded = this.discarded.size
-    this.departing ??= new AbortController()
+    this.disconnecting ??= new AbortController()
     const receivedAtMs = performance.now()
     const mail: IncomingMail = {
       raw,
@@ -212,7 +212,7 @@ export class Transaction {
       recipients,
       senderKey: this.sender?.key ?? null,
       deadlineMs: startedAtMs + settings.smtpDataTimeoutMs,
-      departure: this.departing.signal,
+      disconnected: this.disconnecting.signal,
     }
     const outcome = recipients.length === 0 ? [] : await acceptance.accept(mail)
     if (outcome instanceof Refusal) return outcome
@@ -224,15 +224,15 @@ export class Transaction {
     return outcome
   }
 
-  /** Counts a recipient for its inbox. Returns false if that has too many of this mail. */
+  /** Counts a copy for an inbox. Returns false if the inbox would get too many copies of this mail. */
   private addCopy({ id }: Inbox, isRepeated: boolean): boolean {
     const copies = (this.copies.get(id) ?? 0) + (isRepeated ? 0 : 1)
     if (copies <= MAX_COPIES) this.copies.set(id, copies)
     return copies <= MAX_COPIES
   }
 
-  /** Guessing is made slow, and has an end. */
-  private withoutRecipient(refusal: Refusal): MaybeLater<Answer> {
+  /** Delays the refusal of an unknown recipient, and ends the session after too many. */
+  private withoutRecipient(refusal: Refusal): MaybePromise<Answer> {
     if (refusal.reason !== 'unknown-recipient') return refusal
     const delayMs = this.session.peer.guesses.guessed()
     if (delayMs === null) return REFUSALS.tooManyUnknown

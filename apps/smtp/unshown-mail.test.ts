@@ -9,8 +9,8 @@ const MIB = 2 ** 20
 const [account, other] = [1, 2].map((n) => idFromBytes('acc', Buffer.alloc(16, n)))
 const NEVER = new AbortController().signal
 
-describe('mail on its way into the views', () => {
-  /** Where the views of every partition stand. */
+describe('mail that the views do not show yet', () => {
+  /** The position of the views in every partition. */
   let position: number
   let unshown: UnshownMail
   let isExhausted: boolean
@@ -29,7 +29,7 @@ describe('mail on its way into the views', () => {
   })
   afterEach(() => unshown.close())
 
-  /** Takes for one mail of 3 MiB, so that a second one does not fit. */
+  /** Takes the budget for one mail of 3 MiB, so that a second one does not fit. */
   function take(accountId = account, signal = NEVER): Promise<Release> {
     if (accountId === undefined) throw new Error('no account')
     return unshown.take(accountId, 3 * MIB, signal)
@@ -40,7 +40,7 @@ describe('mail on its way into the views', () => {
     return (await Promise.race([promise, pause(50, pending)])) !== pending
   }
 
-  it('makes an account wait for its own mail, and no other', async () => {
+  it('delays further mail of its account, and of no other', async () => {
     const release = await take()
     const second = take()
     expect(await isSettled(second)).toBe(false)
@@ -49,7 +49,7 @@ describe('mail on its way into the views', () => {
     await second
   })
 
-  it('lets go of mail that the views show, and of no other', async () => {
+  it('is released when the views show it', async () => {
     unshown.releaseWhenShown({ topic: 'inbox-events', partition: 1, offset: 7 }, await take())
     const second = take()
     position = 7
@@ -62,13 +62,13 @@ describe('mail on its way into the views', () => {
     await third
   })
 
-  it('does not wait for long for views that have stopped', async () => {
+  it('is released after a second even if the views have stopped', async () => {
     unshown.releaseWhenShown({ topic: 'inbox-events', partition: 1, offset: 7 }, await take())
     await take()
     expect(isExhausted).toBe(false)
   })
 
-  it('does not wait at all once views have shown nothing for five seconds, until they go on', async () => {
+  it('delays no mail once the views have stopped for five seconds, until they advance', async () => {
     const append = async (offset: number) =>
       unshown.releaseWhenShown({ topic: 'inbox-events', partition: 1, offset }, await take())
     const beganAtMs = performance.now()
@@ -80,7 +80,7 @@ describe('mail on its way into the views', () => {
     await until('a mail to wait', async () => !(await isSettled(take(other))))
   })
 
-  it('forgets a mail whose client has left, unless it need not wait', async () => {
+  it('is refused if its client disconnects while it waits', async () => {
     await take(account, AbortSignal.abort())
     const leaving = new AbortController()
     const second = take(account, leaving.signal)
@@ -88,7 +88,7 @@ describe('mail on its way into the views', () => {
     await expect(second).rejects.toThrow('aborted')
   })
 
-  it('counts many small mails as more than their bytes', async () => {
+  it('counts more than its bytes if it is small', async () => {
     if (account === undefined) throw new Error('no account')
     for (let n = 0; n < 60; n += 1) await unshown.take(account, 1_000, NEVER)
     expect(

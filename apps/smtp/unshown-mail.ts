@@ -1,32 +1,37 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Position } from '#libs/ports/event-log/event-log.js'
-import { Budget, type Release } from '#libs/runtime/fair-share.js'
-import type { InboxQueries } from '#libs/ports/read-model/queries.js'
-import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
 import { LRUCache } from 'lru-cache'
+import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
+import type { Position } from '#libs/ports/event-log/event-log.js'
+import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import type { InboxRow } from '#libs/ports/read-model/views.js'
+import { Budget, type Release } from '#libs/runtime/fair-share.js'
+
+/*
+ * Counts mail that the views don't show yet: its bytes for each account, so that an account can't delay others
+ * (UnshownMail), and its number for each inbox, so that an inbox is filled exactly (InboxCapacity).
+ */
 
 export interface UnshownMailOptions {
   inboxes: Pick<InboxQueries, 'progress'>
-  /** The most that mail of all accounts may count at once. */
+  /** The budget of all accounts. */
   maxBytes: number
   /** Called when a mail has waited too long. */
   onExhausted: () => void
 }
 
 /**
- * What one account may have on its way. A partition's views apply one record after the other, about 100 MiB or a few
- * thousand mails in a second, so that events of other accounts wait a few dozen milliseconds behind it.
+ * The budget of one account. The views of a partition are updated record by record, about 100 MiB or a few thousand mails
+ * per second, so this much mail delays the events of other accounts by a few dozen milliseconds.
  */
 const MAX_ACCOUNT_BYTES = 4 * 1024 * 1024
-/** What each mail counts beside its bytes, so that small ones are bounded in number. */
+/** Added to the bytes of each mail, so that the number of small mails is bounded. */
 const MAIL_BYTES = 64 * 1024
 const WAIT_MS = 10_000
-/** Slow views hold nothing up for longer. */
+/** A mail counts for at most this long, even if the views don't show it yet. */
 const MAX_UNSHOWN_MS = 1_000
-/** Views that show nothing for so long have stopped: nobody waits for them. */
+/** If the views have not advanced for this long, they have stopped, and mail does not wait for them. */
 const STOPPED_MS = 5_000
-const LOOK_EVERY_MS = 10
+const POLL_EVERY_MS = 10
 
 interface Appended {
   offset: number
@@ -35,15 +40,15 @@ interface Appended {
 }
 
 /**
- * Mail on its way into the views, shared out by account. Each mail counts from before it is sealed until the views show
- * it, so that an account that sends faster than the views follow waits, and other accounts don't wait behind it.
+ * A budget of mail that the views don't show yet, for each account. A mail counts from before it is sealed until the views
+ * show it. An account that sends faster than the views are updated must wait, so that it does not delay other accounts.
  */
 export class UnshownMail {
   private readonly budget: Budget
-  /** By partition, in the order of the log. */
+  /** The mails of each partition, in the order of the log. */
   private readonly appended = new Map<number, Appended[]>()
-  /** How far the views of a partition are that don't show all mail, and since when. */
-  private readonly behind = new Map<number, { position: number; sinceMs: number }>()
+  /** The position of the views in partitions where they lag, and since when they have been there. */
+  private readonly lagging = new Map<number, { position: number; sinceMs: number }>()
   private isClosed = false
 
   constructor(private readonly options: UnshownMailOptions) {
@@ -52,19 +57,19 @@ export class UnshownMail {
   }
 
   /**
-   * Resolves once an account may send a mail of so many bytes, as they are before compression. Rejects with
-   * BudgetExhaustedError after ten seconds, and with the signal's reason if it has to wait and that aborts first. Nobody
-   * waits while the views of some partition have stopped.
+   * Resolves once an account may send a mail of that many uncompressed bytes. Rejects with BudgetExhaustedError after ten
+   * seconds, or with the signal's reason if the signal aborts while waiting. Does not wait while the views of any partition
+   * have stopped.
    */
   async take(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
     const amount = bytes + MAIL_BYTES
-    // Some clients close the connection without reading the last answer: their mail is taken if it need not wait.
+    // Ignores the signal at first, because some clients disconnect without reading the last reply.
     const release = this.budget.tryTake(accountId, amount)
     if (release !== null) return release
     return this.haveViewsStopped() ? () => undefined : this.budget.take(accountId, amount, signal)
   }
 
-  /** Releases once the views show what stands at a position, or after a second. */
+  /** Calls `release` once the views show the record at a position, or after a second. */
   releaseWhenShown({ topic, partition, offset }: Position, release: Release): void {
     const mail = { offset, appendedAtMs: performance.now(), release }
     const waiting = this.appended.get(partition)
@@ -76,22 +81,22 @@ export class UnshownMail {
     void this.follow({ topic, partition, offset })
   }
 
-  /** From then on nothing looks at the views. */
+  /** Stops polling the views. */
   close(): void {
     this.isClosed = true
   }
 
-  /** Looks at a partition's views for as long as mail waits for them. */
+  /** Polls a partition's views while mail waits for them. */
   private async follow({ topic, partition }: Position): Promise<void> {
     for (let waiting = this.appended.get(partition) ?? []; waiting.length > 0;) {
-      await pause(LOOK_EVERY_MS, undefined, { ref: false })
+      await pause(POLL_EVERY_MS, undefined, { ref: false })
       if (this.isClosed) return
       const progress = await this.options.inboxes.progress({ topic, partition }).catch(() => null)
       const position = progress?.position ?? 0
       const nowMs = performance.now()
-      if (waiting.every(({ offset }) => offset < position)) this.behind.delete(partition)
-      else if (position > (this.behind.get(partition)?.position ?? -1)) {
-        this.behind.set(partition, { position, sinceMs: nowMs })
+      if (waiting.every(({ offset }) => offset < position)) this.lagging.delete(partition)
+      else if (position > (this.lagging.get(partition)?.position ?? -1)) {
+        this.lagging.set(partition, { position, sinceMs: nowMs })
       }
       const oldestMs = nowMs - MAX_UNSHOWN_MS
       const isOver = ({ offset, appendedAtMs }: Appended) => offset < position || appendedAtMs < oldestMs
@@ -104,52 +109,52 @@ export class UnshownMail {
 
   private haveViewsStopped(): boolean {
     const oldestMs = performance.now() - STOPPED_MS
-    return [...this.behind.values()].some(({ sinceMs }) => sinceMs < oldestMs)
+    return [...this.lagging.values()].some(({ sinceMs }) => sinceMs < oldestMs)
   }
 }
 
 /** Capacity of an inbox that is reserved for one mail. */
 export interface Reservation {
-  /** To be called once the mail is on the log: the inbox's row counts it once that shows the offset. */
+  /** Call this once the mail is on the log, at that offset. It counts until the inbox's row has reached the offset. */
   fill(offset: number): void
-  /** Gives the capacity back, unless it was filled. Harmless to repeat. */
+  /** Releases the capacity unless it was filled. Can be repeated. */
   release(): void
 }
 
-/** Mails that an inbox's row need not count yet: under way, or on the log at these offsets. */
+/** Mails that an inbox's row may not count yet: those being accepted, and those on the log at these offsets. */
 interface Uncounted {
-  underWay: number
+  inProgress: number
   offsets: Set<number>
 }
 
 const MAX_INBOXES = 10_000
-/** The views show a mail long before that, or mail is refused because they are behind. */
+/** Longer than the views take to show a mail: if they lag further behind, mail is refused. */
 const MAX_UNCOUNTED_MS = 60_000
 
 /**
- * Counts the mails that this process is accepting, or has on the log before the views show them, so that mails which
- * come close together fill an inbox exactly. Other processes' mails are not known here.
+ * Counts the mails of each inbox that this process is accepting, or has appended and the views don't show yet, so that
+ * concurrent mails fill an inbox exactly. It does not know the mails of other processes.
  */
 export class InboxCapacity {
   private readonly uncounted = new LRUCache<InboxId, Uncounted>({ max: MAX_INBOXES, ttl: MAX_UNCOUNTED_MS })
 
-  /** Null if the inbox is full. To be called as soon as the row has been read. */
+  /** Reserves capacity for one mail. Null if the inbox is full. Call this as soon as the row has been read. */
   reserve({ inbox, endOffset }: InboxRow): Reservation | null {
     if (inbox.state !== 'active') return null
     const { id, messageCount, maxMessages } = inbox
-    const uncounted = this.uncounted.get(id) ?? { underWay: 0, offsets: new Set() }
+    const uncounted = this.uncounted.get(id) ?? { inProgress: 0, offsets: new Set() }
     const { offsets } = uncounted
     for (const offset of offsets) {
       if (offset >= endOffset) break
       offsets.delete(offset)
     }
-    if (messageCount + uncounted.underWay + offsets.size >= maxMessages) return null
-    uncounted.underWay += 1
+    if (messageCount + uncounted.inProgress + offsets.size >= maxMessages) return null
+    uncounted.inProgress += 1
     this.uncounted.set(id, uncounted)
-    let isUnderWay = true
+    let isInProgress = true
     const release = () => {
-      if (isUnderWay) uncounted.underWay -= 1
-      isUnderWay = false
+      if (isInProgress) uncounted.inProgress -= 1
+      isInProgress = false
     }
     const fill = (offset: number) => {
       release()
