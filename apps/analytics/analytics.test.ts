@@ -123,7 +123,7 @@ describe('the sink of usage rows', () => {
     expect(await inEach()).toEqual(Array(4).fill({ requests: expected, refusals: expected }))
   }
 
-  it('counts every event once, including those from before its start, and continues there after a restart', async () => {
+  it('counts every event once, including earlier ones, and continues there after a restart', async () => {
     await append(events(100))
     const analytics = await start()
     await expectCount(100)

@@ -17,8 +17,8 @@ import { COUNTED_TOPICS, type CountedTopic } from './event-rows.js'
 import { TopicSink } from './topic-sink.js'
 
 /*
- * The analytics role consumes usage-events, inbox-events and webhook-events, and writes a row for each event to the usage
- * store, in large batches and effectively once. It emits no events.
+ * The analytics role consumes usage-events, inbox-events and webhook-events, and writes a row for each event to the
+ * usage store, in large batches and effectively once. It emits no events.
  */
 
 export interface AnalyticsOptions {

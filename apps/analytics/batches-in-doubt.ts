@@ -23,9 +23,9 @@ export interface BatchesInDoubtOptions {
 const LOOKUP_INTERVAL_MS = 250
 
 /**
- * Finds the start offsets of a topic's partitions, from the store and from the notes of the group's committed offsets. A
- * note whose range starts at the offset that the store has reached names a batch that may be written in part: that batch
- * is written again.
+ * Finds the start offsets of a topic's partitions, from the store and from the notes of the group's committed
+ * offsets. A note whose range starts at the offset that the store has reached names a batch that may be written in
+ * part: that batch is written again.
  */
 export class BatchesInDoubt {
   private readonly written: SharedRun<Map<number, number>>

@@ -25,8 +25,8 @@ export interface EventRows {
 }
 
 /**
- * How many event ids of each topic are remembered to drop duplicates. An appender that retries sends a record again before
- * later ones, so the copies of a record are less far apart. Mails are large, and few fit into a request.
+ * How many event ids of each topic are remembered to drop duplicates. An appender that retries sends a record again
+ * before later ones, so the copies of a record are less far apart. Mails are large, and few fit into a request.
  */
 const RECENT_IDS: Readonly<Record<CountedTopic, number>> = {
   'usage-events': 2_000,

@@ -24,7 +24,7 @@ export interface TopicSinkOptions extends BatchesInDoubtOptions {
 
 /** How long rows are buffered. Usage figures are at most a few seconds old. */
 const BUFFER_MS = 1_000
-/** This many buffered rows are written at once. */
+/** This many buffered rows are written without waiting longer. */
 const FLUSH_ROWS = 100_000
 /** With more buffered rows, no further batches are taken from the log. */
 const MAX_ROWS = 200_000
@@ -33,13 +33,13 @@ const RETRY = { firstMs: 100, mostMs: 5_000 }
 /**
  * Writes one topic's events to the usage store, effectively once.
  *
- * The store holds the offset that each partition is written to, and updates it after the rows. If a process dies while it
- * writes a batch, the batch is in doubt: the store may have some of its rows but not the new offset. So before a batch is
- * written, its ranges are committed as a note of the group's offsets, which only the current consumer of the partitions
- * can do. The next consumer finds the note whose range starts at the store's offset, and writes exactly the same ranges
- * again, even if other processes have some of the partitions by then. The deduplication token is computed from the ranges,
- * so the store drops the rows that it already has. A process that only seemed dead does no harm: it may finish the batch
- * of its note, but can't commit another note.
+ * The store holds the offset that each partition is written to, and updates it after the rows. If a process dies
+ * while it writes a batch, the batch is in doubt: the store may have some of its rows but not the new offset. So
+ * before a batch is written, its ranges are committed as a note of the group's offsets, which only the current
+ * consumer of the partitions can do. The next consumer finds the note whose range starts at the store's offset, and
+ * writes exactly the same ranges again, even if other processes have some of the partitions by then. The
+ * deduplication token is computed from the ranges, so the store drops the rows that it already has. A process that
+ * only seemed dead does no harm: it may finish the batch of its note, but can't commit another note.
  *
  * A store that was emptied or restored from an older copy has lower offsets, and is filled from there.
  */

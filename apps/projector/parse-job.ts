@@ -150,8 +150,8 @@ const SHARED_UP_TO_BYTES = 64 * 1024
 const URGENT_AFTER_MS = 100
 
 /**
- * Takes the mails of one job from the queue: small mails of all accounts in turn, or one large mail. `busy` is an account
- * that must leave a thread to others: of its mails only those are taken that need little CPU time.
+ * Takes the mails of one job from the queue: small mails of all accounts in turn, or one large mail. `busy` is an
+ * account that must leave a thread to others: of its mails only those are taken that need little CPU time.
  */
 export function takeJob(
   queue: FairQueue<PendingMail>,
@@ -215,7 +215,10 @@ export class FairQueue<Item> {
     this.count += 1
   }
 
-  /** Removes and returns the next item that may be taken; null if there is none. Its owner moves to the end of the queue. */
+  /**
+   * Removes and returns the next item that may be taken; null if there is none. Its owner moves to the end of the
+   * queue.
+   */
   take(mayTake: (item: Item, owner: string) => boolean): Item | null {
     for (const [owner, line] of this.lines) {
       const [item] = line

@@ -3,7 +3,8 @@ import type { AccountId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { WarningCode } from '#libs/mail/message.js'
 
 /*
- * A mail to parse: its task and result, what is shown if it can't be parsed completely, and how much CPU time it may take.
+ * A mail to parse: its task and result, what is shown if it can't be parsed completely, and how much CPU time it may
+ * take.
  */
 
 /** One mail for a parsing thread: sealed, with the key that opens it. */

@@ -25,8 +25,8 @@ const NICENESS = { usual: 5, urgent: 0 } as const
 export type ThreadKind = keyof typeof NICENESS
 
 /**
- * A thread that parses mails. It reports which mail it is parsing and how much CPU time that mail has taken, which general
- * thread pools don't, so that one mail can be abandoned without the others of its job.
+ * A thread that parses mails. It reports which mail it is parsing and how much CPU time that mail has taken, which
+ * general thread pools don't, so that one mail can be abandoned without the others of its job.
  */
 export class ParseThread {
   private readonly progress = new Float64Array(

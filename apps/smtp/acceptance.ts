@@ -65,12 +65,12 @@ export class Acceptance {
 
   /**
    * Resolves with the message ids, in the order of the recipients, once every record is durable, or with the refusal.
-   * Never rejects. Nothing is appended before every recipient has been checked: if some can't receive the mail any more,
-   * the sender must try again, and RCPT TO will refuse those.
+   * Never rejects. Nothing is appended before every recipient has been checked: if some can't receive the mail any
+   * more, the sender must try again, and RCPT TO will refuse those.
    *
-   * If only some records are durable at the deadline, the refusal is `partialAppend`. If it is not known whether the log
-   * has a record, it is `logUnavailable`. The sender's retry may then duplicate a mail, which is better than losing one
-   * (RFC 5321, section 6.1).
+   * If only some records are durable at the deadline, the refusal is `partialAppend`. If it is not known whether the
+   * log has a record, it is `logUnavailable`. The sender's retry may then duplicate a mail, which is better than
+   * losing one (RFC 5321, section 6.1).
    */
   accept(mail: IncomingMail): Promise<MessageId[] | Refusal> {
     const accepting = this.outcomeOf(mail).catch((error: unknown) => {

@@ -17,7 +17,10 @@ export interface AuthenticatorOptions {
   onExhausted: () => void
   /** The timeout of DNS for one mail. Queries without an answer by then are temporary errors. */
   dnsMs?: number
-  /** The timeout of one mail. After its DNS timeout only computing is left, so a longer time means that the thread hangs. */
+  /**
+   * The timeout of one mail. After its DNS timeout only computing is left, so a longer time means that the thread
+   * hangs.
+   */
   withinMs?: number
 }
 
@@ -96,8 +99,8 @@ class Lane {
   }
 
   /**
-   * Waits for the turn of the remote address, and verifies a mail. Resolves with `thread-lost` if the thread was replaced
-   * meanwhile, because of this mail or another one. Rejects with BudgetExhaustedError.
+   * Waits for the turn of the remote address, and verifies a mail. Resolves with `thread-lost` if the thread was
+   * replaced meanwhile, because of this mail or another one. Rejects with BudgetExhaustedError.
    */
   async run(task: Omit<AuthenticateTask, 'withinMs'>): Promise<Authentication | 'thread-lost'> {
     const bytes = Math.max(task.raw.length, this.size.bytes / this.size.concurrency)

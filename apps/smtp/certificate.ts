@@ -51,9 +51,9 @@ export async function loadCertificate(options: CertificateOptions): Promise<Serv
 }
 
 /**
- * Loads the certificate that the local authority signed for every name and address of this server. Both are stored, and
- * issued again if they are missing, about to expire, or lack a name. If a start is killed midway, the next one completes
- * its files.
+ * Loads the certificate that the local authority signed for every name and address of this server. Both are stored,
+ * and issued again if they are missing, about to expire, or lack a name. If a start is killed midway, the next one
+ * completes its files.
  */
 async function loadSelfSigned({ settings, folder, now }: CertificateOptions): Promise<ServerCertificate> {
   // Imported here, because the module is needed only for self-signed certificates.

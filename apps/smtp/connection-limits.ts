@@ -34,9 +34,9 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts a connection for its remote address until `leave` is called. Refuses it if the address has too many, has opened
-   * too many within a minute, or all slots are taken. `giveUp` is called when another address needs the slot, and returns
-   * whether the connection was closed.
+   * Counts a connection for its remote address until `leave` is called. Refuses it if the address has too many, has
+   * opened too many within a minute, or all slots are taken. `giveUp` is called when another address needs the slot,
+   * and returns whether the connection was closed.
    */
   admit(address: string, giveUp: () => boolean): { host: RemoteHost; leave: () => void } | Refusal {
     const group = addressGroup(address)

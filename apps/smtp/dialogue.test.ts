@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterEach(() => Dialogue.closeAll())
 afterAll(() => room.close())
 
-/** `ADDRESS` stands for an active inbox. */
+/** `ADDRESS` is replaced by the address of an active inbox. */
 const TABLE: { name: string; steps: { send: string; expect: RegExp }[] }[] = [
   {
     name: 'a mail, and commands after it',

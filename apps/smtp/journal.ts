@@ -118,8 +118,8 @@ interface AcceptedCopy {
 }
 
 /**
- * Records usage events for mails to known inboxes. A mail counts for the key that its sender authenticated with if it is
- * of the inbox's account and environment, otherwise for the key that created the inbox.
+ * Records usage events for mails to known inboxes. A mail counts for the key that its sender authenticated with if it
+ * is of the inbox's account and environment, otherwise for the key that created the inbox.
  */
 export class MailUsage {
   constructor(

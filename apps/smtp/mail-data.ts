@@ -19,8 +19,8 @@ const LARGE_BYTES = 64 * 1024
 const NOTHING = Buffer.alloc(0)
 
 /**
- * The state before the next byte. `dot`: after a dot at the start of a line; `dot-cr`: after such a dot and a CR, so that
- * an LF ends the mail.
+ * The state before the next byte. `dot`: after a dot at the start of a line; `dot-cr`: after such a dot and a CR, so
+ * that an LF ends the mail.
  */
 type LineState = 'line-start' | 'dot' | 'dot-cr' | 'text' | 'cr'
 
@@ -34,9 +34,9 @@ export interface MailLimits {
 export type MailState = 'whole' | 'too-large' | 'memory-full' | 'bare-line-break'
 
 /**
- * Reads the content after DATA up to its end, which is CRLF.CRLF and nothing else (RFC 5321, section 4.1.1.4). It removes
- * stuffed dots (section 4.5.2) and adds nothing. A CR or LF that is not part of a CRLF (section 2.3.8) does not end the
- * mail, and the mail is refused for it. A mail that is dropped is still read to its end.
+ * Reads the content after DATA up to its end, which is CRLF.CRLF and nothing else (RFC 5321, section 4.1.1.4). It
+ * removes stuffed dots (section 4.5.2) and adds nothing. A CR or LF that is not part of a CRLF (section 2.3.8) does
+ * not end the mail, and the mail is refused for it. A mail that is dropped is still read to its end.
  *
  * The budget counts the allocated bytes until `release`.
  */

@@ -133,8 +133,8 @@ const PARAMETERS: ReadonlyMap<string, RegExp> = new Map([
 ])
 
 /**
- * Parses the parameters of MAIL FROM, each at most once. A parameter of an extension that is not offered is refused with
- * 555 (RFC 5321, section 4.1.1.11), because the mail would not be handled as the client requests.
+ * Parses the parameters of MAIL FROM, each at most once. A parameter of an extension that is not offered is refused
+ * with 555 (RFC 5321, section 4.1.1.11), because the mail would not be handled as the client requests.
  */
 export function readMailParameters(
   texts: readonly string[],

@@ -86,8 +86,8 @@ function readV2(bytes: Buffer): ProxyHeader {
 
 /**
  * Reads the header of the PROXY protocol from a new socket, and leaves the bytes after it unread. Resolves with the
- * source, with 'late' if the header has not arrived in time, or with 'malformed', which includes a socket that ends before
- * the header. Never rejects.
+ * source, with 'late' if the header has not arrived in time, or with 'malformed', which includes a socket that ends
+ * before the header. Never rejects.
  */
 export function readProxySource(
   socket: Socket,

@@ -20,8 +20,8 @@ const REFUSED_LINGER_MS = 1_000
 const SWEEP_MS = 1_000
 
 /**
- * Listens on the SMTP ports and creates a Session for each connection. Of smtp-server it uses only the listening and the
- * TLS context.
+ * Listens on the SMTP ports and creates a Session for each connection. Of smtp-server it uses only the listening and
+ * the TLS context.
  */
 export class EdgeServer extends SMTPServer {
   /** The second port, with implicit TLS (RFC 8314, section 3.3). */

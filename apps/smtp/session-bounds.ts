@@ -94,8 +94,8 @@ export class SessionGuesses {
   }
 
   /**
-   * Counts an unknown recipient. Returns the milliseconds by which to delay the reply, or null to close the session. There
-   * is no delay for the first tenth of the allowance; then it grows up to the maximum at half of the allowance.
+   * Counts an unknown recipient. Returns the milliseconds by which to delay the reply, or null to close the session.
+   * There is no delay for the first tenth of the allowance; then it grows up to the maximum at half of the allowance.
    */
   guessed(): number | null {
     const { smtpMaxUnknownRecipients: max, smtpUnknownRecipientDelayMs: maxDelayMs } = this.all.settings

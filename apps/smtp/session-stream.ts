@@ -51,9 +51,9 @@ export interface StreamEvents {
 /**
  * The socket of a session: lines and the data of mails come in, replies go out.
  *
- * A line is passed on once the previous one is answered, so pipelined commands (RFC 2920) wait. While they wait, and while
- * the client does not read its replies, nothing more is read. Replies of one turn of the event loop are sent together. An
- * incomplete line at the end of the connection is ignored.
+ * A line is passed on once the previous one is answered, so pipelined commands (RFC 2920) wait. While they wait, and
+ * while the client does not read its replies, nothing more is read. Replies of one turn of the event loop are sent
+ * together. An incomplete line at the end of the connection is ignored.
  */
 export class SessionStream {
   /** When bytes last arrived, on the clock of `performance.now()`. */
@@ -102,9 +102,9 @@ export class SessionStream {
   }
 
   /**
-   * Ends the connection after the last reply, or at once during a TLS handshake. What the client still sends is read and
-   * discarded, because unread data would reset the connection before the client has read the reply. Sets `destroyAtMs`,
-   * for a client that does not close its side.
+   * Ends the connection after the last reply, or at once during a TLS handshake. What the client still sends is read
+   * and discarded, because unread data would reset the connection before the client has read the reply. Sets
+   * `destroyAtMs`, for a client that does not close its side.
    */
   close(lingerMs: number): void {
     this.destroyAtMs = Math.min(this.destroyAtMs, performance.now() + lingerMs)
@@ -135,7 +135,7 @@ export class SessionStream {
     // The TLS socket reports the same errors.
     socket.on('error', () => undefined)
     const secure = new TLSSocket(socket, { isServer: true, secureContext })
-    // From now on only the TLS socket may be destroyed: destroying the inner one during a handshake crashes the process.
+    // Destroy only the TLS socket from now on: destroying the inner one during a handshake crashes the process.
     this.socket = secure
     this.handshakeSinceMs = performance.now()
     const fail = (error: Error) => {

@@ -41,8 +41,8 @@ const LINGER_MS = 5_000
 const GIVEN_UP_LINGER_MS = 1_000
 
 /**
- * One SMTP session (RFC 5321): greets, answers commands in order, and closes. Everything that a client may do has a limit
- * in number and in time.
+ * One SMTP session (RFC 5321): greets, answers commands in order, and closes. Everything that a client may do has a
+ * limit in number and in time.
  */
 export class Session implements StreamEvents, MailSession {
   readonly id = randomUUID()
@@ -106,7 +106,7 @@ export class Session implements StreamEvents, MailSession {
     return this.refusalOf(name, line) ?? this.execute(name, line)
   }
 
-  /** Why a command is not allowed now, whatever its arguments; null if it is allowed. */
+  /** Why a command is not allowed now, regardless of its arguments; null if it is allowed. */
   private refusalOf(name: string, line: string): Refusal | null {
     const { smtpRequireTls, smtpTls } = this.context.settings
     // BDAT is followed by content (RFC 3030), which must not be read as commands.
@@ -133,11 +133,11 @@ export class Session implements StreamEvents, MailSession {
       case 'AUTH':
         return this.auth.begin(line)
       case 'MAIL':
-        return this.transaction.begin(line)
+        return this.transaction.mailFrom(line)
       case 'RCPT':
-        return this.transaction.add(line)
+        return this.transaction.rcptTo(line)
       case 'DATA':
-        return this.receive()
+        return this.startData()
       case 'RSET':
         this.transaction.reset()
         return REPLIES.flushed
@@ -191,8 +191,8 @@ export class Session implements StreamEvents, MailSession {
     this.context.journal.refused(this, 'handshake-failed', null)
   }
 
-  private receive(): Answer {
-    const data = this.transaction.receive()
+  private startData(): Answer {
+    const data = this.transaction.startData()
     if (data instanceof Refusal) return data
     this.stream.receive(data)
     return REPLIES.startMail

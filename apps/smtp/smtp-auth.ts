@@ -19,8 +19,8 @@ export interface SenderKey {
 }
 
 /**
- * The user of a session: the hash of an API key, or 'anyone' if credentials are accepted unchecked. Credentials are never
- * kept.
+ * The user of a session: the hash of an API key, or 'anyone' if credentials are accepted unchecked. Credentials are
+ * never kept.
  */
 export type AuthenticatedUser = { secretHash: string } | 'anyone'
 
@@ -70,8 +70,8 @@ export class SmtpAuth {
   }
 
   /**
-   * The key that mail of a session is attributed to; null if the session has none, or it was revoked. Looked up for each
-   * mail, so that revoking a key takes effect in open sessions. Never rejects.
+   * The key that mail of a session is attributed to; null if the session has none, or it was revoked. Looked up for
+   * each mail, so that revoking a key takes effect in open sessions. Never rejects.
    */
   senderKey(user: AuthenticatedUser | null): Promise<SenderKey | Refusal | null> | null {
     return user === null || user === 'anyone' ? null : this.keyInForce(user.secretHash)

@@ -36,7 +36,10 @@ export interface SmtpEdge {
   port: number
   /** The port with implicit TLS; null if there is none. */
   tlsPort: number | null
-  /** PEM file of the authority that clients must trust for TLS; null if TLS is off or the certificate is the operator's. */
+  /**
+   * PEM file of the authority that clients must trust for TLS; null if TLS is off or the certificate is the
+   * operator's.
+   */
   caFile: string | null
   /**
    * Accepts no new connections, closes idle ones with 421, and lets mails in progress finish. Resolves once all
@@ -66,10 +69,10 @@ const UNSHOWN_DIVISOR = 4
  * The SMTP edge: accepts mail for active inboxes and appends it to the log.
  *
  * It speaks SMTP (RFC 5321) with PIPELINING, SIZE, 8BITMIME, SMTPUTF8, ENHANCEDSTATUSCODES, and, depending on the
- * settings, STARTTLS, implicit TLS on a second port, and AUTH. MAIL FROM is refused while the views are too far behind
- * or memory is full. RCPT TO is looked up in the views. The mail is read within its limits, its sender is verified if
- * that is enabled, and for each recipient the mail is sealed with the inbox's key and appended as a MessageReceived. 250
- * is sent once these events are durable. Each mail is also logged and counted.
+ * settings, STARTTLS, implicit TLS on a second port, and AUTH. MAIL FROM is refused while the views are too far
+ * behind or memory is full. RCPT TO is looked up in the views. The mail is read within its limits, its sender is
+ * verified if that is enabled, and for each recipient the mail is sealed with the inbox's key and appended as a
+ * MessageReceived. 250 is sent once these events are durable. Each mail is also logged and counted.
  *
  * Resolves once it listens. Rejects with the name of the setting if it can't listen or use the certificate.
  */

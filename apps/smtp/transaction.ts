@@ -62,8 +62,8 @@ interface CurrentMail {
 const MAX_COPIES = 10
 
 /**
- * The mail transactions of a session, in sequence (RFC 5321, section 3.3): the envelope from MAIL FROM and RCPT TO, then
- * the content from DATA to its reply.
+ * The mail transactions of a session, in sequence (RFC 5321, section 3.3): the envelope from MAIL FROM and RCPT TO,
+ * then the content from DATA to its reply.
  */
 export class Transaction {
   private sender: Sender | null = null
@@ -97,8 +97,7 @@ export class Transaction {
     this.copies.clear()
   }
 
-  /** MAIL FROM. */
-  begin(command: string): MaybePromise<Answer> {
+  mailFrom(command: string): MaybePromise<Answer> {
     const read = readPathCommand(command)
     if (read === null) return REFUSALS.wrongSender
     if (this.sender !== null) return REFUSALS.nestedMail
@@ -121,8 +120,7 @@ export class Transaction {
     })
   }
 
-  /** RCPT TO. */
-  add(command: string): MaybePromise<Answer> {
+  rcptTo(command: string): MaybePromise<Answer> {
     const read = readPathCommand(command)
     if (read === null || read.path.address === '') return REFUSALS.wrongRecipient
     const { sender } = this
@@ -151,7 +149,7 @@ export class Transaction {
   }
 
   /** DATA. Returns the buffer for the mail's bytes, or a refusal. */
-  receive(): MailData | Refusal {
+  startData(): MailData | Refusal {
     if (this.byMailbox.size + this.discarded.size === 0) return REFUSALS.needsRecipient
     const { peer, helo, remoteAddress, tls } = this.session
     const { sender, context } = this
@@ -183,8 +181,8 @@ export class Transaction {
   }
 
   /**
-   * Call this when the connection has closed. Returns whether a mail was being received. A complete mail is still accepted
-   * if it does not have to wait.
+   * Call this when the connection has closed. Returns whether a mail was being received. A complete mail is still
+   * accepted if it does not have to wait.
    */
   abandon(): boolean {
     if (this.mail === null) return false

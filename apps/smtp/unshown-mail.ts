@@ -20,8 +20,8 @@ export interface UnshownMailOptions {
 }
 
 /**
- * The budget of one account. The views of a partition are updated record by record, about 100 MiB or a few thousand mails
- * per second, so this much mail delays the events of other accounts by a few dozen milliseconds.
+ * The budget of one account. The views of a partition are updated record by record, about 100 MiB or a few thousand
+ * mails per second, so this much mail delays the events of other accounts by a few dozen milliseconds.
  */
 const MAX_ACCOUNT_BYTES = 4 * 1024 * 1024
 /** Added to the bytes of each mail, so that the number of small mails is bounded. */
@@ -40,8 +40,9 @@ interface Appended {
 }
 
 /**
- * A budget of mail that the views don't show yet, for each account. A mail counts from before it is sealed until the views
- * show it. An account that sends faster than the views are updated must wait, so that it does not delay other accounts.
+ * A budget of mail that the views don't show yet, for each account. A mail counts from before it is sealed until the
+ * views show it. An account that sends faster than the views are updated must wait, so that it does not delay other
+ * accounts.
  */
 export class UnshownMail {
   private readonly budget: Budget
@@ -57,9 +58,9 @@ export class UnshownMail {
   }
 
   /**
-   * Resolves once an account may send a mail of that many uncompressed bytes. Rejects with BudgetExhaustedError after ten
-   * seconds, or with the signal's reason if the signal aborts while waiting. Does not wait while the views of any partition
-   * have stopped.
+   * Resolves once an account may send a mail of that many uncompressed bytes. Rejects with BudgetExhaustedError after
+   * ten seconds, or with the signal's reason if the signal aborts while waiting. Does not wait while the views of any
+   * partition have stopped.
    */
   async take(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
     const amount = bytes + MAIL_BYTES

@@ -135,8 +135,8 @@ interface Circuit {
 }
 
 /**
- * Circuit breakers: the endpoint of a webhook that keeps failing gets one attempt at a time, with growing pauses, so that
- * it takes no slots from others. Each process keeps its own circuits, in memory.
+ * Circuit breakers: the endpoint of a webhook that keeps failing gets one attempt at a time, with growing pauses, so
+ * that it takes no slots from others. Each process keeps its own circuits, in memory.
  */
 export class Circuits {
   private readonly circuits = new LRUCache<WebhookId, Circuit>({ max: MAX_CIRCUITS })

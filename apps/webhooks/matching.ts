@@ -177,9 +177,9 @@ export function isOriginalDelivery({ id, webhookId, notification }: Delivery): b
 }
 
 /**
- * The id of the replay that delivers to a new webhook the messages that its inboxes hold. Computed from the webhook's id,
- * so that a repeated request has the same id. It has the webhook's timestamp (RFC 9562, section 5.7), and so sorts before
- * all later replays.
+ * The id of the replay that delivers to a new webhook the messages that its inboxes hold. Computed from the webhook's
+ * id, so that a repeated request has the same id. It has the webhook's timestamp (RFC 9562, section 5.7), and so
+ * sorts before all later replays.
  */
 export function firstReplayIdOf(webhookId: WebhookId): ReplayId {
   const time = bytesOf(webhookId).subarray(0, TIME_BYTES)

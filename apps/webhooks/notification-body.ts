@@ -136,9 +136,9 @@ function sampleOf(id: Delivery['id'], receivedAt: Date): OpenedMessage {
     remoteAddress: '192.0.2.1',
     tls: null,
   }
-  const nobody = { cc: [], replyTo: [], links: [], attachments: [], headers: [], warnings: [] }
+  const emptyLists = { cc: [], replyTo: [], links: [], attachments: [], headers: [], warnings: [] }
   const mail: ParsedMail = {
-    ...nobody,
+    ...emptyLists,
     ...{ subject: 'A sample', sender, recipient, envelope, text, html: null, htmlText: null },
     from: [{ name: 'Sender', address: sender }],
     to: [{ name: null, address: recipient }],

@@ -32,8 +32,8 @@ const WHILE_DISABLED_MS = 5_000
 const AFTER_ERROR_MS = 1_000
 
 /**
- * Requests the deliveries of replays in steps, one replay after the other. If a process is killed within a step, the step
- * is repeated with the same delivery ids.
+ * Requests the deliveries of replays in steps, one replay after the other. If a process is killed within a step, the
+ * step is repeated with the same delivery ids.
  */
 export class ReplayRunner {
   constructor(private readonly options: ReplayRunnerOptions) {}

@@ -77,7 +77,9 @@ const READY_WHILE_CATCHING_UP: ReadonlySet<string> = new Set([
   'analytics',
 ])
 
-/** Whether a started process can serve its role: the log and the views respond, and are complete if the role needs it. */
+/**
+ * Whether a started process can serve its role: the log and the views respond, and are complete if the role needs it.
+ */
 export async function measureReadiness(
   role: string,
   { log, inboxes }: Pick<Engine, 'log' | 'inboxes'>,

@@ -52,7 +52,9 @@ export class RoleConsumers {
     })
   }
 
-  /** Resolves once every consumer has its start offsets. If it rejects, call it again to start the missing consumers. */
+  /**
+   * Resolves once every consumer has its start offsets. If it rejects, call it again to start the missing consumers.
+   */
   async start(topics: readonly SourceTopic[], handle: ConsumerSpec['handle']): Promise<void> {
     const { log, group, logger, registry: _, ...spec } = this.options
     for (const topic of topics) {

@@ -12,8 +12,8 @@ export interface ConnectorOptions {
   /** Null for the system's servers. */
   dnsServers: readonly string[] | null
   /**
-   * Whether names are resolved by the operating system, with its hosts file and search domains. That uses the few threads
-   * of libuv's pool, which slow lookups can exhaust.
+   * Whether names are resolved by the operating system, with its hosts file and search domains. That uses the few
+   * threads of libuv's pool, which slow lookups can exhaust.
    */
   usesSystemResolver: boolean
   lookupMs: number
@@ -32,9 +32,9 @@ const MAX_ADDRESSES = 8
 const NO_ADDRESS = /^(ENOTFOUND|ENODATA|EBADNAME)$/
 
 /**
- * Opens connections for requests. It resolves a name once, checks the addresses, and connects to those, because a second
- * lookup could return others. The check does not rely on the `lookup` option of `connect`, which Node does not call if
- * the host is an IP address.
+ * Opens connections for requests. It resolves a name once, checks the addresses, and connects to those, because a
+ * second lookup could return others. The check does not rely on the `lookup` option of `connect`, which Node does not
+ * call if the host is an IP address.
  */
 export class Connector {
   private readonly dns: DnsLookUps

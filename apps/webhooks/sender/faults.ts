@@ -1,8 +1,8 @@
 import { errors } from 'undici'
 
 /*
- * The outcomes of attempts, and the errors of Node and undici translated for the owner of the endpoint: their own messages
- * contain addresses.
+ * The outcomes of attempts, and the errors of Node and undici translated for the owner of the endpoint: their own
+ * messages contain addresses.
  */
 
 const CONNECTING: Readonly<Record<string, string>> = {

@@ -81,8 +81,8 @@ export class WebhookSender {
 
   /**
    * Makes one attempt, signed with the current time, and resolves with its outcome within the timeout. If a reused
-   * connection was closed before the response, the request is sent once more on a new one. Rejects only for a mistake of
-   * the caller: the sender is closed, or there is no secret.
+   * connection was closed before the response, the request is sent once more on a new one. Rejects only for a mistake
+   * of the caller: the sender is closed, or there is no secret.
    */
   async post(post: Post): Promise<AttemptOutcome> {
     if (this.isClosed) throw new Error('the webhook sender is closed')
