@@ -106,8 +106,7 @@ export class Authenticator {
   ) {}
 
   /**
-   * Throws a 401 if a path under /v1, known or not, comes without a valid key. A wait or a stream authenticates again
-   * while it is open: the key's current scopes then apply, and the request keeps the inbox that it is about.
+   * Throws a 401 if a request to a path under /v1, known or not, has no valid key.
    */
   async authenticate(request: FastifyRequest): Promise<void> {
     const route = request.routeOptions.url ?? pathOf(request)
@@ -115,6 +114,15 @@ export class Authenticator {
     const caller = await this.callerOf(request)
     const principal: Principal = { ...caller, subject: principalOf(request)?.subject ?? null }
     Object.assign(request, { [PRINCIPAL]: principal })
+  }
+
+  /**
+   * Authenticates the request of a wait or a stream again while it is open. The key's current scopes then apply, and the
+   * request keeps the inbox that it is about. Throws a 401 or 403 if the key may no longer make the request.
+   */
+  async authenticateAgain(request: FastifyRequest, scopes: readonly Scope[]): Promise<void> {
+    await this.authenticate(request)
+    requireAllowed(request, scopes)
   }
 
   private async callerOf(request: FastifyRequest): Promise<Omit<Principal, 'subject'>> {
@@ -239,7 +247,7 @@ export class ScopeGuard implements CanActivate {
 }
 
 /** Throws the 403 of a caller whose plan has no API access, or whose key has none of the scopes. */
-export function requireAllowed(request: FastifyRequest, wanted: readonly Scope[]): void {
+function requireAllowed(request: FastifyRequest, wanted: readonly Scope[]): void {
   const principal = callerOf(request)
   const { plan } = principal
   if (!plan.hasApiAccess) {

@@ -1,11 +1,12 @@
-import { Body, Controller, Get, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Body, Controller, Get, Param, Patch, Post, Query, Res } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { SCOPES } from '#libs/domain/account/access.js'
 import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
-import { Describe } from '../openapi/describe.js'
+import { Describe, Tag } from '../openapi/describe.js'
 import { KeyWithSecret, newKeyJson } from '../keys/key-schemas.js'
 import { IssueKey } from '../keys/key-requests.dto.js'
 import { Keys } from '../keys/keys.service.js'
@@ -15,6 +16,7 @@ import { Accounts } from './accounts.service.js'
 
 /** All accounts, for operators of the installation, and the own account of every key. */
 @Controller('v1')
+@Tag('Accounts')
 export class AccountsController {
   constructor(
     private readonly accounts: Accounts,
@@ -25,7 +27,6 @@ export class AccountsController {
   @NeedsScope('operator')
   @Describe({
     id: 'openAccount',
-    tag: 'Accounts',
     summary: 'Open an account',
     description: 'With a plan that has API access, it gets its first key, with the scope `admin`.',
     answer: { description: 'The account.', schema: AccountWithKey, headers: ['Location'] },
@@ -37,24 +38,18 @@ export class AccountsController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const opened = await this.accounts.open(principal, body, minting)
-    void reply.header('location', `/v1/accounts/${opened.account.id}`)
-    return accountWithKeyJson(opened)
+    return withLocation(reply, '/v1/accounts', accountWithKeyJson(opened))
   }
 
   @Get('accounts')
   @NeedsScope('operator')
   @Describe({
     id: 'listAccounts',
-    tag: 'Accounts',
     summary: 'List accounts',
     answer: { description: 'A page of them.', schema: Type.Array(Account), headers: ['Link'] },
   })
-  async list(
-    @Query() query: ListPage,
-    @Req() request: FastifyRequest,
-    @Res({ passthrough: true }) reply: FastifyReply,
-  ) {
-    const page = await pageOf('acc', query, { request, reply }, (asked) => this.accounts.list(asked))
+  async list(@Query() query: ListPage, @Res({ passthrough: true }) reply: FastifyReply) {
+    const page = await pageOf('acc', query, reply, (asked) => this.accounts.list(asked))
     const facts = await Promise.all(page.map((account) => this.accounts.factsOf(account)))
     return facts.map(accountJson)
   }
@@ -63,7 +58,6 @@ export class AccountsController {
   @NeedsScope('operator')
   @Describe({
     id: 'getAccount',
-    tag: 'Accounts',
     summary: 'Read an account',
     answer: { description: 'The account.', schema: Account },
   })
@@ -75,7 +69,6 @@ export class AccountsController {
   @NeedsScope('operator')
   @Describe({
     id: 'changeAccount',
-    tag: 'Accounts',
     summary: "Change an account's plan or limits",
     description: 'An account that then has API access but no key with the scope `admin` gets one.',
     answer: { description: 'The account.', schema: AccountWithKey },
@@ -93,7 +86,6 @@ export class AccountsController {
   @NeedsScope('operator')
   @Describe({
     id: 'issueAccountKey',
-    tag: 'Accounts',
     summary: 'Issue a key for an account',
     description: 'For an account that has lost its keys, for example.',
     answer: { description: 'The key, with its secret.', schema: KeyWithSecret, headers: ['Location'] },
@@ -106,15 +98,13 @@ export class AccountsController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const issued = await this.keys.issue(principal, accountId, body, minting)
-    void reply.header('location', `/v1/keys/${issued.key.id}`)
-    return newKeyJson(issued)
+    return withLocation(reply, '/v1/keys', newKeyJson(issued))
   }
 
   @Get('account')
   @NeedsScope(...SCOPES)
   @Describe({
     id: 'getOwnAccount',
-    tag: 'Accounts',
     summary: "Read the key's own account",
     answer: { description: 'The account.', schema: Account },
   })

@@ -6,10 +6,10 @@ import type { Scope } from '#libs/domain/account/access.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
 import { Doorbell } from '#libs/ports/signals/signals.js'
-import { Authenticator, type Principal, Caller, requireAllowed, NeedsScope } from '../access/authenticator.js'
+import { Authenticator, type Principal, Caller, NeedsScope } from '../access/authenticator.js'
 import { note } from '../http/access-log.js'
 import { familyOf, readMessageCursor } from '../http/list-pages.js'
-import { Describe, Says } from '../openapi/describe.js'
+import { Describe, Says, Tag } from '../openapi/describe.js'
 import { Produces } from '../http/contract-pipe.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
@@ -37,6 +37,7 @@ class Listen {
 
 /** An inbox's events, as they happen. Both families of paths come here. */
 @Controller(['v1/inboxes/:inboxId/events', 'v1/emails/:inboxId/events'])
+@Tag('Messages')
 export class EventsController {
   constructor(
     private readonly views: Views,
@@ -51,7 +52,6 @@ export class EventsController {
   @Produces(MEDIA_TYPE)
   @Describe({
     id: 'streamInboxEvents',
-    tag: 'Messages',
     summary: "Stream an inbox's events",
     description:
       'Server-sent events, as they happen. Each has as `event` the name of what happened (`message.received`, ' +
@@ -89,10 +89,7 @@ export class EventsController {
         void reply.send(Readable.from([]))
         return
       }
-      const authenticate = async () => {
-        await this.authenticator.authenticate(request)
-        requireAllowed(request, LISTENERS)
-      }
+      const authenticate = () => this.authenticator.authenticateAgain(request, LISTENERS)
       const listening = { inbox, from, family: familyOf(request), bell, authenticate }
       const stream = new EventStream(
         (signal) => this.feed.chunks(listening, signal),

@@ -1,11 +1,11 @@
-import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Controller, Get, Param, Query, Res } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { EVENT_NAMES } from '#libs/mail/json/message-json.js'
 import type { HistoryEntry } from '#libs/ports/read-model/views.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
-import { Describe, Count, Digest, IdOf, OrNull, Time } from '../openapi/describe.js'
+import { Describe, Count, Digest, IdOf, OrNull, Time, Tag } from '../openapi/describe.js'
 import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
@@ -75,6 +75,7 @@ class ListHistory {
 
 /** The history of an inbox, also after its end. Both families of paths come here. */
 @Controller(['v1/inboxes/:inboxId/history', 'v1/emails/:inboxId/history'])
+@Tag('Inboxes')
 export class HistoryController {
   constructor(
     private readonly views: Views,
@@ -85,7 +86,6 @@ export class HistoryController {
   @NeedsScope('audit', 'inboxes', 'read')
   @Describe({
     id: 'listInboxHistory',
-    tag: 'Inboxes',
     summary: "List an inbox's history",
     description:
       'Every event of the inbox, oldest first by default, without content. Available after the inbox has ended.',
@@ -95,11 +95,10 @@ export class HistoryController {
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Query() query: ListHistory,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { id } = (await this.inboxes.find(principal, inboxId)).inbox
-    const page = await offsetPageOf(id, query, { request, reply }, (range) =>
+    const page = await offsetPageOf(id, query, reply, (range) =>
       this.views.readComplete(id, () => this.views.inboxes.history({ inboxId: id, ...range })),
     )
     const partition = this.views.partitionOf(id)

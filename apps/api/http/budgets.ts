@@ -74,15 +74,16 @@ export class RequestBudgets {
    * Takes memory for an answer, which is given back once the answer has been sent or its connection has closed. Throws
    * BudgetExhaustedError.
    */
-  async holdAnswer(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
-    if (bytes > LARGE_BYTES) await hold(this.answers, callerOf(request).accountId, bytes, reply)
+  async holdAnswer(reply: FastifyReply, bytes: number): Promise<void> {
+    if (bytes > LARGE_BYTES) await hold(this.answers, callerOf(reply.request).accountId, bytes, reply)
   }
 
   /**
    * Takes memory for the body of a request, which is given back once the answer has been sent or the connection has
    * closed. Throws BudgetExhaustedError.
    */
-  async holdBody(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
+  async holdBody(reply: FastifyReply, bytes: number): Promise<void> {
+    const { request } = reply
     const { remoteAddress } = request.raw.socket
     const owner = principalOf(request)?.accountId ?? addressGroup(plainAddress(remoteAddress))
     await hold(this.bodies, owner, bytes, reply)

@@ -37,13 +37,15 @@ export function Repeatable(): PropertyDecorator {
   return Transform(({ value }: { value: unknown }) => (typeof value === 'string' ? [value] : value))
 }
 
-/** A rule of class-validator. In its message `$property` stands for the property's name. */
+/** A rule of class-validator. In its message, `$property` is replaced with the property's name. */
 export function Rule(
   name: string,
   validate: (value: unknown) => boolean,
-  message: string,
+  message: string | ((value: unknown) => string),
 ): PropertyDecorator {
-  return ValidateBy({ name, validator: { validate, defaultMessage: () => message } })
+  const defaultMessage = (rule?: { value: unknown }) =>
+    typeof message === 'string' ? message : message(rule?.value)
+  return ValidateBy({ name, validator: { validate, defaultMessage } })
 }
 
 /** A property that may be left out. Null, which IsOptional lets pass, is checked by its rules. */

@@ -19,6 +19,16 @@ export function setSafeHeaders(reply: FastifyReply): void {
     if (!reply.hasHeader(name)) void reply.header(name, value)
 }
 
+/** Sets `Location` to a resource of a collection (RFC 9110, section 10.2.2). Returns the resource. */
+export function withLocation<Resource extends { id: string }>(
+  reply: FastifyReply,
+  collection: string,
+  resource: Resource,
+): Resource {
+  void reply.header('location', `${collection}/${resource.id}`)
+  return resource
+}
+
 const COUNT = { type: 'integer', minimum: 0 }
 
 /** The headers of answers, as the OpenAPI document describes them. */

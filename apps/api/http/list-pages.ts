@@ -50,11 +50,6 @@ interface OffsetRange {
   limit: number
 }
 
-interface Exchange {
-  request: FastifyRequest
-  reply: FastifyReply
-}
-
 /**
  * One page of a list by ids, with `Link` to the next one if there is more. A cursor is the id that the page continues
  * after. Throws invalid-request if the cursor is not one.
@@ -62,7 +57,7 @@ interface Exchange {
 export async function pageOf<Prefix extends string, Item extends { id: Id<Prefix> }>(
   prefix: Prefix,
   { limit, order, cursor }: ListPage,
-  exchange: Exchange,
+  reply: FastifyReply,
   look: (query: ListQuery<Id<Prefix>>) => Promise<Item[]>,
 ): Promise<Item[]> {
   const after = cursor === undefined ? null : Buffer.from(cursor, 'base64url').toString()
@@ -70,7 +65,7 @@ export async function pageOf<Prefix extends string, Item extends { id: Id<Prefix
     throw invalid({ detail: 'the cursor is not from this list', parameter: 'cursor' })
   }
   const found = await look({ order, after, limit: limit + 1 })
-  return firstOf(found, limit, exchange, ({ id }) => Buffer.from(id).toString('base64url'))
+  return firstOf(found, limit, reply, ({ id }) => Buffer.from(id).toString('base64url'))
 }
 
 /**
@@ -80,12 +75,12 @@ export async function pageOf<Prefix extends string, Item extends { id: Id<Prefix
 export async function offsetPageOf<Row extends { offset: number }>(
   owner: Owner,
   { order, limit, cursor }: ListPage,
-  exchange: Exchange,
+  reply: FastifyReply,
   look: (range: OffsetRange) => Promise<Row[]>,
 ): Promise<Row[]> {
   const { from, to } = cursor === undefined ? { from: 0, to: null } : readMessageCursor(owner, cursor)
   const found = await look({ order, from, to: to ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 })
-  return firstOf(found, limit, exchange, ({ offset }) => {
+  return firstOf(found, limit, reply, ({ offset }) => {
     const next = order === 'asc' ? { from: offset + 1, to } : { from, to: offset }
     return writeMessageCursor(owner, { ...next, end: null })
   })
@@ -95,12 +90,12 @@ export async function offsetPageOf<Row extends { offset: number }>(
 function firstOf<Item>(
   found: readonly Item[],
   limit: number,
-  { request, reply }: Exchange,
+  reply: FastifyReply,
   cursorAfter: (last: Item) => string,
 ): Item[] {
   const page = found.slice(0, limit)
   const last = page.at(-1)
-  if (found.length > limit && last !== undefined) linkNext(request, reply, cursorAfter(last))
+  if (found.length > limit && last !== undefined) linkNext(reply, cursorAfter(last))
   return page
 }
 
@@ -113,8 +108,8 @@ export function pathOf({ url }: FastifyRequest): string {
  * Sets `Link` to the same list with another cursor (RFC 8288), in the family of the request's path. The other
  * parameters stay as the client wrote them, so that every page is read in the same way.
  */
-export function linkNext(request: FastifyRequest, reply: FastifyReply, cursor: string): void {
-  const [path, query] = targetOf(request.url)
+export function linkNext(reply: FastifyReply, cursor: string): void {
+  const [path, query] = targetOf(reply.request.url)
   const others = query.split('&').filter((pair) => pair !== '' && !/^cursor(=|$)/.test(decoded(pair)))
   const target = `${path}?${[...others, `cursor=${cursor}`].join('&')}`
   void reply.header('link', `<${target.replaceAll(/[<>"\\^`{|}]/g, encodeURIComponent)}>; rel="next"`)

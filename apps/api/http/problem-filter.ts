@@ -30,7 +30,7 @@ export class ProblemFilter implements ExceptionFilter {
     const reply = http.getResponse<FastifyReply>()
     const problem = this.problemOf(error, request)
     if (problem.code === 'internal-error') request.log.error({ err: error }, 'a request failed')
-    await sendProblem(problem, request, reply, this.publicUrl())
+    await sendProblem(problem, reply, this.publicUrl())
   }
 
   private problemOf(error: unknown, request: FastifyRequest): Problem {
@@ -100,12 +100,8 @@ const UNAVAILABLE = [
 const PROBLEM_TYPE = 'application/problem+json'
 
 /** Answers a request with a problem. `publicUrl` is what its type begins with. */
-export async function sendProblem(
-  problem: Problem,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  publicUrl: string,
-): Promise<void> {
+export async function sendProblem(problem: Problem, reply: FastifyReply, publicUrl: string): Promise<void> {
+  const { request } = reply
   note(request, { problem: problem.code })
   await reply
     .code(problem.status)

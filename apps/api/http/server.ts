@@ -92,7 +92,7 @@ export function makeServer(
       () => unreadable,
       (error: unknown) => (error instanceof Problem ? error : unreadable),
     )
-    await sendProblem(problem, request, reply, publicUrl())
+    await sendProblem(problem, reply, publicUrl())
   }
   const { httpRequestTimeoutMs: requestTimeout } = settings
   const headersTimeout = Math.min(HEADERS_TIMEOUT_MS, requestTimeout)
@@ -145,7 +145,7 @@ export function makeServer(
         return await cors.answerPreflight(reply)
       }
       await admit(request, reply)
-      if (readOn !== null) await budgets.holdBody(request, reply, bodyBytes)
+      if (readOn !== null) await budgets.holdBody(reply, bodyBytes)
       return undefined
     } catch (error) {
       discardBody(raw)

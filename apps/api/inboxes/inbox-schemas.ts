@@ -42,6 +42,7 @@ const example = {
   message_count: 1,
   last_message_at: '2026-11-21T09:30:02.417Z',
 }
+const { id, address, labels, created_at, message_count } = example
 
 /** An active inbox. */
 export const Inbox = Type.Object(activeInbox, {
@@ -49,6 +50,8 @@ export const Inbox = Type.Object(activeInbox, {
   description: 'An address that receives mail for a limited time.',
   examples: [example],
 })
+
+const createdExample = { ...example, message_count: 0, last_message_at: null }
 
 /** An inbox in the answer to its creation. */
 export const CreatedInbox = Type.Object(
@@ -65,14 +68,8 @@ export const CreatedInbox = Type.Object(
     $id: 'CreatedInbox',
     description: 'An inbox, with its password if it is protected.',
     examples: [
-      { ...example, message_count: 0, last_message_at: null },
-      {
-        ...example,
-        password_protected: true,
-        message_count: 0,
-        last_message_at: null,
-        password: '6pq1v8d0c4m7t2h9k3s5b8n1g0',
-      },
+      createdExample,
+      { ...createdExample, password_protected: true, password: '6pq1v8d0c4m7t2h9k3s5b8n1g0' },
     ],
   },
 )
@@ -91,15 +88,7 @@ export const EndedInbox = Type.Object(
     $id: 'EndedInbox',
     description: 'What stays of an inbox after its end, as long as the log is kept.',
     examples: [
-      {
-        id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
-        address: 'k3v9x2m4q8wz7t5b6n0c@mayfly.test',
-        state: 'expired',
-        labels: { run: '42' },
-        created_at: '2026-11-21T09:30:00.000Z',
-        ended_at: '2026-11-21T10:00:00.000Z',
-        message_count: 1,
-      },
+      { id, address, state: 'expired', labels, created_at, ended_at: example.expires_at, message_count },
     ],
   },
 )
@@ -114,14 +103,7 @@ export const DeletedInbox = Type.Object(
   {
     $id: 'DeletedInbox',
     description: 'The end of an inbox.',
-    examples: [
-      {
-        id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
-        address: 'k3v9x2m4q8wz7t5b6n0c@mayfly.test',
-        state: 'deleted',
-        deleted_at: '2026-11-21T09:41:07.122Z',
-      },
-    ],
+    examples: [{ id, address, state: 'deleted', deleted_at: '2026-11-21T09:41:07.122Z' }],
   },
 )
 

@@ -19,6 +19,7 @@ import type { InboxDetails } from '#libs/domain/inbox/events.js'
 import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
 import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { Views, Changes } from '../http/views.js'
 import { RequestBudgets } from '../http/budgets.js'
@@ -26,7 +27,7 @@ import { pageOf, familyOf, writeMessageCursor } from '../http/list-pages.js'
 import { invalid } from '../http/problems.js'
 import { Instance } from '../instance.js'
 import { OpenedMail } from '../messages/opened-mail.js'
-import { Describe } from '../openapi/describe.js'
+import { Describe, Tag } from '../openapi/describe.js'
 import { CreateInbox, ListInboxes, readLabels } from './inbox-requests.dto.js'
 import {
   CreatedInbox,
@@ -41,6 +42,7 @@ import { comingToItsEnd, hasEnded, Inboxes, type OpenInbox } from './inboxes.ser
 
 /** Creates, lists, reads and deletes inboxes. Both families of paths come here. */
 @Controller(['v1/inboxes', 'v1/emails'])
+@Tag('Inboxes')
 export class InboxesController {
   constructor(
     private readonly views: Views,
@@ -55,7 +57,6 @@ export class InboxesController {
   @NeedsScope('inboxes')
   @Describe({
     id: 'createInbox',
-    tag: 'Inboxes',
     summary: 'Create an inbox',
     description: 'Mail to its address is accepted from now on.',
     answer: { description: 'The inbox.', schema: CreatedInbox, headers: ['Location', 'Mayfly-Cursor'] },
@@ -64,7 +65,6 @@ export class InboxesController {
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Body() body: CreateInbox,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { accountId, environment, keyId, plan } = principal
@@ -106,16 +106,15 @@ export class InboxesController {
     // Read from the views: if this request is repeated, the inbox is the one that the first run created.
     const created = await this.inboxes.open(principal, inboxId)
     const details = unsealJson(key, detailsContext(inboxId), created.inbox.sealed) as InboxDetails
-    void reply.header('location', `${familyOf(request)}/${inboxId}`)
     setCursor(reply, created)
-    return { ...inboxJson(created.inbox, details), ...(password === null ? {} : { password }) }
+    const inbox = { ...inboxJson(created.inbox, details), ...(password === null ? {} : { password }) }
+    return withLocation(reply, familyOf(reply.request), inbox)
   }
 
   @Get()
   @NeedsScope('inboxes', 'read')
   @Describe({
     id: 'listInboxes',
-    tag: 'Inboxes',
     summary: 'List inboxes',
     description:
       "Those of the key's environment, newest first. Ended ones are listed with `state`, in a shorter form.",
@@ -136,7 +135,7 @@ export class InboxesController {
     const labels = readLabels(query.label)
     const { accountId, environment } = principal
     const look = () =>
-      pageOf('inb', query, { request, reply }, (asked) => {
+      pageOf('inb', query, reply, (asked) => {
         const wanted = { ...asked, state, labels, accountId, environment, now: this.instance.now() }
         return this.views.readComplete('inbox-events', () => this.views.inboxes.listInboxes(wanted))
       })
@@ -150,7 +149,6 @@ export class InboxesController {
   @NeedsScope('inboxes', 'read')
   @Describe({
     id: 'getInbox',
-    tag: 'Inboxes',
     summary: 'Read an inbox',
     answer: { description: 'The inbox.', schema: Inbox, headers: ['Mayfly-Cursor'] },
     problems: ['inbox-deleted', 'inbox-expired'],
@@ -171,7 +169,6 @@ export class InboxesController {
   @NeedsScope('inboxes', 'admin')
   @Describe({
     id: 'deleteInbox',
-    tag: 'Inboxes',
     summary: 'Delete an inbox',
     description:
       'It and all its mail are gone for good. A repeat repeats the answer. A protected one takes its password, or a ' +

@@ -1,16 +1,18 @@
-import { Body, Controller, Delete, Get, Param, Post, Query, Req, Res } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Body, Controller, Delete, Get, Param, Post, Query, Res } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
-import { Describe } from '../openapi/describe.js'
+import { Describe, Tag } from '../openapi/describe.js'
 import { Key, KeyWithSecret, keyJson, newKeyJson } from './key-schemas.js'
 import { IssueKey, RotateKey } from './key-requests.dto.js'
 import { Keys } from './keys.service.js'
 
 /** The keys of the caller's account, whatever their environment. */
 @Controller('v1/keys')
+@Tag('Keys')
 export class KeysController {
   constructor(private readonly keys: Keys) {}
 
@@ -18,7 +20,6 @@ export class KeysController {
   @NeedsScope('admin')
   @Describe({
     id: 'issueKey',
-    tag: 'Keys',
     summary: 'Issue a key',
     answer: { description: 'The key, with its secret.', schema: KeyWithSecret, headers: ['Location'] },
   })
@@ -29,25 +30,22 @@ export class KeysController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const issued = await this.keys.issue(principal, principal.accountId, body, minting)
-    void reply.header('location', `/v1/keys/${issued.key.id}`)
-    return newKeyJson(issued)
+    return withLocation(reply, '/v1/keys', newKeyJson(issued))
   }
 
   @Get()
   @NeedsScope('admin')
   @Describe({
     id: 'listKeys',
-    tag: 'Keys',
     summary: 'List keys',
     answer: { description: 'A page of them.', schema: Type.Array(Key), headers: ['Link'] },
   })
   async list(
     @Caller() principal: Principal,
     @Query() query: ListPage,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const page = await pageOf('key', query, { request, reply }, (asked) => this.keys.list(principal, asked))
+    const page = await pageOf('key', query, reply, (asked) => this.keys.list(principal, asked))
     const uses = await this.keys.usesOf(principal.accountId, page)
     return page.map((key) => keyJson(key, uses(key)))
   }
@@ -56,7 +54,6 @@ export class KeysController {
   @NeedsScope('admin')
   @Describe({
     id: 'getKey',
-    tag: 'Keys',
     summary: 'Read a key',
     answer: { description: 'The key.', schema: Key },
   })
@@ -69,7 +66,6 @@ export class KeysController {
   @NeedsScope('admin')
   @Describe({
     id: 'rotateKey',
-    tag: 'Keys',
     summary: 'Give a key another secret',
     answer: { description: 'The key, with its new secret.', schema: KeyWithSecret, headers: ['Location'] },
   })
@@ -81,15 +77,13 @@ export class KeysController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const rotated = await this.keys.rotate(principal, keyId, body, minting)
-    void reply.header('location', `/v1/keys/${rotated.key.id}`)
-    return newKeyJson(rotated)
+    return withLocation(reply, '/v1/keys', newKeyJson(rotated))
   }
 
   @Delete(':keyId')
   @NeedsScope('admin')
   @Describe({
     id: 'revokeKey',
-    tag: 'Keys',
     summary: 'Revoke a key',
     description: 'It works no longer, on every instance within a second. A repeat repeats the answer.',
     answer: { description: 'The key.', schema: Key },

@@ -9,7 +9,7 @@ import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
 import { Views, Changes } from '../http/views.js'
 import { RequestBudgets, untilDeparture } from '../http/budgets.js'
 import { familyOf, linkNext, writeMessageCursor } from '../http/list-pages.js'
-import { Bytes, Describe } from '../openapi/describe.js'
+import { Bytes, Describe, Tag } from '../openapi/describe.js'
 import { Produces, ProducesAnything } from '../http/contract-pipe.js'
 import { notFound } from '../http/problems.js'
 import { Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
@@ -27,6 +27,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** An inbox's mail. Both families of paths come here. */
 @Controller(['v1/inboxes/:inboxId/messages', 'v1/emails/:inboxId/messages'])
+@Tag('Messages')
 export class MessagesController {
   constructor(
     private readonly views: Views,
@@ -45,7 +46,6 @@ export class MessagesController {
   @NeedsScope('inboxes', 'read')
   @Describe({
     id: 'listInboxMessages',
-    tag: 'Messages',
     summary: 'List messages',
     description: 'Oldest first by default. A message must match all filters.',
     takes: ['Mayfly-Inbox-Password'],
@@ -74,14 +74,14 @@ export class MessagesController {
         },
         read: async (open) => ({ open, page: await pages.read(open, query, family, read), isRead: true }),
       })
-      await this.budgets.holdAnswer(request, reply, found.page.body.length)
+      await this.budgets.holdAnswer(reply, found.page.body.length)
       return found
     })
     // One that was remembered is not to begin its time anew, should that have ended since.
     if (isRead) pages.remember(open, query, family, page)
     const { id } = open.inbox
     void reply.header('mayfly-cursor', writeMessageCursor(id, page.cursor)).type(JSON_TYPE)
-    if (page.next !== null) linkNext(request, reply, writeMessageCursor(id, page.next))
+    if (page.next !== null) linkNext(reply, writeMessageCursor(id, page.next))
     return page.body
   }
 
@@ -89,7 +89,6 @@ export class MessagesController {
   @NeedsScope('inboxes', 'read')
   @Describe({
     id: 'getInboxMessage',
-    tag: 'Messages',
     summary: 'Read a message',
     takes: ['Mayfly-Inbox-Password'],
     answer: { description: 'The message.', schema: MessageWithRaw },
@@ -108,7 +107,7 @@ export class MessagesController {
     const key = await this.reader.keyOf(inbox.id)
     const [opened, raw] = await this.budgets.read(request, async (read) => {
       await read.goOn(message.size)
-      await this.budgets.holdAnswer(request, reply, message.size * (query.raw ? WITH_SOURCE : 1))
+      await this.budgets.holdAnswer(reply, message.size * (query.raw ? WITH_SOURCE : 1))
       return Promise.all([
         this.reader.open(key, inbox.id, message),
         query.raw ? this.reader.raw(key, inbox.id, message.id) : null,
@@ -127,7 +126,6 @@ export class MessagesController {
   @Produces('message/rfc822')
   @Describe({
     id: 'getInboxMessageSource',
-    tag: 'Messages',
     summary: "Read a message's source",
     description: 'The bytes sent after DATA, without dot-stuffing. Nothing is added.',
     takes: ['Mayfly-Inbox-Password'],
@@ -145,7 +143,7 @@ export class MessagesController {
     const message = await this.reader.find(inbox, messageId)
     const source = await this.budgets.read(request, async (read) => {
       await read.goOn(message.size)
-      await this.budgets.holdAnswer(request, reply, message.size)
+      await this.budgets.holdAnswer(reply, message.size)
       return this.source(await this.reader.keyOf(inbox.id), inbox, message.id)
     })
     this.readings.note(inbox, [message])
@@ -158,7 +156,6 @@ export class MessagesController {
   @ProducesAnything()
   @Describe({
     id: 'getInboxMessageAttachment',
-    tag: 'Messages',
     summary: "Read an attachment's content",
     description: 'Decoded. Its own media type if that is harmless, otherwise `application/octet-stream`.',
     takes: ['Mayfly-Inbox-Password'],
@@ -183,7 +180,7 @@ export class MessagesController {
     // What the message does not list is not looked for: a mail that defeated the parser gets no second try.
     const isListed =
       opened?.mail.attachments.some((attachment) => String(attachment.index) === index) === true
-    if (isListed) await this.budgets.holdAnswer(request, reply, message.size)
+    if (isListed) await this.budgets.holdAnswer(reply, message.size)
     const source = () => this.source(key, inbox, message.id)
     const found = isListed
       ? await untilDeparture(request, (departure) =>
@@ -200,7 +197,6 @@ export class MessagesController {
   @NeedsScope('inboxes')
   @Describe({
     id: 'deleteInboxMessage',
-    tag: 'Messages',
     summary: 'Delete a message',
     description: 'It is permanently deleted. A repeat gets the same answer.',
     takes: ['Mayfly-Inbox-Password'],

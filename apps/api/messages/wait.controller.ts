@@ -5,14 +5,14 @@ import { type InboxId, isId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { messageJson, type OpenedMessage } from '#libs/mail/json/message-json.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
-import { Authenticator, type Principal, Caller, requireAllowed, NeedsScope } from '../access/authenticator.js'
+import { Authenticator, type Principal, Caller, NeedsScope } from '../access/authenticator.js'
 import { type MailRead, RequestBudgets, untilDeparture } from '../http/budgets.js'
 import { familyOf, readMessageCursor, writeMessageCursor } from '../http/list-pages.js'
 import { isTransient, Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Inboxes, noInbox, type OpenInbox } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
-import { Describe } from '../openapi/describe.js'
+import { Describe, Tag } from '../openapi/describe.js'
 import { MessageReader, FirstReadings } from './message-reader.js'
 import { WaitForMessage, mismatches, type NearMiss, nearestWith } from './message-filters.js'
 import { Message } from './message-schemas.js'
@@ -40,8 +40,7 @@ interface Waiting {
   principal: Principal
   inboxId: InboxId
   wanted: WaitForMessage
-  /** Called before each further look. Rejects with a Problem if the key is no longer valid, or can't be checked. */
-  authenticate: () => Promise<void>
+  request: FastifyRequest
 }
 
 /** A signal may be lost: it looks without one after this time. */
@@ -51,6 +50,7 @@ const RETRY_MS = 500
 
 /** Waiting for mail. Its path is taken before that of a message by its id. */
 @Controller(['v1/inboxes/:inboxId/messages/wait', 'v1/emails/:inboxId/messages/wait'])
+@Tag('Messages')
 export class WaitController {
   constructor(
     private readonly views: Views,
@@ -67,7 +67,6 @@ export class WaitController {
   @NeedsScope(...READERS)
   @Describe({
     id: 'waitForInboxMessage',
-    tag: 'Messages',
     summary: 'Wait for a message',
     description:
       'The first one that matches: of those that are there already (after `cursor` if given), oldest first, then of ' +
@@ -84,18 +83,14 @@ export class WaitController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const authenticate = async () => {
-      await this.authenticator.authenticate(request)
-      requireAllowed(request, READERS)
-    }
     if (!isId('inb', inboxId)) throw noInbox(inboxId)
-    const waiting = { principal, inboxId, wanted: query, authenticate }
+    const waiting = { principal, inboxId, wanted: query, request }
     const waited = await untilDeparture(request, (departure) =>
       this.waits.run(principal, departure, (wait) => this.firstMatch(waiting, wait)),
     )
     const cursor = writeMessageCursor(waited.inbox.id, { from: waited.position, to: null, end: null })
     if (waited.message === null) throw noMatch(waited, query, cursor)
-    await this.budgets.holdAnswer(request, reply, waited.message.bytes)
+    await this.budgets.holdAnswer(reply, waited.message.bytes)
     this.readings.note(waited.inbox, [waited.message])
     void reply.header('mayfly-cursor', cursor)
     return messageJson(waited.message, familyOf(request))
@@ -103,7 +98,7 @@ export class WaitController {
 
   /**
    * Resolves at the first match, or without one once the timeout is over or the client has left. Throws what opening the
-   * inbox throws, also if it ends meanwhile; what `authenticate` throws; shutting-down; too-many-waits; and the error
+   * inbox throws, also if it ends meanwhile; what `authenticateAgain` throws; shutting-down; too-many-waits; and the error
    * that keeps the inbox from being read, if that lasts until the timeout.
    */
   private async firstMatch(waiting: Waiting, wait: OpenWait): Promise<Waited> {
@@ -143,13 +138,13 @@ export class WaitController {
 
   /** Examines the messages that have not been examined, in views that are complete. */
   private async look(
-    { principal, inboxId, wanted, authenticate }: Waiting,
+    { principal, inboxId, wanted, request }: Waiting,
     before: Waited | null,
     wait: OpenWait,
   ): Promise<Waited> {
     // The password is checked once. The key may be revoked at any time.
     if (before === null) await this.inboxes.openContent(principal, inboxId)
-    else await authenticate()
+    else await this.authenticator.authenticateAgain(request, READERS)
     const position = wanted.cursor === undefined ? 0 : readMessageCursor(inboxId, wanted.cursor).from
     const progress: Progress = before ?? { examined: 0, nearest: [], position }
     const read = (open: OpenInbox) =>

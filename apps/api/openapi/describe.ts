@@ -19,7 +19,6 @@ export const TAGS = {
 export interface Description {
   /** Of a handler with two families of paths, it contains `Inbox` or `Inboxes`; the other family's says `Email`. */
   id: string
-  tag: keyof typeof TAGS
   summary: string
   /** Markdown of paragraphs and `code`. */
   description?: string
@@ -57,6 +56,9 @@ export interface PropertyDescription {
 
 /** Describes a handler in the OpenAPI document. Every handler must have it. */
 export const Describe = Reflector.createDecorator<Description>()
+
+/** The tag of a controller's operations. Every controller must have one. */
+export const Tag = Reflector.createDecorator<keyof typeof TAGS>()
 
 /** Describes the class of a body. */
 export const DescribeBody = Reflector.createDecorator<BodyDescription>()

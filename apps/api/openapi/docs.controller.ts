@@ -2,7 +2,7 @@ import { Controller, Get, Res, type Type as Class } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { Produces } from '../http/contract-pipe.js'
-import { Describe } from './describe.js'
+import { Describe, Tag } from './describe.js'
 import { CONTENT_SECURITY_POLICY, docsPage } from './docs-page.js'
 import { describeApi } from './document.js'
 
@@ -26,13 +26,13 @@ export class ApiDocument {
 
 /** Serves the OpenAPI document. */
 @Controller()
+@Tag('Operations')
 export class DocsController {
   constructor(private readonly api: ApiDocument) {}
 
   @Get('openapi.json')
   @Describe({
     id: 'getOpenApi',
-    tag: 'Operations',
     summary: 'This document',
     answer: { description: 'OpenAPI 3.1.', schema: Type.Object({}, { description: 'An OpenAPI document.' }) },
   })
@@ -45,7 +45,6 @@ export class DocsController {
   @Produces('text/html')
   @Describe({
     id: 'getDocs',
-    tag: 'Operations',
     summary: 'This document, to be read in a browser',
     description: 'One page without scripts, which loads nothing else.',
     answer: { description: 'A page.', schema: Type.String() },

@@ -2,14 +2,13 @@ import { Body, Controller, Get, Patch, Query, type Type as Class } from '@nestjs
 import { IsIn, IsOptional, IsString, ValidateBy } from 'class-validator'
 import Type from 'typebox'
 import { IfGiven } from '../http/contract-pipe.js'
-import { Describe, DescribeBody, type Description, Says } from './describe.js'
+import { Describe, DescribeBody, type Description, Says, Tag } from './describe.js'
 import { describeApi } from './document.js'
 
 const Thing = Type.Object({ size: Type.Integer() }, { $id: 'Thing', description: 'A thing.' })
 
 const described = (schema: Description['answer']['schema'] = Thing): Description => ({
   id: 'getThing',
-  tag: 'Operations',
   summary: 'Read a thing',
   answer: { description: 'It.', schema },
 })
@@ -39,6 +38,7 @@ describe('the document of a controller', () => {
     }
 
     @Controller('things')
+    @Tag('Operations')
     class Things {
       @Patch(':inboxId')
       @Describe(described())
@@ -71,6 +71,7 @@ describe('the document of a controller', () => {
 describe('no document is made', () => {
   it('of a handler without a description', () => {
     @Controller()
+    @Tag('Operations')
     class Things {
       @Get('things')
       list() {
@@ -78,6 +79,18 @@ describe('no document is made', () => {
       }
     }
     expect(() => documentOf(Things)).toThrow('Things.list has no description')
+  })
+
+  it('of a controller without a tag', () => {
+    @Controller()
+    class Things {
+      @Get('things')
+      @Describe(described())
+      list() {
+        return null
+      }
+    }
+    expect(() => documentOf(Things)).toThrow('Things has no tag')
   })
 
   it('of a parameter without a description', () => {
@@ -99,6 +112,7 @@ describe('no document is made', () => {
 
   it('of a path parameter without a description', () => {
     @Controller('things')
+    @Tag('Operations')
     class Things {
       @Get(':thingId')
       @Describe(described())
@@ -111,6 +125,7 @@ describe('no document is made', () => {
 
   it('of two schemas with one name', () => {
     @Controller()
+    @Tag('Operations')
     class Things {
       @Get('one')
       @Describe(described())
@@ -131,6 +146,7 @@ describe('no document is made', () => {
 /** A controller whose handler takes a query. */
 function taking(query: Class): Class {
   @Controller('things')
+  @Tag('Operations')
   class Things {
     @Get()
     @Describe(described())

@@ -14,7 +14,7 @@ import { COMMON_HEADERS, RATE_LIMIT_HEADERS, REQUEST_HEADERS } from '../http/hea
 import { producedBy } from '../http/contract-pipe.js'
 import { routeTemplate } from '../http/method-table.js'
 import { PROBLEM_CODES, type ProblemCode } from '../http/problems.js'
-import { Describe, type Description } from './describe.js'
+import { Describe, type Description, Tag } from './describe.js'
 import { queryParameters, requestBody } from './dto-schema.js'
 import { headerRefs, type Method, type Operation, type Parameter, type SchemaJson } from './openapi-json.js'
 import { groupByStatus, type ProblemGroup } from './problem-responses.js'
@@ -52,6 +52,8 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   const reflector = new Reflector()
   const about = reflector.get<Description | undefined>(Describe.KEY, handler)
   if (about === undefined) throw new Error(`${controller.name}.${name} has no description`)
+  const tag = reflector.get<string | undefined>(Tag.KEY, controller)
+  if (tag === undefined) throw new Error(`${controller.name} has no tag`)
   const requestMethod = Reflect.getMetadata(METHOD_METADATA, handler) as RequestMethod
   const method = RequestMethod[requestMethod].toLowerCase() as Method
   const path = routeTemplate(`/${registered.split('/').filter(Boolean).join('/')}`)
@@ -61,7 +63,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   const status = Reflect.getMetadata(HTTP_CODE_METADATA, handler) as number | undefined
   const query = argumentClass(controller, name, RouteParamtypes.QUERY)
   const body = argumentClass(controller, name, RouteParamtypes.BODY)
-  const { id, tag, summary, description, answer, takes = [] } = about
+  const { id, summary, description, answer, takes = [] } = about
   const isRepeatable = method === 'post' && scopes !== null
   const requestHeaders = [...takes, ...(isRepeatable ? (['Idempotency-Key'] as const) : [])]
   const responseHeaders = [

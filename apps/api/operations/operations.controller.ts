@@ -5,7 +5,7 @@ import type { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { measureWholeBacklog } from '#libs/ports/read-model/consistent-views.js'
-import { Count, Describe } from '../openapi/describe.js'
+import { Count, Describe, Tag } from '../openapi/describe.js'
 import { inline } from '../openapi/docs-text.js'
 import { Produces } from '../http/contract-pipe.js'
 import { notFound, PROBLEM_CODES, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
@@ -24,6 +24,7 @@ export abstract class OperationsPorts {
 
 /** For those who run Mayfly. No key is needed. */
 @Controller()
+@Tag('Operations')
 export class OperationsController {
   constructor(
     private readonly ports: OperationsPorts,
@@ -33,7 +34,6 @@ export class OperationsController {
   @Get('version')
   @Describe({
     id: 'getVersion',
-    tag: 'Operations',
     summary: 'Read the version',
     answer: {
       description: 'The build and its engine.',
@@ -56,7 +56,6 @@ export class OperationsController {
   @Get('healthz')
   @Describe({
     id: 'getHealth',
-    tag: 'Operations',
     summary: 'Check that the process is alive',
     answer: { description: 'It is alive.', schema: Type.Object({ status: Type.Literal('ok') }) },
   })
@@ -67,7 +66,6 @@ export class OperationsController {
   @Get('readyz')
   @Describe({
     id: 'getReadiness',
-    tag: 'Operations',
     summary: 'Check that it is ready',
     answer: {
       description: 'It is ready.',
@@ -89,7 +87,6 @@ export class OperationsController {
   @Produces('text/plain', 'version=0.0.4; charset=utf-8')
   @Describe({
     id: 'getMetrics',
-    tag: 'Operations',
     summary: 'Read metrics for Prometheus',
     description:
       'If `MAYFLY_METRICS_PORT` is set, metrics are served on that port, and this path answers 404.',
@@ -107,7 +104,6 @@ export class OperationsController {
   @Produces('text/html')
   @Describe({
     id: 'getProblemPage',
-    tag: 'Operations',
     summary: 'Read what a problem means and how to fix it',
     description: 'The `type` of each problem is the URL of its page.',
     answer: { description: 'A page.', schema: Type.String() },

@@ -9,7 +9,7 @@ import { RequestBudgets } from '../http/budgets.js'
 import { ProducesAnything } from '../http/contract-pipe.js'
 import { Instance } from '../instance.js'
 import { attachmentHeaders } from '../messages/attachment-headers.js'
-import { Bytes, Describe } from '../openapi/describe.js'
+import { Bytes, Describe, Tag } from '../openapi/describe.js'
 import { UsageReportSchema, UsageRow } from './usage-schemas.js'
 import { ExportUsage, ReadReport, ReadUsage } from './usage-parameters.dto.js'
 import { MAX_ROWS, Usage } from './usage.service.js'
@@ -22,6 +22,7 @@ const MEDIA_TYPE: Readonly<Record<ExportFormat, string>> = {
 
 /** What keys were used for. */
 @Controller('v1/usage')
+@Tag('Usage')
 export class UsageController {
   constructor(
     private readonly usage: Usage,
@@ -33,7 +34,6 @@ export class UsageController {
   @NeedsScope(...SCOPES)
   @Describe({
     id: 'readUsage',
-    tag: 'Usage',
     summary: 'Read usage by time',
     description:
       'Usage of the calling key, or with the scope `admin` of the whole account; of the last 24 hours by the hour by ' +
@@ -51,7 +51,6 @@ export class UsageController {
   @NeedsScope(...SCOPES)
   @Describe({
     id: 'reportUsage',
-    tag: 'Usage',
     summary: 'Read how a load run went',
     description:
       'Sums up everything that has a label, which inboxes get when they are created: `label=run:42`. Usage of the calling ' +
@@ -69,7 +68,6 @@ export class UsageController {
   @ProducesAnything()
   @Describe({
     id: 'exportUsage',
-    tag: 'Usage',
     summary: "Take the account's usage as a file",
     description:
       'Parquet, one JSON object per line, or CSV with a header; of the last 24 hours by default. Figures are in the file if ' +

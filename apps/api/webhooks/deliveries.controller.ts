@@ -1,12 +1,13 @@
-import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Controller, Get, HttpCode, Param, Post, Query, Res } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { IsIn, IsOptional } from 'class-validator'
 import { type Delivery, DELIVERY_STATES } from '#libs/domain/webhook/delivery.js'
 import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
-import { Describe, Says } from '../openapi/describe.js'
+import { Describe, Says, Tag } from '../openapi/describe.js'
 import { Deliveries, DeliverySchema } from './deliveries.service.js'
 import { CHANGING, LOOKING, Webhooks } from './webhooks.service.js'
 
@@ -29,6 +30,7 @@ class ListDeliveries {
 
 /** A webhook's deliveries, and the sample that tests it. */
 @Controller('v1/webhooks/:webhookId')
+@Tag('Webhooks')
 export class DeliveriesController {
   constructor(
     private readonly webhooks: Webhooks,
@@ -40,7 +42,6 @@ export class DeliveriesController {
   @NeedsScope('inboxes', 'admin')
   @Describe({
     id: 'testWebhook',
-    tag: 'Webhooks',
     summary: 'Send a sample to a webhook',
     description:
       'A sample mail, sent once, even if the webhook is disabled. Read its delivery by id for the result.',
@@ -59,15 +60,14 @@ export class DeliveriesController {
   ) {
     const webhook = await this.webhooks.find(principal, webhookId, CHANGING)
     const sample = await this.deliveries.sendSample(webhook, principal, minting)
-    void reply.header('location', `/v1/webhooks/${webhook.id}/deliveries/${sample.id}`)
-    return (await this.deliveries.json([sample]))[0]
+    const json = await this.deliveries.json(sample)
+    return withLocation(reply, `/v1/webhooks/${webhook.id}/deliveries`, json)
   }
 
   @Get('deliveries')
   @NeedsScope('inboxes', 'read', 'admin')
   @Describe({
     id: 'listDeliveries',
-    tag: 'Webhooks',
     summary: "List a webhook's deliveries",
     description: 'Newest first, unless said otherwise, with each attempt. They are kept for 30 days.',
     takes: ['Mayfly-Inbox-Password'],
@@ -77,22 +77,20 @@ export class DeliveriesController {
     @Caller() principal: Principal,
     @Param('webhookId') id: string,
     @Query() query: ListDeliveries,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { state = null } = query
     const { id: webhookId } = await this.webhooks.find(principal, id, LOOKING)
-    const page = await offsetPageOf(webhookId, query, { request, reply }, (range) =>
+    const page = await offsetPageOf(webhookId, query, reply, (range) =>
       this.deliveries.list({ webhookId, state, ...range }),
     )
-    return this.deliveries.json(page.map(({ delivery }) => delivery))
+    return this.deliveries.listJson(page.map(({ delivery }) => delivery))
   }
 
   @Get('deliveries/:deliveryId')
   @NeedsScope('inboxes', 'read', 'admin')
   @Describe({
     id: 'getDelivery',
-    tag: 'Webhooks',
     summary: 'Read a delivery',
     description: 'With each attempt.',
     takes: ['Mayfly-Inbox-Password'],
@@ -105,6 +103,6 @@ export class DeliveriesController {
   ) {
     const webhook = await this.webhooks.find(principal, webhookId, LOOKING)
     const delivery = await this.deliveries.find(webhook, deliveryId)
-    return (await this.deliveries.json([delivery]))[0]
+    return this.deliveries.json(delivery)
   }
 }

@@ -112,12 +112,15 @@ export class Deliveries {
   }
 
   /** Answers of endpoints are included unless the key of the inbox is deleted. */
-  async json(deliveries: readonly Delivery[]): Promise<DeliveryJson[]> {
+  async json(delivery: Delivery): Promise<DeliveryJson> {
+    const keys = await this.keysOf([delivery])
+    return deliveryJson(delivery, keys)
+  }
+
+  /** As `json`. */
+  async listJson(deliveries: readonly Delivery[]): Promise<DeliveryJson[]> {
     const keys = await this.keysOf(deliveries)
-    return deliveries.map((delivery) => {
-      const { inboxId } = delivery.notification
-      return deliveryJson(delivery, inboxId === null ? null : (keys.get(inboxId) ?? null))
-    })
+    return deliveries.map((delivery) => deliveryJson(delivery, keys))
   }
 
   private async keysOf(deliveries: readonly Delivery[]): Promise<Map<InboxId, SecretKey>> {
@@ -134,13 +137,15 @@ export class Deliveries {
   }
 }
 
-function deliveryJson(delivery: Delivery, key: SecretKey | null): DeliveryJson {
+function deliveryJson(delivery: Delivery, keys: ReadonlyMap<InboxId, SecretKey>): DeliveryJson {
   const { notification } = delivery
+  const { inboxId } = notification
+  const key = inboxId === null ? undefined : keys.get(inboxId)
   return {
     id: delivery.id,
     webhook_id: delivery.webhookId,
     event: notification.type,
-    inbox_id: notification.inboxId,
+    inbox_id: inboxId,
     message_id: notification.messageId,
     replay_id: delivery.replayId,
     state: delivery.state,
@@ -152,7 +157,7 @@ function deliveryJson(delivery: Delivery, key: SecretKey | null): DeliveryJson {
       status,
       latency_ms: latencyMs,
       answer:
-        key === null || answer === null
+        key === undefined || answer === null
           ? null
           : unseal(key, answerContext(delivery.id, index + 1), answer)
               .toString()

@@ -1,5 +1,5 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Res } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { isId, type ReplayId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { hasFailed } from '#libs/domain/webhook/delivery.js'
@@ -8,13 +8,14 @@ import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { ReplaySelection } from '#libs/domain/webhook/webhook-events.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { Views, Changes } from '../http/views.js'
 import { readMoment } from '../http/contract-pipe.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
 import { invalid, notFound } from '../http/problems.js'
 import { Instance } from '../instance.js'
-import { Describe } from '../openapi/describe.js'
+import { Describe, Tag } from '../openapi/describe.js'
 import { Deliveries } from './deliveries.service.js'
 import { replayJson, ReplaySchema, RequestReplay } from './replay-requests.dto.js'
 import { CHANGING, LOOKING, WebhookPorts, Webhooks } from './webhooks.service.js'
@@ -24,6 +25,7 @@ const LAST_REPLAYS = 100
 
 /** Replays of a webhook's deliveries. */
 @Controller('v1/webhooks/:webhookId/replays')
+@Tag('Webhooks')
 export class ReplaysController {
   constructor(
     private readonly webhooks: Webhooks,
@@ -39,7 +41,6 @@ export class ReplaysController {
   @NeedsScope('inboxes', 'admin')
   @Describe({
     id: 'createReplay',
-    tag: 'Webhooks',
     summary: 'Replay deliveries to a webhook',
     description:
       'The events of a range of time, also from before the webhook was registered, as long as the inbox exists; or ' +
@@ -70,15 +71,13 @@ export class ReplaysController {
     const facts = { webhookId, replayId, accountId, environment, selection, requestedAt }
     await this.changes.record([{ type: 'ReplayRequested', ...facts }], principal)
     const replay = await this.find(webhookId, replayId)
-    void reply.header('location', `/v1/webhooks/${webhookId}/replays/${replayId}`)
-    return replayJson(replay)
+    return withLocation(reply, `/v1/webhooks/${webhookId}/replays`, replayJson(replay))
   }
 
   @Get()
   @NeedsScope('inboxes', 'read', 'admin')
   @Describe({
     id: 'listReplays',
-    tag: 'Webhooks',
     summary: "List a webhook's replays",
     description:
       'Newest first, with the one of a webhook that was registered with `start_from`, which delivers earlier events. ' +
@@ -90,11 +89,10 @@ export class ReplaysController {
     @Caller() principal: Principal,
     @Param('webhookId') id: string,
     @Query() query: ListPage,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { id: webhookId } = await this.webhooks.find(principal, id, LOOKING)
-    const page = await pageOf('rpl', query, { request, reply }, (asked) => this.listOf(webhookId, asked))
+    const page = await pageOf('rpl', query, reply, (asked) => this.listOf(webhookId, asked))
     return page.map(replayJson)
   }
 
@@ -102,7 +100,6 @@ export class ReplaysController {
   @NeedsScope('inboxes', 'read', 'admin')
   @Describe({
     id: 'getReplay',
-    tag: 'Webhooks',
     summary: 'Read a replay',
     description: 'With its progress.',
     takes: ['Mayfly-Inbox-Password'],
@@ -121,7 +118,6 @@ export class ReplaysController {
   @NeedsScope('inboxes', 'admin')
   @Describe({
     id: 'cancelReplay',
-    tag: 'Webhooks',
     summary: 'Cancel a replay',
     description:
       'It requests no more deliveries, and those that it has requested are abandoned. A completed one does not change.',

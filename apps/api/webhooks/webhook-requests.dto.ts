@@ -1,5 +1,5 @@
 import { applyDecorators } from '@nestjs/common'
-import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsIn, ValidateBy } from 'class-validator'
+import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsIn } from 'class-validator'
 import { WEBHOOK_EVENT_TYPES, type StartFrom, type WebhookEventType } from '#libs/domain/webhook/events.js'
 import { faultOfUrl, MAX_URL_CHARACTERS, URL_FORM } from '#libs/domain/webhook/webhook.js'
 import {
@@ -90,16 +90,12 @@ export function readStart(text: string): StartFrom {
 }
 
 function IsEndpoint(): PropertyDecorator {
-  return ValidateBy({
-    name: 'isEndpoint',
-    validator: {
-      validate: (value) => typeof value === 'string' && faultOfUrl(value) === null,
-      defaultMessage: (given) => {
-        const value: unknown = given?.value
-        return `url ${typeof value === 'string' ? (faultOfUrl(value) ?? '') : 'must be a string'}`
-      },
-    },
-  })
+  const faultOf = (value: unknown) => (typeof value === 'string' ? faultOfUrl(value) : 'must be a string')
+  return Rule(
+    'isEndpoint',
+    (value) => faultOf(value) === null,
+    (value) => `url ${faultOf(value)}`,
+  )
 }
 
 function AreEvents(): PropertyDecorator {

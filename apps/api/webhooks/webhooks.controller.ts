@@ -1,11 +1,12 @@
-import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Res } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
-import { Describe } from '../openapi/describe.js'
+import { Describe, Tag } from '../openapi/describe.js'
 import { ChangeWebhook, RegisterWebhook, RotateWebhookSecret } from './webhook-requests.dto.js'
 import { Webhook, WebhookWithSecret } from './webhook-schemas.js'
 import { LOOKING, Webhooks } from './webhooks.service.js'
@@ -15,6 +16,7 @@ const WHO_MAY =
 
 /** Webhooks for all inboxes of the key's environment, and each webhook by its id. */
 @Controller('v1/webhooks')
+@Tag('Webhooks')
 export class WebhooksController {
   constructor(private readonly webhooks: Webhooks) {}
 
@@ -22,7 +24,6 @@ export class WebhooksController {
   @NeedsScope('admin')
   @Describe({
     id: 'createWebhook',
-    tag: 'Webhooks',
     summary: 'Register a webhook for a whole environment',
     description:
       "For all inboxes of the key's environment, also those to come, but not for those with a password. At most 100 " +
@@ -40,15 +41,13 @@ export class WebhooksController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const registered = await this.webhooks.register(principal, null, body, minting)
-    void reply.header('location', `/v1/webhooks/${registered.webhook.id}`)
-    return this.webhooks.showNew(registered)
+    return withLocation(reply, '/v1/webhooks', this.webhooks.showNew(registered))
   }
 
   @Get()
   @NeedsScope('admin')
   @Describe({
     id: 'listWebhooks',
-    tag: 'Webhooks',
     summary: 'List the webhooks of a whole environment',
     description: 'Newest first; those of single inboxes are listed with their inbox.',
     answer: { description: 'A page of them.', schema: Type.Array(Webhook), headers: ['Link'] },
@@ -56,11 +55,10 @@ export class WebhooksController {
   async list(
     @Caller() principal: Principal,
     @Query() query: ListPage,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { accountId, environment } = principal
-    const page = await pageOf('whk', query, { request, reply }, (asked) =>
+    const page = await pageOf('whk', query, reply, (asked) =>
       this.webhooks.list({ accountId, environment }, asked),
     )
     return page.map((webhook) => this.webhooks.show(webhook))
@@ -70,7 +68,6 @@ export class WebhooksController {
   @NeedsScope('inboxes', 'read', 'admin')
   @Describe({
     id: 'getWebhook',
-    tag: 'Webhooks',
     summary: 'Read a webhook',
     description: `Also of an inbox that has ended. ${WHO_MAY}`,
     takes: ['Mayfly-Inbox-Password'],
@@ -84,7 +81,6 @@ export class WebhooksController {
   @NeedsScope('inboxes', 'admin')
   @Describe({
     id: 'changeWebhook',
-    tag: 'Webhooks',
     summary: 'Change, disable or enable a webhook',
     description: WHO_MAY,
     takes: ['Mayfly-Inbox-Password'],
@@ -102,7 +98,6 @@ export class WebhooksController {
   @NeedsScope('inboxes', 'admin')
   @Describe({
     id: 'deleteWebhook',
-    tag: 'Webhooks',
     summary: 'Remove a webhook',
     description: `From then on it is not found. ${WHO_MAY}`,
     takes: ['Mayfly-Inbox-Password'],
@@ -116,7 +111,6 @@ export class WebhooksController {
   @NeedsScope('inboxes', 'admin')
   @Describe({
     id: 'rotateWebhookSecret',
-    tag: 'Webhooks',
     summary: 'Give a webhook another secret',
     description: `During the grace it signs with both. ${WHO_MAY}`,
     takes: ['Mayfly-Inbox-Password'],
@@ -134,13 +128,13 @@ export class WebhooksController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const rotated = await this.webhooks.rotate(principal, webhookId, body, minting)
-    void reply.header('location', `/v1/webhooks/${rotated.webhook.id}`)
-    return this.webhooks.showNew(rotated)
+    return withLocation(reply, '/v1/webhooks', this.webhooks.showNew(rotated))
   }
 }
 
 /** The webhooks of one inbox, under both families of paths. Each one is then found under /v1/webhooks. */
 @Controller(['v1/inboxes/:inboxId/webhooks', 'v1/emails/:inboxId/webhooks'])
+@Tag('Webhooks')
 export class InboxWebhooksController {
   constructor(
     private readonly inboxes: Inboxes,
@@ -151,7 +145,6 @@ export class InboxWebhooksController {
   @NeedsScope('inboxes')
   @Describe({
     id: 'createInboxWebhook',
-    tag: 'Webhooks',
     summary: 'Register a webhook for one inbox',
     description: 'An inbox can have at most 20. A protected inbox requires its password.',
     takes: ['Mayfly-Inbox-Password'],
@@ -171,15 +164,13 @@ export class InboxWebhooksController {
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const registered = await this.webhooks.register(principal, inbox.id, body, minting)
-    void reply.header('location', `/v1/webhooks/${registered.webhook.id}`)
-    return this.webhooks.showNew(registered)
+    return withLocation(reply, '/v1/webhooks', this.webhooks.showNew(registered))
   }
 
   @Get()
   @NeedsScope('inboxes', 'read')
   @Describe({
     id: 'listInboxWebhooks',
-    tag: 'Webhooks',
     summary: "List an inbox's webhooks",
     description: 'Its own ones, newest first: those for its whole environment are listed apart.',
     takes: ['Mayfly-Inbox-Password'],
@@ -190,11 +181,10 @@ export class InboxWebhooksController {
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Query() query: ListPage,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
-    const page = await pageOf('whk', query, { request, reply }, (asked) =>
+    const page = await pageOf('whk', query, reply, (asked) =>
       this.webhooks.list({ inboxId: inbox.id }, asked),
     )
     return page.map((webhook) => this.webhooks.show(webhook))
