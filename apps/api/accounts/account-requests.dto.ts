@@ -7,8 +7,8 @@ import {
   type AccountLimits,
 } from '#libs/domain/account/access.js'
 import { UNIT_MS } from '#libs/domain/inbox/inbox.js'
-import { IfGiven, Rule, durationPattern } from '../http/contract-pipe.js'
-import { DescribeBody, Says } from '../openapi/describe.js'
+import { IfGiven, Rule, durationPattern } from '../http/validation.js'
+import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 const MAX_CHARACTERS = 200
 
@@ -53,16 +53,16 @@ const LIMITS_SCHEMA = {
 /** The body of POST /v1/accounts. */
 @DescribeBody({ description: 'A new account.', example: { name: 'Example Ltd', plan: 'pro' } })
 export class OpenAccount {
-  @Says('For people.', NAME_SCHEMA)
+  @DescribeProperty('For people.', NAME_SCHEMA)
   @IsName()
   name!: string
 
-  @Says('The name of a plan that is configured.', { examples: ['pro'] })
+  @DescribeProperty('The name of a plan that is configured.', { examples: ['pro'] })
   @MaxLength(32, { message: 'plan must be the name of a plan' })
   @IsString({ message: 'plan must be the name of a plan' })
   plan!: string
 
-  @Says(OWN_LIMITS, LIMITS_SCHEMA)
+  @DescribeProperty(OWN_LIMITS, LIMITS_SCHEMA)
   @IsOptional()
   @IsLimits()
   limits?: LimitsJson | null
@@ -75,13 +75,13 @@ export class OpenAccount {
   minProperties: 1,
 })
 export class ChangeAccount {
-  @Says('The name of a plan that is configured.', { examples: ['enterprise'] })
+  @DescribeProperty('The name of a plan that is configured.', { examples: ['enterprise'] })
   @IfGiven()
   @MaxLength(32, { message: 'plan must be the name of a plan' })
   @IsString({ message: 'plan must be the name of a plan' })
   plan?: string
 
-  @Says(`${OWN_LIMITS} Null for those of the plan.`, LIMITS_SCHEMA)
+  @DescribeProperty(`${OWN_LIMITS} Null for those of the plan.`, LIMITS_SCHEMA)
   @IsOptional()
   @IsLimits()
   limits?: LimitsJson | null

@@ -2,7 +2,7 @@ import { Body, Controller, Get, Param, Patch, Post, Query, Res } from '@nestjs/c
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { SCOPES } from '#libs/domain/account/access.js'
-import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
@@ -24,7 +24,7 @@ export class AccountsController {
   ) {}
 
   @Post('accounts')
-  @NeedsScope('operator')
+  @RequireScope('operator')
   @Describe({
     id: 'openAccount',
     summary: 'Open an account',
@@ -42,20 +42,20 @@ export class AccountsController {
   }
 
   @Get('accounts')
-  @NeedsScope('operator')
+  @RequireScope('operator')
   @Describe({
     id: 'listAccounts',
     summary: 'List accounts',
     answer: { description: 'A page of them.', schema: Type.Array(Account), headers: ['Link'] },
   })
   async list(@Query() query: ListPage, @Res({ passthrough: true }) reply: FastifyReply) {
-    const page = await pageOf('acc', query, reply, (asked) => this.accounts.list(asked))
+    const page = await pageOf('acc', query, reply, (listQuery) => this.accounts.list(listQuery))
     const facts = await Promise.all(page.map((account) => this.accounts.factsOf(account)))
     return facts.map(accountJson)
   }
 
   @Get('accounts/:accountId')
-  @NeedsScope('operator')
+  @RequireScope('operator')
   @Describe({
     id: 'getAccount',
     summary: 'Read an account',
@@ -66,7 +66,7 @@ export class AccountsController {
   }
 
   @Patch('accounts/:accountId')
-  @NeedsScope('operator')
+  @RequireScope('operator')
   @Describe({
     id: 'changeAccount',
     summary: "Change an account's plan or limits",
@@ -83,7 +83,7 @@ export class AccountsController {
   }
 
   @Post('accounts/:accountId/keys')
-  @NeedsScope('operator')
+  @RequireScope('operator')
   @Describe({
     id: 'issueAccountKey',
     summary: 'Issue a key for an account',
@@ -102,7 +102,7 @@ export class AccountsController {
   }
 
   @Get('account')
-  @NeedsScope(...SCOPES)
+  @RequireScope(...SCOPES)
   @Describe({
     id: 'getOwnAccount',
     summary: "Read the key's own account",

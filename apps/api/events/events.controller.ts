@@ -6,11 +6,11 @@ import type { Scope } from '#libs/domain/account/access.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
 import { Doorbell } from '#libs/ports/signals/signals.js'
-import { Authenticator, type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { Authenticator, type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { note } from '../http/access-log.js'
-import { familyOf, readMessageCursor } from '../http/list-pages.js'
-import { Describe, Says, Tag } from '../openapi/describe.js'
-import { Produces } from '../http/contract-pipe.js'
+import { inboxesPathOf, readOffsetCursor } from '../http/list-pages.js'
+import { Describe, DescribeProperty, Tag } from '../openapi/describe.js'
+import { Produces } from '../http/validation.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { EventBody } from './event-schemas.js'
@@ -29,9 +29,11 @@ const HEADERS = {
 
 /** The query of GET /v1/inboxes/{id}/events. */
 class Listen {
-  @Says('The position to begin at, as a `Mayfly-Cursor`. Default: now. `Last-Event-ID` takes precedence.')
+  @DescribeProperty(
+    'The position to begin at, as a `Mayfly-Cursor`. Default: now. `Last-Event-ID` takes precedence.',
+  )
   @IsOptional()
-  @IsString({ message: 'cursor must come once' })
+  @IsString({ message: 'cursor must be sent once' })
   cursor?: string
 }
 
@@ -48,7 +50,7 @@ export class EventsController {
   ) {}
 
   @Get()
-  @NeedsScope(...LISTENERS)
+  @RequireScope(...LISTENERS)
   @Produces(MEDIA_TYPE)
   @Describe({
     id: 'streamInboxEvents',
@@ -90,7 +92,7 @@ export class EventsController {
         return
       }
       const authenticate = () => this.authenticator.authenticateAgain(request, LISTENERS)
-      const listening = { inbox, from, family: familyOf(request), bell, authenticate }
+      const listening = { inbox, from, family: inboxesPathOf(request), bell, authenticate }
       const stream = new EventStream(
         (signal) => this.feed.chunks(listening, signal),
         () => bell.ring(),
@@ -117,8 +119,8 @@ export class EventsController {
 
 /** Null to begin now. `Last-Event-ID` wins: a client that reconnects sends the same URL, with the cursor it began at. */
 function positionIn(inboxId: InboxId, { headers }: FastifyRequest, { cursor }: Listen): number | null {
-  const asked = cursor === undefined ? null : readMessageCursor(inboxId, cursor).from
+  const asked = cursor === undefined ? null : readOffsetCursor(inboxId, cursor).from
   const lastId = headers['last-event-id']
   if (typeof lastId !== 'string' || lastId === '') return asked
-  return readMessageCursor(inboxId, lastId, { header: 'Last-Event-ID' }).from
+  return readOffsetCursor(inboxId, lastId, { header: 'Last-Event-ID' }).from
 }

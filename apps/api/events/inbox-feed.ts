@@ -5,7 +5,7 @@ import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { HistoryEntry } from '#libs/ports/read-model/views.js'
 import type { Doorbell } from '#libs/ports/signals/signals.js'
 import { type MailRead, RequestBudgets } from '../http/budgets.js'
-import { writeMessageCursor } from '../http/list-pages.js'
+import { writeOffsetCursor } from '../http/list-pages.js'
 import { isTransient, Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Instance } from '../instance.js'
@@ -125,7 +125,7 @@ export class InboxFeed {
   private async textOf(listening: Listening, entry: HistoryEntry, read: MailRead): Promise<string | null> {
     const data = await this.dataOf(listening, entry, read)
     if (data === null) return null
-    const id = writeMessageCursor(listening.inbox.id, { from: entry.offset + 1, to: null, end: null })
+    const id = writeOffsetCursor(listening.inbox.id, { from: entry.offset + 1, to: null, end: null })
     return eventText({ id, event: EVENT_NAMES[entry.type], data })
   }
 
@@ -167,7 +167,7 @@ export class InboxFeed {
     const name = `${messageId} ${family}`
     let json = this.opened.events.get(inboxId, name)
     if (json === null) {
-      await read.goOn(message.size)
+      await read.pace(message.size)
       // Another stream may have had its turn first.
       json = this.opened.events.get(inboxId, name)
     }

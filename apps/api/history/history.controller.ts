@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox'
 import { EVENT_NAMES } from '#libs/mail/json/message-json.js'
 import type { HistoryEntry } from '#libs/ports/read-model/views.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { Describe, Count, Digest, IdOf, OrNull, Time, Tag } from '../openapi/describe.js'
 import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
 import { Views } from '../http/views.js'
@@ -63,7 +63,7 @@ const Event = Type.Object(
 
 /** The query of GET /v1/inboxes/{id}/history. */
 class ListHistory {
-  @IsLimit({ most: 100 })
+  @IsLimit({ max: 100 })
   limit: number = 25
 
   @IsOrder()
@@ -83,7 +83,7 @@ export class HistoryController {
   ) {}
 
   @Get()
-  @NeedsScope('audit', 'inboxes', 'read')
+  @RequireScope('audit', 'inboxes', 'read')
   @Describe({
     id: 'listInboxHistory',
     summary: "List an inbox's history",

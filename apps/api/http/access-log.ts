@@ -2,44 +2,28 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import type { ApiRequestServed } from '#libs/domain/usage/usage-events.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
+import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 import { principalOf } from '../access/authenticator.js'
-import type { ApiMetrics } from '../operations/api-metrics.js'
 import type { StreamOutcome } from '../events/event-stream.js'
+import type { ApiMetrics } from '../operations/api-metrics.js'
 import { routeTemplate } from './method-table.js'
-import { Problem, type ProblemCode, invalid } from './problems.js'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Problem, ProblemCode } from './problems.js'
 
-/** The status in the log and in metrics of a request whose client left before the answer was sent, as in nginx. */
-const HUNG_UP = 499
+/*
+ * The access log: one line, one observation in metrics and one usage event per request. Refused requests share lines.
+ */
+
+/** The status in the log and in metrics if the client left before the answer was sent, as in nginx. */
+const CLIENT_LEFT = 499
 const BAD_REQUEST = 400
 const TOO_MANY_REQUESTS = 429
 const MAX_CHARACTERS = 200
 const ID = new RegExp(idPattern('[a-z]{3}'))
 
-const NOTES = Symbol('notes')
-
-/** What the line of a request says that neither request nor answer shows afterwards. */
-interface Notes {
-  problem?: ProblemCode
-  bodyBytes?: number
-  /** Why a stream of events ended. */
-  stream?: StreamOutcome
-}
-
-/** Adds to what the line of a request will say. */
-export function note(request: FastifyRequest, notes: Notes): void {
-  Object.assign(request, { [NOTES]: { ...notesOf(request), ...notes } })
-}
-
-function notesOf(request: FastifyRequest): Notes {
-  return (request as { [NOTES]?: Notes })[NOTES] ?? {}
-}
-
-/** Writes one line and makes one observation of each request. */
+/** Writes one log line for each request, and observes it in metrics and usage. */
 export class AccessLog {
   private readonly refusals: RefusalLines
 
@@ -53,9 +37,9 @@ export class AccessLog {
   }
 
   /**
-   * Logs a request once its answer is sent or its client has left. The line has no secret and no content, and of the URL
-   * only the route and the ids: what a query searches for may be personal. Requests refused with 429, and those without
-   * a valid key that fail or whose client left, share lines.
+   * Logs a request once its answer is sent or its client has left. The line has no secret and no content. It has the
+   * route and the ids of the URL, but not the query, which may contain personal data. Requests refused with 429 share
+   * lines, and so do requests without a valid key that failed or whose client left.
    */
   watch(request: FastifyRequest, reply: FastifyReply): void {
     const { socket } = request.raw
@@ -64,10 +48,10 @@ export class AccessLog {
       const { method } = request
       const { url } = request.routeOptions
       const route = url === undefined ? 'unknown' : routeTemplate(url)
-      const status = reply.raw.writableFinished ? reply.statusCode : HUNG_UP
+      const status = reply.raw.writableFinished ? reply.statusCode : CLIENT_LEFT
       const { elapsedTime } = reply
       const { problem, stream, bodyBytes = 0 } = notesOf(request)
-      // Everything that was written to the connection meanwhile.
+      // Includes what was written for other requests on the connection in the meantime.
       const bytesOut = socket.bytesWritten - writtenBefore
       this.metrics.observe(method, route, status, elapsedTime)
       if (problem !== undefined) this.metrics.problems.inc({ code: problem })
@@ -90,7 +74,7 @@ export class AccessLog {
       if (!this.hasOwnLine(request, refused)) return
       request.log.info(
         {
-          ...who(request),
+          ...callerIds(request),
           ...idsIn(request.params),
           ...{ method, route, status, problem, stream },
           ms: Math.round(elapsedTime * 100) / 100,
@@ -105,7 +89,7 @@ export class AccessLog {
     })
   }
 
-  /** Logs what never became a request, unless others of its remote address have failed in the same second. */
+  /** Logs bytes that are not a valid request, at most once a second for each remote address. */
   logUnreadable(reqId: string, { status, code: problem }: Problem, socket: Duplex): void {
     const remoteAddress = socket instanceof Socket ? socket.remoteAddress : undefined
     if (this.refusals.count({ remoteAddress: addressGroup(plainAddress(remoteAddress)), status })) {
@@ -113,32 +97,51 @@ export class AccessLog {
     }
   }
 
-  /** False for a further one of the refused requests that share a line. */
+  /** False if the request is counted in a line that it shares with other refused requests. */
   private hasOwnLine(request: FastifyRequest, status: number): boolean {
-    if (status === TOO_MANY_REQUESTS) return this.refusals.count({ ...who(request), status })
+    if (status === TOO_MANY_REQUESTS) return this.refusals.count({ ...callerIds(request), status })
     if (status < BAD_REQUEST || principalOf(request) !== null) return true
     const remoteAddress = addressGroup(plainAddress(request.raw.socket.remoteAddress))
     return this.refusals.count({ remoteAddress, status })
   }
 }
 
-function who(request: FastifyRequest): Record<string, string> {
+const NOTES = Symbol('notes')
+
+/** Parts of a request's line that can't be read from the request or its answer afterwards. */
+interface Notes {
+  problem?: ProblemCode
+  bodyBytes?: number
+  /** Why a stream of events ended. */
+  stream?: StreamOutcome
+}
+
+/** Adds to the line of a request. */
+export function note(request: FastifyRequest, notes: Notes): void {
+  Object.assign(request, { [NOTES]: { ...notesOf(request), ...notes } })
+}
+
+function notesOf(request: FastifyRequest): Notes {
+  return (request as { [NOTES]?: Notes })[NOTES] ?? {}
+}
+
+function callerIds(request: FastifyRequest): Record<string, string> {
   const principal = principalOf(request)
   return principal === null ? {} : { accountId: principal.accountId, keyId: principal.keyId }
 }
 
-/** Parameters of the path that are ids, by their names. */
+/** The path parameters that are ids. */
 function idsIn(params: unknown): Record<string, unknown> {
   return Object.fromEntries(Object.entries(params ?? {}).filter(([, value]) => ID.test(String(value))))
 }
 
-/** A client's own id, to find the line from the client's log. It never replaces the request's id. */
+/** The client's own id of the request, to find the line from the client's log. It never replaces the request's id. */
 function clientRequestIdOf({ headers }: FastifyRequest): string | undefined {
   const given = headers['x-request-id']
   return typeof given === 'string' && /^[\x21-\x7e]{1,100}$/.test(given) ? given : undefined
 }
 
-/** Whose requests are refused: a key's, or without one a remote address's. */
+/** The owner of refused requests: a key, or a remote address for requests without a key. */
 interface Refused {
   accountId?: string
   keyId?: string
@@ -147,21 +150,21 @@ interface Refused {
 }
 
 const SECOND_MS = 1_000
-/** Keys and addresses that are counted separately within a second. */
+/** Owners that are counted separately within a second. */
 const MAX_OWNERS = 1_000
 
 /**
- * Bounds the log lines of refused requests, so that a flood does not fill the disk: the first one in a second of each
- * key or address and status has a line of its own, and one line at the second's end says how many more there were.
+ * Bounds the log lines of refused requests, so that a flood does not fill the disk. Within a second, the first refusal of
+ * each owner and status has its own line; one line at the end of the second has the number of further refusals.
  */
 class RefusalLines {
   private readonly owners = new Map<string, { refused: Refused; more: number }>()
-  /** Of keys and addresses beyond those. */
+  /** Refusals of all further owners. */
   private others = 0
 
   constructor(private readonly logger: Pick<Logger, 'info'>) {}
 
-  /** Counts a refusal. Returns whether it has a line of its own. */
+  /** Counts a refusal. Returns whether it has its own line. */
   count(refused: Refused): boolean {
     const id = `${refused.keyId ?? refused.remoteAddress} ${refused.status}`
     const owner = this.owners.get(id)
@@ -183,61 +186,4 @@ class RefusalLines {
     this.owners.clear()
     this.others = 0
   }
-}
-
-/** Answers a connection whose bytes never became a request. */
-type AnswerSocket = (socket: Duplex, problem: Problem) => void
-
-/** Bytes that are not HTTP, or too many of them, or too late (RFC 9112). A 408 would be repeated by some clients. */
-export function clientErrorHandler(answerSocket: AnswerSocket) {
-  return (error: Error & { code?: string }, socket: Duplex): void => {
-    if (error.code === 'ECONNRESET') socket.destroy()
-    else answerSocket(socket, problemOf(error))
-  }
-}
-
-/** What Node would answer by itself, without a body that says why. */
-export function answerBesideRequests(server: Server, answerSocket: AnswerSocket): void {
-  server.on('connect', (_: IncomingMessage, socket: Duplex) => {
-    const detail = 'CONNECT is for proxies, which this is not.'
-    answerSocket(socket, new Problem('invalid-request', { detail }))
-  })
-  // An expectation other than 100-continue need not be met (RFC 9110, section 10.1.1).
-  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    server.emit('request', request, response)
-  })
-}
-
-const BROKEN: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: 'The request line and headers are over 16 KiB.',
-  ERR_HTTP_REQUEST_TIMEOUT: 'The request did not come in time.',
-}
-
-function problemOf({ code, message }: Error & { code?: string }): Problem {
-  const why = message.replace(/^Parse Error: /, '')
-  const detail = BROKEN[code ?? ''] ?? `The request is not valid HTTP: ${why}.`
-  return new Problem('invalid-request', { detail })
-}
-
-/** RFC 9112, section 3.2: a request of HTTP/1.1 names its host, and none names it twice. */
-export function requireHost({ raw: { httpVersion, headers, rawHeaders } }: FastifyRequest): void {
-  if (headers.host === undefined) {
-    if (httpVersion === '1.1') throw invalid({ detail: 'The header Host is missing.', header: 'Host' })
-    return
-  }
-  // Names and values alternate.
-  const hosts = rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'host')
-  if (hosts.length > 1) throw invalid({ detail: 'The header Host comes more than once.', header: 'Host' })
-}
-
-export function requireFraming({ raw }: FastifyRequest): void {
-  if (isFramed(raw)) return
-  const detail = 'Transfer-Encoding may be chunked and nothing else, and comes with HTTP/1.1 alone.'
-  throw invalid({ detail, header: 'Transfer-Encoding' })
-}
-
-/** Whether every proxy on the way finds the same end of the body as Node (RFC 9112, section 6.1). */
-export function isFramed({ httpVersion, headers }: IncomingMessage): boolean {
-  const coding = headers['transfer-encoding']
-  return coding === undefined || (httpVersion === '1.1' && coding.toLowerCase() === 'chunked')
 }

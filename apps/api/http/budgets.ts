@@ -1,21 +1,21 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { Budget, type Release } from '#libs/runtime/fair-share.js'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
-import type { AccountId } from '#libs/domain/ids/typeid.js'
-import { principalOf, callerOf } from '../access/authenticator.js'
+import { callerOf, principalOf } from '../access/authenticator.js'
 import { Problem } from './problems.js'
 
 const MIB = 1024 * 1024
-/** The longest wait for a turn or memory; then the request is answered 503. */
+/** The maximum wait for a turn or memory. Then the request is answered 503. */
 const WAIT_MS = 10_000
-/** Reads and answers of more than this are large: they need a turn, or memory. */
+/** Reads and answers over this size are large: a read needs a turn, an answer needs memory. */
 export const LARGE_BYTES = 256 * 1024
-/** The cost of reading a message apart from its bytes, in bytes that cost as much. */
+/** The cost of reading a message in addition to its bytes, as a number of bytes with the same cost. */
 const MESSAGE_BYTES = 4 * 1024
 
 /**
- * What the requests of this process share of its time and memory, account by account: each account makes one large read
- * and one report at a time, and its large answers take memory until their clients have them (docs/limits.md).
+ * Shares the time and memory of this process among accounts. Each account makes one large read and one report at a time,
+ * and its large answers hold memory until their clients have received them (docs/limits.md).
  */
 export class RequestBudgets {
   private readonly reads: Budget
@@ -25,8 +25,8 @@ export class RequestBudgets {
   private readonly bodies: Budget
 
   /**
-   * `memoryScale` is the part of the full size of memory: above 0, at most 1. `onExhausted` is called with a budget's
-   * name when a request has waited too long for it.
+   * `memoryScale` is the fraction of the full memory: above 0, at most 1. `onExhausted` is called with the name of a
+   * budget when a request has waited too long for it.
    */
   constructor(options: { memoryScale: number; onExhausted: (budget: string) => void }) {
     const { memoryScale, onExhausted } = options
@@ -40,13 +40,13 @@ export class RequestBudgets {
     this.bodies = budget('bodies', 32 * bytes, 8 * bytes)
   }
 
-  /** Runs work that opens mail for a client, and ends it when the client leaves. Throws BudgetExhaustedError. */
+  /** Runs work that opens mail for a client, and aborts it when the client leaves. Throws BudgetExhaustedError. */
   read<Result>(request: FastifyRequest, work: (read: MailRead) => Promise<Result>): Promise<Result> {
     const { accountId } = callerOf(request)
-    return untilDeparture(request, (departure) => this.readFor(accountId, departure, work))
+    return untilClientLeaves(request, (clientGone) => this.readFor(accountId, clientGone, work))
   }
 
-  /** As `read`, until the signal aborts: rejects with its reason. */
+  /** As `read`, until the signal aborts. Then rejects with its reason. */
   async readFor<Result>(
     accountId: AccountId,
     signal: AbortSignal,
@@ -60,18 +60,18 @@ export class RequestBudgets {
     }
   }
 
-  /** Runs a query of usage when it is the account's turn, unless the client has left. Throws BudgetExhaustedError. */
+  /** Runs a usage query when it is the account's turn, unless the client has left. Throws BudgetExhaustedError. */
   report<Result>(request: FastifyRequest, work: () => Promise<Result>): Promise<Result> {
     return inTurn(this.reports, request, work)
   }
 
-  /** The same for a list that may read many more rows than it returns: it counts as a large read. */
+  /** The same for a list that may read many more rows than it returns. It counts as a large read. */
   search<Result>(request: FastifyRequest, work: () => Promise<Result>): Promise<Result> {
     return inTurn(this.reads, request, work)
   }
 
   /**
-   * Takes memory for an answer, which is given back once the answer has been sent or its connection has closed. Throws
+   * Takes memory for an answer, and releases it once the answer is sent or the connection has closed. Throws
    * BudgetExhaustedError.
    */
   async holdAnswer(reply: FastifyReply, bytes: number): Promise<void> {
@@ -79,8 +79,8 @@ export class RequestBudgets {
   }
 
   /**
-   * Takes memory for the body of a request, which is given back once the answer has been sent or the connection has
-   * closed. Throws BudgetExhaustedError.
+   * Takes memory for the body of a request, and releases it once the answer is sent or the connection has closed. Throws
+   * BudgetExhaustedError.
    */
   async holdBody(reply: FastifyReply, bytes: number): Promise<void> {
     const { request } = reply
@@ -89,7 +89,7 @@ export class RequestBudgets {
     await hold(this.bodies, owner, bytes, reply)
   }
 
-  /** Takes memory for an event of a stream, to be given back when the next one is asked for. Throws as `readFor`. */
+  /** Takes memory for an event of a stream, until the client reads the next one. Throws as `readFor` does. */
   holdEvent(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
     return this.events.take(accountId, bytes, signal)
   }
@@ -98,7 +98,7 @@ export class RequestBudgets {
 /** Takes memory until the response is closed. */
 async function hold(budget: Budget, owner: string, bytes: number, reply: FastifyReply): Promise<void> {
   const { request, raw: response } = reply
-  const release = await untilDeparture(request, (departure) => budget.take(owner, bytes, departure))
+  const release = await untilClientLeaves(request, (clientGone) => budget.take(owner, bytes, clientGone))
   response.once('close', release)
   if (response.closed) release()
 }
@@ -109,8 +109,8 @@ function inTurn<Result>(
   work: () => Promise<Result>,
 ): Promise<Result> {
   const { accountId } = callerOf(request)
-  return untilDeparture(request, async (departure) => {
-    const release = await budget.take(accountId, 1, departure)
+  return untilClientLeaves(request, async (clientGone) => {
+    const release = await budget.take(accountId, 1, clientGone)
     try {
       return await work()
     } finally {
@@ -120,8 +120,8 @@ function inTurn<Result>(
 }
 
 /**
- * Reading mail for one request. A small read never waits. A large one waits for its account's turn, and lets other
- * requests run after every 256 KiB.
+ * Paces the reading of mail for one request. A small read never waits. A large read waits for its account's turn, and
+ * lets other requests run after every 256 KiB.
  */
 export class MailRead {
   private bytes = 0
@@ -134,10 +134,9 @@ export class MailRead {
   ) {}
 
   /**
-   * To be called before each message is read. Rejects with the signal's reason if that has aborted and the read is a
-   * large one.
+   * Must be called before each message is read. Rejects with the signal's reason if it has aborted during a large read.
    */
-  async goOn(messageBytes: number): Promise<void> {
+  async pace(messageBytes: number): Promise<void> {
     this.bytes += messageBytes + MESSAGE_BYTES
     if (this.bytes > LARGE_BYTES) this.release ??= await this.takeTurn()
     if (this.bytes - this.bytesAtPause > LARGE_BYTES) {
@@ -153,26 +152,26 @@ export class MailRead {
 }
 
 /**
- * Runs work that a client waits for. The signal aborts when the client closes the connection, or only its sending side:
- * until something is written, the two look the same. Its reason is the answer to a client that closed only its sending
- * side.
+ * Runs work that a client waits for. The signal aborts when the client closes the connection or only its sending side,
+ * which look the same until something is written. The signal's reason is the problem with which a client is answered
+ * that has closed only its sending side.
  */
-export async function untilDeparture<Result>(
+export async function untilClientLeaves<Result>(
   { raw: { socket } }: FastifyRequest,
-  work: (departure: AbortSignal) => Promise<Result>,
+  work: (clientGone: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const departing = new AbortController()
-  const depart = () => departing.abort(hungUp())
-  if (socket.readableEnded || socket.destroyed) depart()
-  socket.once('end', depart).once('close', depart)
+  const leaving = new AbortController()
+  const leave = () => leaving.abort(clientLeft())
+  if (socket.readableEnded || socket.destroyed) leave()
+  socket.once('end', leave).once('close', leave)
   try {
-    return await work(departing.signal)
+    return await work(leaving.signal)
   } finally {
-    socket.off('end', depart).off('close', depart)
+    socket.off('end', leave).off('close', leave)
   }
 }
 
-function hungUp(): Problem {
+function clientLeft(): Problem {
   return new Problem('invalid-request', {
     detail:
       'The client closed its side of the connection before the answer was ready: keep it open until then.',

@@ -1,4 +1,4 @@
-import { durationPattern, wholeNumbersUpTo } from './contract-pipe.js'
+import { durationPattern, wholeNumbersUpTo } from './validation.js'
 
 describe('a pattern of whole numbers', () => {
   it.each([1, 4, 9, 10, 30, 101, 720, 1_000])('takes those from 1 to %d, and no other', (most) => {

@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-/** On every answer: no cache keeps it, and browsers do not guess another type than its `Content-Type`. */
+/** Headers of every answer: no cache stores it, and browsers don't guess another type than its `Content-Type`. */
 export const SAFE_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
 
-/** On pages too: they load and run nothing, are shown in no frame, and send no `Referer` to other pages. */
+/** Additional headers of pages: they load and run nothing, are shown in no frame, and send no `Referer`. */
 const PAGE_HEADERS = {
   'content-security-policy':
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -11,7 +11,7 @@ const PAGE_HEADERS = {
   'x-frame-options': 'DENY',
 } as const
 
-/** Sets those that the handler has not set. */
+/** Sets the headers that the handler has not set. */
 export function setSafeHeaders(reply: FastifyReply): void {
   const isPage = /^text\/html\b/.test(String(reply.getHeader('content-type') ?? ''))
   const headers = isPage ? { ...SAFE_HEADERS, ...PAGE_HEADERS } : SAFE_HEADERS
@@ -34,65 +34,65 @@ const COUNT = { type: 'integer', minimum: 0 }
 /** The headers of answers, as the OpenAPI document describes them. */
 export const RESPONSE_HEADERS = {
   'X-Request-Id': always(
-    'Names the request in logs, and in problems as `request_id`.',
+    'The id of the request, in logs and as `request_id` in problems.',
     text('^req_[0-9a-f]{32}$'),
     'req_0f8fad5bd9cb469fa16570867728950e',
   ),
-  'Cache-Control': always('Nobody on its way keeps an answer.', ...constant(SAFE_HEADERS['cache-control'])),
+  'Cache-Control': always('Caches must not store the answer.', ...constant(SAFE_HEADERS['cache-control'])),
   'X-Content-Type-Options': always(
-    'It is of the type that it says.',
+    'Browsers must not guess another type than the `Content-Type`.',
     ...constant(SAFE_HEADERS['x-content-type-options']),
   ),
   Location: always('The path of the new resource.', text('^/'), '/v1/inboxes/inb_01jd6b8w0mf2ja3yz5c7e9g1hk'),
   Link: sometimes(
-    'The next page (RFC 8288), while there is more. A page may be short: only no `Link` ends a list.',
+    'The next page (RFC 8288), unless this is the last one. A page can have fewer items than `limit` and still not be the last.',
     text('^</v1/[^<>]+>; rel="next"$'),
     '</v1/inboxes?limit=1&cursor=aW5iXzAxa…>; rel="next"',
   ),
   'Mayfly-Cursor': always(
-    'A position in the inbox. Sent as `cursor`, it returns exactly what came after it.',
+    'A position in the inbox. Send it as `cursor` to read everything after it.',
     text('^[A-Za-z0-9_-]{1,200}$'),
     'AAAAAAAF_________________1hQTCg',
   ),
-  'Retry-After': always('Whole seconds after which to come again.', COUNT, 1),
+  'Retry-After': always('Seconds to wait before the next request.', COUNT, 1),
   'WWW-Authenticate': always(
-    'What the key must have (RFC 6750, section 3).',
+    'Why the key was refused, and the scopes of which it needs one (RFC 6750, section 3).',
     text('^Bearer( |$)'),
     'Bearer error="invalid_token"',
   ),
   Allow: always('The methods that the path supports.', text('^[A-Z]+(, [A-Z]+)*$'), 'GET, HEAD, POST'),
   'RateLimit-Policy': sometimes(
-    'What the key may ask for: a sustained quota `q` in each `w` seconds, and a burst beyond it.',
+    'The rate limits of the key: a sustained quota of `q` requests in each `w` seconds, and a burst in addition.',
     text('^"sustained";q=\\d+;w=\\d+, "burst";q=\\d+;w=\\d+$'),
     '"sustained";q=100;w=60, "burst";q=50;w=600',
   ),
   RateLimit: sometimes(
-    'The policy that the next request draws on: `r` are left, and it refills in `t` seconds.',
+    'The policy that the next request counts against: `r` requests remain, and the quota refills in `t` seconds.',
     text('^"(sustained|burst)";r=\\d+;t=\\d+$'),
     '"sustained";r=57;t=12',
   ),
-  'X-RateLimit-Limit': sometimes("The quota of `RateLimit`'s policy.", COUNT, 100),
-  'X-RateLimit-Remaining': sometimes('What is left of it.', COUNT, 57),
-  'X-RateLimit-Reset': sometimes('When it refills, in Unix seconds.', COUNT, 1795253412),
+  'X-RateLimit-Limit': sometimes('The quota of the policy in `RateLimit`.', COUNT, 100),
+  'X-RateLimit-Remaining': sometimes('The remaining requests of that quota.', COUNT, 57),
+  'X-RateLimit-Reset': sometimes('When that quota refills, in Unix seconds.', COUNT, 1795253412),
   'Idempotent-Replayed': sometimes(
-    'The answer is that of the first request with this `Idempotency-Key`.',
+    'The answer is the stored one to the first request with this `Idempotency-Key`.',
     ...constant('true'),
   ),
   'Content-Disposition': always(
-    'The name to save it under. It is never shown by a browser.',
+    'The file name. Browsers save the file and never show it.',
     text('^attachment'),
     'attachment; filename="a.pdf"',
   ),
 }
 
-/** On every answer. */
+/** Headers of every answer. */
 export const COMMON_HEADERS = [
   'X-Request-Id',
   'Cache-Control',
   'X-Content-Type-Options',
 ] as const satisfies ResponseHeader[]
 
-/** On every answer to a valid key, unless requests can't be counted. */
+/** Headers of every answer to a valid key, unless requests can't be counted. */
 export const RATE_LIMIT_HEADERS = [
   'RateLimit-Policy',
   'RateLimit',
@@ -105,7 +105,7 @@ export const RATE_LIMIT_HEADERS = [
 export const REQUEST_HEADERS = {
   'Idempotency-Key': {
     description:
-      'Names the request, so that a repeat within 24 hours is given the same answer: visible ASCII, quoted or bare.',
+      'A unique value, so that a repeat of the request within 24 hours gets the same answer: visible ASCII, with or without quotes.',
     schema: {
       type: 'string',
       maxLength: 257,
@@ -114,12 +114,12 @@ export const REQUEST_HEADERS = {
     example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
   },
   'Last-Event-ID': {
-    description: 'The `id` of the last event that came: the stream goes on behind it.',
+    description: 'The `id` of the last event that was received. The stream continues after it.',
     schema: { type: 'string' },
     example: 'AAAAAAAF_________________1hQTCg',
   },
   'Mayfly-Inbox-Password': {
-    description: 'The `password` that the creation of a protected inbox answered.',
+    description: 'The `password` from the answer to the creation of a protected inbox.',
     schema: { type: 'string' },
     example: '6pq1v8d0c4m7t2h9k3s5b8n1g0',
   },
@@ -128,7 +128,7 @@ export const REQUEST_HEADERS = {
 export type ResponseHeader = keyof typeof RESPONSE_HEADERS
 export type RequestHeader = keyof typeof REQUEST_HEADERS
 
-/** A header that is on every answer for which the document names it. */
+/** A header that is always present if an answer declares it. */
 function always(description: string, schema: object, example: string | number) {
   return { required: true, description, schema, example }
 }
@@ -147,8 +147,8 @@ function constant(value: string) {
 }
 
 /*
- * Which pages of other origins a browser lets use the API (Fetch, section 3.3, https://fetch.spec.whatwg.org). Requests
- * carry their key in a header, never in a cookie, so credentials are not allowed and any origin may be named by `*`.
+ * CORS: which pages of other origins may use the API in a browser (Fetch, section 3.3, https://fetch.spec.whatwg.org).
+ * Requests have their key in a header, never in a cookie. So credentials are not allowed, and `*` may allow any origin.
  */
 
 const METHODS = 'GET, HEAD, POST, PATCH, DELETE'
@@ -158,10 +158,10 @@ const ALLOWED_HEADERS = listOf([
   'X-Request-Id',
   ...Object.keys(REQUEST_HEADERS),
 ])
-/** Browsers always show `Cache-Control`, and apply `X-Content-Type-Options` themselves. */
-const { 'Cache-Control': _cache, 'X-Content-Type-Options': _type, ...SHOWN } = RESPONSE_HEADERS
-const EXPOSED_HEADERS = listOf(['Deprecation', 'Sunset', ...Object.keys(SHOWN)])
-/** Seconds for which a browser need not ask again. */
+/** Pages can always read `Cache-Control`, and browsers apply `X-Content-Type-Options` themselves. */
+const { 'Cache-Control': _cache, 'X-Content-Type-Options': _type, ...EXPOSED } = RESPONSE_HEADERS
+const EXPOSED_HEADERS = listOf(['Deprecation', 'Sunset', ...Object.keys(EXPOSED)])
+/** Seconds for which a browser may cache the answer to a preflight. */
 const MAX_AGE = 600
 
 export class Cors {
@@ -172,8 +172,8 @@ export class Cors {
     this.origins = new Set(origins?.map((origin) => origin.toLowerCase()))
   }
 
-  /** Lets a page of an allowed origin read the answer, errors too. Returns whether the origin is allowed. */
-  mark({ headers: { origin } }: FastifyRequest, reply: FastifyReply): boolean {
+  /** Lets a page of an allowed origin read the answer, also if it is an error. Returns whether the origin is allowed. */
+  allowOrigin({ headers: { origin } }: FastifyRequest, reply: FastifyReply): boolean {
     if (this.origins.size === 0) return false
     const isAny = this.origins.has('*')
     if (!isAny) void reply.header('vary', 'Origin')
@@ -185,12 +185,12 @@ export class Cors {
     return true
   }
 
-  /** Whether a browser asks if it may send a request: it does so without a key. */
+  /** Whether a browser checks if it may send a request. A preflight has no key. */
   isPreflight({ method, headers }: FastifyRequest): boolean {
     return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
   }
 
-  /** The same for every path: the request itself is refused if its path or method does not exist. */
+  /** The answer is the same for every path. If a path or method does not exist, the request after it is refused. */
   answerPreflight(reply: FastifyReply): FastifyReply {
     const headers = {
       'access-control-allow-methods': METHODS,

@@ -4,35 +4,39 @@ import { IsIn, IsInt, IsOptional, IsString, Max, Min } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isId, type Id, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
-import { Says } from '../openapi/describe.js'
-import { FromDigits } from './contract-pipe.js'
-import { invalid, type Place } from './problems.js'
+import { DescribeProperty } from '../openapi/describe.js'
+import { FromDigits } from './validation.js'
+import { invalid, type Location } from './problems.js'
 
-/** `limit`: a whole number from 1. */
-export function IsLimit({ most }: { most: number }): PropertyDecorator {
+/** `limit`: a whole number from 1 to `max`. */
+export function IsLimit({ max }: { max: number }): PropertyDecorator {
   return applyDecorators(
     IsInt({ message: 'limit must be a whole number' }),
-    Max(most, { message: `limit must be at most ${most}` }),
+    Max(max, { message: `limit must be at most ${max}` }),
     Min(1, { message: 'limit must be at least 1' }),
     FromDigits(),
-    Says('How many a page has at most.'),
+    DescribeProperty('The maximum number of items on a page.'),
   )
 }
 
 /** `order`: asc or desc. */
 export function IsOrder(): PropertyDecorator {
   const isOrder = IsIn(['asc', 'desc'], { message: 'order must be asc or desc' })
-  return applyDecorators(isOrder, Says('Oldest or newest first.'))
+  return applyDecorators(isOrder, DescribeProperty('Oldest or newest first.'))
 }
 
-/** `cursor`: text that an earlier answer gave. */
-export function IsCursor(description = 'Where the list goes on: what `Link` has.'): PropertyDecorator {
-  return applyDecorators(IsString({ message: 'cursor must come once' }), IsOptional(), Says(description))
+/** `cursor`: text from an earlier answer. */
+export function IsCursor(description = 'The position to continue from, as in `Link`.'): PropertyDecorator {
+  return applyDecorators(
+    IsString({ message: 'cursor must be sent once' }),
+    IsOptional(),
+    DescribeProperty(description),
+  )
 }
 
-/** The query of a list that goes by ids, newest first. */
+/** The query of a list in the order of ids, newest first by default. */
 export class ListPage {
-  @IsLimit({ most: 100 })
+  @IsLimit({ max: 100 })
   limit: number = 25
 
   @IsOrder()
@@ -42,7 +46,7 @@ export class ListPage {
   cursor?: string
 }
 
-/** Offsets from `from` up to, not including, `to`. */
+/** Offsets from `from` to `to`, exclusive. */
 interface OffsetRange {
   order: 'asc' | 'desc'
   from: number
@@ -51,42 +55,42 @@ interface OffsetRange {
 }
 
 /**
- * One page of a list by ids, with `Link` to the next one if there is more. A cursor is the id that the page continues
- * after. Throws invalid-request if the cursor is not one.
+ * Reads one page of a list in the order of ids, and sets `Link` if there is a next page. A cursor is the id that the page
+ * continues after. Throws invalid-request if the cursor is invalid.
  */
 export async function pageOf<Prefix extends string, Item extends { id: Id<Prefix> }>(
   prefix: Prefix,
   { limit, order, cursor }: ListPage,
   reply: FastifyReply,
-  look: (query: ListQuery<Id<Prefix>>) => Promise<Item[]>,
+  read: (query: ListQuery<Id<Prefix>>) => Promise<Item[]>,
 ): Promise<Item[]> {
   const after = cursor === undefined ? null : Buffer.from(cursor, 'base64url').toString()
   if (after !== null && !isId(prefix, after)) {
     throw invalid({ detail: 'the cursor is not from this list', parameter: 'cursor' })
   }
-  const found = await look({ order, after, limit: limit + 1 })
+  const found = await read({ order, after, limit: limit + 1 })
   return firstOf(found, limit, reply, ({ id }) => Buffer.from(id).toString('base64url'))
 }
 
 /**
- * One page of an owner's entries in the order of the log, with `Link` to the next one if there is more. Throws
- * invalid-request if the cursor is not one of this owner.
+ * Reads one page of an owner's entries in the order of the log, and sets `Link` if there is a next page. Throws
+ * invalid-request if the cursor is not a cursor of this owner.
  */
 export async function offsetPageOf<Row extends { offset: number }>(
   owner: Owner,
   { order, limit, cursor }: ListPage,
   reply: FastifyReply,
-  look: (range: OffsetRange) => Promise<Row[]>,
+  read: (range: OffsetRange) => Promise<Row[]>,
 ): Promise<Row[]> {
-  const { from, to } = cursor === undefined ? { from: 0, to: null } : readMessageCursor(owner, cursor)
-  const found = await look({ order, from, to: to ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 })
+  const { from, to } = cursor === undefined ? { from: 0, to: null } : readOffsetCursor(owner, cursor)
+  const found = await read({ order, from, to: to ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 })
   return firstOf(found, limit, reply, ({ offset }) => {
     const next = order === 'asc' ? { from: offset + 1, to } : { from, to: offset }
-    return writeMessageCursor(owner, { ...next, end: null })
+    return writeOffsetCursor(owner, { ...next, end: null })
   })
 }
 
-/** The first items found; if there are more, `Link` has the cursor after the last of them. */
+/** Returns the first `limit` items. If there are more, sets `Link` to the cursor after the last one. */
 function firstOf<Item>(
   found: readonly Item[],
   limit: number,
@@ -95,7 +99,7 @@ function firstOf<Item>(
 ): Item[] {
   const page = found.slice(0, limit)
   const last = page.at(-1)
-  if (found.length > limit && last !== undefined) linkNext(reply, cursorAfter(last))
+  if (found.length > limit && last !== undefined) setNextLink(reply, cursorAfter(last))
   return page
 }
 
@@ -105,18 +109,18 @@ export function pathOf({ url }: FastifyRequest): string {
 }
 
 /**
- * Sets `Link` to the same list with another cursor (RFC 8288), in the family of the request's path. The other
- * parameters stay as the client wrote them, so that every page is read in the same way.
+ * Sets `Link` to the same list with another cursor (RFC 8288), under the path of the request. The other parameters stay as
+ * the client sent them, so that every page has the same filters and order.
  */
-export function linkNext(reply: FastifyReply, cursor: string): void {
+export function setNextLink(reply: FastifyReply, cursor: string): void {
   const [path, query] = targetOf(reply.request.url)
   const others = query.split('&').filter((pair) => pair !== '' && !/^cursor(=|$)/.test(decoded(pair)))
   const target = `${path}?${[...others, `cursor=${cursor}`].join('&')}`
   void reply.header('link', `<${target.replaceAll(/[<>"\\^`{|}]/g, encodeURIComponent)}>; rel="next"`)
 }
 
-/** The family that a request came by, `/v1/inboxes` or `/v1/emails`: links in its answer stay in it. */
-export function familyOf(request: FastifyRequest): string {
+/** The path under which a request reached an inbox, `/v1/inboxes` or its alias `/v1/emails`, for links in the answer. */
+export function inboxesPathOf(request: FastifyRequest): string {
   return request.routeOptions.url?.startsWith('/v1/emails') === true ? '/v1/emails' : '/v1/inboxes'
 }
 
@@ -134,19 +138,19 @@ function decoded(text: string): string {
   }
 }
 
-/** The owner of the list that a cursor belongs to. */
+/** The owner of a list with cursors. */
 type Owner = InboxId | WebhookId
 
 /**
- * A position among an inbox's messages, or a webhook's deliveries, as offsets of the partition. Clients get it as an
- * opaque text with a checksum over it and its owner.
+ * A position in the list of an inbox's messages, or of a webhook's deliveries, as offsets of the partition. Clients get it
+ * as an opaque text, with a checksum of the offsets and the owner.
  */
-export interface MessageCursor {
+export interface OffsetCursor {
   /** The first offset to read. */
   from: number
-  /** The offset to stop before; null for the inbox's end. Only a descending page sets it. */
+  /** The offset to stop before; null for the end of the inbox. Only pages in descending order set it. */
   to: number | null
-  /** The inbox's end as the first page read it. */
+  /** The end of the inbox when the first page was read. */
   end: number | null
 }
 
@@ -155,30 +159,30 @@ const FIELDS = 3
 const NONE = 2 ** (8 * OFFSET_BYTES) - 1
 const LENGTH = FIELDS * OFFSET_BYTES + 4
 
-export function writeMessageCursor(owner: Owner, { from, to, end }: MessageCursor): string {
+export function writeOffsetCursor(owner: Owner, { from, to, end }: OffsetCursor): string {
   const bytes = Buffer.alloc(LENGTH)
   const fields = [from, to ?? NONE, end ?? NONE]
   for (const [index, field] of fields.entries()) bytes.writeUIntBE(field, index * OFFSET_BYTES, OFFSET_BYTES)
-  bytes.writeUInt32BE(sumOf(owner, bytes), LENGTH - 4)
+  bytes.writeUInt32BE(checksum(owner, bytes), LENGTH - 4)
   return bytes.toString('base64url')
 }
 
-/** Throws invalid-request, naming the property or parameter, if the text is not a cursor of this owner. */
-export function readMessageCursor(
+/** Throws invalid-request with the location of the cursor if it is not a cursor of this owner. */
+export function readOffsetCursor(
   owner: Owner,
   text: string,
-  place: Place = { parameter: 'cursor' },
-): MessageCursor {
+  location: Location = { parameter: 'cursor' },
+): OffsetCursor {
   const bytes = Buffer.from(text, 'base64url')
-  const isWhole = bytes.length === LENGTH && bytes.toString('base64url') === text
-  if (!isWhole || bytes.readUInt32BE(LENGTH - 4) !== sumOf(owner, bytes)) {
-    throw invalid({ detail: 'the cursor is not from this list', ...place })
+  const isComplete = bytes.length === LENGTH && bytes.toString('base64url') === text
+  if (!isComplete || bytes.readUInt32BE(LENGTH - 4) !== checksum(owner, bytes)) {
+    throw invalid({ detail: 'the cursor is not from this list', ...location })
   }
   const field = (index: number): number => bytes.readUIntBE(index * OFFSET_BYTES, OFFSET_BYTES)
   const optional = (index: number): number | null => (field(index) === NONE ? null : field(index))
   return { from: field(0), to: optional(1), end: optional(2) }
 }
 
-function sumOf(owner: Owner, bytes: Buffer): number {
+function checksum(owner: Owner, bytes: Buffer): number {
   return crc32(bytes.subarray(0, LENGTH - 4), crc32(owner))
 }

@@ -6,20 +6,20 @@ import { pathOf } from './list-pages.js'
 
 const METHODS: HTTPMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
-/** Any length that the limit of headers permits: an id that is too long is answered as an unknown one. */
+/** The limit of headers applies instead: an id that is too long is answered like an unknown one. */
 export const MAX_PARAM_CHARACTERS = 1 << 16
 
-/** Knows which methods each path takes, for 405 and its `Allow` (RFC 9110, section 15.5.6). */
+/** The methods of each path, for 405 and its `Allow` (RFC 9110, section 15.5.6). */
 export class MethodTable {
-  /** Each as `<method> <path>`, as `routeTemplate` spells the path. */
+  /** Each is `<method> <path>`, with the path as in `routeTemplate`. */
   readonly routes: string[] = []
   private readonly router = createRouter({ maxParamLength: MAX_PARAM_CHARACTERS })
-  /** Paths of routes, parameters with a colon. */
+  /** The paths of routes, with a colon before parameters. */
   private readonly paths = new Set<string>()
-  /** Those of them whose requests may match a narrower path too: `/messages/:id`, with `/messages/wait`. */
-  private readonly wider = new Set<string>()
+  /** Paths whose requests may also match a more specific path: `/messages/:id`, because of `/messages/wait`. */
+  private readonly general = new Set<string>()
 
-  /** Records every route that is registered from now on. */
+  /** Records every route that is registered after this call. */
   watch(server: FastifyInstance): void {
     server.addHook('onRoute', ({ method, url }) => {
       for (const each of [method].flat()) {
@@ -28,38 +28,38 @@ export class MethodTable {
         this.router.on(name, url, () => undefined, url)
         this.routes.push(`${name} ${routeTemplate(url)}`)
         for (const other of this.paths) {
-          if (isNarrower(url, other)) this.wider.add(other)
-          if (isNarrower(other, url)) this.wider.add(url)
+          if (isMoreSpecific(url, other)) this.general.add(other)
+          if (isMoreSpecific(other, url)) this.general.add(url)
         }
         this.paths.add(url)
       }
     })
   }
 
-  /** Whether requests to this route may match a narrower one too, which does not take their method. */
-  mayBeNarrower(url: string | undefined): boolean {
-    return url !== undefined && this.wider.has(url)
+  /** Whether requests to this route may also match a more specific route without their method. */
+  mayMatchMoreSpecific(url: string | undefined): boolean {
+    return url !== undefined && this.general.has(url)
   }
 
   /**
-   * The methods that a path takes. If several routes match it, such as `/messages/wait` and `/messages/:id`, those of
-   * the narrowest one.
+   * The methods that a path supports. If several routes match, such as `/messages/wait` and `/messages/:id`, the methods
+   * of the most specific one.
    */
   allowedAt(path: string): string[] {
     const routes = METHODS.flatMap((method) => {
       const found = this.router.find(method, path)
       return found === null ? [] : [{ method, url: String(found.store) }]
     })
-    const narrowest = Math.min(...routes.map(({ url }) => parametersOf(url)))
-    return routes.filter(({ url }) => parametersOf(url) === narrowest).map(({ method }) => method)
+    const fewest = Math.min(...routes.map(({ url }) => parametersOf(url)))
+    return routes.filter(({ url }) => parametersOf(url) === fewest).map(({ method }) => method)
   }
 }
 
-/** `/messages/wait` is narrower than `/messages/:id`. */
-function isNarrower(url: string, other: string): boolean {
-  const [segments, wider] = [url.split('/'), other.split('/')]
-  const fits = wider.every((segment, index) => segment.startsWith(':') || segment === segments[index])
-  return segments.length === wider.length && fits && parametersOf(url) < parametersOf(other)
+/** `/messages/wait` is more specific than `/messages/:id`. */
+function isMoreSpecific(url: string, other: string): boolean {
+  const [segments, general] = [url.split('/'), other.split('/')]
+  const fits = general.every((segment, index) => segment.startsWith(':') || segment === segments[index])
+  return segments.length === general.length && fits && parametersOf(url) < parametersOf(other)
 }
 
 function parametersOf(url: string): number {
@@ -68,17 +68,17 @@ function parametersOf(url: string): number {
 
 /** The 405 and its `Allow`. */
 export function methodNotAllowed(method: string, allowed: readonly string[]): Problem {
-  const detail = `${method} is not taken here, only ${allowed.join(', ')}.`
+  const detail = `${method} is not supported here. Supported methods: ${allowed.join(', ')}.`
   return new Problem('method-not-allowed', { detail, headers: { allow: allowed.join(', ') } })
 }
 
-/** Refuses a method that a path's narrowest route does not take, though a wider one would. */
+/** Refuses a method that only a less specific route of the path supports. */
 export class MethodGuard implements CanActivate {
   constructor(private readonly methods: MethodTable) {}
 
   canActivate(context: ExecutionContext): boolean {
     const request = context.switchToHttp().getRequest<FastifyRequest>()
-    if (!this.methods.mayBeNarrower(request.routeOptions.url)) return true
+    if (!this.methods.mayMatchMoreSpecific(request.routeOptions.url)) return true
     const allowed = this.methods.allowedAt(pathOf(request))
     if (allowed.length === 0 || allowed.includes(request.method)) return true
     throw methodNotAllowed(request.method, allowed)
@@ -86,8 +86,8 @@ export class MethodGuard implements CanActivate {
 }
 
 /**
- * A route as the contract spells it, from the path that it is registered under: `/v1/inboxes/:inboxId/messages/:messageId`
- * is `/v1/inboxes/{id}/messages/{message_id}`. The first id of a path is `id`, each further one is named for its resource.
+ * The path of a route in the OpenAPI document, from the registered path: `/v1/inboxes/:inboxId/messages/:messageId` is
+ * `/v1/inboxes/{id}/messages/{message_id}`. The first id of a path is `id`, each further one is named after its resource.
  */
 export function routeTemplate(path: string): string {
   let ids = 0

@@ -1,4 +1,4 @@
-import { parseMoment } from './contract-pipe.js'
+import { parseTime } from './validation.js'
 
 describe('a moment', () => {
   test.each([
@@ -9,7 +9,7 @@ describe('a moment', () => {
     { text: '0000-01-01T00:00:00Z', is: '0000-01-01T00:00:00.000Z' },
     { text: '9999-12-31T23:59:59Z', is: '9999-12-31T23:59:59.000Z' },
   ])('is read from $text', ({ text, is }) => {
-    expect(parseMoment(text)?.toISOString()).toBe(is)
+    expect(parseTime(text)?.toISOString()).toBe(is)
   })
 
   test.each([
@@ -31,6 +31,6 @@ describe('a moment', () => {
     '9999-12-31T23:59:59-01:00',
     '+012026-11-21T08:00:00Z',
   ])('is none: %s', (text) => {
-    expect(parseMoment(text)).toBeNull()
+    expect(parseTime(text)).toBeNull()
   })
 })

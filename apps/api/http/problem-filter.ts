@@ -16,7 +16,7 @@ import { Problem, unavailable, PROBLEMS } from './problems.js'
 import { note } from './access-log.js'
 import { SAFE_HEADERS } from './headers.js'
 
-/** Answers every error as problem details (RFC 9457). An unexpected one is logged once and not shown. */
+/** Answers every error as problem details (RFC 9457). An unexpected error is logged once, and its text is not sent. */
 @Catch()
 export class ProblemFilter implements ExceptionFilter {
   constructor(
@@ -40,7 +40,7 @@ export class ProblemFilter implements ExceptionFilter {
     if (error instanceof ViewsCatchingUpError) return unavailable('catching-up', error.message)
     if (error instanceof LogUnavailableError || error instanceof KeyVaultUnavailableError) {
       const isRead = request.method === 'GET' || request.method === 'HEAD'
-      return unavailable('log-unavailable', isRead ? LOG_UNREAD : LOG_UNCONFIRMED)
+      return unavailable('log-unavailable', isRead ? LOG_UNREADABLE : LOG_UNCONFIRMED)
     }
     const [, code, detail] = UNAVAILABLE.find(([kind]) => error instanceof kind) ?? []
     if (code !== undefined) return unavailable(code, detail)
@@ -78,7 +78,7 @@ function statusOf(error: unknown): number {
   return 500
 }
 
-const LOG_UNREAD = 'The event log can not be read at the moment.'
+const LOG_UNREADABLE = "The event log can't be read at the moment."
 const LOG_UNCONFIRMED = 'The change may not have been stored: the event log did not confirm it.'
 
 const UNAVAILABLE = [
@@ -87,19 +87,19 @@ const UNAVAILABLE = [
     'busy',
     'Other large requests of this account, or of others, did not finish in time.',
   ],
-  [ReadModelUnavailableError, 'read-model-unavailable', 'The stored data can not be read at the moment.'],
-  [UsageUnavailableError, 'read-model-unavailable', 'Usage can not be read at the moment.'],
+  [ReadModelUnavailableError, 'read-model-unavailable', "The stored data can't be read at the moment."],
+  [UsageUnavailableError, 'read-model-unavailable', "Usage can't be read at the moment."],
   [
     IdempotencyUnavailableError,
     'read-model-unavailable',
-    'Idempotency keys can not be looked up at the moment.',
+    "Idempotency keys can't be looked up at the moment.",
   ],
 ] as const
 
 /** Problem details (RFC 9457). */
 const PROBLEM_TYPE = 'application/problem+json'
 
-/** Answers a request with a problem. `publicUrl` is what its type begins with. */
+/** Answers a request with a problem. `publicUrl` is the base of its `type`. */
 export async function sendProblem(problem: Problem, reply: FastifyReply, publicUrl: string): Promise<void> {
   const { request } = reply
   note(request, { problem: problem.code })
@@ -127,12 +127,12 @@ function problemBody({ code, options }: Problem, requestId: string, publicUrl: s
   return JSON.stringify(problem, wellFormed)
 }
 
-/** What is quoted of a request may hold half a surrogate pair, which strict readers of JSON refuse (RFC 7493, section 2.1). */
+/** Text from a request may have a lone surrogate, which strict JSON parsers refuse (RFC 7493, section 2.1). */
 function wellFormed(_: string, value: unknown): unknown {
   return typeof value === 'string' ? value.toWellFormed() : value
 }
 
-/** Answers bytes that never became a request, and closes the connection: what follows them can't be parsed. */
+/** Answers bytes that are not a valid request, and closes the connection, since the bytes after them can't be parsed. */
 export function endWithProblem(socket: Duplex, problem: Problem, requestId: string, publicUrl: string): void {
   if (!socket.writable) {
     socket.destroy()

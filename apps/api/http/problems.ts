@@ -161,9 +161,9 @@ export type ProblemCode = keyof typeof PROBLEMS
 export const PROBLEM_CODES = Object.keys(PROBLEMS) as ProblemCode[]
 
 /** The location of an error in a request: in the body (RFC 6901), the query, the path or a header. */
-export type Place = { pointer: string } | { parameter: string } | { header: string }
+export type Location = { pointer: string } | { parameter: string } | { header: string }
 
-export type Fault = { detail: string } & Place
+export type Fault = { detail: string } & Location
 
 interface ProblemOptions {
   detail: string
@@ -198,7 +198,7 @@ type UnavailableCode = {
   [Code in ProblemCode]: (typeof PROBLEMS)[Code]['status'] extends 503 ? Code : never
 }[ProblemCode]
 
-/** A 503. `Retry-After` is about the time, in seconds, in which views catch up and logs come back. */
+/** A 503. `Retry-After` is the usual time, in seconds, in which views catch up and logs become available again. */
 export function unavailable(code: UnavailableCode, detail: string): Problem {
   return new Problem(code, { detail, headers: { 'retry-after': '1' } })
 }

@@ -7,33 +7,33 @@ import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { principalOf } from '../access/authenticator.js'
 import type { SharedServices } from '../shared-services.js'
+import { AccessLog } from './access-log.js'
+import { LARGE_BYTES } from './budgets.js'
+import { ConnectionTurns, KeylessPace, shareConnections } from './connection-limits.js'
+import { Cors, setSafeHeaders } from './headers.js'
 import {
-  AccessLog,
   answerBesideRequests,
   clientErrorHandler,
   requireFraming,
   requireHost,
-} from './access-log.js'
-import { setSafeHeaders, Cors } from './headers.js'
-import {
-  ReadTurns,
-  discardBody,
-  MAX_BODY_BYTES,
-  maxBodyBytes,
-  SMALL_BODY_BYTES,
-  takeJson,
-} from './read-turns.js'
-import { LARGE_BYTES } from './budgets.js'
-import { ConnectionTurns, KeylessPace, shareConnections } from './connection-limits.js'
+} from './malformed-requests.js'
 import { MAX_PARAM_CHARACTERS } from './method-table.js'
 import { endWithProblem, sendProblem } from './problem-filter.js'
 import { Problem, unavailable } from './problems.js'
+import {
+  discardBody,
+  MAX_BODY_BYTES,
+  maxBodyBytes,
+  parseJsonBodies,
+  ReadTurns,
+  SMALL_BODY_BYTES,
+} from './request-reading.js'
 import type { StalledReaders } from './stalled-readers.js'
 
-/** Shorter if the whole request has less time. */
+/** The maximum time for the headers. Shorter if MAYFLY_HTTP_REQUEST_TIMEOUT is. */
 const HEADERS_TIMEOUT_MS = 15_000
 const KEEP_ALIVE_MS = 72_000
-/** The longest time without a byte in either direction; handlers send one sooner. */
+/** The maximum time without a byte in either direction. Streams send one more often. */
 const SILENT_MS = 120_000
 
 interface ServerOptions {
@@ -41,11 +41,11 @@ interface ServerOptions {
   logger: Logger
   now: () => Date
   shutdown: AbortSignal
-  /** What links in problems begin with. */
+  /** The base of links in problems. */
   publicUrl: () => string
 }
 
-/** Fastify under Nest: request ids, bodies, one log line and one observation per request. */
+/** Makes Nest's Fastify server, with the checks that every request passes before its handler, in their order. */
 export function makeServer(
   { metrics, usage, methods, authenticator, requestLimits, idempotency, budgets, stalled }: SharedServices,
   { settings, logger, now, shutdown, publicUrl }: ServerOptions,
@@ -57,14 +57,14 @@ export function makeServer(
   const turns = new ConnectionTurns(reads)
   const pace = new KeylessPace(reads)
   const accessLog = new AccessLog(metrics, usage, now, logger)
-  /** Waits for the request's turn, logs it and begins its answer. Returns whether the origin is allowed. */
-  const welcome = async (request: FastifyRequest, reply: FastifyReply): Promise<boolean> => {
+  /** Waits for the request's turn and begins its log line and its answer. Returns whether its origin is allowed. */
+  const start = async (request: FastifyRequest, reply: FastifyReply): Promise<boolean> => {
     await turns.take(request, reply)
     accessLog.watch(request, reply)
     void reply.header('x-request-id', request.id)
-    return cors.mark(request, reply)
+    return cors.allowOrigin(request, reply)
   }
-  /** What every request must pass before it is answered. Throws if it is refused. */
+  /** Authenticates and counts a request. Throws a Problem if it is refused. */
   const admit = async (request: FastifyRequest, reply: FastifyReply) => {
     if (shutdown.aborted) throw unavailable('shutting-down', 'This instance accepts no more requests.')
     try {
@@ -83,10 +83,10 @@ export function makeServer(
     accessLog.logUnreadable(requestId, problem, socket)
     endWithProblem(socket, problem, requestId, publicUrl())
   }
-  /** A path that can't be decoded reaches no hook and no handler. It is authenticated and counted all the same. */
+  /** A path that can't be decoded reaches no hook and no handler. The request is still authenticated and counted. */
   const answerUnreadablePath = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const unreadable = new Problem('invalid-request', { detail: 'The path is not validly percent-encoded.' })
-    await welcome(request, reply)
+    await start(request, reply)
     setSafeHeaders(reply)
     const problem = await admit(request, reply).then(
       () => unreadable,
@@ -107,7 +107,7 @@ export function makeServer(
     http: {
       requireHostHeader: false,
       headersTimeout,
-      // How late a slow request may be noticed.
+      // The maximum delay until a slow request is noticed.
       connectionsCheckingInterval: headersTimeout / 5,
     },
     requestTimeout,
@@ -118,10 +118,10 @@ export function makeServer(
     routerOptions: { maxParamLength: MAX_PARAM_CHARACTERS },
   })
   const server: FastifyInstance = adapter.getInstance()
-  // A client that has closed its sending side still gets the answers: by default Node closes (RFC 9112, section 9.6).
+  // A client that has closed its sending side still gets the answers. By default Node closes (RFC 9112, section 9.6).
   Object.assign(server.server, { httpAllowHalfOpen: true })
   shareConnections(server.server, settings.httpMaxConnections, onDropped)
-  // Requests sent ahead share a connection, and each of them that waits listens to it.
+  // Each pipelined request that waits adds a listener to the socket.
   server.server.on('connection', (socket) => {
     socket.setMaxListeners(0)
     reads.watch(socket)
@@ -131,33 +131,33 @@ export function makeServer(
   server.get('/favicon.ico', (_, reply) => reply.type('image/x-icon').send(FAVICON))
   server.get('/docs/', (_, reply) => reply.redirect('../docs', 308))
   methods.watch(server)
-  takeJson(server)
+  parseJsonBodies(server)
   server.addHook('onRequest', async (request, reply) => {
     const { raw } = request
     const isBodyRead = raw.method !== 'GET' && raw.method !== 'HEAD'
     const bodyBytes = isBodyRead ? Math.min(maxBodyBytes(raw), MAX_BODY_BYTES) : 0
-    const readOn = bodyBytes > SMALL_BODY_BYTES ? reads.hold(raw.socket) : null
+    const resume = bodyBytes > SMALL_BODY_BYTES ? reads.hold(raw.socket) : null
     if (!isBodyRead) discardBody(raw)
     try {
-      const isAllowedOrigin = await welcome(request, reply)
+      const isAllowedOrigin = await start(request, reply)
       if (isAllowedOrigin && cors.isPreflight(request)) {
         await pace.take(request)
         return await cors.answerPreflight(reply)
       }
       await admit(request, reply)
-      if (readOn !== null) await budgets.holdBody(reply, bodyBytes)
+      if (resume !== null) await budgets.holdBody(reply, bodyBytes)
       return undefined
     } catch (error) {
       discardBody(raw)
       throw error
     } finally {
-      readOn?.()
+      resume?.()
     }
   })
   idempotency.watch(server)
   server.addHook('onSend', (request, reply, payload, done) => {
     setSafeHeaders(reply)
-    // A connection that is kept open would delay the shutdown.
+    // A connection that stays open would delay the shutdown.
     if (shutdown.aborted) void reply.header('connection', 'close')
     done(null, sentInPieces(request, reply, payload, stalled))
   })
@@ -173,12 +173,12 @@ const FAVICON = Buffer.from(
 )
 
 const PIECE_BYTES = 64 * 1024
-/** What a client must read of a large answer before it counts as stalled. */
-const MIN_TAKEN_BYTES = 1024 * 1024
+/** A client counts as stalled if it reads less of a large answer in MAYFLY_STREAM_STALL_MS. */
+const MIN_READ_BYTES = 1024 * 1024
 
 /**
- * A large body as a stream of pieces, to see whether the client reads it: one that reads nothing, or very little, is
- * disconnected. Any other body is returned unchanged.
+ * Returns a large body as a stream of pieces, and disconnects a client that reads nothing or very little of it. Returns
+ * any other body unchanged.
  */
 function sentInPieces(
   { raw: { socket } }: FastifyRequest,
@@ -190,7 +190,7 @@ function sentInPieces(
     return payload
   const body = typeof payload === 'string' ? Buffer.from(payload) : payload
   void reply.header('content-length', body.length)
-  const unwatch = stalled.watch(socket, () => socket.destroy(), MIN_TAKEN_BYTES)
+  const unwatch = stalled.watch(socket, () => socket.destroy(), MIN_READ_BYTES)
   reply.raw.once('close', unwatch)
   if (reply.raw.closed) unwatch()
   return Readable.from(piecesOf(body), { objectMode: false })

@@ -1,16 +1,16 @@
+import { Injectable } from '@nestjs/common'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
+import { Recorder, type Attribution, type DomainEvent } from '#libs/ports/event-log/cloud-event.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountQueries, InboxQueries } from '#libs/ports/read-model/queries.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
-import { Injectable } from '@nestjs/common'
-import { Recorder, type Attribution, type DomainEvent } from '#libs/ports/event-log/cloud-event.js'
 
 const VISIBLE_WITHIN_MS = 5_000
 
-/** The views as the API reads them: queries, and whether their answers are complete. */
+/** The views that the API reads, and whether they are complete. */
 export class Views extends ConsistentViews {
   constructor(
     log: LogLayout,
@@ -27,13 +27,13 @@ export class Views extends ConsistentViews {
     return this.readComplete('account-events', () => read(this.accounts))
   }
 
-  /** Of inbox-events. */
+  /** The partition of inbox-events that has the inbox. */
   partitionOf(inboxId: InboxId): number {
     return partitionOf(inboxId, this.log.partitionCount('inbox-events'))
   }
 }
 
-/** Puts what a command has decided on the log. */
+/** Records the events of commands. */
 @Injectable()
 export class Changes {
   constructor(

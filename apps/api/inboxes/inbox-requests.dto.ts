@@ -10,8 +10,8 @@ import {
 } from 'class-validator'
 import { LONGEST_RETENTION } from '#libs/domain/account/access.js'
 import { parseLifespan, UNIT_MS } from '#libs/domain/inbox/inbox.js'
-import { IfGiven, Rule, durationPattern, Repeatable } from '../http/contract-pipe.js'
-import { DescribeBody, Says } from '../openapi/describe.js'
+import { IfGiven, Rule, durationPattern, Repeatable } from '../http/validation.js'
+import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { applyDecorators } from '@nestjs/common'
 import Type from 'typebox'
@@ -84,7 +84,7 @@ function parseLabel(text: string): readonly [name: string, value: string] | null
   example: { duration: '30m', name: 'sign-up', labels: { run: '42' } },
 })
 export class CreateInbox {
-  @Says(
+  @DescribeProperty(
     'How long it lives: a whole number and one of `m`, `h`, `d`, `w`, from one minute up to the retention of the plan; ' +
       'the smaller of that and 24 hours by default.',
     {
@@ -97,19 +97,19 @@ export class CreateInbox {
   @IsDuration()
   duration?: string
 
-  @Says('Whether its mail needs a password, which the answer has then.', { default: false })
+  @DescribeProperty('Whether its mail needs a password, which the answer has then.', { default: false })
   @IfGiven()
   @IsBoolean({ message: 'password_protected must be true or false' })
   password_protected?: boolean
 
-  @Says('For people.')
+  @DescribeProperty('For people.')
   @IsOptional()
   @IsWellFormed()
   @MaxLength(200, { message: 'name must be a string of at most 200 characters' })
   @IsString({ message: 'name must be a string of at most 200 characters' })
   name?: string | null
 
-  @Says('Labels for finding the inbox later.', InboxLabels)
+  @DescribeProperty('Labels for finding the inbox later.', InboxLabels)
   @IfGiven()
   @IsLabels()
   labels?: Record<string, string>
@@ -134,18 +134,18 @@ function IsWellFormed(): PropertyDecorator {
 
 /** The query of GET /v1/inboxes. */
 export class ListInboxes {
-  @Says('In which state they are.')
+  @DescribeProperty('In which state they are.')
   @IsIn(['active', 'deleted', 'expired'], { message: 'state must be active, deleted or expired' })
   state: 'active' | 'deleted' | 'expired' = 'active'
 
-  @Says('`<name>:<value>` that they must have; of several all must hold.', {
+  @DescribeProperty('`<name>:<value>` that they must have; of several all must hold.', {
     examples: [['run:42']],
   })
   @IsOptional()
   @AreLabelFilters()
   label?: string[]
 
-  @IsLimit({ most: 1000 })
+  @IsLimit({ max: 1000 })
   limit: number = 25
 
   @IsOrder()

@@ -18,12 +18,12 @@ import {
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
 import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
-import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { Views, Changes } from '../http/views.js'
 import { RequestBudgets } from '../http/budgets.js'
-import { pageOf, familyOf, writeMessageCursor } from '../http/list-pages.js'
+import { pageOf, inboxesPathOf, writeOffsetCursor } from '../http/list-pages.js'
 import { invalid } from '../http/problems.js'
 import { Instance } from '../instance.js'
 import { OpenedMail } from '../messages/opened-mail.js'
@@ -54,7 +54,7 @@ export class InboxesController {
   ) {}
 
   @Post()
-  @NeedsScope('inboxes')
+  @RequireScope('inboxes')
   @Describe({
     id: 'createInbox',
     summary: 'Create an inbox',
@@ -108,11 +108,11 @@ export class InboxesController {
     const details = unsealJson(key, detailsContext(inboxId), created.inbox.sealed) as InboxDetails
     setCursor(reply, created)
     const inbox = { ...inboxJson(created.inbox, details), ...(password === null ? {} : { password }) }
-    return withLocation(reply, familyOf(reply.request), inbox)
+    return withLocation(reply, inboxesPathOf(reply.request), inbox)
   }
 
   @Get()
-  @NeedsScope('inboxes', 'read')
+  @RequireScope('inboxes', 'read')
   @Describe({
     id: 'listInboxes',
     summary: 'List inboxes',
@@ -135,8 +135,8 @@ export class InboxesController {
     const labels = readLabels(query.label)
     const { accountId, environment } = principal
     const look = () =>
-      pageOf('inb', query, reply, (asked) => {
-        const wanted = { ...asked, state, labels, accountId, environment, now: this.instance.now() }
+      pageOf('inb', query, reply, (listQuery) => {
+        const wanted = { ...listQuery, state, labels, accountId, environment, now: this.instance.now() }
         return this.views.readComplete('inbox-events', () => this.views.inboxes.listInboxes(wanted))
       })
     // The views have an index of single labels. Further labels are searched for among what has the first one.
@@ -146,7 +146,7 @@ export class InboxesController {
   }
 
   @Get(':inboxId')
-  @NeedsScope('inboxes', 'read')
+  @RequireScope('inboxes', 'read')
   @Describe({
     id: 'getInbox',
     summary: 'Read an inbox',
@@ -166,7 +166,7 @@ export class InboxesController {
   }
 
   @Delete(':inboxId')
-  @NeedsScope('inboxes', 'admin')
+  @RequireScope('inboxes', 'admin')
   @Describe({
     id: 'deleteInbox',
     summary: 'Delete an inbox',
@@ -214,7 +214,7 @@ export class InboxesController {
 }
 
 function setCursor(reply: FastifyReply, { inbox, endOffset }: OpenInbox): void {
-  void reply.header('mayfly-cursor', writeMessageCursor(inbox.id, { from: endOffset, to: null, end: null }))
+  void reply.header('mayfly-cursor', writeOffsetCursor(inbox.id, { from: endOffset, to: null, end: null }))
 }
 
 function lifespanOf(duration: string | undefined, retention: Lifespan): Lifespan {

@@ -11,8 +11,8 @@ import {
 } from 'class-validator'
 import { ENVIRONMENT, SCOPES, type Scope } from '#libs/domain/account/access.js'
 import { IsName, NAME_SCHEMA } from '../accounts/account-requests.dto.js'
-import { GRACE_SCHEMA, IsGrace } from '../http/contract-pipe.js'
-import { DescribeBody, Says } from '../openapi/describe.js'
+import { GRACE_SCHEMA, IsGrace } from '../http/validation.js'
+import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', ')}, each once`
 const RATE_LIMIT = 'rate_limit must be a whole number of requests per minute, at least 1'
@@ -23,11 +23,11 @@ const RATE_LIMIT = 'rate_limit must be a whole number of requests per minute, at
   example: { name: 'CI', environment: 'staging', scopes: ['inboxes'] },
 })
 export class IssueKey {
-  @Says('For people.', NAME_SCHEMA)
+  @DescribeProperty('For people.', NAME_SCHEMA)
   @IsName()
   name!: string
 
-  @Says(
+  @DescribeProperty(
     'The environment that the key belongs to: a lower-case letter, then up to 31 lower-case letters, digits and hyphens.',
     { examples: ['staging'] },
   )
@@ -37,7 +37,7 @@ export class IssueKey {
   })
   environment!: string
 
-  @Says('What it may do. Only a key of scope `operator` hands that one on.')
+  @DescribeProperty('What it may do. Only a key of scope `operator` hands that one on.')
   @IsIn(SCOPES, { each: true, message: SCOPE_LIST })
   @ArrayUnique({ message: SCOPE_LIST })
   @ArrayMaxSize(SCOPES.length, { message: SCOPE_LIST })
@@ -45,7 +45,7 @@ export class IssueKey {
   @IsArray({ message: SCOPE_LIST })
   scopes: Scope[] = ['inboxes']
 
-  @Says("Requests per minute, where they are to be fewer than the account's.")
+  @DescribeProperty("Requests per minute, where they are to be fewer than the account's.")
   @IsOptional()
   @Min(1, { message: RATE_LIMIT })
   @IsInt({ message: RATE_LIMIT })
@@ -55,7 +55,7 @@ export class IssueKey {
 /** The body of POST /v1/keys/{id}/rotate. */
 @DescribeBody({ description: 'How to replace the secret of a key.', example: { grace: '1h' } })
 export class RotateKey {
-  @Says(
+  @DescribeProperty(
     'How long the former secret goes on working, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',
     GRACE_SCHEMA,
   )

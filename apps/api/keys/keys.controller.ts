@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Post, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
@@ -17,7 +17,7 @@ export class KeysController {
   constructor(private readonly keys: Keys) {}
 
   @Post()
-  @NeedsScope('admin')
+  @RequireScope('admin')
   @Describe({
     id: 'issueKey',
     summary: 'Issue a key',
@@ -34,7 +34,7 @@ export class KeysController {
   }
 
   @Get()
-  @NeedsScope('admin')
+  @RequireScope('admin')
   @Describe({
     id: 'listKeys',
     summary: 'List keys',
@@ -45,13 +45,13 @@ export class KeysController {
     @Query() query: ListPage,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const page = await pageOf('key', query, reply, (asked) => this.keys.list(principal, asked))
+    const page = await pageOf('key', query, reply, (listQuery) => this.keys.list(principal, listQuery))
     const uses = await this.keys.usesOf(principal.accountId, page)
     return page.map((key) => keyJson(key, uses(key)))
   }
 
   @Get(':keyId')
-  @NeedsScope('admin')
+  @RequireScope('admin')
   @Describe({
     id: 'getKey',
     summary: 'Read a key',
@@ -63,7 +63,7 @@ export class KeysController {
   }
 
   @Post(':keyId/rotate')
-  @NeedsScope('admin')
+  @RequireScope('admin')
   @Describe({
     id: 'rotateKey',
     summary: 'Give a key another secret',
@@ -81,7 +81,7 @@ export class KeysController {
   }
 
   @Delete(':keyId')
-  @NeedsScope('admin')
+  @RequireScope('admin')
   @Describe({
     id: 'revokeKey',
     summary: 'Revoke a key',

@@ -55,22 +55,22 @@ export class AttachmentPool implements OnApplicationShutdown {
    */
   async read(
     { accountId, source, index }: WantedAttachment,
-    departure: AbortSignal,
+    clientGone: AbortSignal,
   ): Promise<AttachmentContent | null> {
-    const release = await this.turns.take(accountId, 1, departure)
+    const release = await this.turns.take(accountId, 1, clientGone)
     try {
-      return await this.cut(await source(), index, departure)
+      return await this.cut(await source(), index, clientGone)
     } finally {
       release()
     }
   }
 
-  private async cut(raw: Buffer, index: number, departure: AbortSignal): Promise<AttachmentContent | null> {
+  private async cut(raw: Buffer, index: number, clientGone: AbortSignal): Promise<AttachmentContent | null> {
     const late = AbortSignal.timeout(TIMEOUT_MS)
     try {
-      return await this.pool.run({ raw, index }, { signal: AbortSignal.any([late, departure]) })
+      return await this.pool.run({ raw, index }, { signal: AbortSignal.any([late, clientGone]) })
     } catch (cause) {
-      departure.throwIfAborted()
+      clientGone.throwIfAborted()
       if (!late.aborted) throw cause
       throw new Problem('internal-error', { detail: 'Reading the attachment took longer than allowed.' })
     }

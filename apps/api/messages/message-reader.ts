@@ -12,7 +12,7 @@ import type { MailRead } from '../http/budgets.js'
 import { Views } from '../http/views.js'
 import { comingToItsEnd, hasEnded, type OpenInbox } from '../inboxes/inboxes.service.js'
 import { OpenedMail, type WrittenPage } from './opened-mail.js'
-import { readMessageCursor } from '../http/list-pages.js'
+import { readOffsetCursor } from '../http/list-pages.js'
 import { type ListMessages, matches } from './message-filters.js'
 import { LRUCache } from 'lru-cache'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
@@ -83,7 +83,7 @@ export class MessageReader {
       if (last === undefined) return
       const key = await this.keyOf(inboxId)
       for (const { message: row, offset } of rows) {
-        await read.goOn(row.state === 'present' ? row.size : 0)
+        await read.pace(row.state === 'present' ? row.size : 0)
         const message = row.state === 'present' ? await this.open(key, inboxId, row) : null
         if (message !== null) yield { offset, message }
         else if (await this.isStillThere(inboxId, row.id)) throw comingToItsEnd(inboxId)
@@ -214,7 +214,7 @@ export class MessagePages {
     read: MailRead,
   ): Promise<WrittenPage> {
     const { order, limit } = query
-    const cursor = query.cursor === undefined ? null : readMessageCursor(inbox.id, query.cursor)
+    const cursor = query.cursor === undefined ? null : readOffsetCursor(inbox.id, query.cursor)
     const from = cursor?.from ?? 0
     const to = cursor?.to ?? Math.max(endOffset, from)
     const end = cursor?.end ?? to
@@ -235,7 +235,7 @@ export class MessagePages {
     this.readings.note(inbox, messages)
     const items: string[] = []
     for (const message of messages) {
-      await read.goOn(message.bytes)
+      await read.pace(message.bytes)
       items.push(JSON.stringify(messageJson(message, family)))
     }
     const body = Buffer.from(`[${items.join(',')}]`)

@@ -5,12 +5,12 @@ import type { SecretKey } from '#libs/ports/key-vault/content.js'
 import { type ActiveInbox, decide } from '#libs/domain/inbox/inbox.js'
 import { isId, type MessageId } from '#libs/domain/ids/typeid.js'
 import { messageJson } from '#libs/mail/json/message-json.js'
-import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { Views, Changes } from '../http/views.js'
-import { RequestBudgets, untilDeparture } from '../http/budgets.js'
-import { familyOf, linkNext, writeMessageCursor } from '../http/list-pages.js'
+import { RequestBudgets, untilClientLeaves } from '../http/budgets.js'
+import { inboxesPathOf, setNextLink, writeOffsetCursor } from '../http/list-pages.js'
 import { Bytes, Describe, Tag } from '../openapi/describe.js'
-import { Produces, ProducesAnything } from '../http/contract-pipe.js'
+import { Produces, ProducesAnything } from '../http/validation.js'
 import { notFound } from '../http/problems.js'
 import { Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
@@ -43,7 +43,7 @@ export class MessagesController {
   ) {}
 
   @Get()
-  @NeedsScope('inboxes', 'read')
+  @RequireScope('inboxes', 'read')
   @Describe({
     id: 'listInboxMessages',
     summary: 'List messages',
@@ -64,7 +64,7 @@ export class MessagesController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { pages } = this
-    const family = familyOf(request)
+    const family = inboxesPathOf(request)
     const { open, page, isRead } = await this.budgets.read(request, async (read) => {
       const { inbox } = await this.inboxes.openContent(principal, inboxId)
       const found = await this.inboxes.readMail(principal, inbox.id, {
@@ -80,13 +80,13 @@ export class MessagesController {
     // One that was remembered is not to begin its time anew, should that have ended since.
     if (isRead) pages.remember(open, query, family, page)
     const { id } = open.inbox
-    void reply.header('mayfly-cursor', writeMessageCursor(id, page.cursor)).type(JSON_TYPE)
-    if (page.next !== null) linkNext(reply, writeMessageCursor(id, page.next))
+    void reply.header('mayfly-cursor', writeOffsetCursor(id, page.cursor)).type(JSON_TYPE)
+    if (page.next !== null) setNextLink(reply, writeOffsetCursor(id, page.next))
     return page.body
   }
 
   @Get(':messageId')
-  @NeedsScope('inboxes', 'read')
+  @RequireScope('inboxes', 'read')
   @Describe({
     id: 'getInboxMessage',
     summary: 'Read a message',
@@ -106,7 +106,7 @@ export class MessagesController {
     const message = await this.reader.find(inbox, messageId)
     const key = await this.reader.keyOf(inbox.id)
     const [opened, raw] = await this.budgets.read(request, async (read) => {
-      await read.goOn(message.size)
+      await read.pace(message.size)
       await this.budgets.holdAnswer(reply, message.size * (query.raw ? WITH_SOURCE : 1))
       return Promise.all([
         this.reader.open(key, inbox.id, message),
@@ -115,14 +115,14 @@ export class MessagesController {
     })
     if (opened === null || (query.raw && raw === null)) return this.reader.explainGone(inbox, message.id)
     this.readings.note(inbox, [message])
-    const json = messageJson(opened, familyOf(request))
+    const json = messageJson(opened, inboxesPathOf(request))
     if (raw === null) return json
     void reply.type(JSON_TYPE)
     return messageWithRaw(json, raw)
   }
 
   @Get(':messageId/raw')
-  @NeedsScope('inboxes', 'read')
+  @RequireScope('inboxes', 'read')
   @Produces('message/rfc822')
   @Describe({
     id: 'getInboxMessageSource',
@@ -142,7 +142,7 @@ export class MessagesController {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
     const source = await this.budgets.read(request, async (read) => {
-      await read.goOn(message.size)
+      await read.pace(message.size)
       await this.budgets.holdAnswer(reply, message.size)
       return this.source(await this.reader.keyOf(inbox.id), inbox, message.id)
     })
@@ -152,7 +152,7 @@ export class MessagesController {
   }
 
   @Get(':messageId/attachments/:index')
-  @NeedsScope('inboxes', 'read')
+  @RequireScope('inboxes', 'read')
   @ProducesAnything()
   @Describe({
     id: 'getInboxMessageAttachment',
@@ -174,7 +174,7 @@ export class MessagesController {
     const message = await this.reader.find(inbox, messageId)
     const key = await this.reader.keyOf(inbox.id)
     const opened = await this.budgets.read(request, async (read) => {
-      await read.goOn(message.size)
+      await read.pace(message.size)
       return this.reader.open(key, inbox.id, message)
     })
     // What the message does not list is not looked for: a mail that defeated the parser gets no second try.
@@ -183,8 +183,8 @@ export class MessagesController {
     if (isListed) await this.budgets.holdAnswer(reply, message.size)
     const source = () => this.source(key, inbox, message.id)
     const found = isListed
-      ? await untilDeparture(request, (departure) =>
-          this.attachments.read({ accountId: principal.accountId, source, index: Number(index) }, departure),
+      ? await untilClientLeaves(request, (clientGone) =>
+          this.attachments.read({ accountId: principal.accountId, source, index: Number(index) }, clientGone),
         )
       : null
     if (found === null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
@@ -194,7 +194,7 @@ export class MessagesController {
   }
 
   @Delete(':messageId')
-  @NeedsScope('inboxes')
+  @RequireScope('inboxes')
   @Describe({
     id: 'deleteInboxMessage',
     summary: 'Delete a message',

@@ -2,16 +2,16 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common'
 import { LRUCache } from 'lru-cache'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
-import type { MessageCursor } from '../http/list-pages.js'
+import type { OffsetCursor } from '../http/list-pages.js'
 
 /** A page of an inbox's messages as it is sent. */
 export interface WrittenPage {
   /** A JSON array in UTF-8. */
   body: Buffer
   /** The position just past what the client has read. */
-  cursor: MessageCursor
+  cursor: OffsetCursor
   /** The position of the next page; null if there is none now. */
-  next: MessageCursor | null
+  next: OffsetCursor | null
 }
 
 /** Mail that this process has opened and may show again. It is only in memory. */

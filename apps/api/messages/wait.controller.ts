@@ -5,9 +5,9 @@ import { type InboxId, isId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { messageJson, type OpenedMessage } from '#libs/mail/json/message-json.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
-import { Authenticator, type Principal, Caller, NeedsScope } from '../access/authenticator.js'
-import { type MailRead, RequestBudgets, untilDeparture } from '../http/budgets.js'
-import { familyOf, readMessageCursor, writeMessageCursor } from '../http/list-pages.js'
+import { Authenticator, type Principal, Caller, RequireScope } from '../access/authenticator.js'
+import { type MailRead, RequestBudgets, untilClientLeaves } from '../http/budgets.js'
+import { inboxesPathOf, readOffsetCursor, writeOffsetCursor } from '../http/list-pages.js'
 import { isTransient, Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
 import { Inboxes, noInbox, type OpenInbox } from '../inboxes/inboxes.service.js'
@@ -64,7 +64,7 @@ export class WaitController {
   ) {}
 
   @Get()
-  @NeedsScope(...READERS)
+  @RequireScope(...READERS)
   @Describe({
     id: 'waitForInboxMessage',
     summary: 'Wait for a message',
@@ -85,15 +85,15 @@ export class WaitController {
   ) {
     if (!isId('inb', inboxId)) throw noInbox(inboxId)
     const waiting = { principal, inboxId, wanted: query, request }
-    const waited = await untilDeparture(request, (departure) =>
-      this.waits.run(principal, departure, (wait) => this.firstMatch(waiting, wait)),
+    const waited = await untilClientLeaves(request, (clientGone) =>
+      this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait)),
     )
-    const cursor = writeMessageCursor(waited.inbox.id, { from: waited.position, to: null, end: null })
+    const cursor = writeOffsetCursor(waited.inbox.id, { from: waited.position, to: null, end: null })
     if (waited.message === null) throw noMatch(waited, query, cursor)
     await this.budgets.holdAnswer(reply, waited.message.bytes)
     this.readings.note(waited.inbox, [waited.message])
     void reply.header('mayfly-cursor', cursor)
-    return messageJson(waited.message, familyOf(request))
+    return messageJson(waited.message, inboxesPathOf(request))
   }
 
   /**
@@ -145,7 +145,7 @@ export class WaitController {
     // The password is checked once. The key may be revoked at any time.
     if (before === null) await this.inboxes.openContent(principal, inboxId)
     else await this.authenticator.authenticateAgain(request, READERS)
-    const position = wanted.cursor === undefined ? 0 : readMessageCursor(inboxId, wanted.cursor).from
+    const position = wanted.cursor === undefined ? 0 : readOffsetCursor(inboxId, wanted.cursor).from
     const progress: Progress = before ?? { examined: 0, nearest: [], position }
     const read = (open: OpenInbox) =>
       this.budgets

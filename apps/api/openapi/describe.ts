@@ -66,7 +66,7 @@ export const DescribeBody = Reflector.createDecorator<BodyDescription>()
 const PROPERTY = Symbol('property')
 
 /** Describes a property of a body, or a parameter of a query; `schema` adds to its rules. */
-export function Says(description: string, schema: object = {}): PropertyDecorator {
+export function DescribeProperty(description: string, schema: object = {}): PropertyDecorator {
   return Reflect.metadata(PROPERTY, { description, schema } satisfies PropertyDescription)
 }
 

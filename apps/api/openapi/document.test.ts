@@ -1,8 +1,8 @@
 import { Body, Controller, Get, Patch, Query, type Type as Class } from '@nestjs/common'
 import { IsIn, IsOptional, IsString, ValidateBy } from 'class-validator'
 import Type from 'typebox'
-import { IfGiven } from '../http/contract-pipe.js'
-import { Describe, DescribeBody, type Description, Says, Tag } from './describe.js'
+import { IfGiven } from '../http/validation.js'
+import { Describe, DescribeBody, type Description, DescribeProperty, Tag } from './describe.js'
 import { describeApi } from './document.js'
 
 const Thing = Type.Object({ size: Type.Integer() }, { $id: 'Thing', description: 'A thing.' })
@@ -18,7 +18,7 @@ const documentOf = (controller: Class) => describeApi([controller], 'http://127.
 describe('the document of a controller', () => {
   it('has its operation, by the rules of the classes that check query and body', () => {
     class Find {
-      @Says('What it is like.')
+      @DescribeProperty('What it is like.')
       @IsOptional()
       @IsIn(['large', 'small'])
       like?: 'large' | 'small'
@@ -26,12 +26,12 @@ describe('the document of a controller', () => {
 
     @DescribeBody({ description: 'A change.', example: { name: 'one' } })
     class Change {
-      @Says('For people.')
+      @DescribeProperty('For people.')
       @IsOptional()
       @IsString()
       name?: string | null
 
-      @Says('Its twin.', Thing)
+      @DescribeProperty('Its twin.', Thing)
       @IfGiven()
       @ValidateBy({ name: 'isThing', validator: { validate: () => true } })
       twin?: object
@@ -103,7 +103,7 @@ describe('no document is made', () => {
 
   it('of a rule that has no form in JSON Schema', () => {
     class Find {
-      @Says('What it is called.')
+      @DescribeProperty('What it is called.')
       @ValidateBy({ name: 'isNice', validator: { validate: () => true } })
       name!: string
     }

@@ -14,7 +14,7 @@ interface Property {
   schema: SchemaJson
 }
 
-/** class-validator's rules as JSON Schema. A property with another rule has its schema in `Says`. */
+/** class-validator's rules as JSON Schema. A property with another rule has its schema in `DescribeProperty`. */
 const RULES: Readonly<Record<string, (constraint: unknown) => object>> = {
   isString: () => ({ type: 'string' }),
   isBoolean: () => ({ type: 'boolean' }),

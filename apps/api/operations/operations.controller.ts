@@ -7,7 +7,7 @@ import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { measureWholeBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { Count, Describe, Tag } from '../openapi/describe.js'
 import { inline } from '../openapi/docs-text.js'
-import { Produces } from '../http/contract-pipe.js'
+import { Produces } from '../http/validation.js'
 import { notFound, PROBLEM_CODES, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
 import { Views } from '../http/views.js'
 

@@ -7,38 +7,38 @@ import {
   type ExportTable,
   type UsageInterval,
 } from '#libs/ports/usage/usage-store.js'
-import { IfGiven, IsMoment, MOMENT_SCHEMA } from '../http/contract-pipe.js'
+import { IfGiven, IsTime, TIME_SCHEMA } from '../http/validation.js'
 import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
-import { Says } from '../openapi/describe.js'
+import { DescribeProperty } from '../openapi/describe.js'
 
 const GROUPING = /^(none|key|environment|label\.[^:]{1,64})$/u
 
 /** A span of time. */
 export class UsageSpan {
-  @Says('From then on (RFC 3339).', MOMENT_SCHEMA)
+  @DescribeProperty('From then on (RFC 3339).', TIME_SCHEMA)
   @IfGiven()
-  @IsMoment()
+  @IsTime()
   from?: string
 
-  @Says('The end of the span, exclusive. Default: now.', MOMENT_SCHEMA)
+  @DescribeProperty('The end of the span, exclusive. Default: now.', TIME_SCHEMA)
   @IfGiven()
-  @IsMoment()
+  @IsTime()
   to?: string
 }
 
 /** The query of GET /v1/usage. */
 export class ReadUsage extends UsageSpan {
-  @Says('How long the intervals are, in UTC.')
+  @DescribeProperty('How long the intervals are, in UTC.')
   @IsIn(USAGE_INTERVALS, { message: `interval must be one of ${USAGE_INTERVALS.join(', ')}` })
   interval: UsageInterval = 'hour'
 
-  @Says('What parts the rows of an interval: `key`, `environment`, `label.<name>`, or `none`.', {
+  @DescribeProperty('What parts the rows of an interval: `key`, `environment`, `label.<name>`, or `none`.', {
     examples: ['label.run'],
   })
   @Matches(GROUPING, { message: 'group_by must be none, key, environment or label.<name>' })
   group_by: string = 'none'
 
-  @Says('Count only what has the label `<name>:<value>`. Repeat to require several labels.', {
+  @DescribeProperty('Count only what has the label `<name>:<value>`. Repeat to require several labels.', {
     examples: [['run:42']],
   })
   @IsOptional()
@@ -48,7 +48,7 @@ export class ReadUsage extends UsageSpan {
 
 /** The query of GET /v1/usage/report. */
 export class ReadReport extends UsageSpan {
-  @Says('Report only what has the label `<name>:<value>`. Repeat to require several labels.', {
+  @DescribeProperty('Report only what has the label `<name>:<value>`. Repeat to require several labels.', {
     examples: [['run:42']],
   })
   @ArrayMinSize(1, { message: 'label must be given' })
@@ -58,11 +58,11 @@ export class ReadReport extends UsageSpan {
 
 /** The query of GET /v1/usage/export. */
 export class ExportUsage extends UsageSpan {
-  @Says('The format of the file. In CSV, `labels` is a JSON array and missing values are empty.')
+  @DescribeProperty('The format of the file. In CSV, `labels` is a JSON array and missing values are empty.')
   @IsIn(EXPORT_FORMATS, { message: `format must be one of ${EXPORT_FORMATS.join(', ')}` })
   format: ExportFormat = 'ndjson'
 
-  @Says(
+  @DescribeProperty(
     'The rows of the file: figures by key and minute (`usage`, or `usage_minute`), hour or day, by route or by webhook; or ' +
       'each event of one kind. docs/analytics.md lists the columns.',
   )

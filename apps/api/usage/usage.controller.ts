@@ -4,9 +4,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { SCOPES } from '#libs/domain/account/access.js'
 import type { ExportFormat } from '#libs/ports/usage/usage-store.js'
-import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { RequestBudgets } from '../http/budgets.js'
-import { ProducesAnything } from '../http/contract-pipe.js'
+import { ProducesAnything } from '../http/validation.js'
 import { Instance } from '../instance.js'
 import { attachmentHeaders } from '../messages/attachment-headers.js'
 import { Bytes, Describe, Tag } from '../openapi/describe.js'
@@ -31,7 +31,7 @@ export class UsageController {
   ) {}
 
   @Get()
-  @NeedsScope(...SCOPES)
+  @RequireScope(...SCOPES)
   @Describe({
     id: 'readUsage',
     summary: 'Read usage by time',
@@ -48,7 +48,7 @@ export class UsageController {
   }
 
   @Get('report')
-  @NeedsScope(...SCOPES)
+  @RequireScope(...SCOPES)
   @Describe({
     id: 'reportUsage',
     summary: 'Read how a load run went',
@@ -64,7 +64,7 @@ export class UsageController {
   }
 
   @Get('export')
-  @NeedsScope('admin')
+  @RequireScope('admin')
   @ProducesAnything()
   @Describe({
     id: 'exportUsage',

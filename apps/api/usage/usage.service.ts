@@ -12,7 +12,7 @@ import {
 } from '#libs/ports/usage/usage-store.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Principal } from '../access/authenticator.js'
-import { readMoment } from '../http/contract-pipe.js'
+import { readTime } from '../http/validation.js'
 import { invalid, unavailable } from '../http/problems.js'
 import { readLabels } from '../inboxes/inbox-requests.dto.js'
 import { Instance } from '../instance.js'
@@ -131,8 +131,8 @@ export class Usage {
   }
 
   private spanOf({ from, to }: UsageSpan, usualMs: number): Span {
-    const end = to === undefined ? this.instance.now() : readMoment(to)
-    const begin = from === undefined ? new Date(end.getTime() - usualMs) : readMoment(from)
+    const end = to === undefined ? this.instance.now() : readTime(to)
+    const begin = from === undefined ? new Date(end.getTime() - usualMs) : readTime(from)
     if (begin < end) return { from: begin, to: end }
     throw invalid({
       detail: 'from must be before to, which is now by default',

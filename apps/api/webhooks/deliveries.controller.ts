@@ -3,17 +3,17 @@ import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { IsIn, IsOptional } from 'class-validator'
 import { type Delivery, DELIVERY_STATES } from '#libs/domain/webhook/delivery.js'
-import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
-import { Describe, Says, Tag } from '../openapi/describe.js'
+import { Describe, DescribeProperty, Tag } from '../openapi/describe.js'
 import { Deliveries, DeliverySchema } from './deliveries.service.js'
 import { CHANGING, LOOKING, Webhooks } from './webhooks.service.js'
 
 /** The query of GET /v1/webhooks/{id}/deliveries. */
 class ListDeliveries {
-  @IsLimit({ most: 100 })
+  @IsLimit({ max: 100 })
   limit: number = 25
 
   @IsOrder()
@@ -22,7 +22,7 @@ class ListDeliveries {
   @IsCursor()
   cursor?: string
 
-  @Says('Only those in this state.')
+  @DescribeProperty('Only those in this state.')
   @IsOptional()
   @IsIn(DELIVERY_STATES, { message: `state must be one of ${DELIVERY_STATES.join(', ')}` })
   state?: Delivery['state']
@@ -39,7 +39,7 @@ export class DeliveriesController {
 
   @Post('test')
   @HttpCode(202)
-  @NeedsScope('inboxes', 'admin')
+  @RequireScope('inboxes', 'admin')
   @Describe({
     id: 'testWebhook',
     summary: 'Send a sample to a webhook',
@@ -65,7 +65,7 @@ export class DeliveriesController {
   }
 
   @Get('deliveries')
-  @NeedsScope('inboxes', 'read', 'admin')
+  @RequireScope('inboxes', 'read', 'admin')
   @Describe({
     id: 'listDeliveries',
     summary: "List a webhook's deliveries",
@@ -88,7 +88,7 @@ export class DeliveriesController {
   }
 
   @Get('deliveries/:deliveryId')
-  @NeedsScope('inboxes', 'read', 'admin')
+  @RequireScope('inboxes', 'read', 'admin')
   @Describe({
     id: 'getDelivery',
     summary: 'Read a delivery',

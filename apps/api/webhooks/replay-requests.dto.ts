@@ -3,8 +3,8 @@ import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsBoolean, Matches } 
 import Type, { type Static } from 'typebox'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import { REPLAY_STATES, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
-import { IfGiven, IsMoment, MOMENT_SCHEMA } from '../http/contract-pipe.js'
-import { DescribeBody, Says, Count, IdOf, OneOf, Time } from '../openapi/describe.js'
+import { IfGiven, IsTime, TIME_SCHEMA } from '../http/validation.js'
+import { DescribeBody, DescribeProperty, Count, IdOf, OneOf, Time } from '../openapi/describe.js'
 
 /** As many as a page of them has. */
 const MAX_DELIVERIES = 100
@@ -20,24 +20,24 @@ const IDS = `delivery_ids must be an array of 1 to ${MAX_DELIVERIES} ids of deli
   },
 })
 export class RequestReplay {
-  @Says('The start of the range (RFC 3339). Requires `to`.', MOMENT_SCHEMA)
+  @DescribeProperty('The start of the range (RFC 3339). Requires `to`.', TIME_SCHEMA)
   @IfGiven()
-  @IsMoment()
+  @IsTime()
   from?: string
 
-  @Says('The end of the range, exclusive; at most now.', MOMENT_SCHEMA)
+  @DescribeProperty('The end of the range, exclusive; at most now.', TIME_SCHEMA)
   @IfGiven()
-  @IsMoment()
+  @IsTime()
   to?: string
 
-  @Says('Deliveries of the webhook, instead of a range. Samples are skipped.', {
+  @DescribeProperty('Deliveries of the webhook, instead of a range. Samples are skipped.', {
     examples: [['dlv_01jd6b90czf2jb8z0w6s8p1q3r']],
   })
   @IfGiven()
   @AreDeliveryIds()
   delivery_ids?: string[]
 
-  @Says(
+  @DescribeProperty(
     'Only events whose delivery has not succeeded: it failed for good, waits for another attempt after a failed one, or was abandoned because the webhook was disabled or its replay cancelled.',
   )
   @IsBoolean({ message: 'only_failed must be true or false' })

@@ -7,11 +7,11 @@ import { isAsking, MAX_RUNNING_REPLAYS, stateOf, type Replay } from '#libs/domai
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { ReplaySelection } from '#libs/domain/webhook/webhook-events.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
-import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { Views, Changes } from '../http/views.js'
-import { readMoment } from '../http/contract-pipe.js'
+import { readTime } from '../http/validation.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
 import { invalid, notFound } from '../http/problems.js'
 import { Instance } from '../instance.js'
@@ -38,7 +38,7 @@ export class ReplaysController {
 
   @Post()
   @HttpCode(202)
-  @NeedsScope('inboxes', 'admin')
+  @RequireScope('inboxes', 'admin')
   @Describe({
     id: 'createReplay',
     summary: 'Replay deliveries to a webhook',
@@ -75,7 +75,7 @@ export class ReplaysController {
   }
 
   @Get()
-  @NeedsScope('inboxes', 'read', 'admin')
+  @RequireScope('inboxes', 'read', 'admin')
   @Describe({
     id: 'listReplays',
     summary: "List a webhook's replays",
@@ -92,12 +92,12 @@ export class ReplaysController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { id: webhookId } = await this.webhooks.find(principal, id, LOOKING)
-    const page = await pageOf('rpl', query, reply, (asked) => this.listOf(webhookId, asked))
+    const page = await pageOf('rpl', query, reply, (listQuery) => this.listOf(webhookId, listQuery))
     return page.map(replayJson)
   }
 
   @Get(':replayId')
-  @NeedsScope('inboxes', 'read', 'admin')
+  @RequireScope('inboxes', 'read', 'admin')
   @Describe({
     id: 'getReplay',
     summary: 'Read a replay',
@@ -115,7 +115,7 @@ export class ReplaysController {
   }
 
   @Delete(':replayId')
-  @NeedsScope('inboxes', 'admin')
+  @RequireScope('inboxes', 'admin')
   @Describe({
     id: 'cancelReplay',
     summary: 'Cancel a replay',
@@ -166,7 +166,7 @@ export class ReplaysController {
     if (ids !== undefined || from === undefined || to === undefined) {
       throw invalid({ detail: 'either from and to, or delivery_ids must be given', pointer: '' })
     }
-    const [first, end] = [readMoment(from), readMoment(to)]
+    const [first, end] = [readTime(from), readTime(to)]
     if (first >= end) throw invalid({ detail: 'from must be before to', pointer: '/from' })
     // Events from now on are delivered as they happen.
     return { kind: 'range', from: first, to: end > now ? now : end, onlyFailed }

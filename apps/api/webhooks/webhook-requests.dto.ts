@@ -4,15 +4,15 @@ import { WEBHOOK_EVENT_TYPES, type StartFrom, type WebhookEventType } from '#lib
 import { faultOfUrl, MAX_URL_CHARACTERS, URL_FORM } from '#libs/domain/webhook/webhook.js'
 import {
   IfGiven,
-  MOMENT_FORM,
-  MOMENT_RULE,
+  TIME_PATTERN,
+  TIME_FORM,
   Rule,
-  parseMoment,
-  readMoment,
+  parseTime,
+  readTime,
   GRACE_SCHEMA,
   IsGrace,
-} from '../http/contract-pipe.js'
-import { DescribeBody, Says } from '../openapi/describe.js'
+} from '../http/validation.js'
+import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 const URL_SCHEMA = {
   type: 'string',
@@ -22,7 +22,7 @@ const URL_SCHEMA = {
 }
 const START_SCHEMA = {
   type: 'string',
-  pattern: `^(now|beginning|${MOMENT_FORM})$`,
+  pattern: `^(now|beginning|${TIME_PATTERN})$`,
   examples: ['beginning', '2026-11-21T08:00:00Z'],
 }
 const EVENTS = `events must be an array of one or more of ${WEBHOOK_EVENT_TYPES.join(', ')}, each once`
@@ -33,15 +33,18 @@ const EVENTS = `events must be an array of one or more of ${WEBHOOK_EVENT_TYPES.
   example: { url: 'https://ci.example/mail', events: ['message.received', 'inbox.expired'] },
 })
 export class RegisterWebhook {
-  @Says('Where it is sent to: http or https, without user name, password and fragment.', URL_SCHEMA)
+  @DescribeProperty(
+    'Where it is sent to: http or https, without user name, password and fragment.',
+    URL_SCHEMA,
+  )
   @IsEndpoint()
   url!: string
 
-  @Says('The events that are delivered.', { examples: [['message.received', 'inbox.expired']] })
+  @DescribeProperty('The events that are delivered.', { examples: [['message.received', 'inbox.expired']] })
   @AreEvents()
   events: WebhookEventType[] = ['message.received']
 
-  @Says(
+  @DescribeProperty(
     'From when on: `now`, `beginning` for all that is there already, or a moment (RFC 3339) for what came from then on.',
     START_SCHEMA,
   )
@@ -56,17 +59,19 @@ export class RegisterWebhook {
   minProperties: 1,
 })
 export class ChangeWebhook {
-  @Says('Where it is sent to from now on.', URL_SCHEMA)
+  @DescribeProperty('Where it is sent to from now on.', URL_SCHEMA)
   @IfGiven()
   @IsEndpoint()
   url?: string
 
-  @Says('The events that are delivered from now on.', { examples: [['message.received']] })
+  @DescribeProperty('The events that are delivered from now on.', { examples: [['message.received']] })
   @IfGiven()
   @AreEvents()
   events?: WebhookEventType[]
 
-  @Says('Whether events are delivered. `active` enables a webhook that was disabled for any reason.')
+  @DescribeProperty(
+    'Whether events are delivered. `active` enables a webhook that was disabled for any reason.',
+  )
   @IfGiven()
   @IsIn(['active', 'disabled'], { message: 'state must be active or disabled' })
   state?: 'active' | 'disabled'
@@ -75,7 +80,7 @@ export class ChangeWebhook {
 /** The body of POST /v1/webhooks/{id}/secret/rotate. */
 @DescribeBody({ description: 'How to replace the secret of a webhook.', example: { grace: '24h' } })
 export class RotateWebhookSecret {
-  @Says(
+  @DescribeProperty(
     'How long the former secret signs too, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',
     GRACE_SCHEMA,
   )
@@ -86,7 +91,7 @@ export class RotateWebhookSecret {
 /** Of a text that was validated. */
 export function readStart(text: string): StartFrom {
   if (text === 'now' || text === 'beginning') return text
-  return readMoment(text)
+  return readTime(text)
 }
 
 function IsEndpoint(): PropertyDecorator {
@@ -111,7 +116,7 @@ function AreEvents(): PropertyDecorator {
 function IsStart(): PropertyDecorator {
   return Rule(
     'isStart',
-    (value) => typeof value === 'string' && (/^(now|beginning)$/.test(value) || parseMoment(value) !== null),
-    `$property must be "now", "beginning", or ${MOMENT_RULE}`,
+    (value) => typeof value === 'string' && (/^(now|beginning)$/.test(value) || parseTime(value) !== null),
+    `$property must be "now", "beginning", or ${TIME_FORM}`,
   )
 }

@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import { type Principal, Caller, NeedsScope } from '../access/authenticator.js'
+import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
@@ -21,7 +21,7 @@ export class WebhooksController {
   constructor(private readonly webhooks: Webhooks) {}
 
   @Post()
-  @NeedsScope('admin')
+  @RequireScope('admin')
   @Describe({
     id: 'createWebhook',
     summary: 'Register a webhook for a whole environment',
@@ -45,7 +45,7 @@ export class WebhooksController {
   }
 
   @Get()
-  @NeedsScope('admin')
+  @RequireScope('admin')
   @Describe({
     id: 'listWebhooks',
     summary: 'List the webhooks of a whole environment',
@@ -58,14 +58,14 @@ export class WebhooksController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { accountId, environment } = principal
-    const page = await pageOf('whk', query, reply, (asked) =>
-      this.webhooks.list({ accountId, environment }, asked),
+    const page = await pageOf('whk', query, reply, (listQuery) =>
+      this.webhooks.list({ accountId, environment }, listQuery),
     )
     return page.map((webhook) => this.webhooks.show(webhook))
   }
 
   @Get(':webhookId')
-  @NeedsScope('inboxes', 'read', 'admin')
+  @RequireScope('inboxes', 'read', 'admin')
   @Describe({
     id: 'getWebhook',
     summary: 'Read a webhook',
@@ -78,7 +78,7 @@ export class WebhooksController {
   }
 
   @Patch(':webhookId')
-  @NeedsScope('inboxes', 'admin')
+  @RequireScope('inboxes', 'admin')
   @Describe({
     id: 'changeWebhook',
     summary: 'Change, disable or enable a webhook',
@@ -95,7 +95,7 @@ export class WebhooksController {
   }
 
   @Delete(':webhookId')
-  @NeedsScope('inboxes', 'admin')
+  @RequireScope('inboxes', 'admin')
   @Describe({
     id: 'deleteWebhook',
     summary: 'Remove a webhook',
@@ -108,7 +108,7 @@ export class WebhooksController {
   }
 
   @Post(':webhookId/secret/rotate')
-  @NeedsScope('inboxes', 'admin')
+  @RequireScope('inboxes', 'admin')
   @Describe({
     id: 'rotateWebhookSecret',
     summary: 'Give a webhook another secret',
@@ -142,7 +142,7 @@ export class InboxWebhooksController {
   ) {}
 
   @Post()
-  @NeedsScope('inboxes')
+  @RequireScope('inboxes')
   @Describe({
     id: 'createInboxWebhook',
     summary: 'Register a webhook for one inbox',
@@ -168,7 +168,7 @@ export class InboxWebhooksController {
   }
 
   @Get()
-  @NeedsScope('inboxes', 'read')
+  @RequireScope('inboxes', 'read')
   @Describe({
     id: 'listInboxWebhooks',
     summary: "List an inbox's webhooks",
@@ -184,8 +184,8 @@ export class InboxWebhooksController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
-    const page = await pageOf('whk', query, reply, (asked) =>
-      this.webhooks.list({ inboxId: inbox.id }, asked),
+    const page = await pageOf('whk', query, reply, (listQuery) =>
+      this.webhooks.list({ inboxId: inbox.id }, listQuery),
     )
     return page.map((webhook) => this.webhooks.show(webhook))
   }

@@ -1,33 +1,37 @@
-import type { Socket } from 'node:net'
-import { Budget, type Release } from '#libs/runtime/fair-share.js'
-import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { messageOf } from '#libs/runtime/errors.js'
+import { Budget, type Release } from '#libs/runtime/fair-share.js'
+import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 import { note } from './access-log.js'
 import { Problem } from './problems.js'
 
-/** The most that the parser is given at once. A piece also ends where a request's headers do. */
+/*
+ * Reads what clients send: first the bytes of a connection, which are parsed in turns, then the bodies of requests.
+ */
+
+/** The maximum that the parser gets at once. A piece also ends at the end of a request's headers. */
 const PIECE_BYTES = 2 * 1024
 const END_OF_HEADERS = '\r\n\r\n'
-/** The time that parsing takes in one turn of the event loop, in milliseconds. */
+/** The time for parsing in one turn of the event loop. */
 const TURN_MS = 2
-/** What a connection may have sent that is not parsed yet. Node reads 64 KiB at once. */
+/** The maximum that is read from a connection and not parsed yet. Node reads 64 KiB at once. */
 const MAX_UNREAD_BYTES = 256 * 1024
 const MIB = 1024 * 1024
 const NOTHING = Buffer.alloc(0)
 
 interface Connection {
   socket: Socket
-  /** Takes turns with others: the remote address. */
+  /** The remote address, which takes turns with others. */
   address: string
-  /** Hands bytes to the parser, or null for the end. */
+  /** Passes bytes to the parser, or null for the end. */
   push: (bytes: Buffer | null) => boolean
   unread: Buffer
-  /** Gives back the memory of what is unread. */
+  /** Releases the memory of `unread`. */
   release: Release
-  /** Whether the client has closed its side after what is unread. */
+  /** Whether the client has closed its side after `unread`. */
   isEnded: boolean
   holds: number
   isWaiting: boolean
@@ -37,20 +41,20 @@ interface Connection {
  * Shares the time that parsing HTTP takes among remote addresses. Node parses what it has read from a connection at once:
  * 64 KiB take up to 50 ms if they are 2,500 requests, and 15 ms if they are 10,000 chunks of one byte. A few hundred
  * such connections would stop the process for ten seconds. Here they are parsed in pieces, for 2 ms in a turn of the
- * event loop; then other work goes on, and another address is next (docs/decisions/http-is-parsed-in-turns.md).
+ * event loop. Then other work continues, and another address is next (docs/decisions/http-is-parsed-in-turns.md).
  */
 export class ReadTurns {
   private readonly connections = new WeakMap<Socket, Connection>()
-  /** Connections with something unread by address, in the order of turns. */
+  /** Connections with unread bytes by address, in the order of turns. */
   private readonly waiting = new Map<string, Connection[]>()
   private readonly memory: Budget
-  /** In this turn of the event loop. */
+  /** The time spent on parsing in this turn of the event loop. */
   private spentMs = 0
   private isScheduled = false
 
   /**
-   * `memoryScale` is the part of the full size of memory: above 0, at most 1. `onDropped` is called for each connection
-   * that is closed because too much of it waits.
+   * `memoryScale` is the fraction of the full memory: above 0, at most 1. `onDropped` is called for each connection that
+   * is closed because too many of its bytes are unread.
    */
   constructor(
     memoryScale: number,
@@ -60,7 +64,7 @@ export class ReadTurns {
     this.memory = new Budget({ total: 16 * bytes, perOwner: 8 * bytes, waitMs: 0 })
   }
 
-  /** To be called for each connection of a server of node:http, in a listener of its event 'connection'. */
+  /** Must be called for each connection of a node:http server, in a listener for 'connection'. */
   watch(socket: Socket): void {
     const connection: Connection = {
       socket,
@@ -87,7 +91,7 @@ export class ReadTurns {
     socket.on('data', () => undefined)
   }
 
-  /** Parses nothing more of a connection until the function that is returned is called. */
+  /** Stops parsing a connection until the returned function is called. */
   hold(socket: Socket): () => void {
     const connection = this.connections.get(socket)
     if (connection === undefined) throw new Error('The connection is not watched.')
@@ -98,7 +102,7 @@ export class ReadTurns {
     }
   }
 
-  /** What `push` returns: whether Node should read on. */
+  /** Replaces `push` of the socket. Returns whether Node should continue to read. */
   private receive(connection: Connection, bytes: Buffer | null): boolean {
     const { socket, address, unread, isWaiting } = connection
     if (bytes === null) {
@@ -107,12 +111,12 @@ export class ReadTurns {
       return false
     }
     connection.unread = unread.length === 0 ? bytes : Buffer.concat([unread, bytes])
-    let mayReadOn = false
+    let mayContinue = false
     while (!isWaiting && this.isReadable(connection) && this.spentMs < TURN_MS) {
-      mayReadOn = this.parsePiece(connection)
+      mayContinue = this.parsePiece(connection)
     }
     const { length } = connection.unread
-    if (length === 0) return mayReadOn
+    if (length === 0) return mayContinue
     connection.release()
     const release = length <= MAX_UNREAD_BYTES ? this.memory.tryTake(address, length) : null
     if (release === null) {
@@ -125,21 +129,21 @@ export class ReadTurns {
     return false
   }
 
-  /** Returns whether Node should read on. */
+  /** Returns whether Node should continue to read. */
   private parsePiece(connection: Connection): boolean {
-    const begunMs = performance.now()
+    const startedMs = performance.now()
     this.schedule()
     const { unread, isEnded } = connection
     const piece = firstPiece(unread)
     connection.unread = unread.subarray(piece.length)
     if (piece.length === unread.length) connection.release()
-    const mayReadOn = connection.push(piece)
+    const mayContinue = connection.push(piece)
     if (isEnded && connection.unread.length === 0) connection.push(null)
-    this.spentMs += performance.now() - begunMs
-    return mayReadOn
+    this.spentMs += performance.now() - startedMs
+    return mayContinue
   }
 
-  /** Node pauses a connection whose answers are not read, or whose body is not taken. */
+  /** Node pauses a connection if its client does not read the answers, or its body is not consumed. */
   private isReadable({ socket, unread, holds }: Connection): boolean {
     return unread.length > 0 && holds === 0 && !socket.isPaused() && !socket.destroyed
   }
@@ -181,56 +185,56 @@ export class ReadTurns {
 }
 
 function firstPiece(unread: Buffer): Buffer {
-  const most = unread.subarray(0, PIECE_BYTES)
-  const end = most.indexOf(END_OF_HEADERS)
-  return end < 0 ? most : most.subarray(0, end + END_OF_HEADERS.length)
+  const piece = unread.subarray(0, PIECE_BYTES)
+  const end = piece.indexOf(END_OF_HEADERS)
+  return end < 0 ? piece : piece.subarray(0, end + END_OF_HEADERS.length)
 }
 
 export const MAX_BODY_BYTES = 256 * 1024
 const MAX_DISCARDED_BYTES = 4 * 1024 * 1024
 /** Smaller pieces of a body count as this many bytes: a body could be 262,144 chunks of one byte. */
 const MIN_PIECE_BYTES = 16
-/** Larger bodies take memory from the account's budget. */
+/** Bodies over this size need memory from the account's budget. */
 export const SMALL_BODY_BYTES = 16 * 1024
 
 const BYTES = Symbol('bytes')
-type Read = FastifyRequest & { [BYTES]?: Buffer }
+type RequestWithBytes = FastifyRequest & { [BYTES]?: Buffer }
 
-/** The bytes of the body; `{}` if it is empty, which counts as that, or is not JSON. */
-export function bodyBytesOf(request: Read): Uint8Array {
+/** The bytes of the body; `{}` if it is empty or not JSON. */
+export function bodyBytesOf(request: RequestWithBytes): Uint8Array {
   return request[BYTES] ?? Buffer.from('{}')
 }
 
-/** Bodies are JSON in UTF-8 (RFC 8259, section 8.1). An empty body counts as `{}`, whatever its `Content-Type`. */
-export function takeJson(server: FastifyInstance): void {
+/** Makes the server parse bodies as JSON in UTF-8 (RFC 8259, section 8.1). An empty body of any `Content-Type` counts as `{}`. */
+export function parseJsonBodies(server: FastifyInstance): void {
   server.removeAllContentTypeParsers()
-  server.addContentTypeParser('application/json', async (request: Read) =>
+  server.addContentTypeParser('application/json', async (request: RequestWithBytes) =>
     parse(request, await readBody(request)),
   )
-  server.addContentTypeParser('*', async (request: Read) => {
+  server.addContentTypeParser('*', async (request: RequestWithBytes) => {
     const body = await readBody(request)
-    if (body.length > 0) throw notTaken('Only application/json is accepted.')
+    if (body.length > 0) throw unsupported('Only application/json is accepted.')
     return {}
   })
 }
 
-/** The most bytes that a request's body can have: its `Content-Length`, unless it is sent in chunks. */
+/** The maximum size of a request's body: its `Content-Length`, unless it is sent in chunks. */
 export function maxBodyBytes({ headers }: IncomingMessage): number {
   if (headers['transfer-encoding'] !== undefined) return MAX_BODY_BYTES
   return Number(headers['content-length'] ?? 0)
 }
 
 /**
- * Reads a body into one buffer, however small its pieces are: each is an object of 340 bytes. Throws Problem
- * `body-too-large`, or `invalid-request` if the connection ends before the body.
+ * Reads a body into one buffer, since each piece, however small, is an object of 340 bytes. Throws body-too-large, and
+ * invalid-request if the connection ends before the body.
  */
-async function readBody(request: Read): Promise<Buffer> {
+async function readBody(request: RequestWithBytes): Promise<Buffer> {
   const { raw } = request
-  const most = maxBodyBytes(raw)
-  if (most > MAX_BODY_BYTES) throw tooLarge()
-  let bytes = Buffer.allocUnsafeSlow(Math.min(most, SMALL_BODY_BYTES))
+  const maxBytes = maxBodyBytes(raw)
+  if (maxBytes > MAX_BODY_BYTES) throw tooLarge()
+  let bytes = Buffer.allocUnsafeSlow(Math.min(maxBytes, SMALL_BODY_BYTES))
   let length = 0
-  await takePieces(raw, MAX_BODY_BYTES, (piece) => {
+  await readPieces(raw, MAX_BODY_BYTES, (piece) => {
     const needed = length + piece.length
     if (needed > bytes.length) {
       const larger = Buffer.allocUnsafeSlow(Math.min(Math.max(needed, 2 * bytes.length), MAX_BODY_BYTES))
@@ -244,14 +248,14 @@ async function readBody(request: Read): Promise<Buffer> {
   return bytes.subarray(0, length)
 }
 
-/** Reads and drops a body, so that the client reads its answer. Closes the connection after 4 MiB. */
+/** Reads and discards a body, so that the client reads its answer. Closes the connection after 4 MiB. */
 export function discardBody(raw: IncomingMessage): void {
   if (maxBodyBytes(raw) === 0) return
-  takePieces(raw, MAX_DISCARDED_BYTES, () => undefined).catch(() => raw.socket.destroy())
+  readPieces(raw, MAX_DISCARDED_BYTES, () => undefined).catch(() => raw.socket.destroy())
 }
 
-/** Resolves at the end of a body. Throws if it has too many bytes, or pieces. */
-function takePieces(raw: IncomingMessage, maxBytes: number, take: (piece: Buffer) => void): Promise<void> {
+/** Resolves at the end of a body. Rejects with body-too-large if it has too many bytes or pieces. */
+function readPieces(raw: IncomingMessage, maxBytes: number, take: (piece: Buffer) => void): Promise<void> {
   let left = maxBytes
   return new Promise((resolve, reject) => {
     raw.on('data', (piece: Buffer) => {
@@ -266,11 +270,11 @@ function takePieces(raw: IncomingMessage, maxBytes: number, take: (piece: Buffer
   })
 }
 
-/** Names of properties, such as `__proto__`, are checked later, by the class of the body. */
-function parse(request: Read, body: Buffer): unknown {
+/** The names of properties, such as `__proto__`, are validated later, by the class of the body. */
+function parse(request: RequestWithBytes, body: Buffer): unknown {
   const encoding = request.headers['content-encoding']
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw notTaken(`Bodies encoded with ${encoding} are not taken.`)
+    throw unsupported(`The Content-Encoding ${encoding} is not supported.`)
   }
   if (!isUtf8(body)) throw new Problem('malformed-json', { detail: 'The body is not valid UTF-8.' })
   const text = body.toString('utf8').replace(/^\uFEFF/, '')
@@ -287,6 +291,6 @@ function tooLarge(): Problem {
   return new Problem('body-too-large', { detail: `A body may have at most ${MAX_BODY_BYTES} bytes.` })
 }
 
-function notTaken(detail: string): Problem {
+function unsupported(detail: string): Problem {
   return new Problem('unsupported-media-type', { detail })
 }
