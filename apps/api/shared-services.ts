@@ -66,7 +66,7 @@ export function makeSharedServices({ engine, settings, plans: table, now, logger
   })
 
   const stalled = new StalledReaders(settings.streamStallMs)
-  const streams = new OpenStreams({ most: settings.maxStreams, stalled, registry })
+  const streams = new OpenStreams({ max: settings.maxStreams, stalled, registry })
   const waits = new OpenWaits(settings.maxWaits, registry)
   const attachments = new AttachmentPool({
     ...attachmentMemory(settings),

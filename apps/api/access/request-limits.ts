@@ -1,15 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
+  RateLimitsUnavailableError,
+  type RateLimits,
   type RatePolicies,
   type RatePolicy,
-  type RateLimits,
   type RateVerdict,
-  RateLimitsUnavailableError,
 } from '#libs/ports/rate-limit/rate-limits.js'
 import { Problem } from '../http/problems.js'
 import { principalOf } from './authenticator.js'
 
-/** Counts each request with a valid key, whatever becomes of it, and says how much of the key's quota is left. */
+/** Counts every request with a valid key against the quota of the key, and sends what remains of it. */
 export class RequestLimits {
   constructor(
     private readonly throttle: Throttle,
@@ -17,12 +17,12 @@ export class RequestLimits {
   ) {}
 
   /**
-   * Sets the headers of draft-ietf-httpapi-ratelimit-headers-10, and the older X-RateLimit ones, on the answer; throws
-   * a 429 if no quota is left. While requests can't be counted, they pass, without the headers of what is left.
+   * Sets the headers of draft-ietf-httpapi-ratelimit-headers-10, and the older X-RateLimit headers. Throws rate-limited if
+   * no quota is left. If requests can't be counted, they pass, without the headers about the remaining quota.
    */
   async count(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const principal = principalOf(request)
-    // A plan without requests has no API access: ScopeGuard refuses it.
+    // A plan without requests has no API access. ScopeGuard refuses the request.
     if (principal === null || principal.requestsPerMinute === 0) return
     const policies = requestPolicies(principal.requestsPerMinute)
     void reply.header('ratelimit-policy', policies.map(policyText).join(', '))
@@ -40,7 +40,7 @@ export class RequestLimits {
   }
 }
 
-/** A sustained rate, and a burst of half as many requests, at least one, every ten minutes. */
+/** A sustained rate, and in addition a burst of half as many requests, at least one, every ten minutes. */
 function requestPolicies(requestsPerMinute: number): RatePolicies {
   return [
     { name: 'sustained', quota: requestsPerMinute, windowSeconds: 60 },
@@ -54,12 +54,12 @@ function policyText({ name, quota, windowSeconds }: RatePolicy): string {
 
 function rateLimited({ quota, windowSeconds }: RatePolicy, seconds: number): Problem {
   return new Problem('rate-limited', {
-    detail: `The key has used its ${quota} requests in ${windowSeconds} s, and its burst: one passes again in ${seconds} s.`,
+    detail: `The key has used its quota of ${quota} requests in ${windowSeconds} s, and its burst. The next request passes in ${seconds} s.`,
     headers: { 'retry-after': String(seconds) },
   })
 }
 
-/** Rate limits that pass what can't be counted: both methods then resolve with null, and `onUnavailable` is called. */
+/** Rate limits that may be unavailable: both methods then resolve with null, and `onUnavailable` is called. */
 export class Throttle {
   constructor(
     private readonly options: {
@@ -76,9 +76,9 @@ export class Throttle {
     return this.orNull(this.options.limits.peek(key, policies))
   }
 
-  private async orNull(asked: Promise<RateVerdict>): Promise<RateVerdict | null> {
+  private async orNull(verdict: Promise<RateVerdict>): Promise<RateVerdict | null> {
     try {
-      return await asked
+      return await verdict
     } catch (error) {
       if (!(error instanceof RateLimitsUnavailableError)) throw error
       this.options.onUnavailable(error)
@@ -87,7 +87,7 @@ export class Throttle {
   }
 }
 
-/** Whole seconds after which the quota has certainly refilled, at least 1. */
+/** The seconds until the quota refills, rounded up, at least 1. */
 export function secondsUntil(refillsInMs: number): number {
   return Math.max(Math.ceil(refillsInMs / 1_000), 1)
 }

@@ -8,7 +8,10 @@ import { OneOf, OrNull, Time } from '../openapi/describe.js'
 const EventMessage = Type.Object(
   {
     ...MESSAGE_PROPERTIES,
-    headers: OrNull(Type.Array(Header), 'In their order, repeats kept; null where left out.'),
+    headers: OrNull(
+      Type.Array(Header),
+      'All headers in their order, including repeated ones; null if they are left out.',
+    ),
     truncated: Type.Optional(
       Type.Array(OneOf(TRUNCATED_PROPERTIES), {
         description:
@@ -39,11 +42,15 @@ const EventEndedInbox = Type.Object(
 
 const eventOf = <Data extends TSchema>(type: WebhookEventType, $id: string, data: Data) =>
   Type.Object(
-    { type: Type.Literal(type, { description: 'What happened.' }), timestamp: Time('When.'), data },
+    {
+      type: Type.Literal(type, { description: 'The type of the event.' }),
+      timestamp: Time('When it happened.'),
+      data,
+    },
     { $id, description: `The event \`${type}\`.` },
   )
 
-/** The body of each event, which webhooks receive and which streams have in `data`. */
+/** The body of each event, as webhooks receive it and as streams have it in `data`. */
 export const EVENT_BODIES = {
   'message.received': eventOf('message.received', 'MessageReceivedEvent', EventMessage),
   'message.deleted': eventOf('message.deleted', 'MessageDeletedEvent', EventDeletedMessage),

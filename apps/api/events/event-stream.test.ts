@@ -1,16 +1,27 @@
 import { once } from 'node:events'
+import { EventStream, eventText } from './event-stream.js'
 import type { EndOfEvents } from './inbox-feed.js'
-import { EventStream } from './event-stream.js'
 
-it('has what makes it give back what it holds, where its client leaves between two chunks', async () => {
-  let isGivenBack = false
+describe('the text of an event', () => {
+  it('has a line for each part, and then an empty line', () => {
+    const text = eventText({
+      id: 'AAAA',
+      event: 'message.received',
+      data: JSON.stringify({ text: 'a\r\nb\rc' }),
+    })
+    expect(text).toBe('id: AAAA\nevent: message.received\ndata: {"text":"a\\r\\nb\\rc"}\n\n')
+  })
+})
+
+it('lets its generator release resources if the client leaves between two chunks', async () => {
+  let isReleased = false
   async function* chunks(): AsyncGenerator<string, EndOfEvents | undefined> {
     try {
       yield 'an event'
       await new Promise(setImmediate)
       yield 'another'
     } finally {
-      isGivenBack = true
+      isReleased = true
     }
     return undefined
   }
@@ -20,5 +31,5 @@ it('has what makes it give back what it holds, where its client leaves between t
   stream.destroy()
   await once(stream, 'close')
   await new Promise(setImmediate)
-  expect(isGivenBack).toBe(true)
+  expect(isReleased).toBe(true)
 })

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
 import type { EndOfEvents } from './inbox-feed.js'
 
-/** Why a stream is over. */
+/** Why a stream ended. */
 export type StreamOutcome =
   EndOfEvents | 'client-gone' | 'client-stalled' | 'crowded-out' | 'stopping' | 'failed'
 
-/** Text that is made as the client reads it, one chunk ahead. */
+/** A stream of server-sent events. Each chunk is made when the client has read the one before it. */
 export class EventStream extends Readable {
   private readonly ending = new AbortController()
   private isConcluded = false
@@ -13,9 +13,9 @@ export class EventStream extends Readable {
 
   constructor(
     make: (signal: AbortSignal) => AsyncGenerator<string, EndOfEvents | undefined>,
-    /** Makes the generator look at its signal. */
+    /** Makes the generator check its signal. */
     private readonly wake: () => void,
-    /** Called once, before the end, with its reason, unless the client ends the stream. */
+    /** Called once with the reason, before the stream ends. Not called if the client ends it. */
     private readonly onOutcome: (outcome: StreamOutcome) => void,
   ) {
     super({ highWaterMark: 1 })
@@ -28,7 +28,7 @@ export class EventStream extends Readable {
     this.stop()
   }
 
-  /** Ends it at once. The client does not get what it has not read. */
+  /** Ends it immediately. The client does not receive what it has not read. */
   cut(outcome: StreamOutcome): void {
     this.conclude(outcome)
     this.destroy()
@@ -54,7 +54,7 @@ export class EventStream extends Readable {
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     this.stop()
-    // Lets a paused generator release what it holds. If it fails instead, `_read` has reported that already.
+    // Lets a paused generator release its resources. If it has failed, `_read` has already reported that.
     this.chunks.return(undefined).catch(() => undefined)
     callback(error)
   }
@@ -69,4 +69,22 @@ export class EventStream extends Readable {
     this.ending.abort()
     this.wake()
   }
+}
+
+/*
+ * The format of server-sent events (HTML standard, section 9.2, "Server-sent events"): an event is a number of lines and
+ * an empty line, and a line that begins with a colon is a comment.
+ */
+
+export const MEDIA_TYPE = 'text/event-stream'
+
+/** The milliseconds after which a client whose stream has ended reconnects. */
+export const RETRY = 'retry: 2000\n\n'
+
+/** A comment, which shows clients and proxies that the connection is still open. */
+export const COMMENT = ':\n\n'
+
+/** An event. A client sends its `id` as `Last-Event-ID` when it reconnects. No part may contain a line break. */
+export function eventText({ id, event, data }: { id: string; event: string; data: string }): string {
+  return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`
 }

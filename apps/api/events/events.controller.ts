@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { IsOptional, IsString } from 'class-validator'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Scope } from '#libs/domain/account/access.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
@@ -14,13 +14,13 @@ import { Produces } from '../http/validation.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { EventBody } from './event-schemas.js'
-import { InboxFeed, MEDIA_TYPE } from './inbox-feed.js'
-import { EventStream } from './event-stream.js'
+import { EventStream, MEDIA_TYPE } from './event-stream.js'
+import { InboxFeed } from './inbox-feed.js'
 import { OpenStreams } from './open-streams.js'
 
-const LISTENERS: [Scope, Scope] = ['inboxes', 'read']
+const READERS: [Scope, Scope] = ['inboxes', 'read']
 
-/** The connection closes with the stream: an idle one would delay the end of the process. */
+/** The connection closes with the stream, since an idle connection would delay the shutdown. */
 const HEADERS = {
   'content-type': MEDIA_TYPE,
   'x-accel-buffering': 'no',
@@ -30,14 +30,14 @@ const HEADERS = {
 /** The query of GET /v1/inboxes/{id}/events. */
 class Listen {
   @DescribeProperty(
-    'The position to begin at, as a `Mayfly-Cursor`. Default: now. `Last-Event-ID` takes precedence.',
+    'The position to start from, a `Mayfly-Cursor`. Default: now. `Last-Event-ID` takes precedence.',
   )
   @IsOptional()
   @IsString({ message: 'cursor must be sent once' })
   cursor?: string
 }
 
-/** An inbox's events, as they happen. Both families of paths come here. */
+/** Streams the events of an inbox, under both of its paths. */
 @Controller(['v1/inboxes/:inboxId/events', 'v1/emails/:inboxId/events'])
 @Tag('Messages')
 export class EventsController {
@@ -50,16 +50,16 @@ export class EventsController {
   ) {}
 
   @Get()
-  @RequireScope(...LISTENERS)
+  @RequireScope(...READERS)
   @Produces(MEDIA_TYPE)
   @Describe({
     id: 'streamInboxEvents',
     summary: "Stream an inbox's events",
     description:
-      'Server-sent events, as they happen. Each has as `event` the name of what happened (`message.received`, ' +
-      '`message.deleted`, `inbox.expired`, `inbox.deleted`), as `id` a cursor just past it, which the client sends as ' +
-      '`Last-Event-ID` when it reconnects, and as `data` an `EventBody`. A comment comes every 15 seconds. The stream ' +
-      'ends after the inbox does.',
+      'Server-sent events, as they happen. Each has an `event`, which is its type (`message.received`, ' +
+      '`message.deleted`, `inbox.expired` or `inbox.deleted`), an `id`, which is a cursor for the position after it and ' +
+      'which the client sends as `Last-Event-ID` when it reconnects, and `data`, which is an `EventBody`. A comment is sent ' +
+      'every 15 seconds. The stream ends after the inbox has ended.',
     takes: ['Mayfly-Inbox-Password', 'Last-Event-ID'],
     answer: {
       description: 'The stream. The `data` of each event is an `EventBody` as JSON in one line.',
@@ -84,17 +84,17 @@ export class EventsController {
       // Before the current position is read: the bell rings for everything after it.
       opened.defer(await this.views.signals.subscribe(inboxChannel(id), () => bell.ring()))
       const { inbox, endOffset } = await this.views.readComplete(id, () => this.inboxes.open(principal, id))
-      const from = positionIn(id, request, query) ?? endOffset
+      const from = startOffset(id, request, query) ?? endOffset
       void reply.headers(HEADERS)
       if (request.method === 'HEAD') {
         leave()
         void reply.send(Readable.from([]))
         return
       }
-      const authenticate = () => this.authenticator.authenticateAgain(request, LISTENERS)
-      const listening = { inbox, from, family: inboxesPathOf(request), bell, authenticate }
+      const authenticate = () => this.authenticator.authenticateAgain(request, READERS)
+      const listener = { inbox, from, inboxesPath: inboxesPathOf(request), bell, authenticate }
       const stream = new EventStream(
-        (signal) => this.feed.chunks(listening, signal),
+        (signal) => this.feed.chunks(listener, signal),
         () => bell.ring(),
         (outcome) => note(request, { stream: outcome }),
       )
@@ -103,12 +103,12 @@ export class EventsController {
       stream.once('close', leave)
       const { socket } = request.raw
       slot.watch(stream, socket)
-      // A client that has closed its sending side still gets the answer from Node's server; this answer has no end.
+      // A client that has closed its sending side still gets its answer from Node's server, but this answer does not end.
       const hangUp = () => stream.finish('client-gone')
       socket.once('end', hangUp)
       opened.defer(() => socket.off('end', hangUp))
       if (socket.readableEnded) hangUp()
-      // Nest would wrap a returned stream in another one, which does not end with it.
+      // If the stream were returned, Nest would wrap it in another one, which does not end with it.
       void reply.send(stream)
     } catch (error) {
       leave()
@@ -117,10 +117,10 @@ export class EventsController {
   }
 }
 
-/** Null to begin now. `Last-Event-ID` wins: a client that reconnects sends the same URL, with the cursor it began at. */
-function positionIn(inboxId: InboxId, { headers }: FastifyRequest, { cursor }: Listen): number | null {
-  const asked = cursor === undefined ? null : readOffsetCursor(inboxId, cursor).from
+/** Null to start now. `Last-Event-ID` takes precedence: a client that reconnects sends the cursor of its first request again. */
+function startOffset(inboxId: InboxId, { headers }: FastifyRequest, { cursor }: Listen): number | null {
+  const start = cursor === undefined ? null : readOffsetCursor(inboxId, cursor).from
   const lastId = headers['last-event-id']
-  if (typeof lastId !== 'string' || lastId === '') return asked
+  if (typeof lastId !== 'string' || lastId === '') return start
   return readOffsetCursor(inboxId, lastId, { header: 'Last-Event-ID' }).from
 }

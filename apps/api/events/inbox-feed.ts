@@ -1,42 +1,43 @@
 import { Injectable } from '@nestjs/common'
-import { inboxEndBody, messageBody, messageDeletedBody, EVENT_NAMES } from '#libs/mail/json/message-json.js'
-import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
+import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
+import { EVENT_NAMES, inboxEndBody, messageBody, messageDeletedBody } from '#libs/mail/json/message-json.js'
 import type { HistoryEntry } from '#libs/ports/read-model/views.js'
 import type { Doorbell } from '#libs/ports/signals/signals.js'
-import { type MailRead, RequestBudgets } from '../http/budgets.js'
+import { RequestBudgets, type MailRead } from '../http/budgets.js'
 import { writeOffsetCursor } from '../http/list-pages.js'
 import { isTransient, Problem } from '../http/problems.js'
 import { Views } from '../http/views.js'
+import { beingDeleted } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
-import { comingToItsEnd } from '../inboxes/inboxes.service.js'
-import { MessageReader, FirstReadings } from '../messages/message-reader.js'
+import { FirstReadings, MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
+import { COMMENT, eventText, RETRY } from './event-stream.js'
 
-/** Why a stream is over: its inbox has ended, or its key may no longer read it. */
+/** Why the events end: the inbox has ended, or the key may no longer read it. */
 export type EndOfEvents = 'inbox-ended' | 'key-refused'
 
-/** What a stream sends, and to whom. */
-export interface Listening {
+/** A client that listens to the events of an inbox. */
+export interface Listener {
   inbox: ActiveInbox
   /** The first offset whose event is sent. */
   from: number
-  /** The path that links begin with. */
-  family: string
-  /** Rung when there may be something new. */
+  /** The base of links. */
+  inboxesPath: string
+  /** Rung when there may be new events. */
   bell: Doorbell
   /** Called before each event. Rejects with a Problem if the key is no longer valid, or can't be checked. */
   authenticate: () => Promise<void>
 }
 
-/** Entries of the history at a time: they are small, and the messages that they name are opened one by one. */
+/** Entries of the history that are read at once. They are small, and their messages are opened one by one. */
 const PAGE = 50
 const COMMENT_EVERY_MS = 15_000
-/** Signals may be lost; a key that is revoked is noticed by then. */
-const LOOK_EVERY_MS = 5_000
-/** While the views or the key can't be read, or the views are catching up. */
-const LOOK_AGAIN_MS = 1_000
-/** The longest wait, after an inbox expires, for its end in the history. Then the stream ends without it. */
+/** The history is read again after this time, since signals may be lost. A revoked key is noticed by then. */
+const REREAD_MS = 5_000
+/** The same if the views or the key can't be read, or the views are catching up. */
+const RETRY_MS = 1_000
+/** The maximum wait, after an inbox expires, for its end in the history. Then the stream ends without that event. */
 const END_WITHIN_MS = 10_000
 
 /** The events of an inbox, in the order of its history. */
@@ -52,26 +53,26 @@ export class InboxFeed {
   ) {}
 
   /**
-   * The text of a stream, chunk by chunk as it is asked for: each event once and in order, even if the views are rebuilt
-   * meanwhile, since `next` only moves forward through the log's offsets. It waits for what can't be read at the moment.
+   * Generates the text of a stream: each event once and in order. This holds even if the views are rebuilt in the
+   * meantime, since `next` only increases. If something can't be read, it is retried.
    */
-  async *chunks(listening: Listening, signal: AbortSignal): AsyncGenerator<string, EndOfEvents | undefined> {
-    const { inbox, bell, authenticate } = listening
-    let next = listening.from
+  async *chunks(listener: Listener, signal: AbortSignal): AsyncGenerator<string, EndOfEvents | undefined> {
+    const { inbox, bell, authenticate } = listener
+    let next = listener.from
     let commentAtMs = performance.now() + COMMENT_EVERY_MS
     let expiredAtMs: number | null = null
     const isOver = () => signal.aborted
 
     yield RETRY
     while (!isOver()) {
-      let waitMs = LOOK_EVERY_MS
+      let waitMs = REREAD_MS
       try {
         await authenticate()
         const entries = await this.entriesFrom(inbox, next)
         for (const entry of entries) {
           await authenticate()
           const text = await this.budgets.readFor(inbox.accountId, signal, (read) =>
-            this.textOf(listening, entry, read),
+            this.textOf(listener, entry, read),
           )
           if (isOver()) return undefined
           if (text !== null) {
@@ -90,7 +91,7 @@ export class InboxFeed {
         if (isOver()) return undefined
         if (error instanceof Problem && error.status < 500) return 'key-refused'
         if (!isTransient(error)) throw error
-        waitMs = LOOK_AGAIN_MS
+        waitMs = RETRY_MS
       }
       const nowMs = performance.now()
       if (nowMs >= commentAtMs) {
@@ -101,7 +102,7 @@ export class InboxFeed {
       if (leftMs <= 0) {
         expiredAtMs ??= nowMs
         if (nowMs >= expiredAtMs + END_WITHIN_MS) return 'inbox-ended'
-        waitMs = Math.min(waitMs, LOOK_AGAIN_MS)
+        waitMs = Math.min(waitMs, RETRY_MS)
       } else {
         waitMs = Math.min(waitMs, leftMs)
       }
@@ -110,31 +111,31 @@ export class InboxFeed {
     return undefined
   }
 
-  /** At most PAGE entries from an offset on. Views that are being rebuilt may lack some, but show no false ones. */
+  /** At most PAGE entries, beginning at an offset. Views that are being rebuilt may lack entries, but all are correct. */
   private entriesFrom({ id: inboxId }: ActiveInbox, from: number): Promise<HistoryEntry[]> {
     const to = Number.MAX_SAFE_INTEGER
     return this.views.inboxes.history({ inboxId, order: 'asc', from, to, limit: PAGE })
   }
 
-  /** At 0 or below, the inbox has ended, whether or not its end is in the history yet. */
+  /** If it is 0 or less, the inbox has ended, even if its end is not in the history yet. */
   private msLeftOf({ expiresAt }: ActiveInbox): number {
     return expiresAt.getTime() - this.instance.now().getTime()
   }
 
-  /** The event of an entry as text. Null, and errors, as with `dataOf`. */
-  private async textOf(listening: Listening, entry: HistoryEntry, read: MailRead): Promise<string | null> {
-    const data = await this.dataOf(listening, entry, read)
+  /** The event of an entry as text. Returns null and throws errors as `dataOf` does. */
+  private async textOf(listener: Listener, entry: HistoryEntry, read: MailRead): Promise<string | null> {
+    const data = await this.dataOf(listener, entry, read)
     if (data === null) return null
-    const id = writeOffsetCursor(listening.inbox.id, { from: entry.offset + 1, to: null, end: null })
+    const id = writeOffsetCursor(listener.inbox.id, { from: entry.offset + 1, to: null, end: null })
     return eventText({ id, event: EVENT_NAMES[entry.type], data })
   }
 
   /**
-   * The JSON of an entry. Null if clients get no event for it: the message is deleted, or the inbox has ended, whose
-   * event follows. Throws catching-up if the views are not complete yet, and what `read` throws.
+   * The JSON of an entry. Null if clients get no event for it: the message is deleted, or the inbox has ended, which has
+   * an event of its own later. Throws ViewsCatchingUpError if the views are not complete, and the errors of `read`.
    */
   private async dataOf(
-    { inbox, family }: Listening,
+    { inbox, inboxesPath }: Listener,
     { type, time, messageId }: HistoryEntry,
     read: MailRead,
   ): Promise<string | null> {
@@ -144,58 +145,40 @@ export class InboxFeed {
     }
     if (messageId === null || this.msLeftOf(inbox) <= 0) return null
     if (type === 'MessageDeleted') return messageDeletedBody(time, { inboxId, messageId })
-    // Views that are being rebuilt show a deleted message until they come to its deletion.
-    return this.views.readComplete(inboxId, () => this.messageData(inbox, messageId, time, family, read))
+    // Views that are being rebuilt show a deleted message until they reach its deletion.
+    return this.views.readComplete(inboxId, () => this.messageData(inbox, messageId, time, inboxesPath, read))
   }
 
   private async messageData(
     inbox: ActiveInbox,
     messageId: MessageId,
     time: Date,
-    family: string,
+    inboxesPath: string,
     read: MailRead,
   ): Promise<string | null> {
-    // The JSON may be remembered beyond the message's deletion: the row decides.
+    // The cached JSON may be of a deleted message, so the row is read first.
     const { id: inboxId } = inbox
     const [row, lookup] = await Promise.all([
       this.views.inboxes.message({ inboxId, messageId }),
       this.views.vault.find(inboxId),
     ])
     if (row?.message.state !== 'present' || lookup.state === 'forgotten') return null
-    if (lookup.state === 'unknown') throw comingToItsEnd(inboxId)
+    if (lookup.state === 'unknown') throw beingDeleted(inboxId)
     const { message } = row
-    const name = `${messageId} ${family}`
+    const name = `${messageId} ${inboxesPath}`
     let json = this.opened.events.get(inboxId, name)
     if (json === null) {
       await read.pace(message.size)
-      // Another stream may have had its turn first.
+      // Another stream may have opened it in the meantime.
       json = this.opened.events.get(inboxId, name)
     }
     if (json === null) {
       const opened = await this.reader.open(lookup.key, inboxId, message)
       if (opened === null) return null
-      json = messageBody(time, opened, family)
-      this.opened.events.keep(inboxId, name, json, 2 * json.length)
+      json = messageBody(time, opened, inboxesPath)
+      this.opened.events.set(inboxId, name, json, 2 * json.length)
     }
     this.readings.note(inbox, [message])
     return json
   }
-}
-
-/*
- * Server-sent events as the HTML standard has them (section 9.2, "Server-sent events"): an event is a run of lines
- * that an empty one ends, and a line that begins with a colon is a comment.
- */
-
-export const MEDIA_TYPE = 'text/event-stream'
-
-/** After so many milliseconds a client whose stream has ended connects again. */
-export const RETRY = 'retry: 2000\n\n'
-
-/** Shows clients and proxies that the connection is still open. */
-const COMMENT = ':\n\n'
-
-/** `id` is what a client sends back as `Last-Event-ID`. No part may contain a line break. */
-export function eventText({ id, event, data }: { id: string; event: string; data: string }): string {
-  return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`
 }

@@ -7,34 +7,34 @@ import type { StalledReaders } from '../http/stalled-readers.js'
 import type { EventStream } from './event-stream.js'
 
 export interface OpenStreamsOptions {
-  /** Streams at once. */
-  most: number
-  /** Disconnects clients that read nothing. */
+  /** The maximum number of open streams. */
+  max: number
+  /** Detects clients that read nothing. */
   stalled: Pick<StalledReaders, 'watch'>
   registry: Registry
 }
 
 export interface StreamSlot {
-  /** From then on the stream may be ended for another key, for a stalled client, or with the process. */
+  /** After this call, the stream may be ended for another key, if its client stalls, or with the process. */
   watch(stream: EventStream, socket: Socket): void
-  /** Gives the slot back. Calling it again does nothing. */
+  /** Releases the slot. Further calls do nothing. */
   leave(): void
 }
 
 const STOPPED_WITHIN_MS = 1_000
 
-/** The streams of this process: at most so many, shared by account and key, and ended with the process. */
+/** The open streams of this process. Their number is limited, and shared among accounts and keys. They end with the process. */
 export class OpenStreams {
   private readonly slots: SharedSlots
   private readonly open = new Set<EventStream>()
   private isStopping = false
 
   constructor(private readonly options: OpenStreamsOptions) {
-    const slots = new SharedSlots(options.most)
+    const slots = new SharedSlots(options.max)
     this.slots = slots
     new Gauge({
       name: 'mayfly_open_streams',
-      help: 'Streams of events that are open.',
+      help: 'Open streams of events.',
       registers: [options.registry],
       collect() {
         this.set(slots.taken)
@@ -52,7 +52,7 @@ export class OpenStreams {
       return watched !== null
     })
     if (leave === null) {
-      const detail = 'There are as many streams as there may be, and the key has its share of them.'
+      const detail = 'The limit of open streams is reached, and this key has its share of them.'
       throw unavailable('too-many-streams', detail)
     }
     return {
@@ -70,7 +70,7 @@ export class OpenStreams {
     }
   }
 
-  /** Ends every stream; a second later also those that nobody reads. The clients connect to another process. */
+  /** Ends every stream, and after a second cuts those whose clients don't read. The clients reconnect to another process. */
   stop(): void {
     this.isStopping = true
     for (const stream of this.open) stream.finish('stopping')

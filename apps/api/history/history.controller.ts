@@ -1,9 +1,9 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type, { type Static } from 'typebox'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { EVENT_NAMES } from '#libs/mail/json/message-json.js'
 import type { HistoryEntry } from '#libs/ports/read-model/views.js'
-import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { Describe, Count, Digest, IdOf, OrNull, Time, Tag } from '../openapi/describe.js'
 import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
@@ -13,17 +13,17 @@ import { Inboxes } from '../inboxes/inboxes.service.js'
 const Position = Type.Object(
   {
     topic: Type.Literal('inbox-events', {
-      description: 'Without the prefix that an installation may give it.',
+      description: 'Without the prefix that an installation may have configured.',
     }),
-    partition: Count("The inbox's."),
-    offset: Count('Its offset in the partition.'),
+    partition: Count('The partition of the inbox.'),
+    offset: Count('The offset in the partition.'),
   },
   { $id: 'Position', description: 'A position on the event log.' },
 )
 
 const Event = Type.Object(
   {
-    id: IdOf('evt', 'Stays with it.'),
+    id: IdOf('evt', 'The id of the event.'),
     type: Type.Union(
       [
         Type.Literal('inbox.created'),
@@ -32,19 +32,19 @@ const Event = Type.Object(
         Type.Literal('inbox.expired'),
         Type.Literal('inbox.deleted'),
       ],
-      { description: 'What happened.' },
+      { description: 'The type of the event.' },
     ),
-    time: Time('When.'),
-    inbox_id: IdOf('inb', 'To which inbox.'),
-    message_id: OrNull(IdOf('msg', ''), 'To which of its messages.'),
-    key_id: OrNull(IdOf('key', ''), 'By which key; null where none did it.'),
+    time: Time('When it happened.'),
+    inbox_id: IdOf('inb', 'The inbox.'),
+    message_id: OrNull(IdOf('msg', ''), 'The message; null if the event is about the inbox.'),
+    key_id: OrNull(IdOf('key', ''), 'The key that caused the event; null if no key did.'),
     position: Position,
     size: OrNull(Count(''), "Bytes of a mail's source."),
     digest: OrNull(Digest(''), "SHA-256 of a mail's sealed bytes on the log."),
   },
   {
     $id: 'Event',
-    description: 'Something that has happened to an inbox, without content.',
+    description: 'An event of an inbox, without content.',
     examples: [
       {
         id: 'evt_01jd6b90czf2jb8z0w6s8p1q3r',
@@ -73,7 +73,7 @@ class ListHistory {
   cursor?: string
 }
 
-/** The history of an inbox, also after its end. Both families of paths come here. */
+/** Lists the history of an inbox, also after its end, under both of its paths. */
 @Controller(['v1/inboxes/:inboxId/history', 'v1/emails/:inboxId/history'])
 @Tag('Inboxes')
 export class HistoryController {

@@ -1,58 +1,58 @@
 import { hash, hkdfSync, randomBytes } from 'node:crypto'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { IdempotencyStore, Repeatable, Run } from '#libs/ports/idempotency/idempotency-store.js'
-import { seal, secretKey, type SecretKey, unseal } from '#libs/ports/key-vault/content.js'
-import { bearerSecretOf, type Principal, principalOf } from '../access/authenticator.js'
-import { bodyBytesOf } from '../http/request-reading.js'
-import { invalid, Problem } from '../http/problems.js'
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { mintId } from '#libs/domain/ids/mint.js'
-import { type Id, idFromBytes } from '#libs/domain/ids/typeid.js'
+import { idFromBytes, type Id } from '#libs/domain/ids/typeid.js'
+import type { IdempotencyStore, Repeatable, Run } from '#libs/ports/idempotency/idempotency-store.js'
+import { seal, secretKey, unseal, type SecretKey } from '#libs/ports/key-vault/content.js'
+import { bearerSecretOf, principalOf, type Principal } from '../access/authenticator.js'
+import { invalid, Problem } from '../http/problems.js'
+import { bodyBytesOf } from '../http/request-reading.js'
 
 /*
- * POSTs with an Idempotency-Key. The seed of a request's ids is stored before its handler runs. If the process is killed
- * at any point, the request runs again with the same ids, and repeats nothing that is already on the log. See
- * docs/decisions/0013-repeated-requests.md.
+ * POST requests with an Idempotency-Key. The seed of a request's ids is stored before its handler runs. If the process is
+ * killed, a repeat runs again with the same ids, so it adds nothing that is already on the log. The answer is stored,
+ * encrypted, for further repeats. See docs/decisions/0013-repeated-requests.md.
  */
 
-interface Running {
+interface RunningRequest {
   run: Run
   secret: string
-  renewing: NodeJS.Timeout
+  renewal: NodeJS.Timeout
 }
 
 const RUNNING = Symbol('running')
-type Watched = FastifyRequest & { [RUNNING]?: Running | undefined }
+type IdempotentRequest = FastifyRequest & { [RUNNING]?: RunningRequest | undefined }
 
-/** The longest that a run without an answer keeps others waiting. */
-const LONGEST_RUN_MS = 60_000
+/** The lease of a run is renewed for this time. If it has no answer by then, a repeat may run. */
+const MAX_RUN_MS = 60_000
 const MAX_ANSWER_BYTES = 1 << 20
-/** The headers that belong to a stored answer. All others are set for each request. */
-const KEPT_HEADERS = ['content-type', 'location', 'link', 'mayfly-cursor', 'cache-control'] as const
+/** The headers that are stored with an answer. All others are set for each request. */
+const STORED_HEADERS = ['content-type', 'location', 'link', 'mayfly-cursor', 'cache-control'] as const
 
 export class Idempotency {
-  /** `onUnkept` is called if an answer could not be stored: a repeat then runs again, with the same ids. */
+  /** `onUnstored` is called if an answer could not be stored. A repeat then runs again, with the same ids. */
   constructor(
     private readonly store: IdempotencyStore,
-    private readonly onUnkept: (error: unknown) => void,
+    private readonly onUnstored: (error: unknown) => void,
   ) {}
 
-  /** Applies to every route that is registered from now on. */
+  /** Applies to every route that is registered after this call. */
   watch(server: FastifyInstance): void {
     server.addHook('preHandler', (request, reply) => this.begin(request, reply))
     server.addHook('onSend', (request, reply, payload) => this.end(request, reply, payload))
   }
 
   /** Runs the first request with a key. Answers a repeat with the stored answer, or refuses it. */
-  private async begin(request: Watched, reply: FastifyReply): Promise<FastifyReply | undefined> {
+  private async begin(request: IdempotentRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
     if (request.is404) return undefined
     const key = idempotencyKeyOf(request)
     const principal = principalOf(request)
     const secret = bearerSecretOf(request)
     if (key === null || principal === null || secret === null) return undefined
-    // ScopeGuard refuses it later: a caller without access gets no stored answer.
+    // A caller without access gets no stored answer. ScopeGuard refuses the request later.
     if (!principal.plan.hasApiAccess) return undefined
-    const wanted = repeatable(request, principal, key, secret)
+    const wanted = repeatableOf(request, principal, key, secret)
     const reserved = await this.store.reserve(wanted)
     switch (reserved.state) {
       case 'run':
@@ -60,7 +60,7 @@ export class Idempotency {
         return undefined
       case 'in-use':
         throw new Problem('idempotency-key-in-use', {
-          detail: 'A request with this Idempotency-Key is being answered just now.',
+          detail: 'Another request with this Idempotency-Key is in progress.',
           headers: { 'retry-after': '1' },
         })
       case 'reused':
@@ -75,45 +75,49 @@ export class Idempotency {
     }
   }
 
-  private run(request: Watched, run: Run, secret: string): void {
-    const { store, onUnkept } = this
-    const endsAtMs = performance.now() + LONGEST_RUN_MS
-    const renewing = setInterval(() => {
-      if (performance.now() > endsAtMs) clearInterval(renewing)
-      else store.renew(run).catch(onUnkept)
+  private run(request: IdempotentRequest, run: Run, secret: string): void {
+    const { store, onUnstored } = this
+    const endsAtMs = performance.now() + MAX_RUN_MS
+    const renewal = setInterval(() => {
+      if (performance.now() > endsAtMs) clearInterval(renewal)
+      else store.renew(run).catch(onUnstored)
     }, store.leaseMs / 3).unref()
-    request[RUNNING] = { run, secret, renewing }
+    request[RUNNING] = { run, secret, renewal }
     setMinting(request, seededMinting(run, secret))
   }
 
-  /** Resolves once the answer may be sent, even if the store fails. */
-  private async end(request: Watched, reply: FastifyReply, payload: unknown): Promise<unknown> {
+  /** Resolves once the answer may be sent, also if the store fails. */
+  private async end(request: IdempotentRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
     const running = request[RUNNING]
     if (running === undefined) return payload
     request[RUNNING] = undefined
-    clearInterval(running.renewing)
-    await this.keep(running, reply, payload).catch(this.onUnkept)
+    clearInterval(running.renewal)
+    await this.storeAnswer(running, reply, payload).catch(this.onUnstored)
     return payload
   }
 
-  private async keep({ run, secret }: Running, reply: FastifyReply, payload: unknown): Promise<void> {
+  private async storeAnswer(
+    { run, secret }: RunningRequest,
+    reply: FastifyReply,
+    payload: unknown,
+  ): Promise<void> {
     const { store } = this
     const { statusCode: status } = reply
     if (status >= 500) return store.release(run, 'resumable')
-    // 404 and 410 are results of the request; any other refusal means that nothing was done.
+    // 404 and 410 are results of the request. Any other refusal means that nothing was done.
     if (status >= 300 && status !== 404 && status !== 410) return store.release(run, 'undone')
     const body = bytesOf(payload)
     if (body === null || body.length > MAX_ANSWER_BYTES) return store.release(run, 'resumable')
-    const answer = { status, headers: keptHeaders(reply), body }
+    const answer = { status, headers: storedHeaders(reply), body }
     return store.finish(run, sealAnswer(answer, secret, run.id))
   }
 }
 
 /**
- * Whoever reads the store learns neither the client's key, nor the secret, nor the body. The password of an inbox is
- * part of the request, since a stored answer is given before any password is checked.
+ * The id and the fingerprint of a request. A reader of the store can't derive the client's key, the secret or the body
+ * from them. The fingerprint includes the inbox password, since a stored answer is sent before a password is checked.
  */
-function repeatable(
+function repeatableOf(
   request: FastifyRequest,
   { keyId, inboxPassword }: Principal,
   key: string,
@@ -122,33 +126,33 @@ function repeatable(
   const id = hash('sha256', `${keyId} ${key}`)
   const digest = hash('sha256', bodyBytesOf(request))
   const password = inboxPassword === null ? '' : ` ${inboxPassword}`
-  const marks = [secret, `${secret} ${request.method} ${request.url} ${digest}${password}`]
-  const [ofSecret = '', ofRequest = ''] = marks.map((mark) =>
-    Buffer.from(hkdfSync('sha256', mark, id, 'mayfly fingerprint', 16)).toString('hex'),
+  const inputs = [secret, `${secret} ${request.method} ${request.url} ${digest}${password}`]
+  const [ofSecret = '', ofRequest = ''] = inputs.map((input) =>
+    Buffer.from(hkdfSync('sha256', input, id, 'mayfly fingerprint', 16)).toString('hex'),
   )
   return { id, fingerprint: `${ofSecret}.${ofRequest}` }
 }
 
-function reused(stored: string, given: string): Problem {
-  const [[ofSecret], [otherSecret]] = [stored.split('.'), given.split('.')]
+function reused(stored: string, sent: string): Problem {
+  const [[ofSecret], [otherSecret]] = [stored.split('.'), sent.split('.')]
   return new Problem('idempotency-key-reused', {
     detail:
       ofSecret === otherSecret
-        ? 'This Idempotency-Key came with another method, path, body or inbox password before.'
-        : 'This Idempotency-Key came with another secret of this API key before, which alone opens the answer.',
+        ? 'This Idempotency-Key was used with another method, path, body or inbox password.'
+        : 'This Idempotency-Key was used with another secret of this API key. Its answer can only be read with that secret.',
   })
 }
 
-/** Null for a stream. */
+/** The bytes of an answer; null for a stream. */
 function bytesOf(payload: unknown): Uint8Array | null {
   if (payload === null || payload === undefined) return new Uint8Array()
   if (typeof payload === 'string') return Buffer.from(payload)
   return payload instanceof Uint8Array ? payload : null
 }
 
-/** The headers to store; for a problem also the request's id, which its body names. */
-function keptHeaders(reply: FastifyReply): Record<string, string> {
-  const names = reply.statusCode < 300 ? KEPT_HEADERS : [...KEPT_HEADERS, 'x-request-id']
+/** The headers to store; for a problem also the request id, which is in its body. */
+function storedHeaders(reply: FastifyReply): Record<string, string> {
+  const names = reply.statusCode < 300 ? STORED_HEADERS : [...STORED_HEADERS, 'x-request-id']
   return Object.fromEntries(
     names.flatMap((name) => {
       const value = reply.getHeader(name)
@@ -160,17 +164,17 @@ function keptHeaders(reply: FastifyReply): Record<string, string> {
 const MAX_CHARACTERS = 255
 /** A String of RFC 8941, section 3.3.3: quoted, with quotes and backslashes escaped. */
 const QUOTED = /^"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/
-/** The same without quotes, as most clients send it. */
+/** Without quotes, as most clients send it. */
 const BARE = /^[\x21\x23-\x7e][\x21-\x7e]*$/
 
 /**
- * The text of `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07), the same quoted and bare; null if a
- * POST has none. Throws a 400 if it is not 1 to 255 characters of visible ASCII.
+ * The value of `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07), without quotes. Null if the request has
+ * none, or is not a POST. Throws invalid-request if it is not 1 to 255 characters of visible ASCII.
  */
 export function idempotencyKeyOf({ method, headers }: FastifyRequest): string | null {
-  const given = headers['idempotency-key']
-  if (method !== 'POST' || given === undefined) return null
-  const text = String(given)
+  const header = headers['idempotency-key']
+  if (method !== 'POST' || header === undefined) return null
+  const text = String(header)
   const [, quoted] = QUOTED.exec(text) ?? []
   const key = quoted?.replaceAll(/\\(["\\])/g, '$1') ?? (BARE.test(text) ? text : '')
   if (key.length >= 1 && key.length <= MAX_CHARACTERS) return key
@@ -186,13 +190,12 @@ export interface StoredAnswer {
   body: Uint8Array
 }
 
-/*
- * Sealed are status and headers as JSON in one line, a line feed, and the body. The key is derived from the caller's
- * secret (RFC 5869) and the record's id, so that nothing that Mayfly stores opens an answer.
- */
-
 const LINE_FEED = 0x0a
 
+/**
+ * Seals status and headers as JSON in one line, a line feed, and the body. The key is derived from the caller's secret and
+ * the id of the stored record (RFC 5869), so an answer can't be opened with anything that Mayfly stores.
+ */
 export function sealAnswer({ status, headers, body }: StoredAnswer, secret: string, id: string): Buffer {
   const head = Buffer.from(`${JSON.stringify({ status, headers })}\n`)
   return seal(keyOf(secret, id), id, Buffer.concat([head, body]))
@@ -211,8 +214,8 @@ function keyOf(secret: string, id: string): SecretKey {
 }
 
 /**
- * Makes ids, and random bytes that are fit for secrets. Handlers take them only from here, in an order that depends only
- * on the request, so that a request that runs again can be given the same ones.
+ * Makes ids, and random bytes that may be used for secrets. Handlers take ids and bytes only from here, in an order that
+ * depends only on the request. So a request that runs again gets the same ones.
  */
 export interface Minting {
   id<Prefix extends string>(prefix: Prefix): Id<Prefix>
@@ -221,30 +224,30 @@ export interface Minting {
 
 const MINTING = Symbol('minting')
 
-const AT_RANDOM: Minting = { id: mintId, bytes: randomBytes }
+const RANDOM_MINTING: Minting = { id: mintId, bytes: randomBytes }
 
 /** Replaces the random ids and bytes of a request. */
-export function setMinting(request: FastifyRequest, minting: Minting): void {
+function setMinting(request: FastifyRequest, minting: Minting): void {
   Object.assign(request, { [MINTING]: minting })
 }
 
-/** The Minting of the request that a handler answers. */
+/** The Minting of the request, as an argument of a handler. */
 export const Mint = createParamDecorator((_: unknown, context: ExecutionContext): Minting => {
   const request = context.switchToHttp().getRequest<FastifyRequest & { [MINTING]?: Minting }>()
-  return request[MINTING] ?? AT_RANDOM
+  return request[MINTING] ?? RANDOM_MINTING
 })
 
-/** The bits of a UUIDv7 that keep the ids of one request in the order in which they were made. */
+/** The bits of a UUIDv7 that order the ids of one request. */
 const MAX_ORDERED = 0xfff
 
 /**
- * The same ids and bytes for every run of a request. Ids are derived from the seed, as UUIDv7 of the time at which the
- * request first came (RFC 9562, section 5.7). Bytes may be secrets, so they are derived from the caller's secret too:
- * the seed alone does not reveal them.
+ * Makes the same ids and bytes in every run of a request. Ids are UUIDv7 with the time at which the request first arrived
+ * (RFC 9562, section 5.7), derived from the seed. Bytes may be secrets, so they are derived from the caller's secret too:
+ * the seed is not enough to compute them.
  */
 export function seededMinting({ seed, firstAtMs }: Pick<Run, 'seed' | 'firstAtMs'>, secret: string): Minting {
   let ids = 0
-  let draws = 0
+  let secrets = 0
   return {
     id(prefix) {
       ids += 1
@@ -255,8 +258,8 @@ export function seededMinting({ seed, firstAtMs }: Pick<Run, 'seed' | 'firstAtMs
       return idFromBytes(prefix, uuid)
     },
     bytes(count) {
-      draws += 1
-      return Buffer.from(hkdfSync('sha256', secret, seed, `mayfly bytes ${draws}`, count))
+      secrets += 1
+      return Buffer.from(hkdfSync('sha256', secret, seed, `mayfly bytes ${secrets}`, count))
     },
   }
 }

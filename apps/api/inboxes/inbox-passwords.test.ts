@@ -8,7 +8,7 @@ import { Throttle } from '../access/request-limits.js'
 import { Problem } from '../http/problems.js'
 import { InboxPasswords } from './inbox-passwords.js'
 
-const PASSWORD = 'the right one'
+const PASSWORD = 'the right password'
 const inboxId = idFromBytes('inb', Buffer.alloc(16, 1))
 
 function principal(key: number, inboxPassword: string | null): Principal {
@@ -29,9 +29,9 @@ function principal(key: number, inboxPassword: string | null): Principal {
 describe('the password of an inbox', () => {
   const check = (limits: RateLimits) => {
     const passwords = new InboxPasswords(new Throttle({ limits, onUnavailable: () => undefined }))
-    return async (key: number, given: string | null): Promise<string> => {
+    return async (key: number, password: string | null): Promise<string> => {
       try {
-        await passwords.check(principal(key, given), inboxId, hashSecret(PASSWORD))
+        await passwords.check(principal(key, password), inboxId, hashSecret(PASSWORD))
         return 'right'
       } catch (error) {
         if (error instanceof Problem) return error.code
@@ -40,31 +40,31 @@ describe('the password of an inbox', () => {
     }
   }
 
-  it('is asked for, and checked', async () => {
-    const given = check(memoryRateLimits())
-    expect(await given(1, null)).toBe('inbox-password-required')
-    expect(await given(1, '')).toBe('inbox-password-required')
-    expect(await given(1, 'a wrong one')).toBe('inbox-password-invalid')
-    expect(await given(1, PASSWORD)).toBe('right')
+  it('is required, and checked', async () => {
+    const send = check(memoryRateLimits())
+    expect(await send(1, null)).toBe('inbox-password-required')
+    expect(await send(1, '')).toBe('inbox-password-required')
+    expect(await send(1, 'a wrong password')).toBe('inbox-password-invalid')
+    expect(await send(1, PASSWORD)).toBe('right')
   })
 
-  it('is guessed ten times a minute by all keys together, which locks out none that has not guessed', async () => {
-    const given = check(memoryRateLimits())
+  it('can be guessed ten times a minute by all keys together; a key that has not guessed is not locked out', async () => {
+    const send = check(memoryRateLimits())
     for (let guess = 0; guess < 10; guess += 1) {
-      expect(await given(1 + (guess % 2), 'a wrong one')).toBe('inbox-password-invalid')
+      expect(await send(1 + (guess % 2), 'a wrong password')).toBe('inbox-password-invalid')
     }
     const locked = 'too-many-password-attempts'
-    for (const key of [1, 2]) expect(await given(key, PASSWORD)).toBe(locked)
-    expect(await given(3, PASSWORD)).toBe('right')
-    expect(await given(3, 'a wrong one')).toBe(locked)
-    expect(await given(3, PASSWORD)).toBe(locked)
-    expect(await given(4, PASSWORD)).toBe('right')
+    for (const key of [1, 2]) expect(await send(key, PASSWORD)).toBe(locked)
+    expect(await send(3, PASSWORD)).toBe('right')
+    expect(await send(3, 'a wrong password')).toBe(locked)
+    expect(await send(3, PASSWORD)).toBe(locked)
+    expect(await send(4, PASSWORD)).toBe('right')
   })
 
-  it('is checked as well where nobody can count', async () => {
-    const away = () => Promise.reject(new RateLimitsUnavailableError('away'))
-    const given = check({ consume: away, peek: away })
-    expect(await given(1, 'a wrong one')).toBe('inbox-password-invalid')
-    expect(await given(1, PASSWORD)).toBe('right')
+  it('is also checked if attempts can not be counted', async () => {
+    const unavailable = () => Promise.reject(new RateLimitsUnavailableError('unavailable'))
+    const send = check({ consume: unavailable, peek: unavailable })
+    expect(await send(1, 'a wrong password')).toBe('inbox-password-invalid')
+    expect(await send(1, PASSWORD)).toBe('right')
   })
 })

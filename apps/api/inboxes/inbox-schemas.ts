@@ -5,27 +5,28 @@ import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
 import { InboxLabels } from './inbox-requests.dto.js'
 
 const identity = {
-  id: IdOf('inb', 'Never changes, and is never used again.'),
+  id: IdOf('inb', 'Never changes and is never reused.'),
   address: Type.String({
     pattern: '^[0-9a-hjkmnp-tv-z]{20}@',
-    description: 'The address that receives mail. Case does not matter; `local+tag@` reaches the same inbox.',
+    description:
+      'The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox.',
   }),
 }
 const createdAt = Time('When it was created.')
-const messageCount = Count('How many messages it has had, without those deleted.')
+const messageCount = Count('The number of messages that it has received, without deleted ones.')
 
 const activeInbox = {
   ...identity,
   state: Type.Literal('active', { description: 'It receives mail.' }),
   duration: Type.String({ pattern: '^\\d+[mhdw]$', description: 'The requested lifetime.' }),
-  password_protected: Type.Boolean({ description: 'Whether its mail needs a password to be read.' }),
-  name: OrNull(Type.String(), 'For people.'),
+  password_protected: Type.Boolean({ description: 'Whether reading its mail requires a password.' }),
+  name: OrNull(Type.String(), 'A name to show to people.'),
   labels: InboxLabels,
-  environment: Type.String({ description: 'That of the key which made it.' }),
+  environment: Type.String({ description: 'The environment of the key that created it.' }),
   created_at: createdAt,
-  expires_at: Time('When it ends, with all its mail.'),
+  expires_at: Time('When it expires, with all its mail.'),
   message_count: messageCount,
-  last_message_at: OrNull(Time(''), 'When the newest message came.'),
+  last_message_at: OrNull(Time(''), 'When the newest message arrived.'),
 }
 
 const example = {
@@ -86,7 +87,7 @@ export const EndedInbox = Type.Object(
   },
   {
     $id: 'EndedInbox',
-    description: 'What stays of an inbox after its end, as long as the log is kept.',
+    description: 'An inbox after its end. It can be read as long as the log is kept.',
     examples: [
       { id, address, state: 'expired', labels, created_at, ended_at: example.expires_at, message_count },
     ],
@@ -98,16 +99,16 @@ export const DeletedInbox = Type.Object(
   {
     ...identity,
     state: Type.Literal('deleted', { description: 'It is permanently deleted.' }),
-    deleted_at: Time('When it was deleted first.'),
+    deleted_at: Time('When it was deleted. The same in the answer to a repeat.'),
   },
   {
     $id: 'DeletedInbox',
-    description: 'The end of an inbox.',
+    description: 'An inbox that was deleted.',
     examples: [{ id, address, state: 'deleted', deleted_at: '2026-11-21T09:41:07.122Z' }],
   },
 )
 
-/** An active inbox as the contract has it. */
+/** An active inbox as JSON. */
 export function inboxJson(inbox: ActiveInbox, { name }: InboxDetails): Static<typeof Inbox> {
   return {
     id: inbox.id,
@@ -125,7 +126,7 @@ export function inboxJson(inbox: ActiveInbox, { name }: InboxDetails): Static<ty
   }
 }
 
-/** An ended inbox in a list. */
+/** An ended inbox as JSON. */
 export function endedInboxJson(inbox: EndedState): Static<typeof EndedInbox> {
   return {
     id: inbox.id,
@@ -138,7 +139,7 @@ export function endedInboxJson(inbox: EndedState): Static<typeof EndedInbox> {
   }
 }
 
-/** The answer to a deletion, and to every repeat of it. */
+/** The answer to a deletion as JSON, also to a repeat. */
 export function deletedInboxJson({ id, address, endedAt }: EndedState): Static<typeof DeletedInbox> {
   return { id, address, state: 'deleted', deleted_at: endedAt.toISOString() }
 }

@@ -38,9 +38,9 @@ import {
   endedInboxJson,
   inboxJson,
 } from './inbox-schemas.js'
-import { comingToItsEnd, hasEnded, Inboxes, type OpenInbox } from './inboxes.service.js'
+import { beingDeleted, hasEnded, Inboxes, type OpenInbox } from './inboxes.service.js'
 
-/** Creates, lists, reads and deletes inboxes. Both families of paths come here. */
+/** Creates, lists, reads and deletes inboxes, under both paths. */
 @Controller(['v1/inboxes', 'v1/emails'])
 @Tag('Inboxes')
 export class InboxesController {
@@ -58,7 +58,7 @@ export class InboxesController {
   @Describe({
     id: 'createInbox',
     summary: 'Create an inbox',
-    description: 'Mail to its address is accepted from now on.',
+    description: 'Its address accepts mail immediately.',
     answer: { description: 'The inbox.', schema: CreatedInbox, headers: ['Location', 'Mayfly-Cursor'] },
   })
   async create(
@@ -70,7 +70,7 @@ export class InboxesController {
     const { accountId, environment, keyId, plan } = principal
     const { duration, name = null, labels = {}, password_protected: isProtected = false } = body
     const lifespan = lifespanOf(duration, plan.retention)
-    // Checked before the key is made: a refusal must not leave one behind.
+    // Checked before the key is created, since a refusal must not leave a key.
     if (isOverRetention(lifespan, plan.retention)) {
       const detail = `duration may be at most ${plan.retention.text}, the plan's retention`
       throw invalid({ detail, pointer: '/duration' })
@@ -82,7 +82,7 @@ export class InboxesController {
       name,
       ...(password === null ? {} : { passwordDigest: hashSecret(password) }),
     }
-    const key = await this.makeKey(principal, inboxId)
+    const key = await this.createKey(principal, inboxId)
     const { events } = decide(
       { inbox: null, message: null },
       {
@@ -103,7 +103,7 @@ export class InboxesController {
     )
     if (events.length === 0) throw new Error('an inbox within its retention was refused')
     await this.changes.record(events, principal)
-    // Read from the views: if this request is repeated, the inbox is the one that the first run created.
+    // Read from the views: in a repeat of the request, it is the inbox that the first run created.
     const created = await this.inboxes.open(principal, inboxId)
     const details = unsealJson(key, detailsContext(inboxId), created.inbox.sealed) as InboxDetails
     setCursor(reply, created)
@@ -117,9 +117,9 @@ export class InboxesController {
     id: 'listInboxes',
     summary: 'List inboxes',
     description:
-      "Those of the key's environment, newest first. Ended ones are listed with `state`, in a shorter form.",
+      "The inboxes of the key's environment, newest first by default. Use `state` to list ended inboxes, which have fewer properties.",
     answer: {
-      description: 'A page of them.',
+      description: 'A page of inboxes.',
       schema: Type.Array(Type.Union([Inbox, EndedInbox])),
       headers: ['Link'],
     },
@@ -134,13 +134,13 @@ export class InboxesController {
     const { state } = query
     const labels = readLabels(query.label)
     const { accountId, environment } = principal
-    const look = () =>
+    const read = () =>
       pageOf('inb', query, reply, (listQuery) => {
         const wanted = { ...listQuery, state, labels, accountId, environment, now: this.instance.now() }
         return this.views.readComplete('inbox-events', () => this.views.inboxes.listInboxes(wanted))
       })
-    // The views have an index of single labels. Further labels are searched for among what has the first one.
-    const page = await (labels.length > 1 ? this.budgets.search(request, look) : look())
+    // The views have an index by label. Inboxes with the first label are searched for the others.
+    const page = await (labels.length > 1 ? this.budgets.search(request, read) : read())
     const items = await Promise.all(page.map((inbox) => this.listed(inbox)))
     return items.filter((item) => item !== null)
   }
@@ -161,7 +161,7 @@ export class InboxesController {
     const found = await this.inboxes.open(principal, inboxId)
     setCursor(reply, found)
     const details = await this.inboxes.details(found.inbox)
-    if (details === null) throw comingToItsEnd(found.inbox.id)
+    if (details === null) throw beingDeleted(found.inbox.id)
     return inboxJson(found.inbox, details)
   }
 
@@ -171,10 +171,10 @@ export class InboxesController {
     id: 'deleteInbox',
     summary: 'Delete an inbox',
     description:
-      'It and all its mail are gone for good. A repeat repeats the answer. A protected one takes its password, or a ' +
-      'key with the scope `admin`.',
+      'The inbox and all its mail are permanently deleted. A repeat gets the same answer. A protected inbox requires its ' +
+      'password, or a key with the scope `admin`.',
     takes: ['Mayfly-Inbox-Password'],
-    answer: { description: 'Its end.', schema: DeletedInbox },
+    answer: { description: 'When it was deleted.', schema: DeletedInbox },
     problems: ['inbox-expired'],
   })
   async delete(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
@@ -188,24 +188,24 @@ export class InboxesController {
     await this.changes.record(events, principal)
     this.opened.forget(id)
     const row = await this.views.inboxes.inbox(id)
-    // The views were lost since, and are being rebuilt.
-    if (row === null || row.inbox.state === 'active') throw comingToItsEnd(id)
+    // The views were lost in the meantime, and are being rebuilt.
+    if (row === null || row.inbox.state === 'active') throw beingDeleted(id)
     if (row.inbox.state !== 'deleted') throw hasEnded(row.inbox)
     return deletedInboxJson(row.inbox)
   }
 
-  /** The key of a new inbox. Throws as `open` does if an earlier run of the request created it and it has ended. */
-  private async makeKey(principal: Principal, inboxId: InboxId): Promise<SecretKey> {
+  /** Creates the key of a new inbox. If an earlier run created the inbox and it has ended, throws as `Inboxes.open`. */
+  private async createKey(principal: Principal, inboxId: InboxId): Promise<SecretKey> {
     try {
       return await this.views.vault.create(inboxId)
     } catch (error) {
       if (!(error instanceof KeyForgottenError)) throw error
       await this.inboxes.open(principal, inboxId)
-      throw comingToItsEnd(inboxId)
+      throw beingDeleted(inboxId)
     }
   }
 
-  /** Null for an inbox that is ending now. */
+  /** Null if the inbox is being deleted. */
   private async listed(inbox: AnyInbox) {
     if (inbox.state !== 'active') return endedInboxJson(inbox)
     const details = await this.inboxes.details(inbox)

@@ -10,7 +10,7 @@ import { Instance } from '../instance.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { InboxPasswords } from './inbox-passwords.js'
 
-/** An active inbox, and the end of its messages when it was read. */
+/** An active inbox, and the offset after its last event when it was read. */
 export interface OpenInbox {
   inbox: ActiveInbox
   endOffset: number
@@ -18,12 +18,12 @@ export interface OpenInbox {
 
 /** How to read an inbox's mail. */
 export interface ReadMail<Found> {
-  /** What was found before in an inbox that has not changed since; null if it must be read. */
+  /** The result of an earlier read, if the inbox has not changed since; null if it must be read. */
   recall?: (open: OpenInbox) => Found | null
   read: (open: OpenInbox) => Promise<Found>
 }
 
-/** Finds inboxes for the handlers of everything under them, and checks their passwords. */
+/** Finds inboxes and checks their passwords, for all handlers under an inbox. */
 @Injectable()
 export class Inboxes {
   constructor(
@@ -48,8 +48,8 @@ export class Inboxes {
   }
 
   /**
-   * Reads mail from complete views: a message that is missing from the result does not exist. The caller has checked the
-   * password with `openContent`. Throws what `open` throws, and ViewsCatchingUpError.
+   * Reads mail from complete views: a message that is missing from the result does not exist. The caller must have checked
+   * the password with `openContent`. Throws as `open` does, and ViewsCatchingUpError.
    */
   readMail<Found>(principal: Principal, id: InboxId, { recall, read }: ReadMail<Found>): Promise<Found> {
     return this.views.readComplete(id, async () => {
@@ -57,20 +57,20 @@ export class Inboxes {
       const recalled = recall?.(open) ?? null
       if (recalled !== null) return recalled
       const found = await read(open)
-      // If the inbox has ended meanwhile, its messages went with it.
+      // If the inbox has ended in the meantime, its messages were deleted with it.
       await this.open(principal, id)
       return found
     })
   }
 
-  /** What is sealed with the inbox's key. Null if the key is deleted: the inbox's end is on the log then. */
+  /** The details that are sealed with the inbox's key. Null if the key is deleted, because the inbox has ended. */
   async details(inbox: ActiveInbox): Promise<InboxDetails | null> {
     const lookup = await this.views.vault.find(inbox.id)
     if (lookup.state !== 'known') return null
     return unsealJson(lookup.key, detailsContext(inbox.id), inbox.sealed) as InboxDetails
   }
 
-  /** As `requirePassword`; if the inbox has ended, its password is deleted, and its tenant needs none. */
+  /** As `requirePassword`, but an ended inbox requires no password, since its password is deleted. */
   async requirePasswordUnlessEnded(principal: Principal, inboxId: InboxId): Promise<void> {
     const row = await this.views.find(inboxId, () => this.views.inboxes.inbox(inboxId))
     const inbox = row === null ? null : asOf(row.inbox, this.instance.now())
@@ -81,12 +81,12 @@ export class Inboxes {
   async requirePassword(principal: Principal, inbox: ActiveInbox): Promise<void> {
     if (!inbox.isProtected) return
     const details = await this.details(inbox)
-    if (details === null) throw comingToItsEnd(inbox.id)
-    if (details.passwordDigest === undefined) throw new Error(`no password is known of ${inbox.id}`)
+    if (details === null) throw beingDeleted(inbox.id)
+    if (details.passwordDigest === undefined) throw new Error(`the password of ${inbox.id} is missing`)
     await this.passwords.check(principal, inbox.id, details.passwordDigest)
   }
 
-  /** Finds ended inboxes too. Throws not-found, for another tenant's inbox too. */
+  /** Finds active and ended inboxes. Throws not-found, also for inboxes of another account or environment. */
   async find(principal: Principal, id: string): Promise<{ inbox: Inbox; endOffset: number }> {
     const { accountId, environment } = principal
     const row = isId('inb', id) ? await this.views.find(id, () => this.views.inboxes.inbox(id)) : null
@@ -104,7 +104,7 @@ export function noInbox(id: string): Problem {
   return notFound(`There is no inbox ${id.slice(0, 60)}.`)
 }
 
-/** The 410 of an inbox that has ended, with when and by which key. */
+/** The 410 of an inbox that has ended, with the time and the key that deleted it. */
 export function hasEnded({ id, state, endedAt, endedBy }: EndedInbox): Problem {
   const by = endedBy === null ? '' : ` by ${endedBy}`
   const ended = endedAt.toISOString()
@@ -114,7 +114,7 @@ export function hasEnded({ id, state, endedAt, endedBy }: EndedInbox): Problem {
   })
 }
 
-/** The views still show an inbox that the log has ended. */
-export function comingToItsEnd(inboxId: InboxId): Problem {
+/** The 503 of an inbox that has ended on the log, while the views still show it. */
+export function beingDeleted(inboxId: InboxId): Problem {
   return unavailable('catching-up', `The inbox ${inboxId} is being deleted.`)
 }

@@ -1,10 +1,14 @@
 import { applyDecorators } from '@nestjs/common'
 import { IsBoolean, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator'
-import { DescribeProperty } from '../openapi/describe.js'
+import type { MessageId } from '#libs/domain/ids/typeid.js'
+import type { ParsedMail } from '#libs/mail/message.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { FromDigits, FromTrueOrFalse } from '../http/validation.js'
-import type { ParsedMail } from '#libs/mail/message.js'
-import type { MessageId } from '#libs/domain/ids/typeid.js'
+import { DescribeProperty } from '../openapi/describe.js'
+
+/*
+ * The queries of the handlers that read messages, and how mail is matched against their filters.
+ */
 
 const MAX_CHARACTERS = 1_000
 
@@ -17,38 +21,40 @@ function IsPattern(): PropertyDecorator {
   )
 }
 
-/** Filters that a message must match, all of them, whatever the case of letters. */
+/** Filters of messages. A message must match all of them. Upper and lower case are the same. */
 export class MatchFilters {
-  @DescribeProperty('What the subject must contain, in either case.')
+  @DescribeProperty('Text that the subject must contain, in upper or lower case.')
   @IsPattern()
   subject?: string
 
-  @DescribeProperty("What the sender's address or name must contain, in either case.")
+  @DescribeProperty("Text that the sender's address or name must contain, in upper or lower case.")
   @IsPattern()
   sender?: string
 
-  @DescribeProperty('What the recipient must contain, in either case.')
+  @DescribeProperty('Text that the recipient must contain, in upper or lower case.')
   @IsPattern()
   recipient?: string
 
-  @DescribeProperty('What the text, or the visible text of the HTML, must contain, in either case.')
+  @DescribeProperty(
+    'Text that the text part, or the visible text of the HTML, must contain, in upper or lower case.',
+  )
   @IsPattern()
   text?: string
 
-  @DescribeProperty('Whether it must have a one-time code, or must not.')
+  @DescribeProperty('`true`: it must have a one-time code. `false`: it must not.')
   @IsOptional()
   @FromTrueOrFalse()
   @IsBoolean({ message: 'has_code must be true or false' })
   has_code?: boolean
 
-  @DescribeProperty('Whether it must have a link, or must not.')
+  @DescribeProperty('`true`: it must have a link. `false`: it must not.')
   @IsOptional()
   @FromTrueOrFalse()
   @IsBoolean({ message: 'has_link must be true or false' })
   has_link?: boolean
 }
 
-/** Which messages, from which position, and in which order. */
+/** Filters, with an order and a position to start from. */
 class MessageSelection extends MatchFilters {
   @IsOrder()
   order: 'asc' | 'desc' = 'asc'
@@ -65,7 +71,7 @@ export class ListMessages extends MessageSelection {
 
 /** The query of GET /v1/inboxes/{id}/messages/wait. */
 export class WaitForMessage extends MessageSelection {
-  /** Seconds: proxies and clients seldom give up a silent request before a minute. */
+  /** In seconds. Less than a minute, after which some proxies and clients abort a request without an answer. */
   @DescribeProperty('Seconds to wait for a message.')
   @FromDigits()
   @Min(0, { message: 'timeout must be at least 0' })
@@ -76,26 +82,26 @@ export class WaitForMessage extends MessageSelection {
 
 /** The query of GET /v1/inboxes/{id}/messages/{message_id}. */
 export class ReadMessage {
-  @DescribeProperty('Whether the source comes along.')
+  @DescribeProperty('Whether the answer includes the source.')
   @FromTrueOrFalse()
   @IsBoolean({ message: 'raw must be true or false' })
   raw: boolean = true
 }
 
-/** Whether a mail matches all filters, whatever the case of letters. */
+/** Whether a mail matches all filters. */
 export async function matches(mail: ParsedMail, filters: MatchFilters): Promise<boolean> {
-  return mismatchesInHead(mail, filters).next().done === true && (await hasText(mail, filters))
+  return mismatchesExceptText(mail, filters).next().done === true && (await hasText(mail, filters))
 }
 
-/** In words, each filter that a mail does not match. */
+/** A sentence for each filter that a mail does not match. */
 export async function mismatches(mail: ParsedMail, filters: MatchFilters): Promise<string[]> {
-  const found = [...mismatchesInHead(mail, filters)]
+  const found = [...mismatchesExceptText(mail, filters)]
   if (!(await hasText(mail, filters))) found.push(lacking('text', filters.text))
   return found
 }
 
-/** All but the text, which may be long. */
-function* mismatchesInHead(mail: ParsedMail, filters: MatchFilters): Generator<string, void> {
+/** All filters except `text`, since the text may be long. */
+function* mismatchesExceptText(mail: ParsedMail, filters: MatchFilters): Generator<string, void> {
   const { subject, sender, recipient, has_code: hasCode, has_link: hasLink } = filters
   const senders = mail.from.flatMap(({ name, address }) => [name, address])
   if (!contains(subject, [mail.subject])) yield lacking('subject', subject)
@@ -111,17 +117,17 @@ async function hasText({ text, htmlText }: ParsedMail, { text: wanted }: MatchFi
   return (await includes(text, needle)) || includes(htmlText, needle)
 }
 
-/** Characters searched at once. Other requests run in between. */
+/** Characters that are searched at once, before other requests run. */
 const PIECE = 256 * 1024
-/** The lower case of a letter may depend on others this near: Σ is ς at the end of a word. */
-const AROUND = 64
+/** The lower case of a letter may depend on this many letters around it: Σ is ς at the end of a word. */
+const CONTEXT = 64
 
-/** Whether a text includes the needle, which is in lower case. */
+/** Whether a text includes the needle. The needle must be in lower case. */
 async function includes(text: string | null, needle: string): Promise<boolean> {
   if (text === null) return false
   if (text.length <= PIECE) return text.toLowerCase().includes(needle)
   for (let at = 0; at < text.length; at += PIECE) {
-    const piece = text.slice(Math.max(at - AROUND, 0), at + PIECE + needle.length + AROUND)
+    const piece = text.slice(Math.max(at - CONTEXT, 0), at + PIECE + needle.length + CONTEXT)
     if (piece.toLowerCase().includes(needle)) return true
     await new Promise(setImmediate)
   }
@@ -138,24 +144,24 @@ function lacking(name: string, wanted: string | undefined): string {
   return `${name} does not contain ${JSON.stringify(wanted)}`
 }
 
-function has(what: 'code' | 'link', isThere: boolean): string {
-  return isThere ? `there is a ${what}` : `there is no ${what}`
+function has(what: 'code' | 'link', isPresent: boolean): string {
+  return isPresent ? `there is a ${what}` : `there is no ${what}`
 }
 
-/** A message that was looked at and did not match. */
+/** A message that did not match. */
 export interface NearMiss {
   id: MessageId
   subject: string | null
   receivedAt: Date
   offset: number
-  /** In words, each filter that it does not match. */
+  /** A sentence for each filter that it does not match. */
   mismatches: readonly string[]
 }
 
 const MAX_NEAREST = 5
 
-/** The nearest messages with one more considered: those with the fewest mismatches first, and newer ones before older. */
-export function nearestWith(nearest: readonly NearMiss[], miss: NearMiss): readonly NearMiss[] {
+/** Adds a message to the nearest ones: first those with the fewest mismatches, of these the newest first. */
+export function addNearest(nearest: readonly NearMiss[], miss: NearMiss): readonly NearMiss[] {
   const index = nearest.findIndex((other) => isNearer(miss, other))
   if (index < 0) return nearest.length < MAX_NEAREST ? [...nearest, miss] : nearest
   return nearest.toSpliced(index, 0, miss).slice(0, MAX_NEAREST)

@@ -1,11 +1,14 @@
-import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { deleted, messageDeleted, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
-import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
+import { mintId } from '#libs/domain/ids/mint.js'
 import { evolve } from '#libs/domain/inbox/inbox.js'
+import { deleted, messageDeleted, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
+import { messageJson } from '#libs/mail/json/message-json.js'
+import { parseMail } from '#libs/mail/parse.js'
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
+import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
 import {
   Follower,
   inboxIdIn,
@@ -14,13 +17,14 @@ import {
   PARTITIONS,
 } from '#libs/ports/read-model/read-model-harness.contract.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
+import { anyEnvelope } from '#test/harness/envelope.js'
 import { Views } from '../http/views.js'
-import { MessageReader } from './message-reader.js'
+import { MessageReader, messageWithRaw } from './message-reader.js'
 import { OpenedMail } from './opened-mail.js'
 
 const id = inboxIdIn(1)
 
-describe('a message looked for while views are rebuilt', () => {
+describe('finding a message while the views are rebuilt', () => {
   let folder: string
   let model: LmdbReadModel
   let reader: MessageReader
@@ -38,7 +42,7 @@ describe('a message looked for while views are rebuilt', () => {
       new OpenedMail(0),
     )
     follower = new Follower(store, 1)
-    // Created, two mails, and at last the deletion of the first.
+    // The log has a creation, two mails and the deletion of the first.
     await follower.begin({ end: 4 })
     await follower.follow(makeInbox(id), mail(id, messageId(1)), mail(id, messageId(2)))
   })
@@ -53,7 +57,7 @@ describe('a message looked for while views are rebuilt', () => {
     return reader.find(inbox, messageId(n))
   }
 
-  it('is neither shown nor denied before its deletion may have come', async () => {
+  it('fails until its deletion could have been read', async () => {
     await expect(find(1)).rejects.toBeInstanceOf(ViewsCatchingUpError)
     await expect(find(3)).rejects.toBeInstanceOf(ViewsCatchingUpError)
     await follower.follow({ ...messageDeleted(minute(2), messageId(1)), inboxId: id })
@@ -62,8 +66,31 @@ describe('a message looked for while views are rebuilt', () => {
     await expect(find(3)).rejects.toMatchObject({ code: 'not-found' })
   })
 
-  it('is gone with its inbox, where that ended after it was opened', async () => {
+  it('fails with the end of the inbox if that ended after it was opened', async () => {
     await follower.follow({ ...deleted(minute(2)), inboxId: id })
     await expect(find(1)).rejects.toMatchObject({ code: 'inbox-deleted' })
+  })
+})
+
+async function messageOf() {
+  const mail = await parseMail(Buffer.from('Subject: One\r\n\r\nHello'), anyEnvelope)
+  const [id, inboxId] = [mintId('msg'), mintId('inb')]
+  return messageJson({ id, inboxId, receivedAt: new Date(), mail, bytes: 0 }, '/v1/inboxes')
+}
+
+describe('a message with its source', () => {
+  it.each([
+    { name: 'empty', raw: Buffer.alloc(0), encoding: 'utf-8' },
+    { name: 'a quotation mark and controls', raw: Buffer.from('"\\\0\r\n\u2028'), encoding: 'utf-8' },
+    { name: 'characters of four bytes', raw: Buffer.from(`x${'👋'.repeat(250_000)}`), encoding: 'utf-8' },
+    { name: 'characters of three bytes', raw: Buffer.from(`xx${'日'.repeat(400_000)}`), encoding: 'utf-8' },
+    { name: 'bytes that are not UTF-8', raw: Buffer.alloc(1_000_001, 0xff), encoding: 'base64' },
+  ] as const)('is valid JSON for any source: $name', async ({ raw, encoding }) => {
+    const message = await messageOf()
+    const written: unknown = JSON.parse((await messageWithRaw(message, raw)).toString())
+    const text = raw.toString(encoding)
+    // Not `toBe(text)`: Jest takes minutes to print the difference of a megabyte.
+    expect((written as { raw: string }).raw === text).toBe(true)
+    expect(written).toMatchObject({ ...JSON.parse(JSON.stringify(message)), raw_encoding: encoding })
   })
 })

@@ -1,34 +1,38 @@
 import { isUtf8 } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
 import { Injectable } from '@nestjs/common'
-import { bodyContext, unsealJsonText, unsealMail, type SecretKey } from '#libs/ports/key-vault/content.js'
-import type { ActiveInbox, Message, Inbox } from '#libs/domain/inbox/inbox.js'
-import type { ParsedMail } from '#libs/mail/message.js'
-import type { MessageRangeQuery } from '#libs/ports/read-model/queries.js'
-import { isId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
-import { type OpenedMessage, type MessageJson, messageJson } from '#libs/mail/json/message-json.js'
-import { notFound, Problem } from '../http/problems.js'
-import type { MailRead } from '../http/budgets.js'
-import { Views } from '../http/views.js'
-import { comingToItsEnd, hasEnded, type OpenInbox } from '../inboxes/inboxes.service.js'
-import { OpenedMail, type WrittenPage } from './opened-mail.js'
-import { readOffsetCursor } from '../http/list-pages.js'
-import { type ListMessages, matches } from './message-filters.js'
 import { LRUCache } from 'lru-cache'
+import { isId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
+import type { ActiveInbox, Inbox, Message } from '#libs/domain/inbox/inbox.js'
+import { messageJson, type MessageJson, type OpenedMessage } from '#libs/mail/json/message-json.js'
+import type { ParsedMail } from '#libs/mail/message.js'
+import { bodyContext, unsealJsonText, unsealMail, type SecretKey } from '#libs/ports/key-vault/content.js'
+import type { MessageRangeQuery } from '#libs/ports/read-model/queries.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
+import type { MailRead } from '../http/budgets.js'
+import { readOffsetCursor } from '../http/list-pages.js'
+import { notFound, Problem } from '../http/problems.js'
+import { Views } from '../http/views.js'
+import { beingDeleted, hasEnded, type OpenInbox } from '../inboxes/inboxes.service.js'
+import { matches, type ListMessages } from './message-filters.js'
+import { OpenedMail, type WrittenPage } from './opened-mail.js'
+
+/*
+ * Reads messages: finds and opens them, writes pages and messages as JSON, and records which were read.
+ */
 
 export type PresentMessage = Extract<Message, { state: 'present' }>
 
-/** Rows at a time. */
+/** Rows that are read at once. */
 const CHUNK = 50
 
-/** What a parsed mail takes in memory, measured against its JSON, at most. */
-const IN_MEMORY = 3
+/** The maximum size of a parsed mail in memory, relative to its JSON. */
+const MEMORY_FACTOR = 3
 
-/** Opens the sealed messages of the views. */
+/** Finds messages in the views and opens them. */
 @Injectable()
 export class MessageReader {
-  /** Messages being opened: concurrent readers share one opening. */
+  /** Messages that are being opened. Concurrent readers share one opening. */
   private readonly opening = new Map<MessageId, Promise<OpenedMessage | null>>()
 
   constructor(
@@ -37,9 +41,9 @@ export class MessageReader {
   ) {}
 
   /**
-   * Throws not-found or message-deleted if the inbox does not have the message, and catching-up while that is unknown:
-   * views that are being rebuilt show a deleted message until they come to its deletion. Throws the inbox's 410 if it
-   * has ended since it was opened.
+   * Throws not-found or message-deleted if the inbox does not have the message, and the 410 of the inbox if it has ended
+   * since it was opened. Throws ViewsCatchingUpError while the views are rebuilt, since they show a deleted message until
+   * they reach its deletion.
    */
   async find({ id: inboxId }: ActiveInbox, id: string): Promise<PresentMessage> {
     if (!isId('msg', id)) throw noMessage(id)
@@ -56,7 +60,7 @@ export class MessageReader {
     })
   }
 
-  /** Messages are deleted with their inbox: a missing one may have existed when the inbox was opened. */
+  /** The problem of a missing message: its inbox may have ended, with its messages, since it was opened. */
   async whyMissing(inboxId: InboxId, id: string): Promise<Problem> {
     const row = await this.views.inboxes.inbox(inboxId)
     return row !== null && row.inbox.state !== 'active' ? hasEnded(row.inbox) : noMessage(id)
@@ -64,13 +68,13 @@ export class MessageReader {
 
   async keyOf(inboxId: InboxId): Promise<SecretKey> {
     const lookup = await this.views.vault.find(inboxId)
-    if (lookup.state !== 'known') throw comingToItsEnd(inboxId)
+    if (lookup.state !== 'known') throw beingDeleted(inboxId)
     return lookup.key
   }
 
   /**
-   * An inbox's messages with their offsets, one after the other, each as it is when it is read. Throws catching-up if the
-   * inbox is being deleted, and what `read` throws.
+   * Opens an inbox's messages one after the other, in the order of their offsets. Throws catching-up if the inbox is being
+   * deleted, and the errors of `read`.
    */
   async *opened(
     { id: inboxId }: ActiveInbox,
@@ -86,20 +90,20 @@ export class MessageReader {
         await read.pace(row.state === 'present' ? row.size : 0)
         const message = row.state === 'present' ? await this.open(key, inboxId, row) : null
         if (message !== null) yield { offset, message }
-        else if (await this.isStillThere(inboxId, row.id)) throw comingToItsEnd(inboxId)
+        else if (await this.isPresent(inboxId, row.id)) throw beingDeleted(inboxId)
       }
       if (rows.length < CHUNK) return
       range = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
     }
   }
 
-  /** Null if the message has gone since its row was read: deleted, or with its inbox. */
+  /** Null if the message, or its inbox, has been deleted since the row was read. */
   open(key: SecretKey, inboxId: InboxId, message: PresentMessage): Promise<OpenedMessage | null> {
     const { id } = message
-    const remembered = this.mail.messages.get(inboxId, id)
-    if (remembered !== null) return Promise.resolve(remembered)
-    const underWay = this.opening.get(id)
-    if (underWay !== undefined) return underWay
+    const cached = this.mail.messages.get(inboxId, id)
+    if (cached !== null) return Promise.resolve(cached)
+    const pending = this.opening.get(id)
+    if (pending !== undefined) return pending
     const opening = this.openNow(key, inboxId, message).finally(() => this.opening.delete(id))
     this.opening.set(id, opening)
     return opening
@@ -115,26 +119,26 @@ export class MessageReader {
     const json = unsealJsonText(key, bodyContext(inboxId, id), body)
     const mail = JSON.parse(json) as ParsedMail
     const opened = { id, inboxId, receivedAt, mail, bytes: Buffer.byteLength(json) }
-    this.mail.messages.keep(inboxId, id, opened, IN_MEMORY * opened.bytes)
+    this.mail.messages.set(inboxId, id, opened, MEMORY_FACTOR * opened.bytes)
     return opened
   }
 
-  /** When an inbox ends, content is deleted before the rows. */
-  private async isStillThere(inboxId: InboxId, messageId: MessageId): Promise<boolean> {
+  /** Whether the views still have the message. When an inbox ends, content is deleted before the rows. */
+  private async isPresent(inboxId: InboxId, messageId: MessageId): Promise<boolean> {
     const row = await this.views.inboxes.message({ inboxId, messageId })
     return row?.message.state === 'present'
   }
 
-  /** The source, byte for byte; null as with `open`. */
+  /** The source, byte for byte; null as in `open`. */
   async raw(key: SecretKey, inboxId: InboxId, messageId: MessageId): Promise<Buffer | null> {
     const sealed = await this.views.inboxes.raw({ inboxId, messageId })
     return sealed === null ? null : (await unsealMail(key, inboxId, messageId, sealed)).raw
   }
 
-  /** Throws the problem of a message that was found, but has been deleted since. */
-  async explainGone(inbox: ActiveInbox, id: MessageId): Promise<never> {
+  /** Throws the problem of a message that has been deleted since it was found. */
+  async throwGone(inbox: ActiveInbox, id: MessageId): Promise<never> {
     await this.find(inbox, id)
-    throw comingToItsEnd(inbox.id)
+    throw beingDeleted(inbox.id)
   }
 }
 
@@ -142,33 +146,12 @@ export function noMessage(id: string): Problem {
   return notFound(`There is no message ${id.slice(0, 60)} in this inbox.`)
 }
 
-/** Bytes of a source that are encoded at once, a multiple of 3 for base64. Other requests run in between. */
-const PIECE = 3 * 128 * 1024
-
-/**
- * A message with its source as JSON in UTF-8. A source that is not valid UTF-8 is in base64. It is written piece by piece,
- * since a source of many megabytes takes long.
- */
-export async function messageWithRaw(message: MessageJson, raw: Buffer): Promise<Buffer> {
-  const encoding = isUtf8(raw) ? 'utf-8' : 'base64'
-  const decoder = new StringDecoder(encoding)
-  const pieces: Buffer[] = [Buffer.from(`${JSON.stringify(message).slice(0, -1)},"raw":"`)]
-  for (let at = 0; at < raw.length; at += PIECE) {
-    if (at > 0) await new Promise(setImmediate)
-    pieces.push(inString(decoder.write(raw.subarray(at, at + PIECE))))
-  }
-  pieces.push(inString(decoder.end()), Buffer.from(`","raw_encoding":"${encoding}"}`))
-  return Buffer.concat(pieces)
-}
-
-/** A JSON string without its quotation marks. */
-function inString(text: string): Buffer {
-  return Buffer.from(JSON.stringify(text).slice(1, -1))
-}
+/** A few megabytes of ids. A message whose id is evicted is recorded again, which does not change the first reading. */
+const MAX_REMEMBERED = 50_000
 
 /** Records when a message was first in an answer of this process. */
 export class FirstReadings {
-  private readonly read = new LRUCache<MessageId, true>({ max: MAX_REMEMBERED })
+  private readonly recorded = new LRUCache<MessageId, true>({ max: MAX_REMEMBERED })
 
   constructor(
     private readonly usage: Pick<UsageRecorder, 'record'>,
@@ -180,8 +163,8 @@ export class FirstReadings {
     messages: readonly { id: MessageId; receivedAt: Date }[],
   ): void {
     for (const { id: messageId, receivedAt } of messages) {
-      if (this.read.has(messageId)) continue
-      this.read.set(messageId, true)
+      if (this.recorded.has(messageId)) continue
+      this.recorded.set(messageId, true)
       const readAt = this.now()
       this.usage.record(
         { type: 'MessageRead', keyId, inboxId, messageId, receivedAt, labels, readAt },
@@ -191,7 +174,7 @@ export class FirstReadings {
   }
 }
 
-/** A page with more bytes than this ends early, but has at least one message. */
+/** A larger page ends early, but has at least one message. */
 const PAGE_BYTES = 8_000_000
 
 /** Reads an inbox's messages page by page, in the order of the log. */
@@ -204,13 +187,12 @@ export class MessagePages {
   ) {}
 
   /**
-   * `family` is the path that links begin with. Throws invalid-request for a cursor that is not the inbox's, and what
-   * `read` throws.
+   * `inboxesPath` is the base of links. Throws invalid-request for a cursor of another inbox, and the errors of `read`.
    */
   async read(
     { inbox, endOffset }: OpenInbox,
     query: ListMessages,
-    family: string,
+    inboxesPath: string,
     read: MailRead,
   ): Promise<WrittenPage> {
     const { order, limit } = query
@@ -220,7 +202,7 @@ export class MessagePages {
     const end = cursor?.end ?? to
     const messages: OpenedMessage[] = []
     let bytes = 0
-    /** Of the first message that belongs to the next page. */
+    /** The offset of the first message on the next page. */
     let nextOffset: number | null = null
     for await (const { offset, message } of this.reader.opened(inbox, { order, from, to }, read)) {
       if (!(await matches(message.mail, query))) continue
@@ -236,7 +218,7 @@ export class MessagePages {
     const items: string[] = []
     for (const message of messages) {
       await read.pace(message.bytes)
-      items.push(JSON.stringify(messageJson(message, family)))
+      items.push(JSON.stringify(messageJson(message, inboxesPath)))
     }
     const body = Buffer.from(`[${items.join(',')}]`)
     if (order === 'desc') {
@@ -251,21 +233,47 @@ export class MessagePages {
     }
   }
 
-  /** The same page, if it is still in memory. */
-  recall({ inbox, endOffset }: OpenInbox, query: ListMessages, family: string): WrittenPage | null {
-    return this.opened.pages.get(inbox.id, nameOf(endOffset, query, family))
+  /** The same page from memory; null if it is not there. */
+  recall({ inbox, endOffset }: OpenInbox, query: ListMessages, inboxesPath: string): WrittenPage | null {
+    return this.opened.pages.get(inbox.id, nameOf(endOffset, query, inboxesPath))
   }
 
-  /** Keeps a page that was read from complete views. */
-  remember({ inbox, endOffset }: OpenInbox, query: ListMessages, family: string, page: WrittenPage): void {
-    this.opened.pages.keep(inbox.id, nameOf(endOffset, query, family), page, page.body.length)
+  /** Caches a page that was read from complete views. */
+  remember(
+    { inbox, endOffset }: OpenInbox,
+    query: ListMessages,
+    inboxesPath: string,
+    page: WrittenPage,
+  ): void {
+    this.opened.pages.set(inbox.id, nameOf(endOffset, query, inboxesPath), page, page.body.length)
   }
 }
 
-/** Everything that determines a page. Each change of an inbox moves its end. */
-function nameOf(endOffset: number, query: ListMessages, family: string): string {
-  return JSON.stringify([endOffset, family, query])
+/** Everything that determines a page. Each change of an inbox increases its `endOffset`. */
+function nameOf(endOffset: number, query: ListMessages, inboxesPath: string): string {
+  return JSON.stringify([endOffset, inboxesPath, query])
 }
 
-/** A few megabytes of ids. If one is forgotten, its message is recorded again, but later readings do not count. */
-const MAX_REMEMBERED = 50_000
+/** Bytes of a source that are encoded at once, before other requests run. A multiple of 3 for base64. */
+const PIECE = 3 * 128 * 1024
+
+/**
+ * Writes a message with its source as JSON in UTF-8; in base64 if the source is not valid UTF-8. It is written in pieces,
+ * since a source of many megabytes takes long.
+ */
+export async function messageWithRaw(message: MessageJson, raw: Buffer): Promise<Buffer> {
+  const encoding = isUtf8(raw) ? 'utf-8' : 'base64'
+  const decoder = new StringDecoder(encoding)
+  const pieces: Buffer[] = [Buffer.from(`${JSON.stringify(message).slice(0, -1)},"raw":"`)]
+  for (let at = 0; at < raw.length; at += PIECE) {
+    if (at > 0) await new Promise(setImmediate)
+    pieces.push(jsonStringBody(decoder.write(raw.subarray(at, at + PIECE))))
+  }
+  pieces.push(jsonStringBody(decoder.end()), Buffer.from(`","raw_encoding":"${encoding}"}`))
+  return Buffer.concat(pieces)
+}
+
+/** Text as a JSON string without its quotation marks. */
+function jsonStringBody(text: string): Buffer {
+  return Buffer.from(JSON.stringify(text).slice(1, -1))
+}

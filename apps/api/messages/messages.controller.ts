@@ -21,11 +21,11 @@ import { ListMessages, ReadMessage } from './message-filters.js'
 import { DeletedMessage, Message, MessageWithRaw } from './message-schemas.js'
 import { OpenedMail } from './opened-mail.js'
 
-/** The memory of a message's JSON with its source, measured against the size of the source. */
-const WITH_SOURCE = 3
+/** The memory of a message's JSON with its source, relative to the size of the source. */
+const WITH_SOURCE_FACTOR = 3
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** An inbox's mail. Both families of paths come here. */
+/** The messages of an inbox, under both of its paths. */
 @Controller(['v1/inboxes/:inboxId/messages', 'v1/emails/:inboxId/messages'])
 @Tag('Messages')
 export class MessagesController {
@@ -64,21 +64,25 @@ export class MessagesController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { pages } = this
-    const family = inboxesPathOf(request)
+    const inboxesPath = inboxesPathOf(request)
     const { open, page, isRead } = await this.budgets.read(request, async (read) => {
       const { inbox } = await this.inboxes.openContent(principal, inboxId)
       const found = await this.inboxes.readMail(principal, inbox.id, {
         recall(open) {
-          const page = pages.recall(open, query, family)
+          const page = pages.recall(open, query, inboxesPath)
           return page === null ? null : { open, page, isRead: false }
         },
-        read: async (open) => ({ open, page: await pages.read(open, query, family, read), isRead: true }),
+        read: async (open) => ({
+          open,
+          page: await pages.read(open, query, inboxesPath, read),
+          isRead: true,
+        }),
       })
       await this.budgets.holdAnswer(reply, found.page.body.length)
       return found
     })
-    // One that was remembered is not to begin its time anew, should that have ended since.
-    if (isRead) pages.remember(open, query, family, page)
+    // A page from memory is not cached again: its time must not be extended.
+    if (isRead) pages.remember(open, query, inboxesPath, page)
     const { id } = open.inbox
     void reply.header('mayfly-cursor', writeOffsetCursor(id, page.cursor)).type(JSON_TYPE)
     if (page.next !== null) setNextLink(reply, writeOffsetCursor(id, page.next))
@@ -107,13 +111,13 @@ export class MessagesController {
     const key = await this.reader.keyOf(inbox.id)
     const [opened, raw] = await this.budgets.read(request, async (read) => {
       await read.pace(message.size)
-      await this.budgets.holdAnswer(reply, message.size * (query.raw ? WITH_SOURCE : 1))
+      await this.budgets.holdAnswer(reply, message.size * (query.raw ? WITH_SOURCE_FACTOR : 1))
       return Promise.all([
         this.reader.open(key, inbox.id, message),
         query.raw ? this.reader.raw(key, inbox.id, message.id) : null,
       ])
     })
-    if (opened === null || (query.raw && raw === null)) return this.reader.explainGone(inbox, message.id)
+    if (opened === null || (query.raw && raw === null)) return this.reader.throwGone(inbox, message.id)
     this.readings.note(inbox, [message])
     const json = messageJson(opened, inboxesPathOf(request))
     if (raw === null) return json
@@ -157,7 +161,8 @@ export class MessagesController {
   @Describe({
     id: 'getInboxMessageAttachment',
     summary: "Read an attachment's content",
-    description: 'Decoded. Its own media type if that is harmless, otherwise `application/octet-stream`.',
+    description:
+      'Decoded. With its own media type if that is harmless, otherwise `application/octet-stream`.',
     takes: ['Mayfly-Inbox-Password'],
     answer: { description: 'The content.', schema: Bytes, headers: ['Content-Disposition'] },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
@@ -177,7 +182,7 @@ export class MessagesController {
       await read.pace(message.size)
       return this.reader.open(key, inbox.id, message)
     })
-    // What the message does not list is not looked for: a mail that defeated the parser gets no second try.
+    // Only listed attachments are read, so that a mail that defeated the parser is not parsed again.
     const isListed =
       opened?.mail.attachments.some((attachment) => String(attachment.index) === index) === true
     if (isListed) await this.budgets.holdAnswer(reply, message.size)
@@ -200,7 +205,7 @@ export class MessagesController {
     summary: 'Delete a message',
     description: 'It is permanently deleted. A repeat gets the same answer.',
     takes: ['Mayfly-Inbox-Password'],
-    answer: { description: 'Its end.', schema: DeletedMessage },
+    answer: { description: 'When it was deleted.', schema: DeletedMessage },
     problems: ['inbox-deleted', 'inbox-expired'],
   })
   async delete(
@@ -221,14 +226,14 @@ export class MessagesController {
     this.opened.forget(inbox.id)
     const after = await this.views.inboxes.message(key)
     if (after?.message.state === 'deleted') return { id, deleted_at: after.message.deletedAt.toISOString() }
-    // The inbox has ended meanwhile, with its messages; or the views were lost since and are being rebuilt.
+    // The inbox and its messages were deleted in the meantime, or the views were lost and are being rebuilt.
     await this.inboxes.openContent(principal, inboxId)
     await this.views.requireComplete(inbox.id)
-    throw new Error('a deleted message is still there')
+    throw new Error('a deleted message is still in the views')
   }
 
   private async source(key: SecretKey, inbox: ActiveInbox, messageId: MessageId): Promise<Buffer> {
     const raw = await this.reader.raw(key, inbox.id, messageId)
-    return raw ?? this.reader.explainGone(inbox, messageId)
+    return raw ?? this.reader.throwGone(inbox, messageId)
   }
 }

@@ -7,15 +7,15 @@ import { unavailable, type Problem } from '../http/problems.js'
 /** Why a wait ended early. */
 type WaitEnd = 'client-gone' | 'crowded-out' | 'shutting-down'
 
-/** One request that waits. */
+/** The wait of one request. */
 export class OpenWait {
-  /** Rung when there may be something new to look at, and at the wait's end. */
+  /** Rung when there may be new messages, and when the wait ends. */
   readonly bell = new Doorbell()
-  /** Null while it may go on. */
+  /** Why it ended; null while it is open. */
   end: WaitEnd | null = null
   private readonly ending = new AbortController()
 
-  /** Aborts at the wait's end. */
+  /** Aborts when the wait ends. */
   get signal(): AbortSignal {
     return this.ending.signal
   }
@@ -27,14 +27,14 @@ export class OpenWait {
   }
 }
 
-/** The requests of this process that wait: at most so many, shared by account and key, and ended with the process. */
+/** The open waits of this process. Their number is limited, and shared among accounts and keys. They end with the process. */
 export class OpenWaits {
   private readonly waits = new Set<OpenWait>()
   private readonly slots: SharedSlots
   private isClosed = false
 
-  constructor(most: number, registry: Registry) {
-    this.slots = new SharedSlots(most)
+  constructor(max: number, registry: Registry) {
+    this.slots = new SharedSlots(max)
     const waits = this.waits
     new Gauge({
       name: 'mayfly_open_waits',
@@ -85,13 +85,13 @@ export class OpenWaits {
 export function tooManyWaits(): Problem {
   return unavailable(
     'too-many-waits',
-    'There are as many waits as there may be, and the key has its share of them.',
+    'The limit of open waits is reached, and this key has its share of them.',
   )
 }
 
 export function shuttingDown(): Problem {
   return unavailable(
     'shutting-down',
-    'This instance is shutting down: send the wait again, to reach another one.',
+    'This instance is shutting down. Send the wait again to reach another one.',
   )
 }

@@ -4,85 +4,85 @@ import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import type { OffsetCursor } from '../http/list-pages.js'
 
-/** A page of an inbox's messages as it is sent. */
+/** A page of an inbox's messages, as it is sent. */
 export interface WrittenPage {
   /** A JSON array in UTF-8. */
   body: Buffer
-  /** The position just past what the client has read. */
+  /** The position after the page. */
   cursor: OffsetCursor
-  /** The position of the next page; null if there is none now. */
+  /** The position of the next page; null if there is none. */
   next: OffsetCursor | null
 }
 
-/** Mail that this process has opened and may show again. It is only in memory. */
+/** Caches mail that this process has opened, only in memory. */
 @Injectable()
 export class OpenedMail implements OnApplicationShutdown {
   /** By the id of the message. */
-  readonly messages: PlaintextMemory<OpenedMessage>
+  readonly messages: PlaintextCache<OpenedMessage>
   /** By everything that determines a page. */
-  readonly pages: PlaintextMemory<WrittenPage>
+  readonly pages: PlaintextCache<WrittenPage>
   /** The JSON of a message's event, written once for all streams. */
-  readonly events: PlaintextMemory<string>
+  readonly events: PlaintextCache<string>
 
-  constructor(mostBytes: number) {
-    const quarter = Math.floor(mostBytes / 4)
-    this.messages = new PlaintextMemory(2 * quarter)
-    this.pages = new PlaintextMemory(quarter)
-    this.events = new PlaintextMemory(quarter)
+  constructor(maxBytes: number) {
+    const quarter = Math.floor(maxBytes / 4)
+    this.messages = new PlaintextCache(2 * quarter)
+    this.pages = new PlaintextCache(quarter)
+    this.events = new PlaintextCache(quarter)
   }
 
-  /** Must be called when an inbox, or a message of it, is found to be gone. */
+  /** Must be called when an inbox, or one of its messages, no longer exists. */
   forget(inboxId: InboxId): void {
-    for (const memory of [this.messages, this.pages, this.events]) memory.forget(inboxId)
+    for (const cache of [this.messages, this.pages, this.events]) cache.forget(inboxId)
   }
 
   onApplicationShutdown(): void {
-    for (const memory of [this.messages, this.pages, this.events]) memory.close()
+    for (const cache of [this.messages, this.pages, this.events]) cache.close()
   }
 }
 
-/** The longest time that opened mail stays in memory. */
-const KEPT_FOR_MS = 60_000
-const SWEPT_EVERY_MS = 5_000
+/** The maximum time that opened mail stays in memory. */
+const MAX_AGE_MS = 60_000
+const SWEEP_EVERY_MS = 5_000
 
 /**
- * The mail that was opened last, up to a number of bytes. Before it is read, the caller must have checked that the inbox
- * and the message still exist (docs/decisions/0015-opened-mail.md).
+ * A cache of opened mail, limited in bytes; the least recently used is evicted first. Before a caller reads from it, it
+ * must check that the inbox and the message still exist (docs/decisions/0015-opened-mail.md).
  */
-export class PlaintextMemory<Value extends object | string> {
+export class PlaintextCache<Value extends object | string> {
   private readonly values: LRUCache<string, { inboxId: InboxId; value: Value }> | null
   private readonly names = new Map<InboxId, Set<string>>()
-  private readonly sweeping: NodeJS.Timeout
+  private readonly sweep: NodeJS.Timeout
 
-  /** With 0 bytes it keeps nothing. The clock counts milliseconds. */
-  constructor(mostBytes: number, clock: { now(): number } = performance) {
+  /** With 0 bytes it stores nothing. The clock is in milliseconds. */
+  constructor(maxBytes: number, clock: { now(): number } = performance) {
     this.values =
-      mostBytes === 0
+      maxBytes === 0
         ? null
         : new LRUCache({
-            maxSize: mostBytes,
-            ttl: KEPT_FOR_MS,
+            maxSize: maxBytes,
+            ttl: MAX_AGE_MS,
             ttlResolution: 0,
             perf: clock,
             dispose: ({ inboxId }, name) => this.forgetName(inboxId, name),
           })
-    // Expired values are also removed if nobody asks for them.
-    this.sweeping = setInterval(() => this.values?.purgeStale(), SWEPT_EVERY_MS).unref()
+    // Removes expired values also if they are not read.
+    this.sweep = setInterval(() => this.values?.purgeStale(), SWEEP_EVERY_MS).unref()
   }
 
   get(inboxId: InboxId, name: string): Value | null {
     return this.values?.get(`${inboxId} ${name}`)?.value ?? null
   }
 
-  /** Does nothing if the name is kept already: its time is not extended. */
-  keep(inboxId: InboxId, name: string, value: Value, bytes: number): void {
+  /** Does nothing if the name is cached already: its time is not extended. */
+  set(inboxId: InboxId, name: string, value: Value, bytes: number): void {
     const { values } = this
-    const whole = `${inboxId} ${name}`
-    if (values === null || values.has(whole)) return
-    values.set(whole, { inboxId, value }, { size: whole.length + Math.max(bytes, 1) })
-    if (!values.has(whole)) return
+    const key = `${inboxId} ${name}`
+    if (values === null || values.has(key)) return
+    values.set(key, { inboxId, value }, { size: key.length + Math.max(bytes, 1) })
+    if (!values.has(key)) return
     const names = this.names.get(inboxId) ?? new Set()
-    this.names.set(inboxId, names.add(whole))
+    this.names.set(inboxId, names.add(key))
   }
 
   forget(inboxId: InboxId): void {
@@ -90,7 +90,7 @@ export class PlaintextMemory<Value extends object | string> {
   }
 
   close(): void {
-    clearInterval(this.sweeping)
+    clearInterval(this.sweep)
     this.values?.clear()
   }
 

@@ -14,28 +14,28 @@ import { Inboxes, noInbox, type OpenInbox } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { MessageReader, FirstReadings } from './message-reader.js'
-import { WaitForMessage, mismatches, type NearMiss, nearestWith } from './message-filters.js'
+import { WaitForMessage, mismatches, type NearMiss, addNearest } from './message-filters.js'
 import { Message } from './message-schemas.js'
 import { type OpenWait, OpenWaits, shuttingDown, tooManyWaits } from './open-waits.js'
 
 const READERS: [Scope, Scope] = ['inboxes', 'read']
 
-/** What a wait has examined so far. */
+/** The progress of a wait. */
 interface Progress {
-  /** How many messages did not match. */
+  /** The number of messages that did not match. */
   examined: number
   nearest: readonly NearMiss[]
-  /** The first offset that was not examined, or just past the message that matched. */
+  /** The first offset that was not examined, or the offset after the message that matched. */
   position: number
 }
 
-interface Waited extends Progress {
+interface Examined extends Progress {
   inbox: ActiveInbox
-  /** The first that matched; null if none did yet. */
+  /** The first match; null if there is none yet. */
   message: OpenedMessage | null
 }
 
-/** A request that waits. */
+/** The request of a wait. */
 interface Waiting {
   principal: Principal
   inboxId: InboxId
@@ -43,12 +43,12 @@ interface Waiting {
   request: FastifyRequest
 }
 
-/** A signal may be lost: it looks without one after this time. */
-const RELOOK_MS = 10_000
-/** The same while the views can't be read. */
+/** The views are read again after this time, since a signal may be lost. */
+const REREAD_MS = 10_000
+/** The same if the views can't be read. */
 const RETRY_MS = 500
 
-/** Waiting for mail. Its path is taken before that of a message by its id. */
+/** Waits for a message. Its path is more specific than the path of a message, so it is matched first. */
 @Controller(['v1/inboxes/:inboxId/messages/wait', 'v1/emails/:inboxId/messages/wait'])
 @Tag('Messages')
 export class WaitController {
@@ -69,9 +69,9 @@ export class WaitController {
     id: 'waitForInboxMessage',
     summary: 'Wait for a message',
     description:
-      'The first one that matches: of those that are there already (after `cursor` if given), oldest first, then of ' +
-      'those that come; with `order=desc` the newest that is there. Nothing is consumed: two who wait get the same ' +
-      'message. To wait for something that is about to be sent, take a `Mayfly-Cursor` before.',
+      'Returns the first message that matches: the oldest one that is present (after `cursor` if given), or the next one ' +
+      'to arrive. With `order=desc`, the newest one that is present. Nothing is consumed: two waits get the same message. ' +
+      'To wait only for mail that you are about to send, read a `Mayfly-Cursor` first.',
     takes: ['Mayfly-Inbox-Password'],
     answer: { description: 'The message.', schema: Message, headers: ['Mayfly-Cursor'] },
     problems: ['no-matching-message', 'inbox-deleted', 'inbox-expired', 'too-many-waits', 'busy'],
@@ -85,32 +85,32 @@ export class WaitController {
   ) {
     if (!isId('inb', inboxId)) throw noInbox(inboxId)
     const waiting = { principal, inboxId, wanted: query, request }
-    const waited = await untilClientLeaves(request, (clientGone) =>
+    const result = await untilClientLeaves(request, (clientGone) =>
       this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait)),
     )
-    const cursor = writeOffsetCursor(waited.inbox.id, { from: waited.position, to: null, end: null })
-    if (waited.message === null) throw noMatch(waited, query, cursor)
-    await this.budgets.holdAnswer(reply, waited.message.bytes)
-    this.readings.note(waited.inbox, [waited.message])
+    const cursor = writeOffsetCursor(result.inbox.id, { from: result.position, to: null, end: null })
+    if (result.message === null) throw noMatch(result, query, cursor)
+    await this.budgets.holdAnswer(reply, result.message.bytes)
+    this.readings.note(result.inbox, [result.message])
     void reply.header('mayfly-cursor', cursor)
-    return messageJson(waited.message, inboxesPathOf(request))
+    return messageJson(result.message, inboxesPathOf(request))
   }
 
   /**
-   * Resolves at the first match, or without one once the timeout is over or the client has left. Throws what opening the
-   * inbox throws, also if it ends meanwhile; what `authenticateAgain` throws; shutting-down; too-many-waits; and the error
-   * that keeps the inbox from being read, if that lasts until the timeout.
+   * Resolves at the first match, or without one after the timeout or if the client leaves. Throws the errors of `openContent`,
+   * also if the inbox ends during the wait, and of `authenticateAgain`; shutting-down; too-many-waits; and the error
+   * because of which the inbox can't be read, if it lasts until the timeout.
    */
-  private async firstMatch(waiting: Waiting, wait: OpenWait): Promise<Waited> {
+  private async firstMatch(waiting: Waiting, wait: OpenWait): Promise<Examined> {
     const { inboxId } = waiting
     const deadlineMs = performance.now() + waiting.wanted.timeout * 1_000
-    let waited: Waited | null = null
+    let examined: Examined | null = null
     let unsubscribe: (() => void) | null = null
     try {
       for (;;) {
-        const seen: Waited | Error = await this.look(waiting, waited, wait).catch(ifTransient)
-        if (!(seen instanceof Error)) waited = seen
-        if (waited?.message != null) return waited
+        const seen: Examined | Error = await this.examineNew(waiting, examined, wait).catch(ifTransient)
+        if (!(seen instanceof Error)) examined = seen
+        if (examined?.message != null) return examined
         if (wait.end === 'shutting-down') throw shuttingDown()
         if (wait.end === 'crowded-out') throw tooManyWaits()
         const leftMs = deadlineMs - performance.now()
@@ -120,29 +120,29 @@ export class WaitController {
         }
         if (unsubscribe === null) {
           unsubscribe = await this.views.signals.subscribe(inboxChannel(inboxId), () => wait.bell.ring())
-          // Something may have come between the look and the subscription.
+          // A message may have arrived between the read and the subscription.
           continue
         }
-        await wait.bell.wait(Math.min(leftMs, seen instanceof Error ? RETRY_MS : this.patienceMs(seen)))
+        await wait.bell.wait(Math.min(leftMs, seen instanceof Error ? RETRY_MS : this.untilRereadMs(seen)))
       }
     } finally {
       unsubscribe?.()
     }
   }
 
-  /** No longer than until the inbox expires. */
-  private patienceMs({ inbox: { expiresAt } }: Waited): number {
+  /** At most the time until the inbox expires. */
+  private untilRereadMs({ inbox: { expiresAt } }: Examined): number {
     const toExpiryMs = expiresAt.getTime() - this.instance.now().getTime()
-    return Math.min(Math.max(toExpiryMs, 1), RELOOK_MS)
+    return Math.min(Math.max(toExpiryMs, 1), REREAD_MS)
   }
 
-  /** Examines the messages that have not been examined, in views that are complete. */
-  private async look(
+  /** Examines the messages that have not been examined, in complete views. */
+  private async examineNew(
     { principal, inboxId, wanted, request }: Waiting,
-    before: Waited | null,
+    before: Examined | null,
     wait: OpenWait,
-  ): Promise<Waited> {
-    // The password is checked once. The key may be revoked at any time.
+  ): Promise<Examined> {
+    // The password is checked once, the key before each read, since it may be revoked at any time.
     if (before === null) await this.inboxes.openContent(principal, inboxId)
     else await this.authenticator.authenticateAgain(request, READERS)
     const position = wanted.cursor === undefined ? 0 : readOffsetCursor(inboxId, wanted.cursor).from
@@ -162,27 +162,27 @@ export class WaitController {
     wanted: WaitForMessage,
     progress: Progress,
     read: MailRead,
-  ): Promise<Waited> {
+  ): Promise<Examined> {
     let { examined, nearest } = progress
     const from = progress.position
-    // Views that are being rebuilt may end earlier: what they show then has been examined.
+    // Views that are being rebuilt may end earlier. Everything that they show has been examined.
     const to = Math.max(endOffset, from)
     const range = { order: wanted.order, from, to }
     for await (const { offset, message } of this.reader.opened(inbox, range, read)) {
       const { id, receivedAt, mail } = message
-      // Called once for each message: searching a long text takes long.
+      // Called once for each message, since searching a long text takes long.
       const why = await mismatches(mail, wanted)
       if (why.length === 0) return { inbox, message, examined, nearest, position: offset + 1 }
       const miss = { id, receivedAt, subject: mail.subject, offset, mismatches: why }
-      nearest = nearestWith(nearest, miss)
+      nearest = addNearest(nearest, miss)
       examined += 1
     }
     return { inbox, message: null, examined, nearest, position: to }
   }
 }
 
-/** Not 408: several HTTP clients silently repeat a request that is answered 408. */
-function noMatch({ inbox, examined, nearest }: Waited, query: WaitForMessage, cursor: string): Problem {
+/** The status is not 408, since several HTTP clients silently repeat a request that is answered 408. */
+function noMatch({ inbox, examined, nearest }: Examined, query: WaitForMessage, cursor: string): Problem {
   return new Problem('no-matching-message', {
     detail: examined === 0 ? noMail(inbox, query) : `Messages examined without a match: ${examined}.`,
     headers: { 'mayfly-cursor': cursor },
@@ -202,11 +202,11 @@ function noMatch({ inbox, examined, nearest }: Waited, query: WaitForMessage, cu
 function noMail({ createdAt, lastMessageAt }: ActiveInbox, { cursor }: WaitForMessage): string {
   const none = 'No mail has arrived in this inbox since'
   if (lastMessageAt === null) return `${none} it was created at ${createdAt.toISOString()}.`
-  const why = cursor === undefined ? 'has been deleted' : 'lies before `cursor` or has been deleted'
+  const why = cursor === undefined ? 'has been deleted' : 'is before `cursor` or has been deleted'
   return `${none} the last one at ${lastMessageAt.toISOString()}, which ${why}.`
 }
 
-/** An error that may be over before the timeout. Throws any other. */
+/** Returns an error that may be over before the timeout. Throws any other error. */
 function ifTransient(error: unknown): Error {
   if (isTransient(error)) return error
   throw error

@@ -13,67 +13,67 @@ import { Views } from '../http/views.js'
 import { KnownKeys } from './authenticator.js'
 
 const { secretHash } = KEY_FACTS
-const place = { topic: 'account-events', partition: 0 } as const
+const partition = { topic: 'account-events', partition: 0 } as const
 
-describe('known keys, while no signal comes', () => {
+describe('known keys without signals', () => {
   let folder: string
   let model: LmdbReadModel
   let keys: KnownKeys
-  let position: number
+  let offset: number
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
     model = await openLmdbReadModel(join(folder, 'views.mdb'))
     const { queries, accounts } = model
-    const noKeys = () => Promise.reject(new Error('no inbox is asked for'))
+    const noKeys = () => Promise.reject(new Error('no inbox is read'))
     const vault = { create: noKeys, find: noKeys }
     const log = layoutOf({ partitionCount: () => 1, topology: noKeys })
     keys = new KnownKeys(new Views(log, queries, accounts, vault, new InProcessSignals()))
-    position = 0
-    await model.store.begin('the-log', { ...place, first: 0, end: 0 })
+    offset = 0
+    await model.store.begin('the-log', { ...partition, first: 0, end: 0 })
   })
   afterEach(async () => {
     await model.close()
     await rm(folder, { recursive: true })
   })
 
-  async function follow(...events: AccountEvent[]): Promise<void> {
+  async function project(...events: AccountEvent[]): Promise<void> {
     for (const event of events) {
       const before = await model.store.accountSlice(sliceConcerned(event))
       const changes = projectAccountEvent(before, event)
-      await model.store.apply({ ...place, from: position, to: position + 1, changes, contents: [] })
-      position += 1
+      await model.store.apply({ ...partition, from: offset, to: offset + 1, changes, contents: [] })
+      offset += 1
     }
   }
 
   const isRevoked = async () => (await keys.find(secretHash))?.key.revokedAt != null
 
-  it('are revoked within a second all the same', async () => {
-    await follow(opened, issued)
+  it('are revoked within a second', async () => {
+    await project(opened, issued)
     expect(await isRevoked()).toBe(false)
-    await follow(revoked(day(2)))
+    await project(revoked(day(2)))
     await until('the revocation', isRevoked, 1_000)
   })
 
-  it('are looked up anew at once where they are told to be', async () => {
-    await follow(opened, issued)
+  it('are looked up again after they are forgotten', async () => {
+    await project(opened, issued)
     expect(await isRevoked()).toBe(false)
-    await follow(revoked(day(2)))
+    await project(revoked(day(2)))
     keys.forgetAll()
     expect(await isRevoked()).toBe(true)
   })
 
-  it('are known from their first moment, however often they were asked for before', async () => {
+  it('work immediately after they are issued, even if they were looked up before', async () => {
     expect(await keys.find(secretHash)).toBeNull()
-    await follow(opened, issued)
+    await project(opened, issued)
     expect(await keys.find(secretHash)).not.toBeNull()
   })
 
-  it('are not told while the views catch up, when one may have been revoked since', async () => {
-    await follow(opened, issued)
-    await model.store.begin('the-log', { ...place, first: 0, end: 3 })
+  it('are not found while the views catch up, since they may have been revoked', async () => {
+    await project(opened, issued)
+    await model.store.begin('the-log', { ...partition, first: 0, end: 3 })
     await expect(keys.find(secretHash)).rejects.toBeInstanceOf(ViewsCatchingUpError)
-    await follow(revoked(day(2)))
+    await project(revoked(day(2)))
     expect(await isRevoked()).toBe(true)
   })
 })
