@@ -7,7 +7,7 @@ import { KnownKeys } from '../access/authenticator.js'
 import { Views, Changes } from '../http/views.js'
 import { invalid, notFound, Problem } from '../http/problems.js'
 
-/** Commands that change an account or one of its keys. */
+/** Executes commands that change an account or one of its keys. */
 @Injectable()
 export class AccountCommands {
   constructor(
@@ -23,7 +23,7 @@ export class AccountCommands {
     return account
   }
 
-  /** Resolves once the change is durable and in force on this instance. Throws the problem of a refusal. */
+  /** Resolves once the change is durable and applies on this instance. Throws a Problem if the command is refused. */
   async execute(
     state: Parameters<typeof decide>[0],
     command: AccountCommand,

@@ -15,7 +15,7 @@ const MAX_CHARACTERS = 200
 /** A name as JSON Schema. */
 export const NAME_SCHEMA = { type: 'string', minLength: 1, maxLength: MAX_CHARACTERS, pattern: '\\S' }
 
-/** A name for people: 1 to 200 characters of Unicode text, without half surrogate pairs. */
+/** A name: 1 to 200 characters of Unicode text, without lone surrogates. */
 export function IsName(): PropertyDecorator {
   return Rule('isName', isName, `$property must be a string of 1 to ${MAX_CHARACTERS} characters`)
 }
@@ -25,18 +25,18 @@ function isName(value: unknown): boolean {
   return value.trim() !== '' && Array.from(value).length <= MAX_CHARACTERS
 }
 
-/** Limits in a body. */
+/** The limits in a body. */
 interface LimitsJson {
   requests_per_minute?: number
   retention?: string
   max_messages?: number
 }
 
-const OWN_LIMITS = "Limits that replace the plan's, on a plan that leaves them to each account."
+const OWN_LIMITS = "The account's own limits, on a plan with limits per account."
 
 const LIMITS_SCHEMA = {
   $id: 'AccountLimits',
-  description: "An account's own limits. Those that are left out are the plan's.",
+  description: "The account's own limits. For a limit that is left out, the plan's applies.",
   type: 'object',
   properties: {
     requests_per_minute: { type: 'integer', minimum: 1, maximum: MAX_REQUESTS_PER_MINUTE },
@@ -53,11 +53,11 @@ const LIMITS_SCHEMA = {
 /** The body of POST /v1/accounts. */
 @DescribeBody({ description: 'A new account.', example: { name: 'Example Ltd', plan: 'pro' } })
 export class OpenAccount {
-  @DescribeProperty('For people.', NAME_SCHEMA)
+  @DescribeProperty('A name to show to people.', NAME_SCHEMA)
   @IsName()
   name!: string
 
-  @DescribeProperty('The name of a plan that is configured.', { examples: ['pro'] })
+  @DescribeProperty('The name of a configured plan.', { examples: ['pro'] })
   @MaxLength(32, { message: 'plan must be the name of a plan' })
   @IsString({ message: 'plan must be the name of a plan' })
   plan!: string
@@ -68,26 +68,26 @@ export class OpenAccount {
   limits?: LimitsJson | null
 }
 
-/** The body of PATCH /v1/accounts/{id}: one of them at least. */
+/** The body of PATCH /v1/accounts/{id}. At least one property is required. */
 @DescribeBody({
   description: 'What to change of an account.',
   example: { plan: 'enterprise' },
   minProperties: 1,
 })
 export class ChangeAccount {
-  @DescribeProperty('The name of a plan that is configured.', { examples: ['enterprise'] })
+  @DescribeProperty('The name of a configured plan.', { examples: ['enterprise'] })
   @IfGiven()
   @MaxLength(32, { message: 'plan must be the name of a plan' })
   @IsString({ message: 'plan must be the name of a plan' })
   plan?: string
 
-  @DescribeProperty(`${OWN_LIMITS} Null for those of the plan.`, LIMITS_SCHEMA)
+  @DescribeProperty(`${OWN_LIMITS} Null for the limits of the plan.`, LIMITS_SCHEMA)
   @IsOptional()
   @IsLimits()
   limits?: LimitsJson | null
 }
 
-/** Of limits that were validated. */
+/** The limits of a validated body. */
 export function readLimits(limits: LimitsJson): AccountLimits {
   const { requests_per_minute: requestsPerMinute, retention: text, max_messages: maxMessages } = limits
   const retention = text === undefined ? null : parseRetention(text)
@@ -109,7 +109,7 @@ function IsLimits(): PropertyDecorator {
     'isLimits',
     areLimits,
     `limits must be an object of requests_per_minute (1 to ${MAX_REQUESTS_PER_MINUTE}), ` +
-      `retention ("1m" to "30d") and max_messages (1 to ${MAX_MESSAGES}), each where it is not the plan's`,
+      `retention ("1m" to "30d") and max_messages (1 to ${MAX_MESSAGES}), each of them optional`,
   )
 }
 
@@ -120,6 +120,6 @@ function areLimits(value: unknown): boolean {
   )
 }
 
-function isWhole(value: unknown, most: number): boolean {
-  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= most
+function isWhole(value: unknown, max: number): boolean {
+  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= max
 }

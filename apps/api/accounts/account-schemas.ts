@@ -7,21 +7,23 @@ import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
 const Limits = Type.Object(
   {
     requests_per_minute: Count(
-      'Of each key, sustained; a burst of half as many comes on top every ten minutes.',
+      'The sustained rate of each key. In addition, a burst of half as many every ten minutes.',
     ),
-    retention: Type.String({ pattern: '^\\d+[mhdw]$', description: 'The longest life of an inbox.' }),
-    max_message_bytes: Count('The largest mail that is accepted.'),
-    max_messages: Count('Most messages in one inbox.'),
+    retention: Type.String({ pattern: '^\\d+[mhdw]$', description: 'The maximum lifetime of an inbox.' }),
+    max_message_bytes: Count('The maximum size of a mail.'),
+    max_messages: Count('The maximum number of messages in one inbox.'),
   },
-  { $id: 'Limits', description: 'How much an account may do.' },
+  { $id: 'Limits', description: 'The limits of an account.' },
 )
 
 const account = {
-  id: IdOf('acc', 'Stays with it.'),
-  name: Type.String({ description: 'For people.' }),
+  id: IdOf('acc', 'The id of the account.'),
+  name: Type.String({ description: 'A name to show to people.' }),
   plan: Type.String({ description: 'The name of its plan.' }),
-  limits: OrNull(Limits, 'Null where its plan is configured no longer: it has no API access then.'),
-  environments: Type.Array(Type.String(), { description: 'Of its keys that are not revoked.' }),
+  limits: OrNull(Limits, 'Null if its plan is no longer configured. The account then has no API access.'),
+  environments: Type.Array(Type.String(), {
+    description: 'The environments of its keys that are not revoked.',
+  }),
   created_at: Time('When it was opened.'),
 }
 
@@ -41,17 +43,17 @@ const example = {
 
 export const Account = Type.Object(account, {
   $id: 'Account',
-  description: 'Whom keys and inboxes belong to, and how much it may do.',
+  description: 'The owner of keys and inboxes, with its limits.',
   examples: [example],
 })
 
-/** An account in the answer to its opening, and to a change of its plan. */
+/** An account in the answers that open it or change its plan. */
 export const AccountWithKey = Type.Object(
   {
     ...account,
     key: OrNull(
       KeyWithSecret,
-      'Its first key of scope `admin`, with its secret, this once; null where it has one already or no API access.',
+      'Its first key with the scope `admin`. The secret is only in this answer. Null if the account already has such a key, or no API access.',
     ),
   },
   { $id: 'AccountWithKey', description: 'An account, with its new key, if one was issued.' },
@@ -59,19 +61,19 @@ export const AccountWithKey = Type.Object(
 
 export interface AccountFacts {
   account: AccountState
-  /** As it is for this account; null if it is not configured. */
+  /** The plan with the account's own limits; null if the plan is not configured. */
   plan: Plan | null
-  /** Of the keys that are not revoked. */
+  /** The environments of the keys that are not revoked. */
   environments: readonly string[]
   maxMessageBytes: number
 }
 
-/** An account, with the key that was issued to it, if one was. */
+/** An account, and the key that was issued to it; null if none was. */
 export interface AccountFactsWithKey extends AccountFacts {
   key: NewKey | null
 }
 
-/** An account as the contract has it. */
+/** An account as JSON. */
 export function accountJson({
   account: { id, name, plan: planName, openedAt },
   plan,

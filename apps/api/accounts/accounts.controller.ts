@@ -14,7 +14,7 @@ import { Account, AccountWithKey, accountJson, accountWithKeyJson } from './acco
 import { ChangeAccount, OpenAccount } from './account-requests.dto.js'
 import { Accounts } from './accounts.service.js'
 
-/** All accounts, for operators of the installation, and the own account of every key. */
+/** All accounts, for operators, and for every key its own account. */
 @Controller('v1')
 @Tag('Accounts')
 export class AccountsController {
@@ -28,7 +28,7 @@ export class AccountsController {
   @Describe({
     id: 'openAccount',
     summary: 'Open an account',
-    description: 'With a plan that has API access, it gets its first key, with the scope `admin`.',
+    description: 'If the plan has API access, the account gets its first key, with the scope `admin`.',
     answer: { description: 'The account.', schema: AccountWithKey, headers: ['Location'] },
   })
   async open(
@@ -46,7 +46,7 @@ export class AccountsController {
   @Describe({
     id: 'listAccounts',
     summary: 'List accounts',
-    answer: { description: 'A page of them.', schema: Type.Array(Account), headers: ['Link'] },
+    answer: { description: 'A page of accounts.', schema: Type.Array(Account), headers: ['Link'] },
   })
   async list(@Query() query: ListPage, @Res({ passthrough: true }) reply: FastifyReply) {
     const page = await pageOf('acc', query, reply, (listQuery) => this.accounts.list(listQuery))
@@ -70,7 +70,7 @@ export class AccountsController {
   @Describe({
     id: 'changeAccount',
     summary: "Change an account's plan or limits",
-    description: 'An account that then has API access but no key with the scope `admin` gets one.',
+    description: 'If the account then has API access but no key with the scope `admin`, it gets one.',
     answer: { description: 'The account.', schema: AccountWithKey },
   })
   async change(
@@ -87,7 +87,7 @@ export class AccountsController {
   @Describe({
     id: 'issueAccountKey',
     summary: 'Issue a key for an account',
-    description: 'For an account that has lost its keys, for example.',
+    description: 'For example, for an account that has lost its keys.',
     answer: { description: 'The key, with its secret.', schema: KeyWithSecret, headers: ['Location'] },
   })
   async issueKey(

@@ -23,7 +23,7 @@ export class Accounts {
     private readonly keys: Keys,
   ) {}
 
-  /** Resolves once the account is durable and can be read, with its first key if the plan has API access. */
+  /** Resolves once the account, and its first key if the plan has API access, are durable and can be read. */
   async open(
     principal: Principal,
     { name, plan: planName, limits }: OpenAccount,
@@ -39,7 +39,7 @@ export class Accounts {
     return this.withFirstKey(principal, accountId, minting)
   }
 
-  /** Resolves once the change is in force on this instance. */
+  /** Resolves once the change applies on this instance. */
   async change(
     principal: Principal,
     id: string,
@@ -52,7 +52,7 @@ export class Accounts {
     const account = await this.commands.find(id)
     const plan = this.planNamed(planName ?? account.plan)
     if (account.id === principal.accountId && planName !== undefined && !plan.hasApiAccess) {
-      const detail = `the plan ${plan.name} has no API access: it would end that of the key that asks`
+      const detail = `the plan ${plan.name} has no API access, and the key of this request belongs to the account`
       throw invalid({ detail, pointer: '/plan' })
     }
     const now = this.instance.now()
@@ -78,7 +78,7 @@ export class Accounts {
     return { account, plan: this.plans.find(account), environments, maxMessageBytes }
   }
 
-  /** Issues a key of scope `admin` to an account that has API access and no such key: only that can issue others. */
+  /** Issues a key of scope `admin`, which can issue others, if the account has API access and no such key. */
   private async withFirstKey(
     principal: Principal,
     accountId: AccountId,
@@ -98,8 +98,8 @@ export class Accounts {
   }
 }
 
-/** Those that are given; else those that the account has, as long as it stays on its plan. */
-function limitsAfter(account: Account, plan: Plan, given: ChangeAccount['limits']): AccountLimits | null {
-  if (given !== undefined) return given === null ? null : readLimits(given)
+/** The limits in the request. Without any, the account keeps its own limits, unless its plan changes. */
+function limitsAfter(account: Account, plan: Plan, requested: ChangeAccount['limits']): AccountLimits | null {
+  if (requested !== undefined) return requested === null ? null : readLimits(requested)
   return account.plan === plan.name ? account.limits : null
 }

@@ -173,7 +173,7 @@ export class InboxesController {
     description:
       'The inbox and all its mail are permanently deleted. A repeat gets the same answer. A protected inbox requires its ' +
       'password, or a key with the scope `admin`.',
-    takes: ['Mayfly-Inbox-Password'],
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'When it was deleted.', schema: DeletedInbox },
     problems: ['inbox-expired'],
   })

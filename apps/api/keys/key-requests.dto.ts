@@ -23,7 +23,7 @@ const RATE_LIMIT = 'rate_limit must be a whole number of requests per minute, at
   example: { name: 'CI', environment: 'staging', scopes: ['inboxes'] },
 })
 export class IssueKey {
-  @DescribeProperty('For people.', NAME_SCHEMA)
+  @DescribeProperty('A name to show to people.', NAME_SCHEMA)
   @IsName()
   name!: string
 
@@ -37,7 +37,7 @@ export class IssueKey {
   })
   environment!: string
 
-  @DescribeProperty('What it may do. Only a key of scope `operator` hands that one on.')
+  @DescribeProperty('The scopes of the key. The scope `operator` can only be given by a key that has it.')
   @IsIn(SCOPES, { each: true, message: SCOPE_LIST })
   @ArrayUnique({ message: SCOPE_LIST })
   @ArrayMaxSize(SCOPES.length, { message: SCOPE_LIST })
@@ -45,7 +45,7 @@ export class IssueKey {
   @IsArray({ message: SCOPE_LIST })
   scopes: Scope[] = ['inboxes']
 
-  @DescribeProperty("Requests per minute, where they are to be fewer than the account's.")
+  @DescribeProperty("The maximum requests per minute, if it is less than the account's.")
   @IsOptional()
   @Min(1, { message: RATE_LIMIT })
   @IsInt({ message: RATE_LIMIT })
@@ -56,7 +56,7 @@ export class IssueKey {
 @DescribeBody({ description: 'How to replace the secret of a key.', example: { grace: '1h' } })
 export class RotateKey {
   @DescribeProperty(
-    'How long the former secret goes on working, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',
+    'How long the former secret stays valid, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',
     GRACE_SCHEMA,
   )
   @IsGrace()

@@ -5,24 +5,32 @@ import type { UsageTotals } from '#libs/ports/usage/usage-store.js'
 import { IdOf, OrNull, Time } from '../openapi/describe.js'
 import { totals } from '../usage/usage-schemas.js'
 
-const Usage = Type.Object(totals, { $id: 'KeyUsage', description: 'What a key was used for.' })
+const Usage = Type.Object(totals, { $id: 'KeyUsage', description: 'The usage of a key.' })
 
 const key = {
-  id: IdOf('key', 'Stays with it, whatever its secret.'),
-  name: Type.String({ description: 'For people.' }),
+  id: IdOf('key', 'The id of the key. It does not change when the secret is rotated.'),
+  name: Type.String({ description: 'A name to show to people.' }),
   environment: Type.String({ description: 'The environment that the key belongs to.' }),
   scopes: Type.Array(Type.Unsafe<Scope>({ type: 'string', enum: SCOPES }), {
-    description: 'What it may do.',
+    description: 'The scopes of the key.',
   }),
-  prefix: Type.String({ description: 'How its secret begins.' }),
+  prefix: Type.String({ description: 'The beginning of its secret.' }),
   created_at: Time('When it was issued.'),
-  last_used_at: OrNull(Time(''), 'About when a request was made with it last.'),
-  state: Type.Union([Type.Literal('active'), Type.Literal('revoked')], { description: 'Whether it works.' }),
-  rate_limit: OrNull(Type.Integer({ minimum: 1 }), "Requests per minute; null for the account's."),
-  usage: OrNull(Usage, 'Since it was issued, a few seconds behind; null if it is not known at the moment.'),
+  last_used_at: OrNull(Time(''), 'The approximate time of the last request with it.'),
+  state: Type.Union([Type.Literal('active'), Type.Literal('revoked')], {
+    description: 'Whether it is valid.',
+  }),
+  rate_limit: OrNull(
+    Type.Integer({ minimum: 1 }),
+    "The maximum requests per minute; null if the account's applies.",
+  ),
+  usage: OrNull(
+    Usage,
+    'Its usage since it was issued, a few seconds behind; null if it can not be read at the moment.',
+  ),
 }
 
-/** The use of a key that has just been issued. */
+/** The usage of a key that has just been issued. */
 export const UNUSED = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
 
 const example = {
@@ -40,13 +48,14 @@ const example = {
 
 export const Key = Type.Object(key, {
   $id: 'Key',
-  description: 'What requests are made with. Its secret is kept as a digest and shown once.',
+  description:
+    'An API key, which authenticates requests. Its secret is stored as a digest and shown only once.',
   examples: [example],
 })
 
-/** A key in the answer that its secret was made for. */
+/** A key in the answers that issue or rotate it. */
 export const KeyWithSecret = Type.Object(
-  { ...key, secret: Type.String({ description: 'The bearer token, this once.' }) },
+  { ...key, secret: Type.String({ description: 'The bearer token. Only in this answer.' }) },
   {
     $id: 'KeyWithSecret',
     description: 'A key with its new secret.',
@@ -61,14 +70,14 @@ export const KeyWithSecret = Type.Object(
   },
 )
 
-/** How a key has been used, which is stored apart from the key. */
+/** The usage of a key, which is stored separately from the key. */
 export interface KeyUses {
   lastUsedAt: Date | null
-  /** Null if it is not known at the moment. */
+  /** Null if it can't be read at the moment. */
   usage: UsageTotals | null
 }
 
-/** A key as the contract has it. */
+/** A key as JSON. */
 export function keyJson(key: ApiKey, { lastUsedAt, usage }: KeyUses): Static<typeof Key> {
   return {
     id: key.id,
@@ -84,7 +93,7 @@ export function keyJson(key: ApiKey, { lastUsedAt, usage }: KeyUses): Static<typ
   }
 }
 
-/** A key with a secret that is shown this once. */
+/** A key with its secret, which is shown only once. */
 export interface NewKey {
   key: ApiKey
   secret: string

@@ -10,7 +10,7 @@ import { Key, KeyWithSecret, keyJson, newKeyJson } from './key-schemas.js'
 import { IssueKey, RotateKey } from './key-requests.dto.js'
 import { Keys } from './keys.service.js'
 
-/** The keys of the caller's account, whatever their environment. */
+/** The keys of the caller's account, in all environments. */
 @Controller('v1/keys')
 @Tag('Keys')
 export class KeysController {
@@ -38,7 +38,7 @@ export class KeysController {
   @Describe({
     id: 'listKeys',
     summary: 'List keys',
-    answer: { description: 'A page of them.', schema: Type.Array(Key), headers: ['Link'] },
+    answer: { description: 'A page of keys.', schema: Type.Array(Key), headers: ['Link'] },
   })
   async list(
     @Caller() principal: Principal,
@@ -66,7 +66,7 @@ export class KeysController {
   @RequireScope('admin')
   @Describe({
     id: 'rotateKey',
-    summary: 'Give a key another secret',
+    summary: 'Rotate the secret of a key',
     answer: { description: 'The key, with its new secret.', schema: KeyWithSecret, headers: ['Location'] },
   })
   async rotate(
@@ -85,7 +85,7 @@ export class KeysController {
   @Describe({
     id: 'revokeKey',
     summary: 'Revoke a key',
-    description: 'It works no longer, on every instance within a second. A repeat repeats the answer.',
+    description: 'The key stops working on every instance within a second. A repeat gets the same answer.',
     answer: { description: 'The key.', schema: Key },
   })
   async revoke(@Caller() principal: Principal, @Param('keyId') keyId: string) {

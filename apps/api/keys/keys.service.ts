@@ -15,10 +15,10 @@ import { Usage } from '../usage/usage.service.js'
 import { UNUSED, type KeyUses, type NewKey } from './key-schemas.js'
 import type { IssueKey, RotateKey } from './key-requests.dto.js'
 
-/** What every account with API access begins with: it can issue all others. */
+/** The first key of an account with API access. It can issue all others. */
 const FIRST_KEY = { name: 'admin', environment: 'production', scopes: ['admin'], rateLimit: null } as const
 
-/** Others may rotate the same key at the same time, each before this one, but hardly this often. */
+/** Other requests may rotate the same key at the same time. More than this many in a row is unlikely. */
 const MAX_ATTEMPTS = 5
 
 @Injectable()
@@ -32,7 +32,7 @@ export class Keys {
     private readonly usage: Usage,
   ) {}
 
-  /** Resolves once the key is durable and works on this instance. Throws not-found if there is no such account. */
+  /** Resolves once the key is durable and works on this instance. Throws not-found if the account does not exist. */
   async issue(
     principal: Principal,
     accountId: string,
@@ -45,7 +45,7 @@ export class Keys {
     return this.issueTo(principal, account, before, { name, environment, scopes, rateLimit }, minting)
   }
 
-  /** Issues a key of scope `admin`, as `issue` does; null if the account has another one. */
+  /** Issues a key of scope `admin`, as `issue` does. Null if the account has another one. */
   async issueFirst(principal: Principal, account: Account, minting: Minting): Promise<NewKey | null> {
     const before = await this.lookUp(account.id, minting.id('key'))
     const hasAdmin = before.active.some(({ scopes }) => scopes.includes('admin'))
@@ -53,7 +53,7 @@ export class Keys {
     return this.issueTo(principal, account, before, FIRST_KEY, minting)
   }
 
-  /** The key, if an earlier run of the same request has issued it, and the account's keys that are not revoked. */
+  /** The key, if an earlier run of the request has issued it, and the account's keys that are not revoked. */
   private async lookUp(accountId: AccountId, keyId: KeyId) {
     const { accounts } = this.views
     const [key, active] = await Promise.all([accounts.key(keyId), accounts.activeKeys(accountId)])
@@ -84,12 +84,12 @@ export class Keys {
     return { key: await this.mustFind(keyId), secret, uses: { lastUsedAt: null, usage: UNUSED } }
   }
 
-  /** Revoked ones too. */
+  /** Includes revoked keys. */
   list({ accountId }: Principal, query: ListQuery<KeyId>): Promise<ApiKey[]> {
     return this.views.readAccounts((accounts) => accounts.listKeys(accountId, query))
   }
 
-  /** Throws not-found, for another account's key too. */
+  /** Throws not-found, also for keys of other accounts. */
   async get({ accountId }: Principal, id: string): Promise<ApiKey> {
     const key = isId('key', id) ? await this.views.readAccounts((accounts) => accounts.key(id)) : null
     if (key?.accountId === accountId) return key
@@ -100,10 +100,10 @@ export class Keys {
   async rotate(principal: Principal, id: string, { grace }: RotateKey, minting: Minting): Promise<NewKey> {
     const { accounts } = this.views
     let key = await this.get(principal, id)
-    // Whoever has the secret can do what the key may.
+    // The caller gets the secret, and with it the scopes of the key.
     requireOperatorFor(principal, key.scopes)
     const { id: keyId, accountId, environment } = key
-    // Read before the change: if this failed after it, the answer with the new secret would be lost.
+    // Read before the change, since a failure after it would lose the answer with the new secret.
     const uses = await this.useOf(key)
     const secret = drawSecret(environment, (count) => minting.bytes(count))
     const secretHash = hashSecret(secret)
@@ -118,7 +118,7 @@ export class Keys {
       graceMs,
     } as const
     for (let attempts = 0; (await accounts.keyByHash(secretHash))?.key.id !== keyId; attempts += 1) {
-      if (attempts === MAX_ATTEMPTS) throw unavailable('catching-up', 'The key is being rotated by others.')
+      if (attempts === MAX_ATTEMPTS) throw unavailable('catching-up', 'Other requests are rotating the key.')
       const command = { ...rotation, now: this.instance.now() }
       await this.commands.execute({ account, key }, command, { environment, keyId: principal.keyId })
       key = await this.mustFind(keyId)
@@ -142,7 +142,7 @@ export class Keys {
     return (await this.usesOf(key.accountId, [key]))(key)
   }
 
-  /** Of keys of one account. */
+  /** Returns a function that has the usage of each of the keys, which must belong to one account. */
   async usesOf(accountId: AccountId, keys: readonly ApiKey[]): Promise<(key: ApiKey) => KeyUses> {
     const ids = keys.map(({ id }) => id)
     const [lastUses, totals] = await Promise.all([
@@ -155,16 +155,18 @@ export class Keys {
     })
   }
 
-  /** A key that was recorded is missing only if the views were lost since and are being rebuilt. */
+  /** A recorded key is missing only if the views were lost in the meantime and are being rebuilt. */
   private async mustFind(keyId: KeyId): Promise<ApiKey> {
     const key = await this.views.accounts.key(keyId)
-    if (key === null) throw unavailable('catching-up', `The key ${keyId} can not be read yet.`)
+    if (key === null) throw unavailable('catching-up', `The key ${keyId} can't be read yet.`)
     return key
   }
 }
 
-/** Throws missing-scope if a key without the scope `operator` would give out a secret that has it. */
+/** Throws missing-scope if a key without the scope `operator` would issue a secret with it. */
 function requireOperatorFor(principal: Principal, scopes: readonly string[]): void {
   if (!scopes.includes('operator') || principal.scopes.includes('operator')) return
-  throw missingScope('Only a key of scope operator hands out secrets of that scope.', ['operator'])
+  throw missingScope('Only a key with the scope operator can issue or rotate a key with that scope.', [
+    'operator',
+  ])
 }

@@ -48,7 +48,7 @@ export class MessagesController {
     id: 'listInboxMessages',
     summary: 'List messages',
     description: 'Oldest first by default. A message must match all filters.',
-    takes: ['Mayfly-Inbox-Password'],
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: {
       description: 'A page of messages, without their sources.',
       schema: Type.Array(Message),
@@ -94,7 +94,7 @@ export class MessagesController {
   @Describe({
     id: 'getInboxMessage',
     summary: 'Read a message',
-    takes: ['Mayfly-Inbox-Password'],
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The message.', schema: MessageWithRaw },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
@@ -132,7 +132,7 @@ export class MessagesController {
     id: 'getInboxMessageSource',
     summary: "Read a message's source",
     description: 'The bytes sent after DATA, without dot-stuffing. Nothing is added.',
-    takes: ['Mayfly-Inbox-Password'],
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The source.', schema: Bytes, headers: ['Content-Disposition'] },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
@@ -163,7 +163,7 @@ export class MessagesController {
     summary: "Read an attachment's content",
     description:
       'Decoded. With its own media type if that is harmless, otherwise `application/octet-stream`.',
-    takes: ['Mayfly-Inbox-Password'],
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The content.', schema: Bytes, headers: ['Content-Disposition'] },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
@@ -204,7 +204,7 @@ export class MessagesController {
     id: 'deleteInboxMessage',
     summary: 'Delete a message',
     description: 'It is permanently deleted. A repeat gets the same answer.',
-    takes: ['Mayfly-Inbox-Password'],
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'When it was deleted.', schema: DeletedMessage },
     problems: ['inbox-deleted', 'inbox-expired'],
   })

@@ -72,7 +72,7 @@ export class WaitController {
       'Returns the first message that matches: the oldest one that is present (after `cursor` if given), or the next one ' +
       'to arrive. With `order=desc`, the newest one that is present. Nothing is consumed: two waits get the same message. ' +
       'To wait only for mail that you are about to send, read a `Mayfly-Cursor` first.',
-    takes: ['Mayfly-Inbox-Password'],
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The message.', schema: Message, headers: ['Mayfly-Cursor'] },
     problems: ['no-matching-message', 'inbox-deleted', 'inbox-expired', 'too-many-waits', 'busy'],
   })

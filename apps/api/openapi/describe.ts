@@ -6,55 +6,55 @@ import type { RequestHeader, ResponseHeader } from '../http/headers.js'
 import type { ProblemCode } from '../http/problems.js'
 
 export const TAGS = {
-  Inboxes: 'Addresses for a while: made, listed, read, deleted.',
-  Messages: 'What has arrived in an inbox.',
-  Webhooks: 'Where events are sent to as they happen.',
-  Accounts: 'Whom keys and inboxes belong to.',
-  Keys: 'What requests are made with.',
-  Usage: 'What keys were used for.',
-  Operations: 'For those who run Mayfly, and for this document. No key is needed.',
+  Inboxes: 'Temporary addresses: create, list, read and delete them.',
+  Messages: 'The mail in an inbox.',
+  Webhooks: 'Endpoints to which events are delivered as they happen.',
+  Accounts: 'The owners of keys and inboxes.',
+  Keys: 'API keys, which authenticate requests.',
+  Usage: 'The usage of keys and accounts.',
+  Operations: 'For operators of Mayfly, and this document. They require no key.',
 } as const
 
-/** An operation, beyond what its route, its classes and its scopes say. */
+/** What the document says of an operation in addition to its route, its classes and its scopes. */
 export interface Description {
-  /** Of a handler with two families of paths, it contains `Inbox` or `Inboxes`; the other family's says `Email`. */
+  /** The id of the operation. If the handler is also under /v1/emails, `Inbox` in its id is replaced with `Email` there. */
   id: string
   summary: string
-  /** Markdown of paragraphs and `code`. */
+  /** Markdown with paragraphs and `code`. */
   description?: string
   /** The answer to a request that succeeded. */
   answer: Answer
-  /** The problems that it may answer, beyond those of every operation of its kind. */
+  /** The problems that it may answer, in addition to those of every operation of its kind. */
   problems?: readonly ProblemCode[]
-  /** The headers that it reads, beyond those of every operation of its kind. */
-  takes?: readonly RequestHeader[]
+  /** The headers that it reads, in addition to those of every operation of its kind. */
+  requestHeaders?: readonly RequestHeader[]
 }
 
 export interface Answer {
   description: string
-  /** Of a JSON body; otherwise of the text, in the media type that the handler produces. */
+  /** The schema of the JSON body, or of the text in the media type that the handler produces. */
   schema: TSchema
   headers?: readonly ResponseHeader[]
 }
 
-/** The body of a request, beyond its properties. The document names its schema after the class. */
+/** What the document says of a body in addition to its properties. The schema is named after the class. */
 export interface BodyDescription {
   description: string
-  /** A request that does something useful. */
+  /** A body that does something useful. */
   example: object
   minProperties?: number
-  /** Variants that exclude each other, by the names of their schemas: the properties that each one requires. */
+  /** Variants that exclude each other, by the names of their schemas, with the properties that each requires. */
   variants?: Readonly<Record<string, { description: string; required: readonly string[] }>>
 }
 
 /** A property of a body, or a parameter of a query. */
 export interface PropertyDescription {
   description: string
-  /** What class-validator's rules for it don't say in JSON Schema. */
+  /** Added to the JSON Schema that follows from its class-validator rules. */
   schema: object
 }
 
-/** Describes a handler in the OpenAPI document. Every handler must have it. */
+/** Describes a handler in the OpenAPI document. Every handler must have one. */
 export const Describe = Reflector.createDecorator<Description>()
 
 /** The tag of a controller's operations. Every controller must have one. */
@@ -65,7 +65,7 @@ export const DescribeBody = Reflector.createDecorator<BodyDescription>()
 
 const PROPERTY = Symbol('property')
 
-/** Describes a property of a body, or a parameter of a query; `schema` adds to its rules. */
+/** Describes a property of a body, or a parameter of a query. `schema` is added to the one that follows from its rules. */
 export function DescribeProperty(description: string, schema: object = {}): PropertyDecorator {
   return Reflect.metadata(PROPERTY, { description, schema } satisfies PropertyDescription)
 }
@@ -75,7 +75,7 @@ export function descriptionOf(metatype: Class, property: string): PropertyDescri
     PropertyDescription | undefined
 }
 
-// The small types that answers are made of.
+// Types of the properties of answers.
 
 export const Time = (description: string) =>
   Type.String({ format: 'date-time', pattern: '\\.\\d{3}Z$', description })
@@ -87,7 +87,7 @@ export const Count = (description: string) => Type.Integer({ minimum: 0, descrip
 
 export const Digest = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description })
 
-/** One of some texts. */
+/** One of several texts. */
 export const OneOf = <Value extends string>(values: readonly Value[], description?: string) =>
   Type.Unsafe<Value>({ type: 'string', enum: values, ...(description === undefined ? {} : { description }) })
 

@@ -4,7 +4,7 @@ import { PROBLEM_CODES, PROBLEMS } from '../http/problems.js'
 import { curlCommand, escaped, inline, paragraphs, resolved, schemaText } from './docs-text.js'
 import { type Document, nameIn, type Operation, type SchemaJson } from './openapi-json.js'
 
-// The document as a page: without scripts, and readable without a network.
+// The OpenAPI document as an HTML page, without scripts and without other resources.
 
 const STYLE = `
 :root{color-scheme:light dark;--line:#8884;--soft:#8882;--faint:#888}
@@ -28,16 +28,16 @@ summary{cursor:pointer}
 @media print{details>*{display:block}}
 `
 
-/** Only the page's own style and the icon of its site. */
+/** Allows only the page's own style and the icon of the site. */
 export const CONTENT_SECURITY_POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256')
   .update(STYLE)
   .digest('base64')}'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
 const ABOUT_CURL =
-  'The `curl` commands run in a shell that has the key: `export MAYFLY_KEY=…`. A click selects a whole command. Replace ' +
-  'the ids in it with your own.'
+  'To run the `curl` commands, set the key first: `export MAYFLY_KEY=…`. A click selects a whole command. Replace the ids ' +
+  'in it with your own.'
 
-/** In place of a path. */
+/** Shown instead of a path. */
 const TO_WEBHOOK = 'to the URL of a webhook'
 
 interface Entry {
@@ -47,7 +47,7 @@ interface Entry {
   operation: Operation
 }
 
-/** The page that a browser shows. */
+/** The page as HTML. */
 export function docsPage(document: Document): string {
   const { info, components } = document
   const title = escaped(info.title)
@@ -62,7 +62,7 @@ export function docsPage(document: Document): string {
     ...Object.values(document.webhooks).map(({ post }) => ({ method: 'POST', path: null, operation: post })),
   ]
   const groups = document.tags
-    // Each operation of this tag is another name for one of the others.
+    // Its operations are aliases of others.
     .filter(({ name }) => name !== 'Emails')
     .map((tag) => ({ ...tag, entries: entries.filter(({ operation }) => operation.tags.includes(tag.name)) }))
   return `<!doctype html>
@@ -76,7 +76,7 @@ export function docsPage(document: Document): string {
 <body>
 <h1>${title} API</h1>
 ${paragraphs(info.description)}
-<p><a href="openapi.json">openapi.json</a> is this page for programs.</p>
+<p><a href="openapi.json">openapi.json</a> is the same document for programs.</p>
 ${paragraphs(components.securitySchemes.apiKey.description)}
 ${paragraphs(ABOUT_CURL)}
 <nav>
@@ -92,7 +92,7 @@ ${lines(group.entries, (entry) => operationPart(entry, document))}`,
 <h2 id="errors">Errors</h2>
 ${errorTable()}
 <h2 id="headers">Headers</h2>
-<p>Those of the first three come with every answer, those of the rate limits with every answer to a valid key.</p>
+<p>The first three are on every answer, the headers of the rate limits on every answer to a valid key.</p>
 ${table(
   Object.entries(components.headers).map(([name, { description, schema }]) => [
     `<code>${name}</code>`,
@@ -120,7 +120,7 @@ ${lines(
 function operationPart({ method, path, operation }: Entry, document: Document): string {
   const { operationId, summary, description, security, parameters, requestBody } = operation
   const scopes = security.flatMap(({ apiKey }) => apiKey).map((scope) => `\`${scope}\``)
-  const key = scopes.length === 0 ? 'No key is needed.' : `Scope ${scopes.join(' or ')}.`
+  const key = scopes.length === 0 ? 'No key is required.' : `Scope ${scopes.join(' or ')}.`
   const body = requestBody?.content['application/json'].schema
   return `<section id="${operationId}">
 <h3>${escaped(summary)}</h3>
@@ -157,7 +157,7 @@ function formPart({ anyOf, properties = {}, required = [] }: SchemaJson): string
   )
 }
 
-/** Headers that are not listed with each operation. */
+/** Headers that are not repeated for each operation. */
 const EVERYWHERE = new Set<string>([...COMMON_HEADERS, ...RATE_LIMIT_HEADERS])
 
 function answerTable({ responses }: Operation, { components }: Document): string {

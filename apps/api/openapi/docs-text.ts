@@ -1,6 +1,6 @@
 import { type Document, nameIn, type Operation, type SchemaJson } from './openapi-json.js'
 
-/** Text in HTML. */
+/** Text as HTML. */
 export function escaped(text: string): string {
   return text
     .replaceAll('&', '&amp;')
@@ -9,23 +9,25 @@ export function escaped(text: string): string {
     .replaceAll('"', '&quot;')
 }
 
-/** Markdown of one line with `code`, in HTML. */
+/** One line of Markdown with `code`, as HTML. */
 export function inline(text: string): string {
   return escaped(text).replaceAll(/`([^`]*)`/g, '<code>$1</code>')
 }
 
-/** Markdown of paragraphs, in HTML. */
+/** Paragraphs of Markdown, as HTML. */
 export function paragraphs(text: string): string {
-  const all = text.split('\n\n').map((paragraph) => `<p>${inline(paragraph)}</p>`)
-  return all.join('\n')
+  return text
+    .split('\n\n')
+    .map((paragraph) => `<p>${inline(paragraph)}</p>`)
+    .join('\n')
 }
 
-/** The schema that a reference leads to; any other schema itself. */
+/** Resolves a reference to a schema. Returns any other schema unchanged. */
 export function resolved(schema: SchemaJson, { components }: Document): SchemaJson {
   return schema.$ref === undefined ? schema : (components.schemas[nameIn(schema.$ref)] ?? {})
 }
 
-/** A schema in a few words of HTML: `string, at most 200 characters`. Named schemas are links. */
+/** A short description of a schema as HTML: `string, at most 200 characters`. Named schemas are links. */
 export function schemaText(schema: SchemaJson): string {
   const { minimum, maximum, minLength, maxLength, maxItems, maxProperties, examples = [] } = schema
   const words = [
@@ -55,10 +57,10 @@ function typeText(schema: SchemaJson): string {
   return `${text} with ${each.join(', ')}`
 }
 
-function rangeText(least: number | undefined, most: number | undefined, unit: string): string {
-  if (least !== undefined && most !== undefined) return `${least} to ${most}${unit}`
-  if (least !== undefined) return `at least ${least}${unit}`
-  return most === undefined ? '' : `at most ${most}${unit}`
+function rangeText(min: number | undefined, max: number | undefined, unit: string): string {
+  if (min !== undefined && max !== undefined) return `${min} to ${max}${unit}`
+  if (min !== undefined) return `at least ${min}${unit}`
+  return max === undefined ? '' : `at most ${max}${unit}`
 }
 
 function code(value: unknown): string {
@@ -66,8 +68,8 @@ function code(value: unknown): string {
 }
 
 /**
- * A command that sends an operation's request with the examples of the document. The shell takes the key from
- * `MAYFLY_KEY`. Throws if a body has no example.
+ * A curl command that sends an operation's request with the examples of the document. It reads the key from `MAYFLY_KEY`.
+ * Throws if a body has no example.
  */
 export function curlCommand(method: string, path: string, operation: Operation, document: Document): string {
   const url = `${document.servers[0]?.url ?? ''}${examplePath(path, operation)}`
@@ -82,7 +84,7 @@ export function curlCommand(method: string, path: string, operation: Operation, 
   return lines.join(' \\\n  ')
 }
 
-/** A stream is printed as it comes, a file is saved under its own name. */
+/** Streams are printed as they arrive, files are saved under their own names. */
 function curlFlags(method: string, { responses }: Operation): string[] {
   if (method !== 'GET') return ['-X', method]
   const contents = Object.values(responses).flatMap((response) =>
@@ -92,7 +94,7 @@ function curlFlags(method: string, { responses }: Operation): string[] {
   return contents.some(([, { schema }]) => schema.format === 'binary') ? ['-OJ'] : []
 }
 
-/** A path and query with an example of each required parameter. */
+/** A path and query with an example for each required parameter. */
 function examplePath(path: string, { parameters }: Operation): string {
   const query = new URLSearchParams()
   let filled = path

@@ -6,9 +6,9 @@ import { Describe, Tag } from './describe.js'
 import { CONTENT_SECURITY_POLICY, docsPage } from './docs-page.js'
 import { describeApi } from './document.js'
 
-/** The OpenAPI document as JSON and as a page. Made at the first request: only then is the public URL known. */
+/** The OpenAPI document as JSON and as a page. It is made at the first request, when the public URL is known. */
 export class ApiDocument {
-  private made: { json: string; page: string } | null = null
+  private cached: { json: string; page: string } | null = null
 
   constructor(
     private readonly controllers: readonly Class[],
@@ -16,11 +16,11 @@ export class ApiDocument {
   ) {}
 
   read(): { json: string; page: string } {
-    if (this.made === null) {
+    if (this.cached === null) {
       const document = describeApi(this.controllers, this.publicUrl())
-      this.made = { json: JSON.stringify(document), page: docsPage(document) }
+      this.cached = { json: JSON.stringify(document), page: docsPage(document) }
     }
-    return this.made
+    return this.cached
   }
 }
 
@@ -33,7 +33,7 @@ export class DocsController {
   @Get('openapi.json')
   @Describe({
     id: 'getOpenApi',
-    summary: 'This document',
+    summary: 'Read this document',
     answer: { description: 'OpenAPI 3.1.', schema: Type.Object({}, { description: 'An OpenAPI document.' }) },
   })
   openApi(@Res({ passthrough: true }) reply: FastifyReply) {
@@ -45,8 +45,8 @@ export class DocsController {
   @Produces('text/html')
   @Describe({
     id: 'getDocs',
-    summary: 'This document, to be read in a browser',
-    description: 'One page without scripts, which loads nothing else.',
+    summary: 'Read this document in a browser',
+    description: 'One page without scripts or other resources.',
     answer: { description: 'A page.', schema: Type.String() },
   })
   docs(@Res({ passthrough: true }) reply: FastifyReply) {

@@ -16,9 +16,9 @@ const described = (schema: Description['answer']['schema'] = Thing): Description
 const documentOf = (controller: Class) => describeApi([controller], 'http://127.0.0.1')
 
 describe('the document of a controller', () => {
-  it('has its operation, by the rules of the classes that check query and body', () => {
+  it('has the operation, with the rules of its query and body classes', () => {
     class Find {
-      @DescribeProperty('What it is like.')
+      @DescribeProperty('Its size.')
       @IsOptional()
       @IsIn(['large', 'small'])
       like?: 'large' | 'small'
@@ -26,7 +26,7 @@ describe('the document of a controller', () => {
 
     @DescribeBody({ description: 'A change.', example: { name: 'one' } })
     class Change {
-      @DescribeProperty('For people.')
+      @DescribeProperty('Its name.')
       @IsOptional()
       @IsString()
       name?: string | null
@@ -58,7 +58,7 @@ describe('the document of a controller', () => {
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Change' } } },
     })
     expect(components.schemas.Change?.properties).toEqual({
-      name: { description: 'For people.', type: ['string', 'null'] },
+      name: { description: 'Its name.', type: ['string', 'null'] },
       twin: { description: 'Its twin.', $ref: '#/components/schemas/Thing' },
     })
     expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining(['Change', 'Problem', 'Thing']))
@@ -68,8 +68,8 @@ describe('the document of a controller', () => {
   })
 })
 
-describe('no document is made', () => {
-  it('of a handler without a description', () => {
+describe('the document can not be made', () => {
+  it('with a handler without a description', () => {
     @Controller()
     @Tag('Operations')
     class Things {
@@ -81,7 +81,7 @@ describe('no document is made', () => {
     expect(() => documentOf(Things)).toThrow('Things.list has no description')
   })
 
-  it('of a controller without a tag', () => {
+  it('with a controller without a tag', () => {
     @Controller()
     class Things {
       @Get('things')
@@ -93,24 +93,24 @@ describe('no document is made', () => {
     expect(() => documentOf(Things)).toThrow('Things has no tag')
   })
 
-  it('of a parameter without a description', () => {
+  it('with a parameter without a description', () => {
     class Find {
       @IsString()
       name!: string
     }
-    expect(() => documentOf(taking(Find))).toThrow('Find.name has no description')
+    expect(() => documentOf(withQuery(Find))).toThrow('Find.name has no description')
   })
 
-  it('of a rule that has no form in JSON Schema', () => {
+  it('with a rule that has no JSON Schema', () => {
     class Find {
-      @DescribeProperty('What it is called.')
+      @DescribeProperty('Its name.')
       @ValidateBy({ name: 'isNice', validator: { validate: () => true } })
       name!: string
     }
-    expect(() => documentOf(taking(Find))).toThrow('Find.name has the rule isNice')
+    expect(() => documentOf(withQuery(Find))).toThrow('Find.name has the rule isNice')
   })
 
-  it('of a path parameter without a description', () => {
+  it('with a path parameter without a description', () => {
     @Controller('things')
     @Tag('Operations')
     class Things {
@@ -123,7 +123,7 @@ describe('no document is made', () => {
     expect(() => documentOf(Things)).toThrow('thingId has no description')
   })
 
-  it('of two schemas with one name', () => {
+  it('with two schemas of the same name', () => {
     @Controller()
     @Tag('Operations')
     class Things {
@@ -143,8 +143,8 @@ describe('no document is made', () => {
   })
 })
 
-/** A controller whose handler takes a query. */
-function taking(query: Class): Class {
+/** A controller whose handler has a query. */
+function withQuery(query: Class): Class {
   @Controller('things')
   @Tag('Operations')
   class Things {

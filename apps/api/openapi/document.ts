@@ -15,13 +15,12 @@ const INFO = {
   version: '1',
   summary: 'Disposable email inboxes for tests.',
   description: [
-    'An inbox is one POST away; what is sent to its address comes back as JSON.',
-    'Property names are snake_case, times RFC 3339 in UTC with milliseconds, lists bare arrays. `/v1/emails` and ' +
-      '`/v1/inboxes` are one resource under two names. An empty body counts as `{}`. A property or query parameter ' +
-      'that is not named here is refused. Within version 1 changes only add: clients ignore properties that they do ' +
-      'not know.',
-    'Every error is a problem of RFC 9457. A path that is not here answers 404 `not-found`, a method that a path ' +
-      'does not take 405 `method-not-allowed` with `Allow`. Wherever GET is taken, HEAD is too.',
+    'One POST creates an inbox. Mail to its address can be read as JSON.',
+    'Property names are snake_case, times are RFC 3339 in UTC with milliseconds, and lists are arrays. `/v1/emails` and ' +
+      '`/v1/inboxes` are the same resource. An empty body counts as `{}`. A property or query parameter that is not in ' +
+      'this document is refused. Version 1 may get new properties: clients must ignore properties that they do not know.',
+    'Every error is a problem as in RFC 9457. An unknown path is answered 404 `not-found`, and a method that a path does ' +
+      'not support 405 `method-not-allowed` with `Allow`. Every path that supports GET also supports HEAD.',
   ].join('\n\n'),
   license: { name: 'MIT', identifier: 'MIT' },
 }
@@ -29,19 +28,19 @@ const INFO = {
 const ALL_TAGS = {
   ...TAGS,
   Emails:
-    'Another name for inboxes: each operation does what the one named in its `x-alias-of` does, with links under `/v1/emails`.',
+    'Another path for inboxes. Each operation does the same as the operation in its `x-alias-of`, with links under `/v1/emails`.',
 }
 
 const API_KEY = {
   type: 'http',
   scheme: 'bearer',
   description:
-    '`Authorization: Bearer mf_<environment>_<secret>`. A key sees the inboxes of its environment alone. Scopes: ' +
+    '`Authorization: Bearer mf_<environment>_<secret>`. A key can only access the inboxes of its environment. Scopes: ' +
     '`inboxes`; `read`, the GETs of `inboxes`; `audit`, the history without content; `admin`, the whole account; ' +
-    '`operator`, all accounts. An operation takes a key with any one of the scopes that its security names.',
+    '`operator`, all accounts. A key needs one of the scopes in the `security` of the operation.',
 }
 
-/** The OpenAPI document of some controllers. Throws if one of their handlers is not wholly described. */
+/** Makes the OpenAPI document of controllers. Throws if a description is missing. */
 export function describeApi(controllers: readonly Type[], publicUrl: string): Document {
   const routes = routesOf(controllers)
   const paths: Document['paths'] = {}
@@ -65,10 +64,10 @@ export function describeApi(controllers: readonly Type[], publicUrl: string): Do
   })
 }
 
-const SENT: Record<WebhookEventType, { id: string; summary: string }> = {
-  'message.received': { id: 'messageReceived', summary: 'Mail has come in' },
+const EVENTS: Record<WebhookEventType, { id: string; summary: string }> = {
+  'message.received': { id: 'messageReceived', summary: 'A message was received' },
   'message.deleted': { id: 'messageDeleted', summary: 'A message was deleted' },
-  'inbox.expired': { id: 'inboxExpired', summary: 'An inbox has expired' },
+  'inbox.expired': { id: 'inboxExpired', summary: 'An inbox expired' },
   'inbox.deleted': { id: 'inboxDeleted', summary: 'An inbox was deleted' },
 }
 
@@ -76,14 +75,14 @@ const SENT_HEADERS = [
   sentHeader(
     'webhook-id',
     idPattern('dlv'),
-    'The delivery: the same for each of its attempts, and for replays.',
+    'The id of the delivery. It is the same for all attempts and for replays.',
   ),
-  sentHeader('webhook-timestamp', '^[0-9]+$', 'Unix seconds of the attempt.'),
+  sentHeader('webhook-timestamp', '^[0-9]+$', 'The time of the attempt in Unix seconds.'),
   sentHeader(
     'webhook-signature',
     '^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)?$',
-    '`v1,` and the base64 of HMAC-SHA256 over id, timestamp and body with full stops in between; during a rotation ' +
-      'two of them, with a space in between.',
+    '`v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined with full stops. During the grace period ' +
+      'of a rotation there are two signatures, separated by a space.',
   ),
 ]
 
@@ -91,31 +90,34 @@ function sentHeader(name: string, pattern: string, description: string): Paramet
   return { name, in: 'header', required: true, description, schema: { type: 'string', pattern } }
 }
 
-/** The request that an event sends to webhooks. */
+/** The request that delivers an event to a webhook. */
 function sentOperation(type: WebhookEventType): Operation {
-  const { id, summary } = SENT[type]
+  const { id, summary } = EVENTS[type]
   const schema: object = EVENT_BODIES[type]
   return {
     operationId: id,
     tags: ['Webhooks'],
     summary,
     description:
-      `What webhooks are sent of \`${type}\`, at least once and in no promised order, signed as Standard Webhooks ` +
-      'has it.',
+      `The request that delivers \`${type}\` to a webhook, at least once and in any order, signed as in Standard ` +
+      'Webhooks.',
     security: [],
     parameters: SENT_HEADERS,
     requestBody: { required: true, content: { 'application/json': { schema } } },
     responses: {
-      '2XX': { description: 'It was taken.', headers: {} },
-      '410': { description: 'It is taken no longer: the webhook is disabled.', headers: {} },
-      default: { description: 'It is tried again later.', headers: {} },
+      '2XX': { description: 'The delivery succeeded.', headers: {} },
+      '410': {
+        description: 'The endpoint accepts no more deliveries. The webhook is disabled.',
+        headers: {},
+      },
+      default: { description: 'The delivery is retried later.', headers: {} },
     },
   }
 }
 
 /**
- * Moves each schema that has an `$id` to the components, and puts a reference in its place. A `$ref` may hold such a
- * schema itself. Throws if two schemas have one name.
+ * Moves each schema with an `$id` to the components, and replaces it with a reference. A `$ref` may contain such a schema.
+ * Throws if two schemas have the same name.
  */
 function withNamedSchemas(document: Document): Document {
   const named = new Map<string, unknown>()
@@ -123,7 +125,7 @@ function withNamedSchemas(document: Document): Document {
     if (Array.isArray(value)) return value.map(replace)
     if (typeof value !== 'object' || value === null) return value
     const { $id: name, ...members } = value as Record<string, unknown>
-    // typebox keeps its own notes under keys with a tilde.
+    // typebox stores its own data in properties with a tilde.
     const entries = Object.entries(members).filter(([key]) => !key.startsWith('~'))
     const schema = Object.fromEntries(entries.map(([key, member]) => [key, replace(member)]))
     if (typeof schema.$ref === 'object') Object.assign(schema, schema.$ref)

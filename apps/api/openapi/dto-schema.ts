@@ -9,12 +9,12 @@ interface Property {
   name: string
   description: string
   isRequired: boolean
-  /** Null counts as left out. */
-  takesNull: boolean
+  /** Whether null is allowed, and means that the property is left out. */
+  allowsNull: boolean
   schema: SchemaJson
 }
 
-/** class-validator's rules as JSON Schema. A property with another rule has its schema in `DescribeProperty`. */
+/** The rules of class-validator as JSON Schema. A property with another rule must have a schema in `DescribeProperty`. */
 const RULES: Readonly<Record<string, (constraint: unknown) => object>> = {
   isString: () => ({ type: 'string' }),
   isBoolean: () => ({ type: 'boolean' }),
@@ -28,7 +28,7 @@ const RULES: Readonly<Record<string, (constraint: unknown) => object>> = {
   arrayMinSize: (minItems) => ({ minItems }),
   arrayMaxSize: (maxItems) => ({ maxItems }),
   arrayUnique: () => ({ uniqueItems: true }),
-  // JSON Schema has no other strings.
+  // All strings in JSON Schema are well-formed.
   isWellFormed: () => ({}),
 }
 
@@ -43,7 +43,7 @@ export function queryParameters(metatype: Type): Parameter[] {
   }))
 }
 
-/** A body, from the rules of its class; none if the class has no properties. Throws as `propertiesOf` does. */
+/** A body, from the rules of its class; nothing if the class has no properties. Throws as `propertiesOf` does. */
 export function requestBody(metatype: Type): Pick<Operation, 'requestBody'> {
   const properties = propertiesOf(metatype)
   if (properties.length === 0) return {}
@@ -58,7 +58,7 @@ export function requestBody(metatype: Type): Pick<Operation, 'requestBody'> {
     additionalProperties: false,
   })
   const required = properties.filter(({ isRequired }) => isRequired).map(({ name }) => name)
-  // Each variant is a whole object: generators ignore alternatives of `required` alone.
+  // Each variant is a complete object, since generators ignore alternatives that only have `required`.
   const excluding = new Set(Object.values(variants ?? {}).flatMap((variant) => variant.required))
   const anyOf = Object.entries(variants ?? {}).map(([$id, variant]) => {
     const own = properties.filter(({ name }) => variant.required.includes(name) || !excluding.has(name))
@@ -74,7 +74,7 @@ export function requestBody(metatype: Type): Pick<Operation, 'requestBody'> {
   return { requestBody: { required: isRequired, content: { 'application/json': { schema } } } }
 }
 
-/** Throws if a property has no description, or a rule that is not in `RULES` and no schema. */
+/** Throws if a property has no description, or no schema and a rule that is not in `RULES`. */
 function propertiesOf(metatype: Type): Property[] {
   const storage = getMetadataStorage()
   const rules = storage.getTargetValidationMetadatas(metatype, '', false, false)
@@ -85,7 +85,7 @@ function propertiesOf(metatype: Type): Property[] {
     const conditions: ((object: object, value: unknown) => boolean)[] = []
     const [schema, items]: [object, object] = [{}, {}]
     for (const { type, name: rule = '', constraints, each } of own) {
-      // class-validator leaves `constraints` out if a rule has none.
+      // class-validator omits `constraints` if a rule has none.
       const [constraint] = (constraints as [unknown] | undefined) ?? []
       const known = RULES[rule]
       if (type === 'conditionalValidation') conditions.push(constraint as (typeof conditions)[number])
@@ -99,7 +99,7 @@ function propertiesOf(metatype: Type): Property[] {
       name,
       description: about.description,
       isRequired: isChecked(undefined) && preset === undefined,
-      takesNull: !isChecked(null),
+      allowsNull: !isChecked(null),
       schema: {
         ...schema,
         ...(Object.keys(items).length === 0 ? {} : { items }),
@@ -110,17 +110,17 @@ function propertiesOf(metatype: Type): Property[] {
   })
 }
 
-/** The default is in the description: openapi-typescript makes a property with a `default` a required one. */
-function bodyProperty({ description, takesNull, schema }: Property): object {
+/** The default is in the description, since openapi-typescript requires a property with a `default`. */
+function bodyProperty({ description, allowsNull, schema }: Property): object {
   const { default: preset, ...own } = schema
   const text = preset === undefined ? description : `${description} Default: \`${JSON.stringify(preset)}\`.`
   if ('$id' in own) {
-    return { description: text, ...(takesNull ? { anyOf: [own, { type: 'null' }] } : { $ref: own }) }
+    return { description: text, ...(allowsNull ? { anyOf: [own, { type: 'null' }] } : { $ref: own }) }
   }
   return {
     description: text,
     ...own,
-    ...(takesNull && own.type !== undefined ? { type: [own.type, 'null'].flat() } : {}),
+    ...(allowsNull && own.type !== undefined ? { type: [own.type, 'null'].flat() } : {}),
   }
 }
 

@@ -19,12 +19,12 @@ export interface Document {
 
 export interface Operation {
   operationId: string
-  /** The operation that this one is another name for. */
+  /** The operation of which this one is an alias. */
   'x-alias-of'?: string
   tags: string[]
   summary: string
   description?: string
-  /** Any one of these is enough. */
+  /** One of these is enough. */
   security: { apiKey: string[] }[]
   parameters: Parameter[]
   requestBody?: { required: boolean; content: { 'application/json': { schema: SchemaJson } } }
@@ -79,7 +79,7 @@ export interface SchemaJson extends Partial<Reference> {
   maxProperties?: number
 }
 
-/** The name that a reference ends with. */
+/** The name at the end of a reference. */
 export function nameIn(reference: string): string {
   return reference.slice(reference.lastIndexOf('/') + 1)
 }

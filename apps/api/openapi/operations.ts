@@ -19,16 +19,16 @@ import { queryParameters, requestBody } from './dto-schema.js'
 import { headerRefs, type Method, type Operation, type Parameter, type SchemaJson } from './openapi-json.js'
 import { groupByStatus, type ProblemGroup } from './problem-responses.js'
 
-/** One way to call a handler. */
+/** A method and a path that call a handler. */
 interface Route {
   method: Method
-  /** As `routeTemplate` spells it. */
+  /** As in `routeTemplate`. */
   path: string
   operation: Operation
   problems: ProblemGroup[]
 }
 
-/** Every route of some controllers, from the metadata of Nest's decorators. Throws if one is not wholly described. */
+/** The routes of controllers, from the metadata of Nest's decorators. Throws if a description is missing. */
 export function routesOf(controllers: readonly Type[]): Route[] {
   const scanner = new MetadataScanner()
   return controllers.flatMap((controller) => {
@@ -45,7 +45,7 @@ export function routesOf(controllers: readonly Type[]): Route[] {
 
 type Handler = Parameters<typeof scopesOf>[1]
 
-/** A second name of everything under /v1/inboxes. */
+/** Another path for everything under /v1/inboxes. */
 const ALIAS = '/v1/emails'
 
 function routeOf(controller: Type, name: string, handler: Handler, registered: string): Route {
@@ -63,9 +63,9 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   const status = Reflect.getMetadata(HTTP_CODE_METADATA, handler) as number | undefined
   const query = argumentClass(controller, name, RouteParamtypes.QUERY)
   const body = argumentClass(controller, name, RouteParamtypes.BODY)
-  const { id, summary, description, answer, takes = [] } = about
+  const { id, summary, description, answer, requestHeaders: ownHeaders = [] } = about
   const isRepeatable = method === 'post' && scopes !== null
-  const requestHeaders = [...takes, ...(isRepeatable ? (['Idempotency-Key'] as const) : [])]
+  const requestHeaders = [...ownHeaders, ...(isRepeatable ? (['Idempotency-Key'] as const) : [])]
   const responseHeaders = [
     ...COMMON_HEADERS,
     ...(answer.headers ?? []),
@@ -77,7 +77,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
     ...(produces === null ? [] : PROBLEMS_OF.mediaType),
     ...(path.includes('{') ? PROBLEMS_OF.pathParameter : []),
     ...(scopes === null ? [] : PROBLEMS_OF.key),
-    ...(takes.includes('Mayfly-Inbox-Password') ? PROBLEMS_OF.password : []),
+    ...(ownHeaders.includes('Mayfly-Inbox-Password') ? PROBLEMS_OF.password : []),
     ...(isRepeatable ? PROBLEMS_OF.idempotencyKey : []),
     ...(method === 'get' ? [] : PROBLEMS_OF.body),
     ...(about.problems ?? []),
@@ -112,13 +112,13 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
 /** The class of a handler's query or body; null if it takes none. */
 function argumentClass(controller: Type, name: string, kind: RouteParamtypes): Type | null {
   const classes = Reflect.getMetadata(PARAMTYPES_METADATA, controller.prototype as object, name) as Type[]
-  const taken = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as
+  const declared = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as
     Record<string, { index: number }> | undefined
-  const [, argument] = Object.entries(taken ?? {}).find(([key]) => key.startsWith(`${kind}:`)) ?? []
+  const [, argument] = Object.entries(declared ?? {}).find(([key]) => key.startsWith(`${kind}:`)) ?? []
   return argument === undefined ? null : (classes[argument.index] ?? null)
 }
 
-/** The parameters of a path, by the names that they are registered under. */
+/** The parameters of paths, by their registered names. */
 const PATH_PARAMETERS: Readonly<Record<string, { description: string; schema: SchemaJson }>> = {
   inboxId: idLike('inb_01jd6b8w0mf2ja3yz5c7e9g1hk', 'The id of an inbox.'),
   messageId: idLike('msg_01jd6b90cxf2jb8yqv4t6m2n0p', 'The id of a message in that inbox.'),

@@ -9,7 +9,7 @@ const cellsOf = (table: string) =>
     .map((line) => line.split('|').map((cell) => cell.trim()))
 
 describe('docs/api.md', () => {
-  it('has every problem, and no other (npm run docs brings it up to date)', async () => {
+  it('has all problems, and no others (npm run docs updates it)', async () => {
     const guide = await readFile('docs/api.md', 'utf8')
     expect(cellsOf(guide)).toEqual(cellsOf(renderProblems()))
     expect(cellsOf(guide)).toHaveLength(PROBLEM_CODES.length)

@@ -6,11 +6,11 @@ import { headerRefs, type ResponseJson } from './openapi-json.js'
 
 const Fault = Type.Object(
   {
-    detail: Type.String({ description: 'What is not right there.' }),
+    detail: Type.String({ description: 'What is wrong there.' }),
     pointer: Type.Optional(
       Type.String({ description: 'The location in the body (RFC 6901); empty for the whole body.' }),
     ),
-    parameter: Type.Optional(Type.String({ description: 'The parameter, of query or path.' })),
+    parameter: Type.Optional(Type.String({ description: 'The parameter of the query or the path.' })),
     header: Type.Optional(Type.String({ description: 'The header.' })),
   },
   {
@@ -21,43 +21,53 @@ const Fault = Type.Object(
 
 const NearMiss = Type.Object(
   {
-    id: IdOf('msg', 'The message.'),
+    id: IdOf('msg', 'The id of the message.'),
     subject: OrNull(Type.String(), 'Its subject.'),
     received_at: Time('When it was accepted.'),
-    mismatches: Type.Array(Type.String(), { description: 'Each filter that it is not as, in words.' }),
+    mismatches: Type.Array(Type.String(), {
+      description: 'A sentence for each filter that it does not match.',
+    }),
   },
-  { $id: 'NearMiss', description: 'A message that a wait looked at, and why it did not match.' },
+  { $id: 'NearMiss', description: 'A message that a wait examined, and why it did not match.' },
 )
 
 const Problem = Type.Object(
   {
-    type: Type.String({ format: 'uri', description: 'Leads to a page about the problem.' }),
-    title: Type.String({ description: 'The same for every problem of the code.' }),
-    status: Type.Integer({ description: 'That of the answer.' }),
-    detail: Type.String({ description: 'What was not right this time.' }),
-    code: Type.Unsafe<ProblemCode>({ type: 'string', enum: PROBLEM_CODES, description: 'For programs.' }),
+    type: Type.String({ format: 'uri', description: 'The URL of a page about the problem.' }),
+    title: Type.String({ description: 'The same for every problem with this `code`.' }),
+    status: Type.Integer({ description: 'The status of the answer.' }),
+    detail: Type.String({ description: 'What is wrong with this request.' }),
+    code: Type.Unsafe<ProblemCode>({
+      type: 'string',
+      enum: PROBLEM_CODES,
+      description: 'The kind of the problem, for programs.',
+    }),
     fix: Type.String({ description: 'What to do.' }),
-    request_id: Type.String({ description: 'That of the header `X-Request-Id`.' }),
-    errors: Type.Optional(Type.Array(Fault, { description: 'With `invalid-request`: each fault.' })),
-    ended_at: Type.Optional(Time('Of an inbox that has ended: when.')),
-    ended_by: Type.Optional(
-      OrNull(IdOf('key', ''), 'Of an inbox that has ended: the key which ended it, null where time did.'),
+    request_id: Type.String({ description: 'The value of the header `X-Request-Id`.' }),
+    errors: Type.Optional(
+      Type.Array(Fault, { description: 'With `invalid-request`: all errors in the request.' }),
     ),
-    deleted_at: Type.Optional(Time('Of a message that has been deleted: when.')),
-    examined: Type.Optional(Count('Of a wait: how many messages were looked at in vain.')),
-    nearest: Type.Optional(Type.Array(NearMiss, { description: 'Of a wait: those nearest to a match.' })),
+    ended_at: Type.Optional(Time('When the inbox ended.')),
+    ended_by: Type.Optional(OrNull(IdOf('key', ''), 'The key that deleted the inbox; null if it expired.')),
+    deleted_at: Type.Optional(Time('When the message was deleted.')),
+    examined: Type.Optional(Count('With `no-matching-message`: the number of messages that were examined.')),
+    nearest: Type.Optional(
+      Type.Array(NearMiss, { description: 'With `no-matching-message`: the messages nearest to a match.' }),
+    ),
     cursor: Type.Optional(
-      Type.String({ description: 'Of a wait: the position after the last message that was examined.' }),
+      Type.String({
+        description: 'With `no-matching-message`: the position after the last message that was examined.',
+      }),
     ),
   },
-  { $id: 'Problem', description: 'Every error (RFC 9457).' },
+  { $id: 'Problem', description: 'An error (RFC 9457).' },
 )
 
-/** Problems of one status, which share a response in the document. */
+/** Problems with the same status, which share a response in the document. */
 export interface ProblemGroup {
   status: string
   codes: readonly ProblemCode[]
-  /** Of the response. */
+  /** The name of the response. */
   name: string
 }
 
@@ -88,7 +98,7 @@ export function problemResponse({ status, codes }: ProblemGroup, publicUrl: stri
   }
 }
 
-/** A header that not all of the problems have is not required. */
+/** The headers of problems. A header is required if all of the problems have it. */
 function ownHeaders(codes: readonly ProblemCode[]): ResponseJson['headers'] {
   const lists = codes.map((code): readonly ResponseHeader[] => (PROBLEMS[code] as ProblemForm).headers ?? [])
   const isAlways = (name: ResponseHeader) => lists.every((list) => list.includes(name))
@@ -113,7 +123,7 @@ function example(code: ProblemCode, publicUrl: string): object {
   }
 }
 
-/** What the examples of some problems have of their own. */
+/** Additional members in the examples of some problems. */
 const EXAMPLES: Partial<Record<ProblemCode, object>> = {
   'invalid-request': {
     detail: 'limit must be at most 100',
@@ -141,7 +151,7 @@ const EXAMPLES: Partial<Record<ProblemCode, object>> = {
   },
 }
 
-/** The part of docs/api.md that follows from the code: every problem, by its status. */
+/** The table of problems in docs/api.md, sorted by status. */
 export function renderProblems(): string {
   const rows = PROBLEM_CODES.map(
     (code) => `| ${PROBLEMS[code].status} | \`${code}\` | ${PROBLEMS[code].title} |`,

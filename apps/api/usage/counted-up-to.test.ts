@@ -9,7 +9,7 @@ import type { UsageStore } from '#libs/ports/usage/usage-store.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { CountedUpTo } from './counted-up-to.js'
 
-describe('the moment up to which usage is counted', () => {
+describe('the time up to which usage is counted', () => {
   let folder: string
   let log: LmdbEventLog
   let store: UsageStore
@@ -56,7 +56,7 @@ describe('the moment up to which usage is counted', () => {
     await log.append('usage-events', usageEventCodec.encode(recorded))
   }
 
-  /** As analytics does, up to the present end of the log. */
+  /** Counts everything on the log, as analytics does. */
   async function countAll(): Promise<void> {
     const { logId, partitions } = await log.topology('usage-events')
     const ranges = partitions.filter(({ first, end }) => end > first)
@@ -68,11 +68,11 @@ describe('the moment up to which usage is counted', () => {
     await countedUpTo.sample()
   }
 
-  it('is not known before the log has been looked at', async () => {
+  it('is null before the log has been sampled', async () => {
     expect(await countedUpTo.find()).toBeNull()
   })
 
-  it('is a second ago if nothing is left to count', async () => {
+  it('is a second ago if everything is counted', async () => {
     await sampleAt(after(5_000))
     expect(await countedUpTo.find()).toEqual(after(4_000))
     await append()
@@ -81,7 +81,7 @@ describe('the moment up to which usage is counted', () => {
     expect(await countedUpTo.find()).toEqual(after(5_000))
   })
 
-  it('stays where it is while something on the log is not counted', async () => {
+  it('does not advance while an event on the log is not counted', async () => {
     await sampleAt(after(5_000))
     await append()
     await sampleAt(after(6_000))
@@ -92,7 +92,7 @@ describe('the moment up to which usage is counted', () => {
     expect(await countedUpTo.find()).toEqual(after(6_000))
   })
 
-  it('is not known while counting is more than a minute behind', async () => {
+  it('is null while counting is more than a minute behind', async () => {
     await sampleAt(after(0))
     await append()
     for (let second = 1; second <= 60; second += 1) await sampleAt(after(second * 1_000))

@@ -1,32 +1,32 @@
-import type { PartitionRange, LogLayout } from '#libs/ports/event-log/event-log.js'
-import { Repetition } from '#libs/runtime/timing/repetition.js'
+import type { LogLayout, PartitionRange } from '#libs/ports/event-log/event-log.js'
 import type { UsageSink } from '#libs/ports/usage/usage-store.js'
+import { Repetition } from '#libs/runtime/timing/repetition.js'
 
 export interface CountedUpToOptions {
   log: LogLayout
   sink: Pick<UsageSink, 'writtenTo'>
   now: () => Date
-  /** Called with each error that kept the ends of the log from being read. */
+  /** Called with each error because of which the ends of the log can't be read. */
   onError: (error: unknown) => void
 }
 
-/** The ends of the log at a moment. */
+/** The ends of the log at a time. */
 interface Sample {
   at: Date
   ranges: readonly PartitionRange[]
 }
 
-/** Topics that a report is computed from. */
+/** The topics from which reports are computed. */
 const TOPICS = ['usage-events', 'inbox-events'] as const
 const SAMPLE_EVERY_MS = 1_000
-/** If counting is further behind, the answer is null. */
+/** If counting is further behind than the oldest sample, the result is null. */
 const MAX_SAMPLES = 60
-/** Processes gather usage events for half a second before they append them. */
+/** Processes buffer usage events for half a second before they append them. */
 const APPENDED_WITHIN_MS = 1_000
 
 /**
- * Finds the time up to which usage is completely counted. It notes once a second where the log ends. Once the store is
- * written up to those ends, everything that was on the log at that moment is counted.
+ * Finds the time up to which usage is completely counted. It samples the ends of the log once a second. When the store has
+ * everything up to those ends, all usage until the time of the sample is counted.
  */
 export class CountedUpTo {
   private samples: Sample[] = []
@@ -45,7 +45,7 @@ export class CountedUpTo {
     return this.sampling.stop()
   }
 
-  /** Notes where the log ends. Rejects with LogUnavailableError. */
+  /** Samples the ends of the log. Rejects with LogUnavailableError. */
   async sample(): Promise<void> {
     const { log, now } = this.options
     const at = now()
@@ -55,9 +55,9 @@ export class CountedUpTo {
   }
 
   /**
-   * Figures that are read after it resolves include everything that happened before the returned moment, except for
-   * usage events that a process could not append at once. Null if that is not known: counting is more than a minute
-   * behind, or this process has just started. Rejects with UsageUnavailableError.
+   * Figures that are read after it resolves include everything that happened before the returned time, except for usage
+   * events that a process could not append immediately. Null if counting is more than a minute behind, or this process has
+   * just started. Rejects with UsageUnavailableError.
    */
   async find(): Promise<Date | null> {
     const { log, sink } = this.options

@@ -13,9 +13,9 @@ import { DescribeProperty } from '../openapi/describe.js'
 
 const GROUPING = /^(none|key|environment|label\.[^:]{1,64})$/u
 
-/** A span of time. */
+/** A time span. */
 export class UsageSpan {
-  @DescribeProperty('From then on (RFC 3339).', TIME_SCHEMA)
+  @DescribeProperty('The start of the span (RFC 3339).', TIME_SCHEMA)
   @IfGiven()
   @IsTime()
   from?: string
@@ -28,17 +28,20 @@ export class UsageSpan {
 
 /** The query of GET /v1/usage. */
 export class ReadUsage extends UsageSpan {
-  @DescribeProperty('How long the intervals are, in UTC.')
+  @DescribeProperty('The length of the intervals, which are in UTC.')
   @IsIn(USAGE_INTERVALS, { message: `interval must be one of ${USAGE_INTERVALS.join(', ')}` })
   interval: UsageInterval = 'hour'
 
-  @DescribeProperty('What parts the rows of an interval: `key`, `environment`, `label.<name>`, or `none`.', {
-    examples: ['label.run'],
-  })
+  @DescribeProperty(
+    'What to group the rows of an interval by: `key`, `environment`, `label.<name>`, or `none`.',
+    {
+      examples: ['label.run'],
+    },
+  )
   @Matches(GROUPING, { message: 'group_by must be none, key, environment or label.<name>' })
   group_by: string = 'none'
 
-  @DescribeProperty('Count only what has the label `<name>:<value>`. Repeat to require several labels.', {
+  @DescribeProperty('Only usage with the label `<name>:<value>`. Repeat to require several labels.', {
     examples: [['run:42']],
   })
   @IsOptional()
@@ -48,7 +51,7 @@ export class ReadUsage extends UsageSpan {
 
 /** The query of GET /v1/usage/report. */
 export class ReadReport extends UsageSpan {
-  @DescribeProperty('Report only what has the label `<name>:<value>`. Repeat to require several labels.', {
+  @DescribeProperty('Only usage with the label `<name>:<value>`. Repeat to require several labels.', {
     examples: [['run:42']],
   })
   @ArrayMinSize(1, { message: 'label must be given' })

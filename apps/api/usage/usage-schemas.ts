@@ -5,7 +5,7 @@ import { Count, OrNull, Time } from '../openapi/describe.js'
 export const totals = {
   requests: Count('Requests that were answered.'),
   refusals: Count('Requests that were answered 429, and mails that were refused.'),
-  inboxes: Count('Inboxes that were made.'),
+  inboxes: Count('Inboxes that were created.'),
   mails: Count("Mails received; each recipient's copy counts."),
   bytes: Count('Bytes of those mails.'),
 }
@@ -22,7 +22,7 @@ const QuantilesAndMax = Type.Object(
 )
 
 const timed = (what: string) => OrNull(Quantiles, `${what} Null if there was nothing to measure.`)
-const visible_ms = timed('From a mail being accepted to its being readable over the API.')
+const visible_ms = timed('From the acceptance of a mail until it can be read over the API.')
 
 const figures = {
   requests: 210,
@@ -35,16 +35,16 @@ const figures = {
 
 export const UsageRow = Type.Object(
   {
-    from: Time('When it begins; of an interval that the query does not take in whole, where the query does.'),
-    to: Time('When it ends, likewise.'),
-    group: OrNull(Type.String(), 'A key, an environment, or the value of a label; null without one.'),
+    from: Time('The start of the interval, or of the span of the query if that is later.'),
+    to: Time('The end of the interval, or of the span of the query if that is earlier.'),
+    group: OrNull(Type.String(), 'The key, environment or label value of the row; null without one.'),
     ...totals,
-    request_ms: timed('From a request to its answer, waits and streams aside.'),
+    request_ms: timed('From a request to its answer, without waits and streams.'),
     visible_ms,
   },
   {
     $id: 'UsageRow',
-    description: 'What happened in an interval.',
+    description: 'The usage in an interval.',
     examples: [
       {
         from: '2026-11-21T08:00:00.000Z',
@@ -64,15 +64,15 @@ const TimelineBucket = Type.Object(
     mails: Count("Mails received; each recipient's copy counts."),
     bytes: Count('Bytes of those mails.'),
   },
-  { $id: 'UsageTimelineBucket', description: 'A part of a run.' },
+  { $id: 'UsageTimelineBucket', description: 'The mails of a part of a load run.' },
 )
 
 export const UsageReportSchema = Type.Object(
   {
     counted_up_to: OrNull(
       Time(''),
-      'Everything that happened before this moment is in the report, except for requests, refusals, reads and latencies ' +
-        'that a process could not append to the log at once. Null if counting is more than a minute behind, or the server has just ' +
+      'Everything that happened before this time is in the report, except for requests, refusals, reads and latencies ' +
+        'that a process could not append to the log immediately. Null if counting is more than a minute behind, or the server has just ' +
         'started.',
     ),
     ...totals,
@@ -81,15 +81,15 @@ export const UsageReportSchema = Type.Object(
     inboxes_without_mail: Count('Inboxes that were created and got no mail.'),
     accept_ms: OrNull(
       QuantilesAndMax,
-      "From the last byte of a mail to its being durable, just before the sender's 250. Null if no mail was accepted.",
+      'From the last byte of a mail until it is durable, just before the sender gets 250. Null if no mail was accepted.',
     ),
     visible_ms,
-    first_read_ms: timed('From a mail being accepted to the first answer that had it in it.'),
-    first_mail_at: OrNull(Time(''), 'When the first mail came.'),
-    last_mail_at: OrNull(Time(''), 'When the last one came.'),
+    first_read_ms: timed('From the acceptance of a mail to the first answer that contains it.'),
+    first_mail_at: OrNull(Time(''), 'When the first mail arrived.'),
+    last_mail_at: OrNull(Time(''), 'When the last mail arrived.'),
     mails_per_second: OrNull(
       Type.Number({ minimum: 0 }),
-      'Average rate from the first mail to the last. Null for fewer than two mails, or if all came at the same moment.',
+      'Average rate from the first mail to the last. Null for fewer than two mails, or if all arrived at the same time.',
     ),
     timeline: Type.Array(TimelineBucket, {
       maxItems: MAX_BUCKETS,
@@ -100,7 +100,7 @@ export const UsageReportSchema = Type.Object(
   },
   {
     $id: 'UsageReport',
-    description: 'How a load run went.',
+    description: 'A summary of a load run.',
     examples: [
       {
         counted_up_to: '2026-11-21T08:05:12.400Z',
@@ -166,7 +166,7 @@ export function reportJson(report: UsageReport, countedUpTo: Date | null): Stati
   }
 }
 
-/** The intervals between mails, not the mails, divide the time from the first to the last. */
+/** n mails have n - 1 intervals between the first and the last. */
 function mailsPerSecond({ mails, firstMailAt, lastMailAt }: UsageReport): number | null {
   const seconds = ((lastMailAt?.getTime() ?? 0) - (firstMailAt?.getTime() ?? 0)) / 1_000
   return seconds > 0 ? Math.round(((mails - 1) / seconds) * 1_000) / 1_000 : null

@@ -20,7 +20,7 @@ const MEDIA_TYPE: Readonly<Record<ExportFormat, string>> = {
   csv: 'text/csv; charset=utf-8',
 }
 
-/** What keys were used for. */
+/** The usage of keys and accounts. */
 @Controller('v1/usage')
 @Tag('Usage')
 export class UsageController {
@@ -36,11 +36,10 @@ export class UsageController {
     id: 'readUsage',
     summary: 'Read usage by time',
     description:
-      'Usage of the calling key, or with the scope `admin` of the whole account; of the last 24 hours by the hour by ' +
-      'default. The figures are about two seconds, at most five, behind what happens. Intervals in which nothing ' +
-      `happened have no row, and an answer of more than ${MAX_ROWS} rows is refused: a long span by the second is ` +
-      'answered if little happened in it.',
-    answer: { description: 'By time, then by group.', schema: Type.Array(UsageRow) },
+      'The usage of the calling key, or with the scope `admin` of the whole account. Default: the last 24 hours, by the ' +
+      'hour. The figures are about two seconds behind, at most five. Intervals without usage have no row. A request is ' +
+      `refused if its answer would have more than ${MAX_ROWS} rows.`,
+    answer: { description: 'The rows, by time and then by group.', schema: Type.Array(UsageRow) },
     problems: ['busy'],
   })
   read(@Caller() principal: Principal, @Query() query: ReadUsage, @Req() request: FastifyRequest) {
@@ -51,11 +50,11 @@ export class UsageController {
   @RequireScope(...SCOPES)
   @Describe({
     id: 'reportUsage',
-    summary: 'Read how a load run went',
+    summary: 'Read a summary of a load run',
     description:
-      'Sums up everything that has a label, which inboxes get when they are created: `label=run:42`. Usage of the calling ' +
-      'key, or with the scope `admin` of the whole account; of the last 90 days by default. To get the final figures of a ' +
-      'run, repeat the request until `counted_up_to` is later than the end of the run.',
+      'Everything with a label, which inboxes get when they are created: `label=run:42`. The usage of the calling key, or ' +
+      'with the scope `admin` of the whole account. Default: the last 90 days. To get the final figures of a run, repeat ' +
+      'the request until `counted_up_to` is later than the end of the run.',
     answer: { description: 'The report.', schema: UsageReportSchema },
     problems: ['busy'],
   })
@@ -68,11 +67,11 @@ export class UsageController {
   @ProducesAnything()
   @Describe({
     id: 'exportUsage',
-    summary: "Take the account's usage as a file",
+    summary: "Export the account's usage as a file",
     description:
-      'Parquet, one JSON object per line, or CSV with a header; of the last 24 hours by default. Figures are in the file if ' +
-      'their minute, hour or day starts in that span. Events and figures by route or webhook are kept for 90 days, usage ' +
-      'by the minute for 400, usage by the hour and the day for ever.',
+      'Parquet, one JSON object per line, or CSV with a header. Default: the last 24 hours. Figures are in the file if their ' +
+      'minute, hour or day starts in the span. Events and figures by route or webhook are kept for 90 days, usage by the ' +
+      'minute for 400 days, usage by the hour and by the day without limit.',
     answer: { description: 'The file.', schema: Bytes, headers: ['Content-Disposition'] },
     problems: ['too-many-streams'],
   })
@@ -81,13 +80,13 @@ export class UsageController {
     @Query() query: ExportUsage,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const over = new AbortController()
-    reply.raw.once('close', () => over.abort())
-    // If the client has left already, 'close' is not emitted again.
-    if (reply.raw.closed || reply.raw.destroyed) over.abort()
-    const file = await this.usage.export(principal, query, over.signal)
+    const ended = new AbortController()
+    reply.raw.once('close', () => ended.abort())
+    // If the client has already left, 'close' is not emitted again.
+    if (reply.raw.closed || reply.raw.destroyed) ended.abort()
+    const file = await this.usage.export(principal, query, ended.signal)
     const { table, format } = query
-    // Node closes the connection, as nothing listens for the timeout.
+    // Node closes the connection at the timeout, since nothing listens for it.
     reply.raw.setTimeout(this.instance.settings.streamStallMs)
     void reply
       .headers(attachmentHeaders(`mayfly-${table}.${format}`, 'application/octet-stream'))

@@ -36,7 +36,7 @@ describe('usage by time', () => {
     await rm(folder, { recursive: true })
   })
 
-  it('has up to 10,000 rows, counted in the answer and not in the span', async () => {
+  it('has at most 10,000 rows: intervals without usage do not count', async () => {
     const bySecond = Object.assign(new ReadUsage(), { interval: 'second' })
     const seconds = (first: number, count: number) =>
       write(

@@ -21,11 +21,11 @@ import { reportJson, usageRowJson, type UsageReportSchema, type UsageRow } from 
 
 /** What the usage handlers read. */
 export abstract class UsagePorts {
-  /** Null if none are kept. */
+  /** Null if usage is not stored. */
   abstract readonly queries: UsageQueries | null
   /** As `CountedUpTo.find`. */
   abstract readonly countedUpTo: () => Promise<Date | null>
-  /** Called with the error if an answer leaves usage out because it could not be read. */
+  /** Called with the error if an answer has no usage because it could not be read. */
   abstract readonly onUnavailable: (error: unknown) => void
 }
 
@@ -35,18 +35,18 @@ interface Span {
 }
 
 const DAY_MS = INTERVAL_MS.day
-/** Single events are kept as long. */
+/** Single events are kept this long. */
 const REPORT_DAYS = 90
 export const MAX_ROWS = 10_000
-/** Each takes disk space, and a client may read it slowly. */
+/** Each export takes disk space, and a client may read it slowly. */
 const MAX_EXPORTS = 4
 const MAX_EXPORTS_OF_ACCOUNT = 2
-/** An answer about a key does not wait longer for its usage. */
+/** The maximum time that an answer about a key waits for its usage. */
 const TOTALS_WITHIN_MS = 3_000
 
 @Injectable()
 export class Usage {
-  /** The accounts whose exports are under way, once for each. */
+  /** The account of each open export. */
   private readonly exporting: AccountId[] = []
 
   constructor(
@@ -54,37 +54,40 @@ export class Usage {
     private readonly instance: Instance,
   ) {}
 
-  /** By time, then by group. Throws invalid-request if there are more than MAX_ROWS rows. */
-  async figures(principal: Principal, asked: ReadUsage): Promise<Static<typeof UsageRow>[]> {
-    const span = this.spanOf(asked, DAY_MS)
-    const { interval } = asked
+  /** The rows, by time and then by group. Throws invalid-request if there are more than MAX_ROWS rows. */
+  async figures(principal: Principal, query: ReadUsage): Promise<Static<typeof UsageRow>[]> {
+    const span = this.spanOf(query, DAY_MS)
+    const { interval } = query
     const rows = await this.queries.figures({
       ...span,
       owner: ownerOf(principal),
       interval,
-      grouping: groupingOf(asked.group_by),
-      labels: readLabels(asked.label),
+      grouping: groupingOf(query.group_by),
+      labels: readLabels(query.label),
       limit: MAX_ROWS,
     })
     if (rows === null) {
       throw invalid({
-        detail: `There are more than ${MAX_ROWS} rows: ask for longer intervals or a shorter span.`,
+        detail: `There are more than ${MAX_ROWS} rows: request longer intervals or a shorter span.`,
         parameter: 'interval',
       })
     }
     return rows.map((row) => usageRowJson(row, within(span, row.at, INTERVAL_MS[interval])))
   }
 
-  async report(principal: Principal, asked: ReadReport): Promise<Static<typeof UsageReportSchema>> {
-    const span = this.spanOf(asked, REPORT_DAYS * DAY_MS)
+  async report(
+    principal: Principal,
+    { label, ...span }: ReadReport,
+  ): Promise<Static<typeof UsageReportSchema>> {
+    const { from, to } = this.spanOf(span, REPORT_DAYS * DAY_MS)
     const { queries } = this
-    // Read first, so that the report contains everything counted by then.
+    // Read before the report, which then has everything that was counted by that time.
     const countedUpTo = await this.ports.countedUpTo()
-    const query = { ...span, owner: ownerOf(principal), labels: readLabels(asked.label) }
+    const query = { from, to, owner: ownerOf(principal), labels: readLabels(label) }
     return reportJson(await queries.report(query), countedUpTo)
   }
 
-  /** Null if they can't be read now: answers about keys leave them out. */
+  /** The total usage of each key. Null if it can't be read now. */
   async totals(
     accountId: AccountId,
     keyIds: readonly KeyId[],
@@ -102,21 +105,20 @@ export class Usage {
   }
 
   /**
-   * The usage of the whole account. The signal must abort once the client reads no more, in any case. Rejects if it has
-   * aborted already. Throws too-many-streams.
+   * The usage of the whole account. The signal must always abort when the client stops reading. Rejects if it has already
+   * aborted. Throws too-many-streams.
    */
   async export(
     { accountId }: Principal,
-    asked: ExportUsage,
+    { format, table, ...times }: ExportUsage,
     signal: AbortSignal,
   ): Promise<AsyncIterable<Uint8Array>> {
-    const { format, table } = asked
-    const span = this.spanOf(asked, DAY_MS)
+    const span = this.spanOf(times, DAY_MS)
     signal.throwIfAborted()
-    const own = this.exporting.filter((each) => each === accountId).length
+    const own = this.exporting.filter((exporter) => exporter === accountId).length
     if (this.exporting.length >= MAX_EXPORTS || own >= MAX_EXPORTS_OF_ACCOUNT) {
-      const most = `${MAX_EXPORTS} exports at once, ${MAX_EXPORTS_OF_ACCOUNT} of them to one account`
-      throw unavailable('too-many-streams', `This instance allows at most ${most}.`)
+      const limit = `${MAX_EXPORTS} exports at once, ${MAX_EXPORTS_OF_ACCOUNT} of them for one account`
+      throw unavailable('too-many-streams', `This instance allows at most ${limit}.`)
     }
     this.exporting.push(accountId)
     const end = () => this.exporting.splice(this.exporting.indexOf(accountId), 1)
@@ -130,18 +132,18 @@ export class Usage {
     throw unavailable('read-model-unavailable', `Usage is not counted here: ${WHY_NOT_COUNTED}.`)
   }
 
-  private spanOf({ from, to }: UsageSpan, usualMs: number): Span {
+  private spanOf({ from, to }: UsageSpan, defaultMs: number): Span {
     const end = to === undefined ? this.instance.now() : readTime(to)
-    const begin = from === undefined ? new Date(end.getTime() - usualMs) : readTime(from)
+    const begin = from === undefined ? new Date(end.getTime() - defaultMs) : readTime(from)
     if (begin < end) return { from: begin, to: end }
     throw invalid({
-      detail: 'from must be before to, which is now by default',
+      detail: 'from must be before to (default: now)',
       parameter: from === undefined ? 'to' : 'from',
     })
   }
 }
 
-/** A key sees its own usage; one of scope `admin` that of its account. */
+/** A key sees its own usage, a key with the scope `admin` the usage of its account. */
 function ownerOf({ accountId, keyId, scopes }: Principal): UsageOwner {
   return { accountId, keyId: scopes.includes('admin') ? null : keyId }
 }

@@ -1,7 +1,7 @@
 import { Controller, Get, HttpCode, Param, Post, Query, Res } from '@nestjs/common'
+import { IsIn, IsOptional } from 'class-validator'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import { IsIn, IsOptional } from 'class-validator'
 import { type Delivery, DELIVERY_STATES } from '#libs/domain/webhook/delivery.js'
 import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { withLocation } from '../http/headers.js'
@@ -9,7 +9,7 @@ import { Mint, type Minting } from '../idempotency/idempotency.js'
 import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
 import { Describe, DescribeProperty, Tag } from '../openapi/describe.js'
 import { Deliveries, DeliverySchema } from './deliveries.service.js'
-import { CHANGING, LOOKING, Webhooks } from './webhooks.service.js'
+import { WRITE_SCOPES, READ_SCOPES, Webhooks } from './webhooks.service.js'
 
 /** The query of GET /v1/webhooks/{id}/deliveries. */
 class ListDeliveries {
@@ -22,13 +22,13 @@ class ListDeliveries {
   @IsCursor()
   cursor?: string
 
-  @DescribeProperty('Only those in this state.')
+  @DescribeProperty('Only deliveries in this state.')
   @IsOptional()
   @IsIn(DELIVERY_STATES, { message: `state must be one of ${DELIVERY_STATES.join(', ')}` })
   state?: Delivery['state']
 }
 
-/** A webhook's deliveries, and the sample that tests it. */
+/** The deliveries of a webhook, and the sample that tests it. */
 @Controller('v1/webhooks/:webhookId')
 @Tag('Webhooks')
 export class DeliveriesController {
@@ -45,7 +45,7 @@ export class DeliveriesController {
     summary: 'Send a sample to a webhook',
     description:
       'A sample mail, sent once, even if the webhook is disabled. Read its delivery by id for the result.',
-    takes: ['Mayfly-Inbox-Password'],
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: {
       description: 'The delivery, in progress.',
       schema: DeliverySchema,
@@ -58,7 +58,7 @@ export class DeliveriesController {
     @Param('webhookId') webhookId: string,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const webhook = await this.webhooks.find(principal, webhookId, CHANGING)
+    const webhook = await this.webhooks.find(principal, webhookId, WRITE_SCOPES)
     const sample = await this.deliveries.sendSample(webhook, principal, minting)
     const json = await this.deliveries.json(sample)
     return withLocation(reply, `/v1/webhooks/${webhook.id}/deliveries`, json)
@@ -69,9 +69,9 @@ export class DeliveriesController {
   @Describe({
     id: 'listDeliveries',
     summary: "List a webhook's deliveries",
-    description: 'Newest first, unless said otherwise, with each attempt. They are kept for 30 days.',
-    takes: ['Mayfly-Inbox-Password'],
-    answer: { description: 'A page of them.', schema: Type.Array(DeliverySchema), headers: ['Link'] },
+    description: 'Newest first by default, with all attempts. Deliveries are kept for 30 days.',
+    requestHeaders: ['Mayfly-Inbox-Password'],
+    answer: { description: 'A page of deliveries.', schema: Type.Array(DeliverySchema), headers: ['Link'] },
   })
   async list(
     @Caller() principal: Principal,
@@ -80,7 +80,7 @@ export class DeliveriesController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     const { state = null } = query
-    const { id: webhookId } = await this.webhooks.find(principal, id, LOOKING)
+    const { id: webhookId } = await this.webhooks.find(principal, id, READ_SCOPES)
     const page = await offsetPageOf(webhookId, query, reply, (range) =>
       this.deliveries.list({ webhookId, state, ...range }),
     )
@@ -92,8 +92,8 @@ export class DeliveriesController {
   @Describe({
     id: 'getDelivery',
     summary: 'Read a delivery',
-    description: 'With each attempt.',
-    takes: ['Mayfly-Inbox-Password'],
+    description: 'With all attempts.',
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The delivery.', schema: DeliverySchema },
   })
   async get(
@@ -101,7 +101,7 @@ export class DeliveriesController {
     @Param('webhookId') webhookId: string,
     @Param('deliveryId') deliveryId: string,
   ) {
-    const webhook = await this.webhooks.find(principal, webhookId, LOOKING)
+    const webhook = await this.webhooks.find(principal, webhookId, READ_SCOPES)
     const delivery = await this.deliveries.find(webhook, deliveryId)
     return this.deliveries.json(delivery)
   }

@@ -18,12 +18,12 @@ import { WebhookPorts } from './webhooks.service.js'
 
 const Attempt = Type.Object(
   {
-    time: Time('When it began.'),
+    time: Time('When it started.'),
     status: OrNull(
       Type.Integer({ minimum: 100, maximum: 999 }),
       'The status that the endpoint answered; null if it did not answer.',
     ),
-    latency_ms: Count('From its beginning to the answer, or the failure.'),
+    latency_ms: Count('From its start to the answer or the failure.'),
     answer: OrNull(
       Type.String(),
       'The beginning of the answer, at most 1 kB, read as UTF-8; null if there was none, for a sample or a redirect, and after the inbox has ended.',
@@ -35,11 +35,14 @@ const Attempt = Type.Object(
 
 export const DeliverySchema = Type.Object(
   {
-    id: IdOf('dlv', 'Stays with it.'),
-    webhook_id: IdOf('whk', 'To which webhook.'),
+    id: IdOf('dlv', 'The id of the delivery.'),
+    webhook_id: IdOf('whk', 'The webhook.'),
     event: OneOf([...WEBHOOK_EVENT_TYPES, 'sample'], 'The event that is delivered.'),
-    inbox_id: OrNull(IdOf('inb', ''), 'Of which inbox; null of a sample.'),
-    message_id: OrNull(IdOf('msg', ''), 'Of which message; null if the event is about none.'),
+    inbox_id: OrNull(IdOf('inb', ''), 'The inbox of the event; null for a sample.'),
+    message_id: OrNull(
+      IdOf('msg', ''),
+      'The message of the event; null if the event is not about a message.',
+    ),
     replay_id: OrNull(IdOf('rpl', ''), 'The replay that it belongs to; null if it is not part of one.'),
     state: OneOf(
       DELIVERY_STATES,
@@ -48,7 +51,7 @@ export const DeliverySchema = Type.Object(
     abandoned_reason: OrNull(OneOf(ABANDONED_FOR), 'Why it was abandoned.'),
     created_at: Time('When it was requested.'),
     next_attempt_at: OrNull(Time(''), 'When the next attempt is due; null if there is none.'),
-    attempts: Type.Array(Attempt, { description: 'In the order in which they were made.' }),
+    attempts: Type.Array(Attempt, { description: 'All attempts, in their order.' }),
   },
   {
     $id: 'Delivery',
@@ -75,7 +78,7 @@ export const DeliverySchema = Type.Object(
 
 type DeliveryJson = Static<typeof DeliverySchema>
 
-/** The deliveries of webhooks. The caller checks who may see the webhook. */
+/** The deliveries of webhooks. Callers must check access to the webhook with `Webhooks.find`. */
 @Injectable()
 export class Deliveries {
   constructor(
@@ -85,12 +88,12 @@ export class Deliveries {
     private readonly ports: WebhookPorts,
   ) {}
 
-  /** Throws catching-up if some may be missing. */
+  /** Throws ViewsCatchingUpError if deliveries may be missing. */
   list(query: DeliveryListQuery): Promise<DeliveryRow[]> {
     return this.views.readComplete(query.webhookId, () => this.ports.deliveries.listDeliveries(query))
   }
 
-  /** Throws not-found, and catching-up if it may still appear in the views. */
+  /** Throws not-found, and ViewsCatchingUpError if the delivery may still appear in the views. */
   async find({ id: webhookId }: Webhook, id: string): Promise<Delivery> {
     const { deliveries } = this.ports
     const row = isId('dlv', id)
@@ -111,7 +114,7 @@ export class Deliveries {
     return this.find(webhook, deliveryId)
   }
 
-  /** Answers of endpoints are included unless the key of the inbox is deleted. */
+  /** A delivery as JSON. The answers of endpoints are included, unless the key of the inbox is deleted. */
   async json(delivery: Delivery): Promise<DeliveryJson> {
     const keys = await this.keysOf([delivery])
     return deliveryJson(delivery, keys)

@@ -6,16 +6,16 @@ import { REPLAY_STATES, stateOf, type Replay } from '#libs/domain/webhook/replay
 import { IfGiven, IsTime, TIME_SCHEMA } from '../http/validation.js'
 import { DescribeBody, DescribeProperty, Count, IdOf, OneOf, Time } from '../openapi/describe.js'
 
-/** As many as a page of them has. */
+/** The maximum number of deliveries on a page of the list. */
 const MAX_DELIVERIES = 100
 const IDS = `delivery_ids must be an array of 1 to ${MAX_DELIVERIES} ids of deliveries, each once`
 
-/** The body of POST /v1/webhooks/{id}/replays: a range of time, or deliveries. */
+/** The body of POST /v1/webhooks/{id}/replays: a time range, or deliveries. */
 @DescribeBody({
   description: 'Which events to send again.',
   example: { from: '2026-11-21T08:00:00Z', to: '2026-11-21T20:00:00Z', only_failed: true },
   variants: {
-    ReplayOfRange: { description: 'All events of a range of time.', required: ['from', 'to'] },
+    ReplayOfRange: { description: 'All events in a time range.', required: ['from', 'to'] },
     ReplayOfDeliveries: { description: 'The events of single deliveries.', required: ['delivery_ids'] },
   },
 })
@@ -30,7 +30,7 @@ export class RequestReplay {
   @IsTime()
   to?: string
 
-  @DescribeProperty('Deliveries of the webhook, instead of a range. Samples are skipped.', {
+  @DescribeProperty('Deliveries of the webhook, instead of a time range. Samples are skipped.', {
     examples: [['dlv_01jd6b90czf2jb8z0w6s8p1q3r']],
   })
   @IfGiven()
@@ -38,7 +38,7 @@ export class RequestReplay {
   delivery_ids?: string[]
 
   @DescribeProperty(
-    'Only events whose delivery has not succeeded: it failed for good, waits for another attempt after a failed one, or was abandoned because the webhook was disabled or its replay cancelled.',
+    'Only events whose delivery has not succeeded: its last attempt failed, it waits for another attempt after a failed one, or it was abandoned because the webhook was disabled or the replay was cancelled.',
   )
   @IsBoolean({ message: 'only_failed must be true or false' })
   only_failed: boolean = false
@@ -56,8 +56,8 @@ function AreDeliveryIds(): PropertyDecorator {
 
 export const ReplaySchema = Type.Object(
   {
-    id: IdOf('rpl', 'Stays with it.'),
-    webhook_id: IdOf('whk', 'To which webhook.'),
+    id: IdOf('rpl', 'The id of the replay.'),
+    webhook_id: IdOf('whk', 'The webhook.'),
     state: OneOf(REPLAY_STATES, '`completed` once all deliveries are requested and finished.'),
     requested: Count('Deliveries requested so far.'),
     done: Count('Deliveries that are finished: delivered, failed without another attempt, or abandoned.'),
@@ -65,7 +65,7 @@ export const ReplaySchema = Type.Object(
   },
   {
     $id: 'Replay',
-    description: 'A repeat of deliveries to a webhook.',
+    description: 'Events that are delivered to a webhook again.',
     examples: [
       {
         id: 'rpl_01jd6b9t3mf2ka7xw5v1n8q4se',
@@ -79,6 +79,7 @@ export const ReplaySchema = Type.Object(
   },
 )
 
+/** A replay as JSON. */
 export function replayJson(replay: Replay): Static<typeof ReplaySchema> {
   const { id, webhookId, requested, done, requestedAt } = replay
   return {

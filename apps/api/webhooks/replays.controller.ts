@@ -18,7 +18,7 @@ import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { Deliveries } from './deliveries.service.js'
 import { replayJson, ReplaySchema, RequestReplay } from './replay-requests.dto.js'
-import { CHANGING, LOOKING, WebhookPorts, Webhooks } from './webhooks.service.js'
+import { WRITE_SCOPES, READ_SCOPES, WebhookPorts, Webhooks } from './webhooks.service.js'
 
 /** The newest replays of a webhook, among which the running ones are counted. */
 const LAST_REPLAYS = 100
@@ -43,10 +43,11 @@ export class ReplaysController {
     id: 'createReplay',
     summary: 'Replay deliveries to a webhook',
     description:
-      'The events of a range of time, also from before the webhook was registered, as long as the inbox exists; or ' +
-      'single deliveries. Each has the `webhook-id` of the first delivery. Replays have a limited rate, beside new ' +
-      'events. To a disabled webhook they are sent once it is enabled. A webhook can have at most 5 running replays.',
-    takes: ['Mayfly-Inbox-Password'],
+      'Replays the events in a time range, also from before the webhook was registered, if their inbox still exists; or ' +
+      'single deliveries. Each event has the `webhook-id` of its first delivery. Replays have a limited rate and do not ' +
+      'delay new events. Replays to a disabled webhook are sent when it is enabled. A webhook can have at most 5 running ' +
+      'replays.',
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The replay, in progress.', schema: ReplaySchema, headers: ['Location'] },
   })
   async request(
@@ -56,7 +57,7 @@ export class ReplaysController {
     @Body() body: RequestReplay,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const webhook = await this.webhooks.find(principal, id, CHANGING)
+    const webhook = await this.webhooks.find(principal, id, WRITE_SCOPES)
     const { id: webhookId, accountId, environment } = webhook
     const replayId = minting.id('rpl')
     const requestedAt = this.instance.now()
@@ -65,7 +66,7 @@ export class ReplaysController {
     // If the request is repeated, its own replay may already be running.
     const others = last.filter((replay) => isAsking(replay) && replay.id !== replayId)
     if (others.length >= MAX_RUNNING_REPLAYS) {
-      const detail = `a webhook may have ${MAX_RUNNING_REPLAYS} replays running: let one end, or cancel one`
+      const detail = `a webhook may have ${MAX_RUNNING_REPLAYS} running replays: wait for one to end, or cancel one`
       throw invalid({ detail, pointer: '' })
     }
     const facts = { webhookId, replayId, accountId, environment, selection, requestedAt }
@@ -80,10 +81,10 @@ export class ReplaysController {
     id: 'listReplays',
     summary: "List a webhook's replays",
     description:
-      'Newest first, with the one of a webhook that was registered with `start_from`, which delivers earlier events. ' +
-      'They are kept for 30 days.',
-    takes: ['Mayfly-Inbox-Password'],
-    answer: { description: 'A page of them.', schema: Type.Array(ReplaySchema), headers: ['Link'] },
+      'Newest first. A webhook that was registered with `start_from` has a replay for the earlier events. Replays are kept ' +
+      'for 30 days.',
+    requestHeaders: ['Mayfly-Inbox-Password'],
+    answer: { description: 'A page of replays.', schema: Type.Array(ReplaySchema), headers: ['Link'] },
   })
   async list(
     @Caller() principal: Principal,
@@ -91,7 +92,7 @@ export class ReplaysController {
     @Query() query: ListPage,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { id: webhookId } = await this.webhooks.find(principal, id, LOOKING)
+    const { id: webhookId } = await this.webhooks.find(principal, id, READ_SCOPES)
     const page = await pageOf('rpl', query, reply, (listQuery) => this.listOf(webhookId, listQuery))
     return page.map(replayJson)
   }
@@ -102,7 +103,7 @@ export class ReplaysController {
     id: 'getReplay',
     summary: 'Read a replay',
     description: 'With its progress.',
-    takes: ['Mayfly-Inbox-Password'],
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The replay.', schema: ReplaySchema },
   })
   async get(
@@ -110,7 +111,7 @@ export class ReplaysController {
     @Param('webhookId') webhookId: string,
     @Param('replayId') replayId: string,
   ) {
-    const webhook = await this.webhooks.find(principal, webhookId, LOOKING)
+    const webhook = await this.webhooks.find(principal, webhookId, READ_SCOPES)
     return replayJson(await this.find(webhook.id, replayId))
   }
 
@@ -120,17 +121,17 @@ export class ReplaysController {
     id: 'cancelReplay',
     summary: 'Cancel a replay',
     description:
-      'It requests no more deliveries, and those that it has requested are abandoned. A completed one does not change.',
-    takes: ['Mayfly-Inbox-Password'],
+      'The replay requests no more deliveries, and its unfinished deliveries are abandoned. A completed replay does not change.',
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The replay.', schema: ReplaySchema },
   })
   async cancel(
     @Caller() principal: Principal,
     @Param('webhookId') id: string,
-    @Param('replayId') askedId: string,
+    @Param('replayId') requestedId: string,
   ) {
-    const { id: webhookId } = await this.webhooks.find(principal, id, CHANGING)
-    const replay = await this.find(webhookId, askedId)
+    const { id: webhookId } = await this.webhooks.find(principal, id, WRITE_SCOPES)
+    const replay = await this.find(webhookId, requestedId)
     if (stateOf(replay) !== 'running') return replayJson(replay)
     const { id: replayId } = replay
     const cancelledAt = this.instance.now()
@@ -138,7 +139,7 @@ export class ReplaysController {
     return replayJson(await this.find(webhookId, replayId))
   }
 
-  /** Throws not-found, and catching-up if it may still appear in the views. */
+  /** Throws not-found, and ViewsCatchingUpError if the replay may still appear in the views. */
   private async find(webhookId: WebhookId, id: string): Promise<Replay> {
     const { replays } = this.ports
     const replay = isId('rpl', id)
@@ -148,7 +149,7 @@ export class ReplaysController {
     return replay
   }
 
-  /** Throws catching-up if some may be missing. */
+  /** Throws ViewsCatchingUpError if replays may be missing. */
   private listOf(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]> {
     return this.views.readComplete(webhookId, () => this.ports.replays.listReplays(webhookId, query))
   }
@@ -160,8 +161,8 @@ export class ReplaysController {
   ): Promise<ReplaySelection> {
     if (ids !== undefined && from === undefined && to === undefined) {
       const found = await Promise.all(ids.map((id) => this.deliveries.find(webhook, id)))
-      const some = onlyFailed ? found.filter(hasFailed) : found
-      return { kind: 'deliveries', deliveryIds: some.map(({ id }) => id) }
+      const selected = onlyFailed ? found.filter(hasFailed) : found
+      return { kind: 'deliveries', deliveryIds: selected.map(({ id }) => id) }
     }
     if (ids !== undefined || from === undefined || to === undefined) {
       throw invalid({ detail: 'either from and to, or delivery_ids must be given', pointer: '' })

@@ -34,37 +34,37 @@ const EVENTS = `events must be an array of one or more of ${WEBHOOK_EVENT_TYPES.
 })
 export class RegisterWebhook {
   @DescribeProperty(
-    'Where it is sent to: http or https, without user name, password and fragment.',
+    'The URL of the endpoint: http or https, without user name, password or fragment.',
     URL_SCHEMA,
   )
   @IsEndpoint()
   url!: string
 
-  @DescribeProperty('The events that are delivered.', { examples: [['message.received', 'inbox.expired']] })
+  @DescribeProperty('The events to deliver.', { examples: [['message.received', 'inbox.expired']] })
   @AreEvents()
   events: WebhookEventType[] = ['message.received']
 
   @DescribeProperty(
-    'From when on: `now`, `beginning` for all that is there already, or a moment (RFC 3339) for what came from then on.',
+    'The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events since then.',
     START_SCHEMA,
   )
   @IsStart()
   start_from: string = 'now'
 }
 
-/** The body of PATCH /v1/webhooks/{id}: one of them at least. */
+/** The body of PATCH /v1/webhooks/{id}. At least one property is required. */
 @DescribeBody({
   description: 'What to change of a webhook.',
   example: { state: 'disabled' },
   minProperties: 1,
 })
 export class ChangeWebhook {
-  @DescribeProperty('Where it is sent to from now on.', URL_SCHEMA)
+  @DescribeProperty('The new URL of the endpoint.', URL_SCHEMA)
   @IfGiven()
   @IsEndpoint()
   url?: string
 
-  @DescribeProperty('The events that are delivered from now on.', { examples: [['message.received']] })
+  @DescribeProperty('The new list of events to deliver.', { examples: [['message.received']] })
   @IfGiven()
   @AreEvents()
   events?: WebhookEventType[]
@@ -81,14 +81,14 @@ export class ChangeWebhook {
 @DescribeBody({ description: 'How to replace the secret of a webhook.', example: { grace: '24h' } })
 export class RotateWebhookSecret {
   @DescribeProperty(
-    'How long the former secret signs too, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',
+    'How long requests are also signed with the former secret, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',
     GRACE_SCHEMA,
   )
   @IsGrace()
   grace: string = '24h'
 }
 
-/** Of a text that was validated. */
+/** The value of a validated `start_from`. */
 export function readStart(text: string): StartFrom {
   if (text === 'now' || text === 'beginning') return text
   return readTime(text)

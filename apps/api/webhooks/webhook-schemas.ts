@@ -6,9 +6,12 @@ import { IdOf, OneOf, OrNull, Time } from '../openapi/describe.js'
 const REASONS = ['by-request', 'gone', 'failing'] as const satisfies DisabledReason[]
 
 const webhook = {
-  id: IdOf('whk', 'Stays with it, whatever is changed.'),
-  url: Type.String({ description: 'Where it is sent to.' }),
-  inbox_id: OrNull(IdOf('inb', ''), 'Whose events; null for all inboxes of the environment.'),
+  id: IdOf('whk', 'The id of the webhook. It never changes.'),
+  url: Type.String({ description: 'The URL of the endpoint.' }),
+  inbox_id: OrNull(
+    IdOf('inb', ''),
+    'The inbox whose events are delivered; null for all inboxes of the environment.',
+  ),
   events: Type.Array(OneOf(WEBHOOK_EVENT_TYPES), {
     description: 'The events that are delivered.',
   }),
@@ -18,7 +21,7 @@ const webhook = {
   created_at: Time('When it was registered.'),
   disabled_reason: OrNull(
     OneOf(REASONS),
-    'Why it is disabled: `by-request`, `gone` where its endpoint answered 410, `failing` after 5 days of nothing but failures; null of an active one.',
+    'Why it is disabled: `by-request`; `gone` if its endpoint answered 410; `failing` after 5 days in which every attempt failed. Null if it is active.',
   ),
 }
 
@@ -35,16 +38,17 @@ const example = {
 export const Webhook = Type.Object(webhook, {
   $id: 'Webhook',
   description:
-    'Where events of an inbox, or of an environment, are sent to. What it signs with is shown once.',
+    'An endpoint to which the events of an inbox or of an environment are delivered. Its signing secret is shown only once.',
   examples: [example],
 })
 
-/** A webhook in the answer that its secret was made for. */
+/** A webhook in the answers that register it or rotate its secret. */
 export const WebhookWithSecret = Type.Object(
   {
     ...webhook,
     secret: Type.String({
-      description: 'What it signs with, as Standard Webhooks writes it: `whsec_` and base64. This once.',
+      description:
+        'The signing secret in the form of Standard Webhooks: `whsec_` and base64. Only in this answer.',
       pattern: '^whsec_[A-Za-z0-9+/]+=*$',
     }),
   },
@@ -55,7 +59,7 @@ export const WebhookWithSecret = Type.Object(
   },
 )
 
-/** A webhook as the contract has it; `url` is its URL opened. */
+/** A webhook as JSON. `url` is its decrypted URL. */
 export function webhookJson(webhook: WebhookState, url: string): Static<typeof Webhook> {
   return {
     id: webhook.id,

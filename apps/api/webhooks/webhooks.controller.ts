@@ -9,12 +9,12 @@ import { Inboxes } from '../inboxes/inboxes.service.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { ChangeWebhook, RegisterWebhook, RotateWebhookSecret } from './webhook-requests.dto.js'
 import { Webhook, WebhookWithSecret } from './webhook-schemas.js'
-import { LOOKING, Webhooks } from './webhooks.service.js'
+import { READ_SCOPES, Webhooks } from './webhooks.service.js'
 
-const WHO_MAY =
-  "One of an inbox requires the scopes of its messages, and its password if it has one; an environment's requires `admin`."
+const ACCESS =
+  "The webhook of an inbox requires the scopes of the inbox's messages, and its password if it has one. The webhook of an environment requires `admin`."
 
-/** Webhooks for all inboxes of the key's environment, and each webhook by its id. */
+/** The webhooks of the key's environment, and each webhook by its id. */
 @Controller('v1/webhooks')
 @Tag('Webhooks')
 export class WebhooksController {
@@ -26,8 +26,8 @@ export class WebhooksController {
     id: 'createWebhook',
     summary: 'Register a webhook for a whole environment',
     description:
-      "For all inboxes of the key's environment, also those to come, but not for those with a password. At most 100 " +
-      'of them.',
+      "For all inboxes of the key's environment, including later ones, except protected inboxes. An environment can have at " +
+      'most 100 webhooks.',
     answer: {
       description: 'The webhook, with its secret.',
       schema: WebhookWithSecret,
@@ -49,8 +49,8 @@ export class WebhooksController {
   @Describe({
     id: 'listWebhooks',
     summary: 'List the webhooks of a whole environment',
-    description: 'Newest first; those of single inboxes are listed with their inbox.',
-    answer: { description: 'A page of them.', schema: Type.Array(Webhook), headers: ['Link'] },
+    description: 'Newest first, without the webhooks of single inboxes.',
+    answer: { description: 'A page of webhooks.', schema: Type.Array(Webhook), headers: ['Link'] },
   })
   async list(
     @Caller() principal: Principal,
@@ -69,12 +69,12 @@ export class WebhooksController {
   @Describe({
     id: 'getWebhook',
     summary: 'Read a webhook',
-    description: `Also of an inbox that has ended. ${WHO_MAY}`,
-    takes: ['Mayfly-Inbox-Password'],
+    description: `Also the webhook of an inbox that has ended. ${ACCESS}`,
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The webhook.', schema: Webhook },
   })
   async get(@Caller() principal: Principal, @Param('webhookId') webhookId: string) {
-    return this.webhooks.show(await this.webhooks.find(principal, webhookId, LOOKING))
+    return this.webhooks.show(await this.webhooks.find(principal, webhookId, READ_SCOPES))
   }
 
   @Patch(':webhookId')
@@ -82,8 +82,8 @@ export class WebhooksController {
   @Describe({
     id: 'changeWebhook',
     summary: 'Change, disable or enable a webhook',
-    description: WHO_MAY,
-    takes: ['Mayfly-Inbox-Password'],
+    description: ACCESS,
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The webhook.', schema: Webhook },
   })
   async change(
@@ -98,10 +98,10 @@ export class WebhooksController {
   @RequireScope('inboxes', 'admin')
   @Describe({
     id: 'deleteWebhook',
-    summary: 'Remove a webhook',
-    description: `From then on it is not found. ${WHO_MAY}`,
-    takes: ['Mayfly-Inbox-Password'],
-    answer: { description: 'The webhook as it was.', schema: Webhook },
+    summary: 'Delete a webhook',
+    description: `Nothing more is delivered, and the webhook is no longer found. ${ACCESS}`,
+    requestHeaders: ['Mayfly-Inbox-Password'],
+    answer: { description: 'The webhook before its deletion.', schema: Webhook },
   })
   async remove(@Caller() principal: Principal, @Param('webhookId') webhookId: string) {
     return this.webhooks.show(await this.webhooks.remove(principal, webhookId))
@@ -111,9 +111,9 @@ export class WebhooksController {
   @RequireScope('inboxes', 'admin')
   @Describe({
     id: 'rotateWebhookSecret',
-    summary: 'Give a webhook another secret',
-    description: `During the grace it signs with both. ${WHO_MAY}`,
-    takes: ['Mayfly-Inbox-Password'],
+    summary: 'Rotate the secret of a webhook',
+    description: `During the grace period, requests are signed with both secrets. ${ACCESS}`,
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: {
       description: 'The webhook, with its new secret.',
       schema: WebhookWithSecret,
@@ -132,7 +132,7 @@ export class WebhooksController {
   }
 }
 
-/** The webhooks of one inbox, under both families of paths. Each one is then found under /v1/webhooks. */
+/** Registers and lists the webhooks of one inbox, under both of its paths. Each webhook is then under /v1/webhooks. */
 @Controller(['v1/inboxes/:inboxId/webhooks', 'v1/emails/:inboxId/webhooks'])
 @Tag('Webhooks')
 export class InboxWebhooksController {
@@ -147,7 +147,7 @@ export class InboxWebhooksController {
     id: 'createInboxWebhook',
     summary: 'Register a webhook for one inbox',
     description: 'An inbox can have at most 20. A protected inbox requires its password.',
-    takes: ['Mayfly-Inbox-Password'],
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: {
       description: 'The webhook, with its secret.',
       schema: WebhookWithSecret,
@@ -172,9 +172,9 @@ export class InboxWebhooksController {
   @Describe({
     id: 'listInboxWebhooks',
     summary: "List an inbox's webhooks",
-    description: 'Its own ones, newest first: those for its whole environment are listed apart.',
-    takes: ['Mayfly-Inbox-Password'],
-    answer: { description: 'A page of them.', schema: Type.Array(Webhook), headers: ['Link'] },
+    description: 'Newest first, without the webhooks of its environment.',
+    requestHeaders: ['Mayfly-Inbox-Password'],
+    answer: { description: 'A page of webhooks.', schema: Type.Array(Webhook), headers: ['Link'] },
     problems: ['inbox-deleted', 'inbox-expired'],
   })
   async list(

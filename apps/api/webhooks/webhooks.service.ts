@@ -41,7 +41,7 @@ export interface NewWebhook {
   secret: Uint8Array
 }
 
-/** What the handlers of webhooks read and open. */
+/** The stores and secrets that the handlers of webhooks use. */
 export abstract class WebhookPorts {
   abstract readonly log: LogLayout
   abstract readonly webhooks: WebhookQueries
@@ -51,8 +51,8 @@ export abstract class WebhookPorts {
 }
 
 /** The scopes that may read an inbox's webhooks, and those that may change them. An environment's require `admin`. */
-export const LOOKING: readonly Scope[] = ['inboxes', 'read']
-export const CHANGING: readonly Scope[] = ['inboxes']
+export const READ_SCOPES: readonly Scope[] = ['inboxes', 'read']
+export const WRITE_SCOPES: readonly Scope[] = ['inboxes']
 
 const SECRET_BYTES = 32
 /** Several requests may rotate the same secret at once. More than this many in a row is unlikely. */
@@ -69,7 +69,7 @@ export class Webhooks {
   ) {}
 
   /**
-   * Resolves once the webhook is durable and can be read; `inboxId` is null for the whole environment. The ends of
+   * Resolves once the webhook is durable and can be read. `inboxId` is null for the whole environment. The ends of
    * inbox-events are read first: events after them happened after the registration, or at the same time.
    */
   async register(
@@ -82,12 +82,12 @@ export class Webhooks {
     const { webhooks, secrets } = this.ports
     const webhookId = minting.id('whk')
     const secret = minting.bytes(SECRET_BYTES)
-    const most = inboxId === null ? MAX_WEBHOOKS_OF_ENVIRONMENT : MAX_WEBHOOKS_OF_INBOX
+    const limit = inboxId === null ? MAX_WEBHOOKS_OF_ENVIRONMENT : MAX_WEBHOOKS_OF_INBOX
     const scope: WebhookScope = inboxId === null ? { accountId, environment } : { inboxId }
     const [known, others, positions] = await this.views.readComplete('account-events', () =>
       Promise.all([
         webhooks.webhook(webhookId),
-        webhooks.listWebhooks(scope, { order: 'asc', after: null, limit: most }),
+        webhooks.listWebhooks(scope, { order: 'asc', after: null, limit }),
         this.endsFor(inboxId),
       ]),
     )
@@ -108,18 +108,18 @@ export class Webhooks {
     return { webhook: await this.mustFind(webhookId), secret }
   }
 
-  /** Those of one inbox, or those for all inboxes of an environment. */
+  /** The webhooks of one inbox, or of an environment. */
   list(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
     return this.views.readComplete('account-events', () => this.ports.webhooks.listWebhooks(scope, query))
   }
 
   /**
-   * A webhook that the caller may read (LOOKING) or change (CHANGING). Throws not-found, for another tenant's webhook
-   * too; missing-scope; and the 403 or 429 of an inbox with a password. The webhooks of an inbox that has ended remain,
-   * but need no password: its digest is erased.
+   * Finds a webhook that the caller may read (READ_SCOPES) or change (WRITE_SCOPES). Throws not-found, also for webhooks
+   * of another account or environment; missing-scope; and the 403 or 429 of a protected inbox. The webhooks of an inbox
+   * that has ended require no password, since its password is deleted.
    */
   async find(principal: Principal, id: string, scopes: readonly Scope[]): Promise<Webhook> {
-    const webhook = isId('whk', id) ? await this.look(id) : null
+    const webhook = isId('whk', id) ? await this.read(id) : null
     if (webhook?.accountId !== principal.accountId || webhook.environment !== principal.environment) {
       throw noWebhook(id)
     }
@@ -135,7 +135,7 @@ export class Webhooks {
     if (text === null && events === null && state === null) {
       throw invalid({ detail: 'url, events or state must be given', pointer: '' })
     }
-    const webhook = await this.find(principal, id, CHANGING)
+    const webhook = await this.find(principal, id, WRITE_SCOPES)
     const { id: webhookId, accountId } = webhook
     const now = this.instance.now()
     const url = text === null ? null : this.requestedUrl(webhook, text)
@@ -144,16 +144,16 @@ export class Webhooks {
     return this.mustFind(webhookId)
   }
 
-  /** Resolves with the former webhook, once it is removed on this instance. Throws as `find` does. */
+  /** Resolves with the former webhook once it is deleted on this instance. Throws as `find` does. */
   async remove(principal: Principal, id: string): Promise<Webhook> {
-    const webhook = await this.find(principal, id, CHANGING)
+    const webhook = await this.find(principal, id, WRITE_SCOPES)
     const { id: webhookId, accountId } = webhook
     const now = this.instance.now()
     await this.run(principal, webhook, { type: 'RemoveWebhook', accountId, webhookId, now })
     return webhook
   }
 
-  /** Resolves once it signs with the new secret on this instance, and with the previous one for the grace period. */
+  /** Resolves once requests are signed with the new secret on this instance, and also with the former one for the grace period. */
   async rotate(
     principal: Principal,
     id: string,
@@ -161,16 +161,16 @@ export class Webhooks {
     minting: Minting,
   ): Promise<NewWebhook> {
     const { secrets } = this.ports
-    let webhook = await this.find(principal, id, CHANGING)
+    let webhook = await this.find(principal, id, WRITE_SCOPES)
     const { id: webhookId, accountId } = webhook
     const secret = minting.bytes(SECRET_BYTES)
     const sealed = secrets.seal(webhookId, secret)
-    // A secret that another master key sealed is from another request, and its key may be gone.
+    // A secret that was sealed with another master key is from another request, and that key may be deleted.
     const isNew = (other: SealedSecret | undefined) =>
       other?.masterKeyId === sealed.masterKeyId && secrets.open(webhookId, other).equals(secret)
     for (let attempts = 0; !isNew(webhook.secret) && !isNew(webhook.former?.secret); attempts += 1) {
       if (attempts === MAX_ATTEMPTS) {
-        throw unavailable('catching-up', 'The secret of the webhook is being rotated by others.')
+        throw unavailable('catching-up', 'Other requests are rotating the secret of the webhook.')
       }
       await this.run(principal, webhook, {
         type: 'RotateWebhookSecret',
@@ -185,12 +185,12 @@ export class Webhooks {
     return { webhook, secret }
   }
 
-  /** Throws MasterKeyMissingError if the master key that sealed its URL is no longer configured. */
+  /** A webhook as JSON. Throws MasterKeyMissingError if the master key that sealed its URL is no longer configured. */
   show(webhook: Webhook) {
     return webhookJson(webhook, this.urlOf(webhook))
   }
 
-  /** As `show`, with the secret as Standard Webhooks writes it (section "Secret"). */
+  /** As `show`, with the secret in the form of Standard Webhooks (section "Secret"). */
   showNew({ webhook, secret }: NewWebhook): Static<typeof WebhookWithSecret> {
     return { ...this.show(webhook), secret: `whsec_${Buffer.from(secret).toString('base64')}` }
   }
@@ -199,12 +199,12 @@ export class Webhooks {
     return this.ports.secrets.openUrl(id, url)
   }
 
-  /** The stored URL, if it is the same and sealed by the current master key; else the URL, sealed anew. */
+  /** Keeps the stored URL if it is the same and sealed with the current master key. Otherwise seals the new one. */
   private requestedUrl(webhook: Webhook, text: string): RequestedUrl {
-    const { id, url: held } = webhook
+    const { id, url: stored } = webhook
     const sealed = this.ports.secrets.sealUrl(id, text)
-    const isSealedAlike = typeof held !== 'string' && held.masterKeyId === sealed.masterKeyId
-    return { text, stored: isSealedAlike && this.urlOf(webhook) === text ? held : sealed }
+    const isCurrent = typeof stored !== 'string' && stored.masterKeyId === sealed.masterKeyId
+    return { text, stored: isCurrent && this.urlOf(webhook) === text ? stored : sealed }
   }
 
   /** Resolves once the events of the command are durable and visible. */
@@ -214,17 +214,18 @@ export class Webhooks {
     await this.changes.record(events, principal)
   }
 
-  private look(id: WebhookId): Promise<Webhook | null> {
+  private read(id: WebhookId): Promise<Webhook | null> {
     return this.views.readComplete('account-events', () => this.ports.webhooks.webhook(id))
   }
 
-  /** Reads a webhook after a change. Throws not-found if it was removed meanwhile. */
+  /** Reads a webhook after a change. Throws not-found if it was deleted in the meantime. */
   private async mustFind(id: WebhookId): Promise<Webhook> {
-    const webhook = await this.look(id)
+    const webhook = await this.read(id)
     if (webhook === null) throw noWebhook(id)
     return webhook
   }
 
+  /** The ends of the partitions of inbox-events that have events for the webhook. */
   private async endsFor(inboxId: InboxId | null): Promise<PartitionEnd[]> {
     const own = inboxId === null ? null : this.views.partitionOf(inboxId)
     const { partitions } = await this.ports.log.topology('inbox-events')
@@ -242,7 +243,7 @@ function problemOf(refusal: WebhookRefusal, id: string): Problem {
       return invalid({ detail: `url ${refusal.fault}`, pointer: '/url' })
     case 'too-many-webhooks': {
       const { of, most } = refusal
-      return invalid({ detail: `an ${of} may have ${most} webhooks: remove one first`, pointer: '' })
+      return invalid({ detail: `an ${of} may have ${most} webhooks: delete one first`, pointer: '' })
     }
     case 'over-grace':
       return invalid({ detail: `grace may be at most ${refusal.mostMs / 86_400_000}d`, pointer: '/grace' })
