@@ -9,15 +9,15 @@ import { Authenticator, KnownKeys, Plans, ScopeGuard } from './access/authentica
 import { AccountCommands } from './accounts/account-commands.js'
 import { AccountsController } from './accounts/accounts.controller.js'
 import { Accounts } from './accounts/accounts.service.js'
-import { Views, Changes } from './http/views.js'
 import { EventsController } from './events/events.controller.js'
 import { InboxFeed } from './events/inbox-feed.js'
 import { OpenStreams } from './events/open-streams.js'
 import { HistoryController } from './history/history.controller.js'
 import { RequestBudgets } from './http/budgets.js'
-import { ContractPipe, UndeclaredInputGuard, AcceptGuard } from './http/validation.js'
 import { MethodGuard } from './http/method-table.js'
 import { ProblemFilter } from './http/problem-filter.js'
+import { AcceptGuard, ContractPipe, UndeclaredInputGuard } from './http/validation.js'
+import { Changes, Views } from './http/views.js'
 import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
 import { Inboxes } from './inboxes/inboxes.service.js'
@@ -41,7 +41,7 @@ import { WebhooksController, InboxWebhooksController } from './webhooks/webhooks
 import { ReplaysController } from './webhooks/replays.controller.js'
 import { WebhookPorts, Webhooks } from './webhooks/webhooks.service.js'
 
-/** In the order of the API's documentation. */
+/** In the order of the OpenAPI document. */
 const CONTROLLERS = [
   InboxesController,
   WaitController,
@@ -59,7 +59,7 @@ const CONTROLLERS = [
   DocsController,
 ]
 
-/** Made by Nest. */
+/** Created by Nest. */
 const SERVICES = [
   Changes,
   Inboxes,
@@ -71,7 +71,7 @@ const SERVICES = [
 @Module({})
 class ApiModule {}
 
-/** The controllers and services of the API. `publicUrl` is what links begin with. */
+/** The controllers and services of the API. `publicUrl` is the base of links. */
 export function apiModule(
   { engine, settings, now, logger, registry, isStarted }: ApiOptions,
   shared: SharedServices,
@@ -79,7 +79,7 @@ export function apiModule(
 ): DynamicModule {
   const { log, webhooks, deliveries, replays, secrets, keyUse } = engine
   const webhookPorts: WebhookPorts = { log, webhooks, deliveries, replays, secrets }
-  const logUnavailable = faultLog(logger, { then: 'answered without' })
+  const logUnavailable = faultLog(logger, { then: 'answered without usage' })
   const usagePorts: UsagePorts = {
     queries: engine.usage?.queries ?? null,
     countedUpTo: () => shared.countedUpTo?.find() ?? Promise.resolve(null),
@@ -92,7 +92,7 @@ export function apiModule(
     hasMetricsPort: settings.metricsPort !== null,
     isStarted,
   }
-  const given: Provider[] = [
+  const created: Provider[] = [
     { provide: Instance, useValue: shared.instance },
     { provide: Views, useValue: shared.views },
     { provide: Recorder, useValue: shared.recorder },
@@ -121,5 +121,9 @@ export function apiModule(
     { provide: APP_PIPE, useValue: contract },
     { provide: APP_FILTER, useValue: new ProblemFilter(publicUrl, shared.methods) },
   ]
-  return { module: ApiModule, controllers: CONTROLLERS, providers: [...everyRequest, ...given, ...SERVICES] }
+  return {
+    module: ApiModule,
+    controllers: CONTROLLERS,
+    providers: [...everyRequest, ...created, ...SERVICES],
+  }
 }

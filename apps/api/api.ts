@@ -8,25 +8,25 @@ import { makeServer } from './http/server.js'
 import { makeSharedServices, type ApiOptions } from './shared-services.js'
 
 /*
- * The API answers queries from the views, and commands once the events they lead to are durable on the log and show in
- * the views. It consumes nothing.
+ * The API answers queries from the views. It answers commands once their events are durable on the log and visible in the
+ * views. It consumes no events.
  */
 
 export interface Api {
   /** The base of every path, and of links in problems. */
   url: string
   port: number
-  /** Stops listening, answers the requests under way and releases its resources. */
+  /** Stops listening, answers open requests and releases its resources. */
   close(): Promise<void>
 }
 
-/** Requests that are still being sent or answered this long after the API has stopped listening are cut. */
-const ANSWERED_WITHIN_MS = 10_000
+/** The maximum time for open requests after the API has stopped listening. Then their connections are closed. */
+const CLOSE_WITHIN_MS = 10_000
 
-/** Clients that may connect at the same moment: thousands begin to wait at once. The system may allow fewer. */
+/** Clients that may connect at the same time: thousands may start to wait at once. The system may allow fewer. */
 const BACKLOG = 4_096
 
-/** Resolves once the API listens. Rejects with the name of the wrong setting if it can't. */
+/** Resolves once the API listens. If it can't, rejects with the name of the setting that is wrong. */
 export async function startApi(options: ApiOptions): Promise<Api> {
   const { engine, settings, logger, now } = options
   let url = settings.publicUrl ?? ''
@@ -43,10 +43,10 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     bodyParser: false,
     abortOnError: false,
   })
-  let stopListening: () => void = () => undefined
+  let unsubscribe: () => void = () => undefined
   try {
-    const accountsMoved = movedChannel({ topic: 'account-events', partition: 0 })
-    stopListening = await engine.signals.subscribe(accountsMoved, () => shared.knownKeys.forgetAll())
+    const accountsChanged = movedChannel({ topic: 'account-events', partition: 0 })
+    unsubscribe = await engine.signals.subscribe(accountsChanged, () => shared.knownKeys.forgetAll())
     await app
       .listen({ port: settings.httpPort, host: settings.httpHost, backlog: BACKLOG })
       .catch((error: unknown) => {
@@ -54,30 +54,30 @@ export async function startApi(options: ApiOptions): Promise<Api> {
       })
     const { port } = app.getHttpServer().address() as AddressInfo
     shared.countedUpTo?.start()
-    logger.debug({ routes: shared.methods.routes }, 'taking requests')
+    logger.debug({ routes: shared.methods.routes }, 'accepting requests')
     if (url === '') url = `http://${urlHost(settings.httpHost)}:${port}`
     return {
       url,
       port,
       async close() {
         shutdown.abort()
-        stopListening()
+        unsubscribe()
         shared.endLongRequests()
-        const timer = setTimeout(() => app.getHttpServer().closeAllConnections(), ANSWERED_WITHIN_MS)
+        const timer = setTimeout(() => app.getHttpServer().closeAllConnections(), CLOSE_WITHIN_MS)
         await app.close()
         clearTimeout(timer)
         await shared.close()
       },
     }
   } catch (error) {
-    stopListening()
+    unsubscribe()
     await app.close()
     await shared.close()
     throw error
   }
 }
 
-/** A host as part of a URL: IPv6 in brackets (RFC 3986, section 3.2.2). */
+/** A host in a URL: IPv6 in brackets (RFC 3986, section 3.2.2). */
 function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost'
   return host.includes(':') ? `[${host}]` : host

@@ -1,6 +1,6 @@
 import type { Settings } from '#libs/runtime/config/settings.js'
 
-/** What handlers need to know of this instance. */
+/** The clock and the settings that handlers use. */
 export abstract class Instance {
   abstract readonly now: () => Date
   abstract readonly settings: Pick<Settings, 'mailDomain' | 'maxMessageBytes' | 'streamStallMs'>

@@ -31,13 +31,13 @@ export interface ApiOptions {
   now: () => Date
   logger: Logger
   registry: Registry
-  /** Whether every other role has started: until then /readyz answers 503. */
+  /** Whether every other role has started. Until then /readyz answers 503. */
   isStarted: () => boolean
 }
 
 export type SharedServices = ReturnType<typeof makeSharedServices>
 
-/** Makes what the HTTP server and the handlers share, before Nest makes its services. */
+/** Creates the services that the HTTP server and the handlers share, before Nest creates the others. */
 export function makeSharedServices({ engine, settings, plans: table, now, logger, registry }: ApiOptions) {
   const { log, inboxes, accounts, vault, signals, keyUse } = engine
   const onExhausted = countExhausted(registry)
@@ -51,7 +51,7 @@ export function makeSharedServices({ engine, settings, plans: table, now, logger
   const plans = new Plans(table, logger)
   const knownKeys = new KnownKeys(views)
   const authenticator = new Authenticator(knownKeys, plans, keyUse, now)
-  const logUncounted = faultLog(logger, { then: 'passed uncounted' })
+  const logUncounted = faultLog(logger, { then: 'requests pass uncounted' })
   const throttle = new Throttle({
     limits: engine.limits,
     onUnavailable: (error) => {
@@ -59,10 +59,10 @@ export function makeSharedServices({ engine, settings, plans: table, now, logger
       logUncounted(error, 'counting a request')
     },
   })
-  const logUnkept = faultLog(logger, { then: 'a repeat runs again' })
+  const logUnstored = faultLog(logger, { then: 'a repeat runs again' })
   const idempotency = new Idempotency(engine.idempotency, (error) => {
-    metrics.unkeptAnswers.inc()
-    logUnkept(error, 'keeping an answer')
+    metrics.unstoredAnswers.inc()
+    logUnstored(error, 'storing an answer')
   })
 
   const stalled = new StalledReaders(settings.streamStallMs)
@@ -71,11 +71,11 @@ export function makeSharedServices({ engine, settings, plans: table, now, logger
   const attachments = new AttachmentPool({
     ...attachmentMemory(settings),
     onExhausted: () => onExhausted('attachments'),
-    onThreadLost: (error) => logger.warn({ err: error }, 'a thread that read attachments was lost'),
+    onThreadLost: (error) => logger.warn({ err: error }, 'a thread that read attachments has failed'),
   })
   const logRetried = faultLog(logger)
   const onError = (error: unknown) => logRetried(error, 'reading the ends of the log')
-  /** Null if no usage is counted. */
+  /** Null if usage is not counted. */
   const countedUpTo = engine.usage && new CountedUpTo({ log, sink: engine.usage.sink, now, onError })
 
   return {

@@ -164,7 +164,7 @@ describe('the command mayfly', () => {
     const [, cursor = ''] = / To wait for later mail only, add --cursor (\S+)$/m.exec(ended.stderr) ?? []
     const later = await run('inbox', 'wait', id, '--cursor', cursor, '--timeout', '0')
     expect(later).toMatchObject({ code: 3, stdout: '' })
-    expect(later.stderr).toContain('lies before `cursor`')
+    expect(later.stderr).toContain('is before `cursor`')
   })
 
   it('tells by its end what went wrong, and says why', async () => {

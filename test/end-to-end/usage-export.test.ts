@@ -180,7 +180,7 @@ describe('usage as a file', () => {
     const refused = answers.filter(({ status }) => status !== 200)
     expect(refused.length).toBeGreaterThan(0)
     for (const answer of refused) {
-      expectProblem(answer, { status: 503, code: 'too-many-streams', detail: /2 of them to one account/ })
+      expectProblem(answer, { status: 503, code: 'too-many-streams', detail: /2 of them for one account/ })
     }
     expect((await ask(admin)).status).toBe(200)
   })

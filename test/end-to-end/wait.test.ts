@@ -226,7 +226,7 @@ describe('a wait', () => {
     const since = `No mail has arrived in this inbox since the last one at ${inbox.body.last_message_at ?? ''}, which`
     const behind = await wait({ id }, { timeout: '0', cursor: cursorOf(inbox) })
     expect(expectProblem(behind, { status: 404, code: 'no-matching-message' }).detail).toBe(
-      `${since} lies before \`cursor\` or has been deleted.`,
+      `${since} is before \`cursor\` or has been deleted.`,
     )
     for (const message of await messagesOf(mayfly, id, 2))
       await call(mayfly, 'DELETE', `/v1/inboxes/${id}/messages/${message.id}`)

@@ -231,7 +231,7 @@ describe('a replay', () => {
     const running: ReplayJson[] = []
     for (let count = 0; count < 5; count += 1) running.push(await replay(webhook, EVERYTHING))
     const refusal = expectProblem(await ask(webhook, EVERYTHING), { status: 400, code: 'invalid-request' })
-    expect(refusal.detail).toMatch(/5 replays/)
+    expect(refusal.detail).toMatch(/5 running replays/)
     await call(mayfly, 'DELETE', `/v1/webhooks/${webhook.id}/replays/${running[0]?.id ?? ''}`)
     await replay(webhook, EVERYTHING)
   })

@@ -45,7 +45,7 @@ describe('the headers of an attachment', () => {
     { contentType: 'application/vnd.wap.xhtml+xml', served: 'application/octet-stream' },
     { contentType: 'multipart/related', served: 'application/octet-stream' },
     { contentType: 'text/plain; charset=x\r\nX-Evil: 1', served: 'application/octet-stream' },
-  ])('serve $contentType as $served', ({ contentType, served }) => {
+  ])('have the media type $served for $contentType', ({ contentType, served }) => {
     expect(servedType(contentType, Buffer.from('x'))).toBe(served)
   })
 
@@ -55,7 +55,7 @@ describe('the headers of an attachment', () => {
     { pdf: '%PDF-1.7\n<</S/#4aava#53cript>>', served: 'application/octet-stream' },
     { pdf: '%PDF-1.7\n<</S/Launch/F(calc.exe)>>', served: 'application/octet-stream' },
     { pdf: '%PDF-1.7\n<</JSON 1/Launcher 2>>', served: 'application/pdf' },
-  ])('serve the PDF $pdf as $served', ({ pdf, served }) => {
+  ])('have the media type $served for the PDF $pdf', ({ pdf, served }) => {
     expect(servedType('application/pdf', Buffer.from(pdf))).toBe(served)
   })
 })

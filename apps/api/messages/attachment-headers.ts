@@ -2,8 +2,8 @@ import { create as contentDisposition } from 'content-disposition'
 import { cutToBytes } from '#libs/mail/message.js'
 
 /**
- * The headers of an attachment: browsers save it and never show it, so that no sender's content runs in them. A name that
- * is not ASCII is in both forms of RFC 6266. `mediaType` comes from `servedType`.
+ * The headers of an attachment. Browsers save it and never show it, so that no sender's content runs in them. A name that
+ * is not ASCII is sent in both forms of RFC 6266. `mediaType` is the result of `servedType`.
  */
 export function attachmentHeaders(filename: string | null, mediaType: string): Record<string, string> {
   return {
@@ -18,22 +18,22 @@ export function attachmentHeaders(filename: string | null, mediaType: string): R
 const maxBytes = 200
 const fallback = 'attachment'
 
-/** Invisible: control characters, the bidirectional overrides that turn `fdp.exe` around, halves of characters. */
-const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
-/** Devices on Windows, with any extension. */
+/** Control characters, bidirectional overrides, which reverse `fdp.exe`, and lone surrogates. */
+const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+/** Device names on Windows, with any extension. */
 const reserved = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\.|$)/i
 const ending = /\.[^. ]{1,16}$/
 
 /**
- * A file name that any system accepts: without folders, invisible characters, dots at its ends and names of devices, at
- * most 200 bytes long with its extension; `attachment` if nothing is left.
+ * A file name that every system accepts: without folders, invisible characters, dots at its start and end, and device
+ * names; at most 200 bytes with its extension. `attachment` if nothing remains.
  */
-function safeFileName(given: string | null): string {
-  const whole = given ?? ''
-  const name = whole.slice(Math.max(whole.lastIndexOf('/'), whole.lastIndexOf('\\')) + 1)
-  // A header may be a megabyte long, and the name keeps no more of it than this.
-  const some = name.length > 1_000 ? name.slice(0, 900) + name.slice(-100) : name
-  const clean = withoutEnds(some.replaceAll(unseen, ''))
+function safeFileName(declared: string | null): string {
+  const path = declared ?? ''
+  const name = path.slice(Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1)
+  // A header may have a megabyte, and the result has only 200 bytes.
+  const shortened = name.length > 1_000 ? name.slice(0, 900) + name.slice(-100) : name
+  const clean = withoutEnds(shortened.replaceAll(invisible, ''))
   if (clean === '') return fallback
   const [end = ''] = ending.exec(clean) ?? []
   const stem = clean.slice(0, clean.length - end.length)

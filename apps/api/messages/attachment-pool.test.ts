@@ -3,7 +3,7 @@ import { AttachmentPool } from './attachment-pool.js'
 
 const MIB = 1024 * 1024
 
-/** An attachment before a text of nothing but short lines: what takes the most memory to be shown. */
+/** A mail with an attachment and a text of short lines, which takes the most memory to parse. */
 function source(): Buffer {
   const head = [
     'Content-Type: multipart/mixed; boundary=part',
@@ -20,7 +20,7 @@ function source(): Buffer {
   return Buffer.concat([Buffer.from(head.join('\r\n')), Buffer.alloc(24 * MIB, ' \r\n')])
 }
 
-it('takes no memory for what else a mail says', async () => {
+it('needs no memory for the other parts of a mail', async () => {
   const pool = new AttachmentPool({
     ...{ threads: 2, heapMib: 512 },
     onExhausted: () => undefined,

@@ -1,12 +1,12 @@
 import type { OnApplicationShutdown } from '@nestjs/common'
 import { Piscina } from 'piscina'
-import { Budget } from '#libs/runtime/fair-share.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
+import { Budget } from '#libs/runtime/fair-share.js'
 import { Problem } from '../http/problems.js'
 import type { AttachmentContent, AttachmentRequest } from './attachment-worker.js'
 
 const TIMEOUT_MS = 10_000
-/** Enough for two that take the longest. */
+/** Enough for two attachments that take the maximum time. */
 const WAIT_MS = 2 * TIMEOUT_MS
 const IDLE_MS = 10_000
 
@@ -23,17 +23,17 @@ export interface AttachmentPoolOptions {
   heapMib: number
   /** Called when an account has waited too long for its turn. */
   onExhausted: () => void
-  /** Called with the error of a thread that ended with nobody waiting for it. */
+  /** Called with the error of a thread that failed outside a job. */
   onThreadLost: (error: unknown) => void
 }
 
 /**
- * Reads attachments in threads, which are there only while they are used: a large mail must not hold up requests. Each
- * account has one at a time.
+ * Reads attachments in threads, since a large mail must not delay requests. Idle threads are stopped. Each account reads
+ * one attachment at a time.
  */
 export class AttachmentPool implements OnApplicationShutdown {
   private readonly pool: Piscina<AttachmentRequest, AttachmentContent | null>
-  /** Jobs wait here, not in the pool, so that a job's time begins when a thread takes it. */
+  /** Jobs wait here and not in the pool, so that the time of a job starts when a thread runs it. */
   private readonly turns: Budget
 
   constructor({ threads, heapMib, onExhausted, onThreadLost }: AttachmentPoolOptions) {
@@ -45,13 +45,13 @@ export class AttachmentPool implements OnApplicationShutdown {
       idleTimeout: IDLE_MS,
       resourceLimits: { maxOldGenerationSizeMb: heapMib },
     })
-    // A thread may run out of memory while it is being stopped. Without a listener, that would end the process.
+    // A thread may run out of memory while it is stopped. Without a listener, the error would end the process.
     this.pool.on('error', onThreadLost)
   }
 
   /**
-   * Null if the mail has no attachment of that index. Throws internal-error if reading takes too long,
-   * BudgetExhaustedError if the account's turn does not come in time, and the signal's reason if that aborts.
+   * Null if the mail has no attachment with that index. Throws internal-error if reading takes too long,
+   * BudgetExhaustedError if the account waits too long for its turn, and the signal's reason if it aborts.
    */
   async read(
     { accountId, source, index }: WantedAttachment,
@@ -59,19 +59,23 @@ export class AttachmentPool implements OnApplicationShutdown {
   ): Promise<AttachmentContent | null> {
     const release = await this.turns.take(accountId, 1, clientGone)
     try {
-      return await this.cut(await source(), index, clientGone)
+      return await this.readInThread(await source(), index, clientGone)
     } finally {
       release()
     }
   }
 
-  private async cut(raw: Buffer, index: number, clientGone: AbortSignal): Promise<AttachmentContent | null> {
-    const late = AbortSignal.timeout(TIMEOUT_MS)
+  private async readInThread(
+    raw: Buffer,
+    index: number,
+    clientGone: AbortSignal,
+  ): Promise<AttachmentContent | null> {
+    const timeout = AbortSignal.timeout(TIMEOUT_MS)
     try {
-      return await this.pool.run({ raw, index }, { signal: AbortSignal.any([late, clientGone]) })
+      return await this.pool.run({ raw, index }, { signal: AbortSignal.any([timeout, clientGone]) })
     } catch (cause) {
       clientGone.throwIfAborted()
-      if (!late.aborted) throw cause
+      if (!timeout.aborted) throw cause
       throw new Problem('internal-error', { detail: 'Reading the attachment took longer than allowed.' })
     }
   }

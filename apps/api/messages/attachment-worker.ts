@@ -11,7 +11,7 @@ export interface AttachmentContent {
   content: Uint8Array
 }
 
-/** Runs in a thread of its own: reads one attachment from a mail's source. */
+/** Reads one attachment from the source of a mail. Runs in a thread. */
 export default async function read({ raw, index }: AttachmentRequest): Promise<AttachmentContent | null> {
   const found = await readAttachment(Buffer.from(raw), index)
   if (found === null) return null
@@ -21,7 +21,7 @@ export default async function read({ raw, index }: AttachmentRequest): Promise<A
 
 const fallback = 'application/octet-stream'
 
-/** Types that are harmless even if a browser shows them: no markup, no XML, nothing that can contain scripts. */
+/** Types that are harmless even if a browser shows them: no markup, no XML, no type that can contain scripts. */
 const harmless = new RegExp(
   `^(?:${[
     'text/(?:plain|csv|calendar)',
@@ -39,15 +39,15 @@ const harmless = new RegExp(
 const activePdf = /\/(?:JavaScript|JS|Launch|RichMedia|XFA)(?![A-Za-z])/
 
 /**
- * The media type of an attachment: the declared one if it is harmless, else application/octet-stream, also for a PDF that
- * names scripts. A PDF can still hide them in a compressed stream, so every attachment is sent to be saved, not shown.
+ * The media type of an attachment: the declared type if it is harmless; otherwise, and for a PDF with scripts,
+ * application/octet-stream. A PDF can hide scripts in a compressed stream, so browsers must save every attachment.
  */
 export function servedType(declared: string, content: Buffer): string {
   if (!harmless.test(declared)) return fallback
   return declared === 'application/pdf' && isActivePdf(content) ? fallback : declared
 }
 
-/** In linear time, which for 25 MB is a tenth of a second: for a thread of its own. */
+/** Takes linear time: a tenth of a second for 25 MB. */
 function isActivePdf(content: Buffer): boolean {
   const text = content.toString('latin1')
   // A name may have any of its characters escaped (ISO 32000-1, section 7.3.5).

@@ -6,43 +6,43 @@ const Mailbox = Type.Object(
     name: OrNull(Type.String(), 'The display name.'),
     address: Type.String({ description: 'The address, as written.' }),
   },
-  { $id: 'Mailbox', description: 'Somebody named in an address header.' },
+  { $id: 'Mailbox', description: 'A name and address in a header.' },
 )
 
 const Link = Type.Object(
   {
-    href: Type.String({ description: 'Its target, http or https.' }),
-    text: OrNull(Type.String(), 'What a reader sees; null for a bare URL.'),
+    href: Type.String({ description: 'Its target URL, http or https.' }),
+    text: OrNull(Type.String(), 'The visible text; null for a bare URL.'),
   },
-  { $id: 'Link', description: 'A link, form or bare URL of a mail.' },
+  { $id: 'Link', description: 'A link, form or bare URL in a mail.' },
 )
 
 const Code = Type.Object(
   {
-    value: Type.String({ description: 'What a user types.' }),
+    value: Type.String({ description: 'The code as a user types it.' }),
     text: Type.String({ description: 'The code as written in the mail.' }),
-    confidence: Type.Number({ minimum: 0, maximum: 1, description: 'How sure it is to be a code.' }),
+    confidence: Type.Number({ minimum: 0, maximum: 1, description: 'How likely it is a one-time code.' }),
   },
-  { $id: 'Code', description: 'A one-time code of a mail.' },
+  { $id: 'Code', description: 'A one-time code in a mail.' },
 )
 
 const Attachment = Type.Object(
   {
     index: Count('Its number in the path of its content, from 0.'),
-    filename: OrNull(Type.String(), 'As the sender has it.'),
-    content_type: Type.String({ description: 'As the sender has it.' }),
-    size: Count('Bytes once decoded.'),
-    content_id: OrNull(Type.String(), 'What `cid:` links of the HTML name.'),
-    inline: Type.Boolean({ description: 'Whether it is meant to be shown within the mail.' }),
-    sha256: Digest('Of the decoded bytes.'),
+    filename: OrNull(Type.String(), 'The file name that the sender declared.'),
+    content_type: Type.String({ description: 'The media type that the sender declared.' }),
+    size: Count('The decoded size in bytes.'),
+    content_id: OrNull(Type.String(), 'The id that `cid:` links in the HTML refer to.'),
+    inline: Type.Boolean({ description: 'Whether it is to be shown within the mail.' }),
+    sha256: Digest('SHA-256 of the decoded bytes.'),
   },
-  { $id: 'Attachment', description: 'A file that a mail carries.' },
+  { $id: 'Attachment', description: 'An attachment of a mail.' },
 )
 
 export const Header = Type.Object(
   {
-    name: Type.String({ description: 'As it stands.' }),
-    value: Type.String({ description: 'Decoded and unfolded.' }),
+    name: Type.String({ description: 'The name as written.' }),
+    value: Type.String({ description: 'The value, decoded and unfolded.' }),
   },
   { $id: 'Header', description: 'A header of a mail.' },
 )
@@ -51,78 +51,86 @@ const Tls = Type.Object({ version: Type.String(), cipher: Type.String() })
 
 const Envelope = Type.Object(
   {
-    mail_from: Type.String({ description: 'MAIL FROM; empty for the null reverse-path.' }),
-    rcpt_to: Type.String({ description: 'The RCPT TO which this copy came by.' }),
+    mail_from: Type.String({ description: 'The address in MAIL FROM; empty for the null reverse-path.' }),
+    rcpt_to: Type.String({ description: 'The RCPT TO address of this copy.' }),
     helo: Type.String({ description: "The client's EHLO or HELO." }),
     remote_address: Type.String({ description: "The client's IP address." }),
-    tls: OrNull(Tls, 'Null for a connection in the clear.'),
+    tls: OrNull(Tls, 'Null for an unencrypted connection.'),
   },
-  { $id: 'Envelope', description: 'What SMTP knew of a mail.' },
+  { $id: 'Envelope', description: 'The SMTP envelope of a mail.' },
 )
 
 const result = Type.Enum(
   ['none', 'neutral', 'pass', 'fail', 'softfail', 'policy', 'temperror', 'permerror'],
-  { description: 'As RFC 8601, section 2.7, has it.' },
+  { description: 'The result as in RFC 8601, section 2.7.' },
 )
-const detail = OrNull(Type.String(), 'More about the result, if there is any.')
+const detail = OrNull(Type.String(), 'Details of the result; null if there are none.')
 
 const Authentication = Type.Object(
   {
     spf: OrNull(
-      Type.Object({ result, domain: OrNull(Type.String(), 'Of MAIL FROM, else of EHLO.'), detail }),
+      Type.Object({
+        result,
+        domain: OrNull(Type.String(), 'The domain of MAIL FROM, or of EHLO if MAIL FROM is empty.'),
+        detail,
+      }),
       'Null if it was not verified.',
     ),
     dkim: Type.Array(
       Type.Object({
         result,
-        domain: OrNull(Type.String(), 'Who signed.'),
-        selector: OrNull(Type.String(), 'Of the key.'),
-        algorithm: OrNull(Type.String(), 'Of the signature.'),
-        aligned: Type.Boolean({ description: 'Whether the signer is the author, as DMARC has it.' }),
+        domain: OrNull(Type.String(), 'The domain that signed.'),
+        selector: OrNull(Type.String(), 'The selector of the key.'),
+        algorithm: OrNull(Type.String(), 'The algorithm of the signature.'),
+        aligned: Type.Boolean({
+          description: 'Whether the domain that signed is aligned with the author, as in DMARC.',
+        }),
         detail,
       }),
-      { description: 'One for each signature.' },
+      { description: 'One result for each signature.' },
     ),
     dmarc: OrNull(
       Type.Object({
         result,
-        domain: OrNull(Type.String(), 'Of the author.'),
-        policy: OrNull(Type.Enum(['none', 'quarantine', 'reject']), 'What the domain asks for.'),
+        domain: OrNull(Type.String(), 'The domain of the author.'),
+        policy: OrNull(Type.Enum(['none', 'quarantine', 'reject']), 'The policy of the domain.'),
         detail,
       }),
-      'Null if it was not verified, or the mail names no author.',
+      'Null if it was not verified, or the mail has no author.',
     ),
     arc: Type.Optional(
       Type.Object(
-        { result, instances: Count('Length of the chain.'), detail },
-        { description: 'Only of a mail that has a chain of ARC headers.' },
+        { result, instances: Count('The length of the chain.'), detail },
+        { description: 'Only for a mail with a chain of ARC headers.' },
       ),
     ),
   },
   {
     $id: 'Authentication',
     description:
-      'Whether a mail is from the sender that it names, as verified on arrival: SPF, DKIM, DMARC, ARC.',
+      'Whether a mail is from its declared sender, as verified when it was received: SPF, DKIM, DMARC, ARC.',
   },
 )
 
 const Warning = Type.Object(
   {
-    code: Type.String({ pattern: '^[a-z-]+$', description: 'For programs.' }),
-    detail: Type.String({ description: 'For people.' }),
+    code: Type.String({ pattern: '^[a-z-]+$', description: 'The kind of the warning, for programs.' }),
+    detail: Type.String({ description: 'The warning, for people.' }),
   },
-  { $id: 'Warning', description: 'What could not be read of a mail.' },
+  { $id: 'Warning', description: 'A part of a mail that could not be read.' },
 )
 
-const id = IdOf('msg', 'Never changes, and is never used again.')
+const id = IdOf('msg', 'Never changes and is never reused.')
 
 export const MESSAGE_PROPERTIES = {
   id,
-  inbox_id: IdOf('inb', 'The inbox it came to.'),
+  inbox_id: IdOf('inb', 'The inbox that received it.'),
   received_at: Time('When it was accepted.'),
-  subject: OrNull(Type.String(), 'Decoded.'),
-  sender: Type.String({ description: "The first From address, else the envelope's MAIL FROM." }),
-  recipient: Type.String({ description: 'The RCPT TO which this copy came by.' }),
+  subject: OrNull(Type.String(), 'The decoded subject; null if the mail has none.'),
+  sender: Type.String({
+    description: "The first From address, or the envelope's MAIL FROM if there is none.",
+  }),
+  recipient: Type.String({ description: 'The RCPT TO address of this copy.' }),
   from: Type.Array(Mailbox),
   to: Type.Array(Mailbox),
   cc: Type.Array(Mailbox),
@@ -132,20 +140,20 @@ export const MESSAGE_PROPERTIES = {
   html: OrNull(Type.String(), 'The HTML part; null if the mail has none.'),
   visible_text: OrNull(
     Type.String(),
-    'The text that a reader of `html` sees, which the filter `text` searches too; null without `html`.',
+    'The visible text of `html`, which the filter `text` also searches; null without `html`.',
   ),
   links: Type.Array(Link, {
     description: "From the HTML's anchors, areas and forms, then the text, in order, without repeats.",
   }),
-  codes: Type.Array(Code, { description: 'One-time codes, best first.' }),
+  codes: Type.Array(Code, { description: 'One-time codes, the most likely first.' }),
   attachments: Type.Array(Attachment),
-  headers: Type.Array(Header, { description: 'In their order, repeats kept.' }),
+  headers: Type.Array(Header, { description: 'All headers in their order, including repeated ones.' }),
   envelope: Envelope,
   authentication: Authentication,
-  size: Count('Bytes of the source.'),
-  sha256: Digest('Of the source.'),
+  size: Count('The size of the source in bytes.'),
+  sha256: Digest('SHA-256 of the source.'),
   raw_url: Type.String({ pattern: '^/v1/', description: 'The path of the source.' }),
-  warnings: Type.Array(Warning, { description: 'Empty for a mail that could be read as a whole.' }),
+  warnings: Type.Array(Warning, { description: 'Empty if the whole mail could be read.' }),
 }
 
 const example = {
@@ -184,8 +192,7 @@ const example = {
 /** A message without its source. */
 export const Message = Type.Object(MESSAGE_PROPERTIES, {
   $id: 'Message',
-  description:
-    'A mail that has arrived, parsed. What it does not have is null or empty: nothing is invented.',
+  description: 'A received mail, parsed. Parts that it does not have are null or empty.',
   examples: [example],
 })
 
@@ -209,10 +216,10 @@ export const MessageWithRaw = Type.Object(
 
 /** The answer to a deletion. */
 export const DeletedMessage = Type.Object(
-  { id, deleted_at: Time('When it was deleted first.') },
+  { id, deleted_at: Time('When it was deleted. The same in the answer to a repeat.') },
   {
     $id: 'DeletedMessage',
-    description: 'The end of a message.',
+    description: 'A message that was deleted.',
     examples: [{ id: 'msg_01jd6b90cxf2jb8yqv4t6m2n0p', deleted_at: '2026-11-21T09:38:10.004Z' }],
   },
 )

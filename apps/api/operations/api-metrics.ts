@@ -1,23 +1,23 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
 
-/** The longest that a scrape waits for the backlog. */
+/** The maximum time that a scrape waits for the backlog. */
 const READ_WITHIN_MS = 2_000
 
-/** What the API counts. */
+/** The metrics of the API. */
 export class ApiMetrics {
   readonly rateLimitFailures: Counter
-  readonly unkeptAnswers: Counter
-  /** Answers that were a problem, by its code. */
+  readonly unstoredAnswers: Counter
+  /** Requests that were answered with a problem, by its code. */
   readonly problems: Counter<'code'>
   private readonly requestSeconds: Histogram<'method' | 'route' | 'status'>
   readonly droppedConnections: Counter
 
-  /** `readBacklog` is asked at each scrape: without an answer the backlog is not a number. */
+  /** `readBacklog` is called at each scrape. If it fails, the backlog is NaN. */
   constructor(registry: Registry, readBacklog: () => Promise<number>) {
     this.requestSeconds = new Histogram({
       name: 'mayfly_http_request_seconds',
-      help: 'Time from a request being read to its answer being sent.',
+      help: 'Time from reading a request to sending its answer.',
       labelNames: ['method', 'route', 'status'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60],
       registers: [registry],
@@ -25,11 +25,11 @@ export class ApiMetrics {
     const counter = (name: string, help: string) => new Counter({ name, help, registers: [registry] })
     this.rateLimitFailures = counter(
       'mayfly_rate_limit_failures_total',
-      'Questions to the rate limits that had no answer: what was asked about passed.',
+      'Requests and password attempts that passed because they could not be counted.',
     )
-    this.unkeptAnswers = counter(
+    this.unstoredAnswers = counter(
       'mayfly_unkept_answers_total',
-      'Faults in keeping answers for repeats of their requests: a repeat runs again, with the same ids.',
+      'Answers that could not be stored for repeats of their requests. A repeat runs again, with the same ids.',
     )
     this.problems = new Counter({
       name: 'mayfly_http_problems_total',
@@ -39,7 +39,7 @@ export class ApiMetrics {
     })
     this.droppedConnections = counter(
       'mayfly_http_dropped_connections_total',
-      'Connections closed unanswered, since their address had its share of MAYFLY_HTTP_MAX_CONNECTIONS.',
+      'Connections that were closed without an answer because their address had its share of MAYFLY_HTTP_MAX_CONNECTIONS.',
     )
     new Gauge({
       name: 'mayfly_backlog_records',

@@ -1,10 +1,10 @@
 import { Controller, Get, Param, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import type { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
-import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { measureWholeBacklog } from '#libs/ports/read-model/consistent-views.js'
+import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
+import type { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import { Count, Describe, Tag } from '../openapi/describe.js'
 import { inline } from '../openapi/docs-text.js'
 import { Produces } from '../http/validation.js'
@@ -16,13 +16,13 @@ export abstract class OperationsPorts {
   abstract readonly log: LogLayout
   abstract readonly metrics: MetricsText
   abstract readonly engine: 'embedded' | 'distributed'
-  /** Whether /metrics has a port of its own. */
+  /** Whether metrics are served on their own port. */
   abstract readonly hasMetricsPort: boolean
-  /** Whether the first key is in place and every role has started. */
+  /** Whether the first key exists and every role has started. */
   abstract readonly isStarted: () => boolean
 }
 
-/** For those who run Mayfly. No key is needed. */
+/** For operators of Mayfly. No key is required. */
 @Controller()
 @Tag('Operations')
 export class OperationsController {
@@ -41,7 +41,7 @@ export class OperationsController {
         {
           version: Type.String({ examples: ['0.1.0'] }),
           commit: Type.Union([Type.String(), Type.Null()], {
-            description: 'The git commit that it was built from; null if that is not known.',
+            description: 'The git commit that it was built from; null if it is unknown.',
           }),
           engine: Type.Union([Type.Literal('embedded'), Type.Literal('distributed')]),
         },
@@ -57,7 +57,7 @@ export class OperationsController {
   @Describe({
     id: 'getHealth',
     summary: 'Check that the process is alive',
-    answer: { description: 'It is alive.', schema: Type.Object({ status: Type.Literal('ok') }) },
+    answer: { description: 'The process is alive.', schema: Type.Object({ status: Type.Literal('ok') }) },
   })
   healthz() {
     return { status: 'ok' }
@@ -66,9 +66,9 @@ export class OperationsController {
   @Get('readyz')
   @Describe({
     id: 'getReadiness',
-    summary: 'Check that it is ready',
+    summary: 'Check that the instance is ready',
     answer: {
-      description: 'It is ready.',
+      description: 'The instance is ready.',
       schema: Type.Object({
         status: Type.Literal('ready'),
         backlog: Count('Records on the log that the views do not show yet.'),
@@ -95,7 +95,7 @@ export class OperationsController {
   })
   async metrics(@Res({ passthrough: true }) reply: FastifyReply) {
     const { metrics, hasMetricsPort } = this.ports
-    if (hasMetricsPort) throw notFound('The metrics are served on a port of their own.')
+    if (hasMetricsPort) throw notFound('The metrics are served on another port.')
     void reply.type(metrics.contentType)
     return metrics.read()
   }
@@ -109,14 +109,14 @@ export class OperationsController {
     answer: { description: 'A page.', schema: Type.String() },
   })
   problem(@Param('code') code: string, @Res({ passthrough: true }) reply: FastifyReply) {
-    const known = PROBLEM_CODES.find((each) => each === code)
+    const known = PROBLEM_CODES.find((name) => name === code)
     if (known === undefined) throw notFound('There is no problem with that code.')
     void reply.type('text/html; charset=utf-8')
     return problemPage(known)
   }
 }
 
-/** What a problem's `type` leads to. */
+/** The page at the URL in a problem's `type`. */
 function problemPage(code: ProblemCode): string {
   const { status, title, fix } = PROBLEMS[code]
   return `<!doctype html>
