@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import type { Session } from './api-client.js'
 import { wholeNumber } from './arguments.js'
 import { facts, table } from './printing.js'
-import type { Session } from './api-client.js'
 
 interface AccountJson {
   id: string

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { messageOf } from '#libs/runtime/errors.js'
 import { EXIT, Failure, failureOf, type ProblemJson } from './failure.js'
 
-export interface Asked {
+export interface RequestOptions {
   query?: Readonly<Record<string, string | readonly string[] | undefined>>
   body?: object
   password?: string | undefined
@@ -36,38 +36,41 @@ export class ApiClient {
   }
 
   /** A POST is safe to retry: a repeat gets the first answer, with the same secrets. */
-  async call<Body>(method: Method, path: string, asked: Asked = {}): Promise<Body> {
-    return readJson<Body>(await this.ask(method, path, asked))
+  async call<Body>(method: Method, path: string, options: RequestOptions = {}): Promise<Body> {
+    return readJson<Body>(await this.send(method, path, options))
   }
 
-  async bytes(path: string, asked: Asked = {}): Promise<Uint8Array> {
-    const response = await this.ask('GET', path, asked)
+  async bytes(path: string, options: RequestOptions = {}): Promise<Uint8Array> {
+    const response = await this.send('GET', path, options)
     return readWhole(response.bytes())
   }
 
   /**
-   * The bytes of an answer of any length, as they arrive. The signal ends it, and so does fetch after five minutes
-   * without any. Reading rejects with Failure if the answer is cut off.
+   * The bytes of an answer of any length, as they arrive. The signal aborts it, and fetch does after five minutes without
+   * a byte. Reading rejects with Failure if the answer is incomplete.
    */
-  async stream(path: string, asked: Asked & { signal: AbortSignal }): Promise<AsyncIterable<Uint8Array>> {
-    return read(await this.ask('GET', path, asked))
+  async stream(
+    path: string,
+    options: RequestOptions & { signal: AbortSignal },
+  ): Promise<AsyncIterable<Uint8Array>> {
+    return read(await this.send('GET', path, options))
   }
 
-  /** The first `most` items of a list, from as many pages as needed, each of at most `pageSize`. */
-  async list<Item>(path: string, most: number, asked: Asked = {}, pageSize = 100): Promise<Item[]> {
+  /** The first `max` items of a list, from as many pages as needed, each of at most `pageSize` items. */
+  async list<Item>(path: string, max: number, options: RequestOptions = {}, pageSize = 100): Promise<Item[]> {
     const items: Item[] = []
-    let query: Asked['query'] = { ...asked.query, limit: String(Math.min(most, pageSize)) }
+    let query: RequestOptions['query'] = { ...options.query, limit: String(Math.min(max, pageSize)) }
     for (;;) {
-      const response = await this.ask('GET', path, { ...asked, query })
+      const response = await this.send('GET', path, { ...options, query })
       items.push(...(await readJson<Item[]>(response)))
       const cursor = nextCursor(response)
-      if (cursor === null || items.length >= most) return items.slice(0, most)
+      if (cursor === null || items.length >= max) return items.slice(0, max)
       query = { ...query, cursor }
     }
   }
 
-  private async ask(method: Method, path: string, asked: Asked): Promise<Response> {
-    const { query = {}, body, password, timeoutMs = TIMEOUT_MS } = asked
+  private async send(method: Method, path: string, options: RequestOptions): Promise<Response> {
+    const { query = {}, body, password, timeoutMs = TIMEOUT_MS } = options
     const authorization = `Bearer ${this.key}`
     const headers = new Headers({ accept: '*/*', 'user-agent': 'mayfly-cli', authorization })
     if (method === 'POST') headers.set('idempotency-key', randomUUID())
@@ -76,23 +79,23 @@ export class ApiClient {
       requireVisibleCharacters('the password', password)
       headers.set('mayfly-inbox-password', password)
     }
-    const signal = asked.signal ?? AbortSignal.timeout(timeoutMs)
+    const signal = options.signal ?? AbortSignal.timeout(timeoutMs)
     const text = body === undefined ? null : JSON.stringify(body)
     // The key is sent only to the given URL.
     const request: RequestInit = { method, headers, body: text, redirect: 'error', signal }
     const url = this.base + path + queryText(query)
     for (let attempt = 1; ; attempt += 1) {
-      const response = await this.answered(fetch(url, request))
+      const response = await this.orFailure(fetch(url, request))
       if (response.ok) return response
       const retryAfterMs = Number(response.headers.get('retry-after') ?? NaN) * 1_000
-      const isWorthwhile = response.status === 503 && attempt < MAX_ATTEMPTS && retryAfterMs <= MAX_PAUSE_MS
-      if (!isWorthwhile) throw failureOf(response.status, await readProblem(response))
+      const mayRetry = response.status === 503 && attempt < MAX_ATTEMPTS && retryAfterMs <= MAX_PAUSE_MS
+      if (!mayRetry) throw failureOf(response.status, await readProblem(response))
       await response.body?.cancel()
-      await this.answered(pause(retryAfterMs, undefined, { signal }))
+      await this.orFailure(pause(retryAfterMs, undefined, { signal }))
     }
   }
 
-  private async answered<Result>(work: Promise<Result>): Promise<Result> {
+  private async orFailure<Result>(work: Promise<Result>): Promise<Result> {
     try {
       return await work
     } catch (error) {
@@ -104,7 +107,7 @@ export class ApiClient {
   }
 }
 
-function queryText(query: NonNullable<Asked['query']>): string {
+function queryText(query: NonNullable<RequestOptions['query']>): string {
   const parameters = new URLSearchParams()
   for (const [name, values = []] of Object.entries(query)) {
     for (const value of [values].flat()) parameters.append(name, value)
@@ -152,11 +155,11 @@ function nextCursor({ headers }: Response): string | null {
   return target === null ? null : new URL(target, 'http://any').searchParams.get('cursor')
 }
 
-/** Used by commands. Created when one runs, so that help and errors of the command line need no key. */
+/** What commands use. The client is created when a command runs, so that help and usage errors require no key. */
 export interface Session {
   api(): ApiClient
-  /** Prints the result of a command once it is there: as JSON with --json, otherwise as text for people. */
-  print<Result>(result: Result | Promise<Result>, inWords: (result: Result) => string): Promise<void>
+  /** Prints the result of a command once it is settled: as JSON with --json, otherwise as text. */
+  print<Result>(result: Result | Promise<Result>, toText: (result: Result) => string): Promise<void>
   /** Prints bytes or text unchanged, and nothing else. */
   write(content: Uint8Array | string): void
   /** The same for a stream, with backpressure. */

@@ -17,7 +17,7 @@ export const EXIT = {
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
-/** Why a command failed, in words for its user. */
+/** The failure of a command, with a message for its user. */
 export class Failure extends Error {
   override readonly name = 'Failure'
 
@@ -46,10 +46,10 @@ export interface ProblemJson {
   errors?: { detail: string }[]
 }
 
-/** The failure for an answer; `problem` is null if the answer is not from Mayfly. */
+/** The failure for an answer. `problem` is null if the answer is not from Mayfly. */
 export function failureOf(status: number, problem: ProblemJson | null): Failure {
   const exitCode = exitCodeOf(status)
-  if (problem === null) return new Failure(exitCode, `the answer was ${status}, and not from Mayfly`)
+  if (problem === null) return new Failure(exitCode, `the answer has status ${status} and is not from Mayfly`)
   const { title, detail, code, request_id: requestId, nearest = [] } = problem
   const misses = nearest.map(({ id, subject, received_at: receivedAt, mismatches }) =>
     oneLine(`${id}, ${receivedAt}, ${subject ?? '(no subject)'}: ${mismatches.join(', ')}`),
@@ -63,7 +63,7 @@ export function failureOf(status: number, problem: ProblemJson | null): Failure 
   return new Failure(exitCode, lines.join('\n'), problem)
 }
 
-/** The API's fix, unless it names properties of the JSON that the text does not show. */
+/** The API's fix, unless it refers to properties of the JSON that are not in the text. */
 function fixOf({ fix, nearest = [], cursor }: ProblemJson): string {
   if (cursor === undefined) return fix
   const why = nearest.length === 0 ? '' : ', and why the messages above did not match'

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander'
+import type { Session } from './api-client.js'
 import {
   inboxPath,
   label,
@@ -9,9 +10,8 @@ import {
   type Filters,
 } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
-import { waitCommand, messageTable, messageText, type MessageJson } from './messages.js'
+import { messageTable, messageText, waitCommand, type MessageJson } from './messages.js'
 import { facts, table } from './printing.js'
-import type { Session } from './api-client.js'
 
 interface InboxJson {
   id: string
@@ -29,7 +29,7 @@ interface InboxJson {
 }
 
 /** The API's maximum page size for inboxes. */
-const INBOXES_A_PAGE = 1_000
+const MAX_PAGE_SIZE = 1_000
 
 /** `mayfly inbox …` */
 export function inboxCommands(program: Command, session: Session): void {
@@ -71,7 +71,7 @@ function listCommand(inbox: Command, session: Session): void {
     .option('--label <name:value>', 'can be repeated: all must match', label)
     .option('--limit <count>', 'maximum number of inboxes', wholeNumber, 25)
     .action(({ limit, ...query }: { state: string; label?: readonly string[]; limit: number }) => {
-      const found = session.api().list<InboxJson>('/v1/inboxes', limit, { query }, INBOXES_A_PAGE)
+      const found = session.api().list<InboxJson>('/v1/inboxes', limit, { query }, MAX_PAGE_SIZE)
       const names = [
         'id',
         'address',
@@ -103,15 +103,15 @@ function readCommand(inbox: Command, session: Session): void {
     .option('--attachment <index>', 'write an attachment of the message')
     .addOption(passwordOption())
     .action(async (inboxId: string, messageId: string | undefined, options: ReadOptions) => {
-      const { order, limit: most, raw, attachment, password, ...filters } = options
+      const { order, limit, raw, attachment, password, ...filters } = options
       const path = `${inboxPath(inboxId)}/messages`
       const api = session.api()
       if (messageId === undefined) {
         if (raw === true || attachment !== undefined) {
           throw new Failure(EXIT.usage, '--raw and --attachment need the id of one message')
         }
-        const asked = { query: { ...filters, order }, password }
-        await session.print(api.list<MessageJson>(path, most, asked), messageTable)
+        const messages = api.list<MessageJson>(path, limit, { query: { ...filters, order }, password })
+        await session.print(messages, messageTable)
         return
       }
       const one = `${path}/${encodeURIComponent(messageId)}`
@@ -119,8 +119,8 @@ function readCommand(inbox: Command, session: Session): void {
       else if (attachment !== undefined) {
         session.write(await api.bytes(`${one}/attachments/${encodeURIComponent(attachment)}`, { password }))
       } else {
-        const asked = { query: { raw: 'false' }, password }
-        await session.print(api.call<MessageJson>('GET', one, asked), messageText)
+        const message = api.call<MessageJson>('GET', one, { query: { raw: 'false' }, password })
+        await session.print(message, messageText)
       }
     })
 }

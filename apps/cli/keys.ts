@@ -1,8 +1,8 @@
 import { Option, type Command } from 'commander'
+import type { Session } from './api-client.js'
 import { wholeNumber } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
 import { facts, table } from './printing.js'
-import type { Session } from './api-client.js'
 
 interface KeyJson {
   id: string
@@ -57,7 +57,7 @@ export function keyCommands(program: Command, session: Session): void {
   key
     .command('recover')
     .description(
-      'issue a key with every scope while Mayfly is stopped, if the first one was lost (embedded engine)',
+      'issue a key with every scope while Mayfly is stopped, if the first key was lost (embedded engine)',
     )
     .addOption(new Option('--data-dir <folder>', 'the data folder').env('MAYFLY_DATA_DIR').default('./data'))
     .action(async ({ dataDir }: { dataDir: string }) => {
@@ -97,7 +97,7 @@ async function recover(dataDir: string) {
   if (Number(process.versions.node.split('.', 1)[0]) < ENGINE_NODE_MAJOR) {
     throw new Failure(
       EXIT.usage,
-      'run it as `npx mayfly key recover`, with the Node.js that Mayfly came with',
+      'run `npx mayfly key recover`, which uses the Node.js that was installed with Mayfly',
     )
   }
   const { recoverKey } = await import('#libs/engines/first-key.js')
@@ -106,7 +106,7 @@ async function recover(dataDir: string) {
 
 function recoveredText({ id, account_id: account, environment, secret }: RecoveredJson): string {
   const text = facts({ 'key id': id, account, environment, secret })
-  return `${text}\n\nThe secret is the API key: set MAYFLY_KEY to it. It is shown this once.`
+  return `${text}\n\nThe secret is the API key: set MAYFLY_KEY to it. It is shown only once.`
 }
 
 function keysText(keys: readonly KeyJson[]): string {

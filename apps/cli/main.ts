@@ -6,7 +6,7 @@ import { makeProgram } from './program.js'
 
 /*
  * `mayfly`: a client of the HTTP API for people and scripts (docs/cli.md). It prints results on standard
- * output and errors on standard error, and exits with a code that tells them apart.
+ * output and errors on standard error, and exits with a code for the kind of failure.
  */
 
 // The reader may have closed the pipe: `mayfly … | head`.

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander'
+import type { Session } from './api-client.js'
 import { inboxPath, passwordOption, seconds, withFilters, type Filters } from './arguments.js'
 import { Failure } from './failure.js'
-import type { Session } from './api-client.js'
 import { harmless, oneLine, table } from './printing.js'
 
 type WaitOptions = Filters & {
@@ -13,8 +13,8 @@ type WaitOptions = Filters & {
   password?: string
 }
 
-/** The longest wait of one request that the API allows. */
-const MAX_SECONDS_A_REQUEST = 55
+/** The maximum wait of one request that the API allows. */
+const MAX_REQUEST_SECONDS = 55
 /** Time that a request may take in addition to its wait. */
 const GRACE_MS = 15_000
 
@@ -53,7 +53,7 @@ async function waitFor(session: Session, path: string, options: WaitOptions): Pr
   const deadline = performance.now() + timeout * 1_000
   for (;;) {
     const left = Math.max(Math.ceil((deadline - performance.now()) / 1_000), 0)
-    const seconds = Math.min(left, MAX_SECONDS_A_REQUEST)
+    const seconds = Math.min(left, MAX_REQUEST_SECONDS)
     try {
       return await session.api().call<MessageJson>('GET', path, {
         query: { ...query, ...wanted, timeout: String(seconds) },

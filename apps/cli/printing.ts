@@ -3,7 +3,7 @@ export function oneLine(text: string): string {
   return harmless(text.replaceAll(/\s+/g, ' '))
 }
 
-/** The same for text of many lines. Control characters and bidirectional controls are replaced. */
+/** The same for text with several lines. Control characters and bidirectional controls are replaced. */
 export function harmless(text: string): string {
   return text.replaceAll(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '\ufffd')
 }
@@ -11,7 +11,7 @@ export function harmless(text: string): string {
 /** A table with column names; each column is as wide as its widest cell. */
 export function table(names: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [names.map((name) => name.toUpperCase()), ...rows.map((row) => row.map(oneLine))]
-  // One by one: a list may have more rows than a function takes arguments.
+  // Not `Math.max(...)`: a list may have more rows than a function can have arguments.
   const widths = names.map((_, column) =>
     lines.reduce((widest, line) => Math.max(widest, line[column]?.length ?? 0), 0),
   )

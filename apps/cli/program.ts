@@ -1,9 +1,9 @@
 import type { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Command, Option } from 'commander'
-import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
-import { SETTINGS } from '#libs/runtime/config/settings-table.js'
 import type { Setting } from '#libs/runtime/config/setting.js'
+import { SETTINGS } from '#libs/runtime/config/settings-table.js'
+import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { accountCommands } from './accounts.js'
 import { ApiClient, type Session } from './api-client.js'
 import { EXIT, Failure } from './failure.js'
@@ -21,7 +21,7 @@ const EXIT_CODES = `
 Exit codes: 0 success, 1 any other failure, 2 invalid command or request, 3 not found, ended, or nothing matched
 in time, 4 the key, its scopes or the password were refused, 5 Mayfly is unreachable, busy or over a limit.`
 
-/** The whole command line. Results of commands are written to `output`. */
+/** Makes the command line. The results of commands are written to `output`. */
 export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   const program = new Command('mayfly')
     .description('A client of the Mayfly API: disposable inboxes, keys, accounts and usage.')
@@ -42,9 +42,9 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
       if (key === undefined || key === '') throw new Failure(EXIT.usage, 'no API key: set MAYFLY_KEY')
       return new ApiClient(url, key)
     },
-    async print(result, inWords) {
+    async print(result, toText) {
       const settled = await result
-      write(`${options().json === true ? JSON.stringify(settled) : inWords(settled)}\n`)
+      write(`${options().json === true ? JSON.stringify(settled) : toText(settled)}\n`)
     },
     write,
     writeAll: (content) => pipeline(content, output, { end: false }),
@@ -58,7 +58,7 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   return program
 }
 
-/** `mayfly config`: all settings, from the code that reads them. It needs no server. */
+/** `mayfly config`: all settings of the server. It requires no server. */
 function configCommand(program: Command, session: Session): void {
   program
     .command('config')
@@ -71,7 +71,9 @@ function configCommand(program: Command, session: Session): void {
         help,
       }))
       return session.print(listed, (shown) =>
-        shown.map((each) => `${each.variable}=${each.default ?? ''}\n    ${each.help}`).join('\n'),
+        shown
+          .map((setting) => `${setting.variable}=${setting.default ?? ''}\n    ${setting.help}`)
+          .join('\n'),
       )
     })
 }

@@ -10,7 +10,7 @@ import { makeProgram } from './program.js'
 describe('mayfly usage export', () => {
   let folder: string
   let url: string
-  /** Breaks its answers off in their midst. */
+  /** Sends incomplete answers. */
   const server = createServer((_, response) => {
     response.write('{"half":', () => response.destroy())
   })
@@ -31,7 +31,7 @@ describe('mayfly usage export', () => {
     return makeProgram(output).parseAsync(all)
   }
 
-  it('writes no Parquet to a terminal', async () => {
+  it('refuses to write Parquet to a terminal', async () => {
     const terminal = Object.assign(new PassThrough(), { isTTY: true })
     await expect(run(terminal, '--format', 'parquet')).rejects.toMatchObject({
       exitCode: 2,
@@ -40,29 +40,29 @@ describe('mayfly usage export', () => {
     expect(terminal.read()).toBeNull()
   })
 
-  it('leaves nothing of a file that broke off, and what was there before', async () => {
+  it('removes an incomplete file, and keeps an existing one', async () => {
     const path = join(folder, 'usage.ndjson')
     const failure = { exitCode: 1, message: expect.stringMatching(/can't be read/) as string }
     await expect(run(new PassThrough(), '--output', path)).rejects.toMatchObject(failure)
     expect(await readdir(folder)).toEqual([])
-    await writeFile(path, 'from before')
+    await writeFile(path, 'existing')
     await expect(run(new PassThrough(), '--output', path)).rejects.toMatchObject(failure)
     expect(await readdir(folder)).toEqual(['usage.ndjson'])
-    expect(await readFile(path, 'utf8')).toBe('from before')
+    expect(await readFile(path, 'utf8')).toBe('existing')
   })
 
-  it('fails on standard output too', async () => {
+  it('fails on standard output if the answer is incomplete', async () => {
     await expect(run(new PassThrough())).rejects.toMatchObject({ exitCode: 1 })
   })
 
-  it('asks nothing where there is nowhere to write', async () => {
-    let asked = 0
-    server.on('request', () => (asked += 1))
+  it('sends no request if the file can not be written', async () => {
+    let requests = 0
+    server.on('request', () => (requests += 1))
     const path = join(folder, 'nowhere', 'usage.ndjson')
     await expect(run(new PassThrough(), '--output', path)).rejects.toMatchObject({
       exitCode: 1,
       message: expect.stringMatching(/usage\.ndjson can't be written: .*ENOENT/) as string,
     })
-    expect(asked).toBe(0)
+    expect(requests).toBe(0)
   })
 })

@@ -9,10 +9,10 @@ import {
   type UsageTotals,
 } from '#libs/ports/usage/usage-store.js'
 import { messageOf } from '#libs/runtime/errors.js'
+import type { Session } from './api-client.js'
 import { label } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
 import { facts, table } from './printing.js'
-import type { Session } from './api-client.js'
 
 interface RowJson extends UsageTotals {
   from: string
@@ -72,8 +72,9 @@ function showCommand(usage: Command, session: Session): void {
     .option('--group-by <what>', 'split rows by key, environment or label.<name>')
     .option('--label <name:value>', 'only usage with the label; can be repeated: all must match', label)
     .action(({ groupBy, ...query }: ShowOptions) => {
-      const asked = { query: { ...query, group_by: groupBy } }
-      const rows = session.api().call<RowJson[]>('GET', '/v1/usage', asked)
+      const rows = session
+        .api()
+        .call<RowJson[]>('GET', '/v1/usage', { query: { ...query, group_by: groupBy } })
       return session.print(rows, (shown) => rowsText(shown, groupBy))
     })
 }
@@ -106,19 +107,19 @@ function exportCommand(usage: Command, session: Session): void {
           'Parquet is binary and is not printed on a terminal: name a file with --output',
         )
       }
-      const ask = (signal: AbortSignal) => session.api().stream('/v1/usage/export', { query, signal })
+      const request = (signal: AbortSignal) => session.api().stream('/v1/usage/export', { query, signal })
       if (output === undefined) {
-        await session.writeAll(await ask(new AbortController().signal))
+        await session.writeAll(await request(new AbortController().signal))
         return
       }
-      const bytes = await writeFileWhole(output, ask)
+      const bytes = await writeFileAtomically(output, request)
       await session.print({ output, bytes }, () => facts({ file: output, bytes }))
     })
 }
 
-function withSpan(command: Command, usual: string): Command {
+function withSpan(command: Command, defaultSpan: string): Command {
   return command
-    .option('--from <time>', `start, such as 2026-11-21T08:00:00Z; default: ${usual}`)
+    .option('--from <time>', `start, such as 2026-11-21T08:00:00Z; default: ${defaultSpan}`)
     .option('--to <time>', 'end, exclusive; default: now')
 }
 
@@ -174,25 +175,25 @@ function quantilesText(quantiles: Quantiles | null): string {
   return [quantiles.p50, quantiles.p95, quantiles.p99].map((ms) => ms.toFixed(1)).join('/')
 }
 
-const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Requests the content, once the file is open. The signal aborts the request if it is no longer needed. */
-type AskForContent = (signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
+/** Requests the content. Called once the file is open. The signal aborts the request. */
+type RequestContent = (signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
 
 /**
- * Resolves with the number of bytes once the file has all of the content. Until then an existing file is unchanged. An
+ * Resolves with the number of bytes once the file has the complete content. Until then an existing file is unchanged. An
  * incomplete file is removed, also if a signal ends the command.
  */
-async function writeFileWhole(path: string, ask: AskForContent): Promise<number> {
+async function writeFileAtomically(path: string, request: RequestContent): Promise<number> {
   const partial = `${path}.${process.pid}.partial`
   const interrupted = new AbortController()
   const interrupt = () => interrupted.abort()
   const { signal } = interrupted
-  for (const name of ENDING) process.once(name, interrupt)
+  for (const name of SIGNALS) process.once(name, interrupt)
   try {
     const file = (await open(partial, 'wx')).createWriteStream()
     try {
-      await pipeline(await ask(signal), file, { signal })
+      await pipeline(await request(signal), file, { signal })
     } finally {
       file.destroy()
     }
@@ -204,6 +205,6 @@ async function writeFileWhole(path: string, ask: AskForContent): Promise<number>
     if (error instanceof Failure) throw error
     throw new Failure(EXIT.failed, `${path} can't be written: ${messageOf(error)}`)
   } finally {
-    for (const name of ENDING) process.off(name, interrupt)
+    for (const name of SIGNALS) process.off(name, interrupt)
   }
 }
