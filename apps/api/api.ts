@@ -8,8 +8,8 @@ import { makeServer } from './http/server.js'
 import { makeSharedServices, type ApiOptions } from './shared-services.js'
 
 /*
- * The API answers queries from the views. It answers commands once their events are durable on the log and visible in the
- * views. It consumes no events.
+ * The API answers queries from the views. It answers commands once their events are durable on the log and visible in
+ * the views. It consumes no events.
  */
 
 export interface Api {

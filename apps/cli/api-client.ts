@@ -46,8 +46,8 @@ export class ApiClient {
   }
 
   /**
-   * The bytes of an answer of any length, as they arrive. The signal aborts it, and fetch does after five minutes without
-   * a byte. Reading rejects with Failure if the answer is incomplete.
+   * The bytes of an answer of any length, as they arrive. The signal aborts it, and fetch does after five minutes
+   * without a byte. Reading rejects with Failure if the answer is incomplete.
    */
   async stream(
     path: string,

@@ -181,8 +181,8 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 type RequestContent = (signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
 
 /**
- * Resolves with the number of bytes once the file has the complete content. Until then an existing file is unchanged. An
- * incomplete file is removed, also if a signal ends the command.
+ * Resolves with the number of bytes once the file has the complete content. Until then an existing file is unchanged.
+ * An incomplete file is removed, also if a signal ends the command.
  */
 async function writeFileAtomically(path: string, request: RequestContent): Promise<number> {
   const partial = `${path}.${process.pid}.partial`

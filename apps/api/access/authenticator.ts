@@ -82,8 +82,8 @@ export class Authenticator {
   }
 
   /**
-   * Authenticates the request of a wait or a stream again while it is open. The key's current scopes then apply, and the
-   * request keeps the inbox that it is about. Throws a 401 or 403 if the key may no longer make the request.
+   * Authenticates the request of a wait or a stream again while it is open. The key's current scopes then apply, and
+   * the request keeps the inbox that it is about. Throws a 401 or 403 if the key may no longer make the request.
    */
   async authenticateAgain(request: FastifyRequest, scopes: readonly Scope[]): Promise<void> {
     await this.authenticate(request)

@@ -17,8 +17,8 @@ export class RequestLimits {
   ) {}
 
   /**
-   * Sets the headers of draft-ietf-httpapi-ratelimit-headers-10, and the older X-RateLimit headers. Throws rate-limited if
-   * no quota is left. If requests can't be counted, they pass, without the headers about the remaining quota.
+   * Sets the headers of draft-ietf-httpapi-ratelimit-headers-10, and the older X-RateLimit headers. Throws rate-limited
+   * if no quota is left. If requests can't be counted, they pass, without the headers about the remaining quota.
    */
   async count(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const principal = principalOf(request)

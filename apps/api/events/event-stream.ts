@@ -72,8 +72,8 @@ export class EventStream extends Readable {
 }
 
 /*
- * The format of server-sent events (HTML standard, section 9.2, "Server-sent events"): an event is a number of lines and
- * an empty line, and a line that begins with a colon is a comment.
+ * The format of server-sent events (HTML standard, section 9.2, "Server-sent events"): an event is a number of lines
+ * and an empty line, and a line that begins with a colon is a comment.
  */
 
 export const MEDIA_TYPE = 'text/event-stream'

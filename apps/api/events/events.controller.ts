@@ -103,7 +103,8 @@ export class EventsController {
       stream.once('close', leave)
       const { socket } = request.raw
       slot.watch(stream, socket)
-      // A client that has closed its sending side still gets its answer from Node's server, but this answer does not end.
+      // A client that has closed its sending side still gets its answer from Node's server, but this answer does not
+      // end.
       const hangUp = () => stream.finish('client-gone')
       socket.once('end', hangUp)
       opened.defer(() => socket.off('end', hangUp))
@@ -117,7 +118,10 @@ export class EventsController {
   }
 }
 
-/** Null to start now. `Last-Event-ID` takes precedence: a client that reconnects sends the cursor of its first request again. */
+/**
+ * Null to start now. `Last-Event-ID` takes precedence: a client that reconnects sends the cursor of its first request
+ * again.
+ */
 function startOffset(inboxId: InboxId, { headers }: FastifyRequest, { cursor }: Listen): number | null {
   const start = cursor === undefined ? null : readOffsetCursor(inboxId, cursor).from
   const lastId = headers['last-event-id']

@@ -111,7 +111,9 @@ export class InboxFeed {
     return undefined
   }
 
-  /** At most PAGE entries, beginning at an offset. Views that are being rebuilt may lack entries, but all are correct. */
+  /**
+   * At most PAGE entries, beginning at an offset. Views that are being rebuilt may lack entries, but all are correct.
+   */
   private entriesFrom({ id: inboxId }: ActiveInbox, from: number): Promise<HistoryEntry[]> {
     const to = Number.MAX_SAFE_INTEGER
     return this.views.inboxes.history({ inboxId, order: 'asc', from, to, limit: PAGE })
@@ -131,8 +133,8 @@ export class InboxFeed {
   }
 
   /**
-   * The JSON of an entry. Null if clients get no event for it: the message is deleted, or the inbox has ended, which has
-   * an event of its own later. Throws ViewsCatchingUpError if the views are not complete, and the errors of `read`.
+   * The JSON of an entry. Null if clients get no event for it: the message is deleted, or the inbox has ended, which
+   * has an event of its own later. Throws ViewsCatchingUpError if the views are not complete, and the errors of `read`.
    */
   private async dataOf(
     { inbox, inboxesPath }: Listener,

@@ -23,7 +23,10 @@ export interface StreamSlot {
 
 const STOPPED_WITHIN_MS = 1_000
 
-/** The open streams of this process. Their number is limited, and shared among accounts and keys. They end with the process. */
+/**
+ * The open streams of this process. Their number is limited, and shared among accounts and keys. They end with the
+ * process.
+ */
 export class OpenStreams {
   private readonly slots: SharedSlots
   private readonly open = new Set<EventStream>()
@@ -70,7 +73,10 @@ export class OpenStreams {
     }
   }
 
-  /** Ends every stream, and after a second cuts those whose clients don't read. The clients reconnect to another process. */
+  /**
+   * Ends every stream, and after a second cuts those whose clients don't read. The clients reconnect to another
+   * process.
+   */
   stop(): void {
     this.isStopping = true
     for (const stream of this.open) stream.finish('stopping')

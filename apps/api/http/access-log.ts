@@ -154,8 +154,8 @@ const SECOND_MS = 1_000
 const MAX_OWNERS = 1_000
 
 /**
- * Bounds the log lines of refused requests, so that a flood does not fill the disk. Within a second, the first refusal of
- * each owner and status has its own line; one line at the end of the second has the number of further refusals.
+ * Bounds the log lines of refused requests, so that a flood does not fill the disk. Within a second, the first refusal
+ * of each owner and status has its own line; one line at the end of the second has the number of further refusals.
  */
 class RefusalLines {
   private readonly owners = new Map<string, { refused: Refused; more: number }>()

@@ -14,8 +14,8 @@ export const LARGE_BYTES = 256 * 1024
 const MESSAGE_BYTES = 4 * 1024
 
 /**
- * Shares the time and memory of this process among accounts. Each account makes one large read and one report at a time,
- * and its large answers hold memory until their clients have received them (docs/limits.md).
+ * Shares the time and memory of this process among accounts. Each account makes one large read and one report at a
+ * time, and its large answers hold memory until their clients have received them (docs/limits.md).
  */
 export class RequestBudgets {
   private readonly reads: Budget
@@ -79,8 +79,8 @@ export class RequestBudgets {
   }
 
   /**
-   * Takes memory for the body of a request, and releases it once the answer is sent or the connection has closed. Throws
-   * BudgetExhaustedError.
+   * Takes memory for the body of a request, and releases it once the answer is sent or the connection has closed.
+   * Throws BudgetExhaustedError.
    */
   async holdBody(reply: FastifyReply, bytes: number): Promise<void> {
     const { request } = reply

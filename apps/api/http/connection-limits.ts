@@ -50,8 +50,8 @@ export class ConnectionTurns {
 }
 
 /**
- * Whether the bytes after a request can't be trusted: a proxy may find its end elsewhere; or it requests an upgrade, which
- * is ignored (RFC 9110, section 7.8), but makes Node drop the rest of the same segment.
+ * Whether the bytes after a request can't be trusted: a proxy may find its end elsewhere; or it requests an upgrade,
+ * which is ignored (RFC 9110, section 7.8), but makes Node drop the rest of the same segment.
  */
 function isLast(request: IncomingMessage): boolean {
   return request.headers.upgrade !== undefined || !isFramed(request)

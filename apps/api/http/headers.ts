@@ -172,7 +172,9 @@ export class Cors {
     this.origins = new Set(origins?.map((origin) => origin.toLowerCase()))
   }
 
-  /** Lets a page of an allowed origin read the answer, also if it is an error. Returns whether the origin is allowed. */
+  /**
+   * Lets a page of an allowed origin read the answer, also if it is an error. Returns whether the origin is allowed.
+   */
   allowOrigin({ headers: { origin } }: FastifyRequest, reply: FastifyReply): boolean {
     if (this.origins.size === 0) return false
     const isAny = this.origins.has('*')

@@ -55,8 +55,8 @@ interface OffsetRange {
 }
 
 /**
- * Reads one page of a list in the order of ids, and sets `Link` if there is a next page. A cursor is the id that the page
- * continues after. Throws invalid-request if the cursor is invalid.
+ * Reads one page of a list in the order of ids, and sets `Link` if there is a next page. A cursor is the id that the
+ * page continues after. Throws invalid-request if the cursor is invalid.
  */
 export async function pageOf<Prefix extends string, Item extends { id: Id<Prefix> }>(
   prefix: Prefix,
@@ -109,8 +109,8 @@ export function pathOf({ url }: FastifyRequest): string {
 }
 
 /**
- * Sets `Link` to the same list with another cursor (RFC 8288), under the path of the request. The other parameters stay as
- * the client sent them, so that every page has the same filters and order.
+ * Sets `Link` to the same list with another cursor (RFC 8288), under the path of the request. The other parameters stay
+ * as the client sent them, so that every page has the same filters and order.
  */
 export function setNextLink(reply: FastifyReply, cursor: string): void {
   const [path, query] = targetOf(reply.request.url)
@@ -119,7 +119,9 @@ export function setNextLink(reply: FastifyReply, cursor: string): void {
   void reply.header('link', `<${target.replaceAll(/[<>"\\^`{|}]/g, encodeURIComponent)}>; rel="next"`)
 }
 
-/** The path under which a request reached an inbox, `/v1/inboxes` or its alias `/v1/emails`, for links in the answer. */
+/**
+ * The path under which a request reached an inbox, `/v1/inboxes` or its alias `/v1/emails`, for links in the answer.
+ */
 export function inboxesPathOf(request: FastifyRequest): string {
   return request.routeOptions.url?.startsWith('/v1/emails') === true ? '/v1/emails' : '/v1/inboxes'
 }
@@ -142,8 +144,8 @@ function decoded(text: string): string {
 type Owner = InboxId | WebhookId
 
 /**
- * A position in the list of an inbox's messages, or of a webhook's deliveries, as offsets of the partition. Clients get it
- * as an opaque text, with a checksum of the offsets and the owner.
+ * A position in the list of an inbox's messages, or of a webhook's deliveries, as offsets of the partition. Clients get
+ * it as an opaque text, with a checksum of the offsets and the owner.
  */
 export interface OffsetCursor {
   /** The first offset to read. */

@@ -11,8 +11,8 @@ import { invalid, Problem } from './problems.js'
 type AnswerSocket = (socket: Duplex, problem: Problem) => void
 
 /**
- * Answers bytes that are not HTTP, too long or too late. Such a request is answered 400 even if it is late: some clients
- * repeat a request that is answered 408.
+ * Answers bytes that are not HTTP, too long or too late. Such a request is answered 400 even if it is late: some
+ * clients repeat a request that is answered 408.
  */
 export function clientErrorHandler(answerSocket: AnswerSocket) {
   return (error: Error & { code?: string }, socket: Duplex): void => {

@@ -42,8 +42,8 @@ export class MethodTable {
   }
 
   /**
-   * The methods that a path supports. If several routes match, such as `/messages/wait` and `/messages/:id`, the methods
-   * of the most specific one.
+   * The methods that a path supports. If several routes match, such as `/messages/wait` and `/messages/:id`, the
+   * methods of the most specific one.
    */
   allowedAt(path: string): string[] {
     const routes = METHODS.flatMap((method) => {
@@ -87,7 +87,8 @@ export class MethodGuard implements CanActivate {
 
 /**
  * The path of a route in the OpenAPI document, from the registered path: `/v1/inboxes/:inboxId/messages/:messageId` is
- * `/v1/inboxes/{id}/messages/{message_id}`. The first id of a path is `id`, each further one is named after its resource.
+ * `/v1/inboxes/{id}/messages/{message_id}`. The first id of a path is `id`, each further one is named after its
+ * resource.
  */
 export function routeTemplate(path: string): string {
   let ids = 0

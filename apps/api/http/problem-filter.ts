@@ -132,7 +132,9 @@ function wellFormed(_: string, value: unknown): unknown {
   return typeof value === 'string' ? value.toWellFormed() : value
 }
 
-/** Answers bytes that are not a valid request, and closes the connection, since the bytes after them can't be parsed. */
+/**
+ * Answers bytes that are not a valid request, and closes the connection, since the bytes after them can't be parsed.
+ */
 export function endWithProblem(socket: Duplex, problem: Problem, requestId: string, publicUrl: string): void {
   if (!socket.writable) {
     socket.destroy()

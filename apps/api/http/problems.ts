@@ -4,8 +4,8 @@ import type { ResponseHeader } from './headers.js'
 const LATER_OR_ELSEWHERE = 'Try again after the time in `Retry-After`, or run more instances.'
 
 /**
- * Every error of the API: its status, its title, what the client can do about it, and the headers sent with it. Answers,
- * the OpenAPI document, the pages about problems and the table in docs/api.md are generated from it.
+ * Every error of the API: its status, its title, what the client can do about it, and the headers sent with it.
+ * Answers, the OpenAPI document, the pages about problems and the table in docs/api.md are generated from it.
  */
 export const PROBLEMS = {
   'invalid-request': {

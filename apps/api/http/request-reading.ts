@@ -38,10 +38,11 @@ interface Connection {
 }
 
 /**
- * Shares the time that parsing HTTP takes among remote addresses. Node parses what it has read from a connection at once:
- * 64 KiB take up to 50 ms if they are 2,500 requests, and 15 ms if they are 10,000 chunks of one byte. A few hundred
- * such connections would stop the process for ten seconds. Here they are parsed in pieces, for 2 ms in a turn of the
- * event loop. Then other work continues, and another address is next (docs/decisions/http-is-parsed-in-turns.md).
+ * Shares the time that parsing HTTP takes among remote addresses. Node parses what it has read from a connection at
+ * once: 64 KiB take up to 50 ms if they are 2,500 requests, and 15 ms if they are 10,000 chunks of one byte. A few
+ * hundred such connections would stop the process for ten seconds. Here they are parsed in pieces, for 2 ms in a turn
+ * of the event loop. Then other work continues, and another address is next
+ * (docs/decisions/http-is-parsed-in-turns.md).
  */
 export class ReadTurns {
   private readonly connections = new WeakMap<Socket, Connection>()
@@ -53,8 +54,8 @@ export class ReadTurns {
   private isScheduled = false
 
   /**
-   * `memoryScale` is the fraction of the full memory: above 0, at most 1. `onDropped` is called for each connection that
-   * is closed because too many of its bytes are unread.
+   * `memoryScale` is the fraction of the full memory: above 0, at most 1. `onDropped` is called for each connection
+   * that is closed because too many of its bytes are unread.
    */
   constructor(
     memoryScale: number,
@@ -205,7 +206,10 @@ export function bodyBytesOf(request: RequestWithBytes): Uint8Array {
   return request[BYTES] ?? Buffer.from('{}')
 }
 
-/** Makes the server parse bodies as JSON in UTF-8 (RFC 8259, section 8.1). An empty body of any `Content-Type` counts as `{}`. */
+/**
+ * Makes the server parse bodies as JSON in UTF-8 (RFC 8259, section 8.1). An empty body of any `Content-Type` counts as
+ * `{}`.
+ */
 export function parseJsonBodies(server: FastifyInstance): void {
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('application/json', async (request: RequestWithBytes) =>

@@ -19,8 +19,8 @@ import { GRACE_UNIT_MS, parseGrace } from '#libs/domain/account/access.js'
 import { invalid, Problem, type Fault } from './problems.js'
 
 /*
- * Validates requests: bodies and queries against the classes of the handler's arguments, `Accept` against the media type
- * that the handler produces. Then the rules that these classes use in addition to those of class-validator.
+ * Validates requests: bodies and queries against the classes of the handler's arguments, `Accept` against the media
+ * type that the handler produces. Then the rules that these classes use in addition to those of class-validator.
  */
 
 const MAX_REMEMBERED = 1_000

@@ -10,9 +10,9 @@ import { invalid, Problem } from '../http/problems.js'
 import { bodyBytesOf } from '../http/request-reading.js'
 
 /*
- * POST requests with an Idempotency-Key. The seed of a request's ids is stored before its handler runs. If the process is
- * killed, a repeat runs again with the same ids, so it adds nothing that is already on the log. The answer is stored,
- * encrypted, for further repeats. See docs/decisions/0013-repeated-requests.md.
+ * POST requests with an Idempotency-Key. The seed of a request's ids is stored before its handler runs. If the process
+ * is killed, a repeat runs again with the same ids, so it adds nothing that is already on the log. The answer is
+ * stored, encrypted, for further repeats. See docs/decisions/0013-repeated-requests.md.
  */
 
 interface RunningRequest {
@@ -168,8 +168,8 @@ const QUOTED = /^"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/
 const BARE = /^[\x21\x23-\x7e][\x21-\x7e]*$/
 
 /**
- * The value of `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07), without quotes. Null if the request has
- * none, or is not a POST. Throws invalid-request if it is not 1 to 255 characters of visible ASCII.
+ * The value of `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07), without quotes. Null if the request
+ * has none, or is not a POST. Throws invalid-request if it is not 1 to 255 characters of visible ASCII.
  */
 export function idempotencyKeyOf({ method, headers }: FastifyRequest): string | null {
   const header = headers['idempotency-key']
@@ -193,8 +193,8 @@ export interface StoredAnswer {
 const LINE_FEED = 0x0a
 
 /**
- * Seals status and headers as JSON in one line, a line feed, and the body. The key is derived from the caller's secret and
- * the id of the stored record (RFC 5869), so an answer can't be opened with anything that Mayfly stores.
+ * Seals status and headers as JSON in one line, a line feed, and the body. The key is derived from the caller's secret
+ * and the id of the stored record (RFC 5869), so an answer can't be opened with anything that Mayfly stores.
  */
 export function sealAnswer({ status, headers, body }: StoredAnswer, secret: string, id: string): Buffer {
   const head = Buffer.from(`${JSON.stringify({ status, headers })}\n`)
@@ -214,8 +214,8 @@ function keyOf(secret: string, id: string): SecretKey {
 }
 
 /**
- * Makes ids, and random bytes that may be used for secrets. Handlers take ids and bytes only from here, in an order that
- * depends only on the request. So a request that runs again gets the same ones.
+ * Makes ids, and random bytes that may be used for secrets. Handlers take ids and bytes only from here, in an order
+ * that depends only on the request. So a request that runs again gets the same ones.
  */
 export interface Minting {
   id<Prefix extends string>(prefix: Prefix): Id<Prefix>
@@ -241,9 +241,9 @@ export const Mint = createParamDecorator((_: unknown, context: ExecutionContext)
 const MAX_ORDERED = 0xfff
 
 /**
- * Makes the same ids and bytes in every run of a request. Ids are UUIDv7 with the time at which the request first arrived
- * (RFC 9562, section 5.7), derived from the seed. Bytes may be secrets, so they are derived from the caller's secret too:
- * the seed is not enough to compute them.
+ * Makes the same ids and bytes in every run of a request. Ids are UUIDv7 with the time at which the request first
+ * arrived (RFC 9562, section 5.7), derived from the seed. Bytes may be secrets, so they are derived from the caller's
+ * secret too: the seed is not enough to compute them.
  */
 export function seededMinting({ seed, firstAtMs }: Pick<Run, 'seed' | 'firstAtMs'>, secret: string): Minting {
   let ids = 0

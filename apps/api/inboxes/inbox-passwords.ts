@@ -14,9 +14,9 @@ const WRONG_BY_ALL: RatePolicy = { name: 'wrong-passwords', quota: 10, windowSec
 const WRONG_BY_KEY: RatePolicy = { name: 'own-wrong-passwords', quota: 1, windowSeconds: WINDOW_SECONDS }
 
 /**
- * Checks the passwords of protected inboxes. After ten wrong passwords within a minute, every further wrong one is refused,
- * and so is the right one from a key that has sent a wrong one. A key that has sent no wrong password can't be locked out
- * by others, so an attacker with many keys has one more guess with each of them.
+ * Checks the passwords of protected inboxes. After ten wrong passwords within a minute, every further wrong one is
+ * refused, and so is the right one from a key that has sent a wrong one. A key that has sent no wrong password can't be
+ * locked out by others, so an attacker with many keys has one more guess with each of them.
  */
 export class InboxPasswords {
   constructor(private readonly throttle: Throttle) {}

@@ -48,8 +48,8 @@ export class Inboxes {
   }
 
   /**
-   * Reads mail from complete views: a message that is missing from the result does not exist. The caller must have checked
-   * the password with `openContent`. Throws as `open` does, and ViewsCatchingUpError.
+   * Reads mail from complete views: a message that is missing from the result does not exist. The caller must have
+   * checked the password with `openContent`. Throws as `open` does, and ViewsCatchingUpError.
    */
   readMail<Found>(principal: Principal, id: InboxId, { recall, read }: ReadMail<Found>): Promise<Found> {
     return this.views.readComplete(id, async () => {

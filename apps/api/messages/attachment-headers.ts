@@ -2,8 +2,8 @@ import { create as contentDisposition } from 'content-disposition'
 import { cutToBytes } from '#libs/mail/message.js'
 
 /**
- * The headers of an attachment. Browsers save it and never show it, so that no sender's content runs in them. A name that
- * is not ASCII is sent in both forms of RFC 6266. `mediaType` is the result of `servedType`.
+ * The headers of an attachment. Browsers save it and never show it, so that no sender's content runs in them. A name
+ * that is not ASCII is sent in both forms of RFC 6266. `mediaType` is the result of `servedType`.
  */
 export function attachmentHeaders(filename: string | null, mediaType: string): Record<string, string> {
   return {

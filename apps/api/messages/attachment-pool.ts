@@ -28,8 +28,8 @@ export interface AttachmentPoolOptions {
 }
 
 /**
- * Reads attachments in threads, since a large mail must not delay requests. Idle threads are stopped. Each account reads
- * one attachment at a time.
+ * Reads attachments in threads, since a large mail must not delay requests. Idle threads are stopped. Each account
+ * reads one attachment at a time.
  */
 export class AttachmentPool implements OnApplicationShutdown {
   private readonly pool: Piscina<AttachmentRequest, AttachmentContent | null>

@@ -41,9 +41,9 @@ export class MessageReader {
   ) {}
 
   /**
-   * Throws not-found or message-deleted if the inbox does not have the message, and the 410 of the inbox if it has ended
-   * since it was opened. Throws ViewsCatchingUpError while the views are rebuilt, since they show a deleted message until
-   * they reach its deletion.
+   * Throws not-found or message-deleted if the inbox does not have the message, and the 410 of the inbox if it has
+   * ended since it was opened. Throws ViewsCatchingUpError while the views are rebuilt, since they show a deleted
+   * message until they reach its deletion.
    */
   async find({ id: inboxId }: ActiveInbox, id: string): Promise<PresentMessage> {
     if (!isId('msg', id)) throw noMessage(id)
@@ -73,8 +73,8 @@ export class MessageReader {
   }
 
   /**
-   * Opens an inbox's messages one after the other, in the order of their offsets. Throws catching-up if the inbox is being
-   * deleted, and the errors of `read`.
+   * Opens an inbox's messages one after the other, in the order of their offsets. Throws catching-up if the inbox is
+   * being deleted, and the errors of `read`.
    */
   async *opened(
     { id: inboxId }: ActiveInbox,
@@ -258,8 +258,8 @@ function nameOf(endOffset: number, query: ListMessages, inboxesPath: string): st
 const PIECE = 3 * 128 * 1024
 
 /**
- * Writes a message with its source as JSON in UTF-8; in base64 if the source is not valid UTF-8. It is written in pieces,
- * since a source of many megabytes takes long.
+ * Writes a message with its source as JSON in UTF-8; in base64 if the source is not valid UTF-8. It is written in
+ * pieces, since a source of many megabytes takes long.
  */
 export async function messageWithRaw(message: MessageJson, raw: Buffer): Promise<Buffer> {
   const encoding = isUtf8(raw) ? 'utf-8' : 'base64'

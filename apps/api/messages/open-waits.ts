@@ -27,7 +27,10 @@ export class OpenWait {
   }
 }
 
-/** The open waits of this process. Their number is limited, and shared among accounts and keys. They end with the process. */
+/**
+ * The open waits of this process. Their number is limited, and shared among accounts and keys. They end with the
+ * process.
+ */
 export class OpenWaits {
   private readonly waits = new Set<OpenWait>()
   private readonly slots: SharedSlots

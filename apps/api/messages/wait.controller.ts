@@ -97,33 +97,35 @@ export class WaitController {
   }
 
   /**
-   * Resolves at the first match, or without one after the timeout or if the client leaves. Throws the errors of `openContent`,
-   * also if the inbox ends during the wait, and of `authenticateAgain`; shutting-down; too-many-waits; and the error
-   * because of which the inbox can't be read, if it lasts until the timeout.
+   * Resolves at the first match, or without one after the timeout or if the client leaves. Throws the errors of
+   * `openContent`, also if the inbox ends during the wait, and of `authenticateAgain`; shutting-down; too-many-waits;
+   * and the error because of which the inbox can't be read, if it lasts until the timeout.
    */
   private async firstMatch(waiting: Waiting, wait: OpenWait): Promise<Examined> {
     const { inboxId } = waiting
     const deadlineMs = performance.now() + waiting.wanted.timeout * 1_000
-    let examined: Examined | null = null
+    let latest: Examined | null = null
     let unsubscribe: (() => void) | null = null
     try {
       for (;;) {
-        const seen: Examined | Error = await this.examineNew(waiting, examined, wait).catch(ifTransient)
-        if (!(seen instanceof Error)) examined = seen
-        if (examined?.message != null) return examined
+        const result: Examined | Error = await this.examineNew(waiting, latest, wait).catch(ifTransient)
+        if (!(result instanceof Error)) latest = result
+        if (latest?.message != null) return latest
         if (wait.end === 'shutting-down') throw shuttingDown()
         if (wait.end === 'crowded-out') throw tooManyWaits()
         const leftMs = deadlineMs - performance.now()
         if (leftMs <= 0 || wait.end === 'client-gone') {
-          if (seen instanceof Error) throw seen
-          return seen
+          if (result instanceof Error) throw result
+          return result
         }
         if (unsubscribe === null) {
           unsubscribe = await this.views.signals.subscribe(inboxChannel(inboxId), () => wait.bell.ring())
           // A message may have arrived between the read and the subscription.
           continue
         }
-        await wait.bell.wait(Math.min(leftMs, seen instanceof Error ? RETRY_MS : this.untilRereadMs(seen)))
+        await wait.bell.wait(
+          Math.min(leftMs, result instanceof Error ? RETRY_MS : this.untilRereadMs(result)),
+        )
       }
     } finally {
       unsubscribe?.()

@@ -17,7 +17,9 @@ export const TAGS = {
 
 /** What the document says of an operation in addition to its route, its classes and its scopes. */
 export interface Description {
-  /** The id of the operation. If the handler is also under /v1/emails, `Inbox` in its id is replaced with `Email` there. */
+  /**
+   * The id of the operation. If the handler is also under /v1/emails, `Inbox` in its id is replaced with `Email` there.
+   */
   id: string
   summary: string
   /** Markdown with paragraphs and `code`. */
@@ -65,7 +67,9 @@ export const DescribeBody = Reflector.createDecorator<BodyDescription>()
 
 const PROPERTY = Symbol('property')
 
-/** Describes a property of a body, or a parameter of a query. `schema` is added to the one that follows from its rules. */
+/**
+ * Describes a property of a body, or a parameter of a query. `schema` is added to the one that follows from its rules.
+ */
 export function DescribeProperty(description: string, schema: object = {}): PropertyDecorator {
   return Reflect.metadata(PROPERTY, { description, schema } satisfies PropertyDescription)
 }

@@ -68,8 +68,8 @@ function code(value: unknown): string {
 }
 
 /**
- * A curl command that sends an operation's request with the examples of the document. It reads the key from `MAYFLY_KEY`.
- * Throws if a body has no example.
+ * A curl command that sends an operation's request with the examples of the document. It reads the key from
+ * `MAYFLY_KEY`. Throws if a body has no example.
  */
 export function curlCommand(method: string, path: string, operation: Operation, document: Document): string {
   const url = `${document.servers[0]?.url ?? ''}${examplePath(path, operation)}`

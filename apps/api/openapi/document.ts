@@ -116,8 +116,8 @@ function sentOperation(type: WebhookEventType): Operation {
 }
 
 /**
- * Moves each schema with an `$id` to the components, and replaces it with a reference. A `$ref` may contain such a schema.
- * Throws if two schemas have the same name.
+ * Moves each schema with an `$id` to the components, and replaces it with a reference. A `$ref` may contain such a
+ * schema. Throws if two schemas have the same name.
  */
 function withNamedSchemas(document: Document): Document {
   const named = new Map<string, unknown>()

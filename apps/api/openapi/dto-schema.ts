@@ -14,7 +14,9 @@ interface Property {
   schema: SchemaJson
 }
 
-/** The rules of class-validator as JSON Schema. A property with another rule must have a schema in `DescribeProperty`. */
+/**
+ * The rules of class-validator as JSON Schema. A property with another rule must have a schema in `DescribeProperty`.
+ */
 const RULES: Readonly<Record<string, (constraint: unknown) => object>> = {
   isString: () => ({ type: 'string' }),
   isBoolean: () => ({ type: 'boolean' }),

@@ -25,8 +25,8 @@ const MAX_SAMPLES = 60
 const APPENDED_WITHIN_MS = 1_000
 
 /**
- * Finds the time up to which usage is completely counted. It samples the ends of the log once a second. When the store has
- * everything up to those ends, all usage until the time of the sample is counted.
+ * Finds the time up to which usage is completely counted. It samples the ends of the log once a second. When the store
+ * has everything up to those ends, all usage until the time of the sample is counted.
  */
 export class CountedUpTo {
   private samples: Sample[] = []
@@ -56,8 +56,8 @@ export class CountedUpTo {
 
   /**
    * Figures that are read after it resolves include everything that happened before the returned time, except for usage
-   * events that a process could not append immediately. Null if counting is more than a minute behind, or this process has
-   * just started. Rejects with UsageUnavailableError.
+   * events that a process could not append immediately. Null if counting is more than a minute behind, or this process
+   * has just started. Rejects with UsageUnavailableError.
    */
   async find(): Promise<Date | null> {
     const { log, sink } = this.options

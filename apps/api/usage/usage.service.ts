@@ -105,8 +105,8 @@ export class Usage {
   }
 
   /**
-   * The usage of the whole account. The signal must always abort when the client stops reading. Rejects if it has already
-   * aborted. Throws too-many-streams.
+   * The usage of the whole account. The signal must always abort when the client stops reading. Rejects if it has
+   * already aborted. Throws too-many-streams.
    */
   async export(
     { accountId }: Principal,

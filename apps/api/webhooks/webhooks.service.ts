@@ -114,9 +114,9 @@ export class Webhooks {
   }
 
   /**
-   * Finds a webhook that the caller may read (READ_SCOPES) or change (WRITE_SCOPES). Throws not-found, also for webhooks
-   * of another account or environment; missing-scope; and the 403 or 429 of a protected inbox. The webhooks of an inbox
-   * that has ended require no password, since its password is deleted.
+   * Finds a webhook that the caller may read (READ_SCOPES) or change (WRITE_SCOPES). Throws not-found, also for
+   * webhooks of another account or environment; missing-scope; and the 403 or 429 of a protected inbox. The webhooks of
+   * an inbox that has ended require no password, since its password is deleted.
    */
   async find(principal: Principal, id: string, scopes: readonly Scope[]): Promise<Webhook> {
     const webhook = isId('whk', id) ? await this.read(id) : null
@@ -153,7 +153,10 @@ export class Webhooks {
     return webhook
   }
 
-  /** Resolves once requests are signed with the new secret on this instance, and also with the former one for the grace period. */
+  /**
+   * Resolves once requests are signed with the new secret on this instance, and also with the former one for the grace
+   * period.
+   */
   async rotate(
     principal: Principal,
     id: string,
