@@ -1,6 +1,5 @@
 import { once } from 'node:events'
-import { EventStream, eventText } from './event-stream.js'
-import type { EndOfEvents } from './inbox-feed.js'
+import { EventStream, eventText, type EndOfEvents } from './event-stream.js'
 
 describe('the text of an event', () => {
   it('has a line for each part, and then an empty line', () => {

@@ -1,5 +1,7 @@
 import { Readable } from 'node:stream'
-import type { EndOfEvents } from './inbox-feed.js'
+
+/** Why the events end: the inbox has ended, or the key may no longer read it. */
+export type EndOfEvents = 'inbox-ended' | 'key-refused'
 
 /** Why a stream ended. */
 export type StreamOutcome =

@@ -12,10 +12,7 @@ import { beingDeleted } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { FirstReadings, MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
-import { COMMENT, eventText, RETRY } from './event-stream.js'
-
-/** Why the events end: the inbox has ended, or the key may no longer read it. */
-export type EndOfEvents = 'inbox-ended' | 'key-refused'
+import { COMMENT, eventText, RETRY, type EndOfEvents } from './event-stream.js'
 
 /** A client that listens to the events of an inbox. */
 export interface Listener {
