@@ -30,7 +30,7 @@ import {
 } from './request-reading.js'
 import type { StalledReaders } from './stalled-readers.js'
 
-/** The maximum time for the headers. Shorter if MAYFLY_HTTP_REQUEST_TIMEOUT is. */
+/** The maximum time for the headers. Shorter if MAYFLY_HTTP_REQUEST_TIMEOUT_MS is. */
 const HEADERS_TIMEOUT_MS = 15_000
 const KEEP_ALIVE_MS = 72_000
 /** The maximum time without a byte in either direction. Streams send one more often. */
